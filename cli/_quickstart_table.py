@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmgen.core.errors import ArtifactError, MmgenError
+from mmgen.results.number import Number
 from mmgen.results.score import Score, judge_names, read_scores as scores_in
+from mmgen.results.table import Cell
 
 __all__ = ["ASKED", "Asked", "asked_of", "final_table", "finding", "read_scores"]
 
@@ -50,29 +52,19 @@ def _rows(scores: Sequence[Score], asked: Asked) -> dict[str, dict[str, _Row]]:
     return rows
 
 
-def _number(value: float | None, stderr: float | None, unit: str = "%") -> str:
-    if value is None or not math.isfinite(value):
-        return ""
-    return f"{value:.1f}{'' if stderr is None else f' ± {stderr:.1f}'} {unit}"
-
-
-def _with_error(score: Score | None) -> str:
-    return "" if score is None else _number(score.value, score.stderr, score.unit)
-
-
-def _real(rows: dict[str, dict[str, _Row]], judge: str, asked: Asked) -> list[str]:
+def _real(rows: dict[str, dict[str, _Row]], judge: str, asked: Asked) -> list[Cell]:
     """What real pictures get by a judge: its own accuracy, and the recall of one half by the other."""
-    cells = [""] * len(asked)
+    cells: list[Cell] = [""] * len(asked)
     for row in (by_judge[judge] for by_judge in rows.values() if judge in by_judge):
         for place, score in enumerate(row):
-            if score is not None and score.metric == "recall":
-                cells[place] = _number(score.extra.get("ceiling"), score.extra.get("ceiling_stderr"))
+            if score is not None and score.metric == "recall" and isinstance(score.details.get("ceiling"), float):
+                cells[place] = Number(score.details["ceiling"], score.details.get("ceiling_stderr"), "%")
             elif score is not None and score.judge_accuracy and place == 0:
-                cells[place] = _number(score.judge_accuracy["mean"], None)
+                cells[place] = Number(score.judge_accuracy["mean"], unit="%")
     return cells
 
 
-def final_table(scores: Sequence[Score], asked: Asked = ASKED) -> tuple[list[str], list[list[str]]]:
+def final_table(scores: Sequence[Score], asked: Asked = ASKED) -> tuple[list[str], list[list[Cell]]]:
     """Columns and rows: where z came from against correctness, coverage and recall by each judge, and below what real
     pictures get: the judge's own accuracy, and the recall of one half by the other.
     """
@@ -84,8 +76,8 @@ def final_table(scores: Sequence[Score], asked: Asked = ASKED) -> tuple[list[str
         *["judge"] * several,
         *(f"{metric}, {given} words given" for metric, given in asked),
     ]
-    cells = [
-        [name, *[judge] * several, *map(_with_error, row)]
+    cells: list[list[Cell]] = [
+        [name, *[judge] * several, *("" if score is None else score.number_with_unit for score in row)]
         for name, by_judge in rows.items()
         for judge, row in by_judge.items()
     ]
@@ -131,7 +123,6 @@ def _is_of(by_judge: dict[str, _Row], posteriors: Sequence[str]) -> bool:
 
 
 def _gain(ours: Score, rival: Score) -> str:
-    difference = f"{ours.value - rival.value:+.1f}"
-    if rival.stderr is not None and ours.stderr is not None:
-        difference += f" ± {math.hypot(ours.stderr, rival.stderr):.1f}"
-    return difference
+    both = ours.stderr is not None and rival.stderr is not None
+    error = math.hypot(ours.stderr or 0.0, rival.stderr or 0.0) if both else None
+    return str(Number(ours.value - rival.value, error, signed=True))

@@ -170,9 +170,7 @@ def _labels(
         settings = _settings(opened, *settled)
         opened.split(settings.data.split, "train")
     scores = follow(measure(path, method, _supplies(*counts, settings), settings, attribute))
-    rows = [
-        (f"{score.extra['paired']:,}", f"{score.value:.2f} ± {score.stderr:.2f} %", f"{score.n:,}") for score in scores
-    ]
+    rows = [(f"{score.details['paired']:,}", score.number_with_unit, f"{score.n:,}") for score in scores]
     table(f"{method}: labels read off test images", ("pairs", "right", "images"), rows)
     return scores
 
@@ -182,15 +180,15 @@ def _densities(
 ) -> "list[Score]":
     """log p of test examples, shown as a table."""
     from mmgen.baselines import measure_density
+    from mmgen.results.number import Number
     from mmgen.settings.config import parse_assignments
 
     scores = follow(measure_density(path, method, parse_assignments(assignments), split, seed, modality))
     rows = []
     for score in scores:
-        error = "" if score.stderr is None else f" ± {score.stderr:.2f}"
-        bits = score.extra.get("bits_per_pixel")
-        rows.append((f"{score.value:.2f}{error} nats", "" if bits is None else f"{bits:.3f}", f"{score.n:,}"))
-    clusters = {score.extra["number_of_clusters"] for score in scores if "number_of_clusters" in score.extra}
+        bits, error = (score.details.get(name) for name in ("bits_per_pixel", "bits_per_pixel_stderr"))
+        rows.append((score.number_with_unit, "" if bits is None else Number(bits, error), f"{score.n:,}"))
+    clusters = {score.points.units for score in scores if score.points and score.points.clusters}
     errors = f"; errors over the {max(clusters):,} pictures or sources that they are of" if clusters else ""
     table(f"{method}: log p(x) of test examples{errors}", ("log p(x)", "bits per pixel", "examples"), rows)
     return scores

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mmgen.cli._console import result, result_lines, result_table, say
+from mmgen.cli._console import result, result_table, say
 from mmgen.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def compare_command(
     as_latex: Annotated[bool, typer.Option("--latex", help="Tables of LaTeX, with the package booktabs.")] = False,
 ) -> None:
     """A pipe or a file gets each number on a line, with tabs between."""
-    from mmgen.cli import _comparisons
+    from mmgen.results import comparison_tables as printers
 
     formats = {"--csv": as_csv, "--json": as_json, "--md": as_markdown, "--latex": as_latex}
     chosen = [name for name, is_chosen in formats.items() if is_chosen]
@@ -30,13 +30,13 @@ def compare_command(
         raise UsageError(f"{' and '.join(chosen)} got all, expected one: they are ways to print the same")
     compared = stage.run()
     if chosen:
-        text = {"--csv": _comparisons.csv, "--json": _comparisons.json_lines, "--md": _comparisons.markdown}
-        result(text.get(chosen[0], _comparisons.latex)(compared).rstrip("\n"))
+        text = {"--json": printers.json_lines, "--md": printers.markdown, "--latex": printers.latex}
+        numbers = printers.every_number(compared)
+        result((numbers.csv() if as_csv else text[chosen[0]](compared)).rstrip("\n"))
         return
     if not sys.stdout.isatty():
-        result_lines((), _comparisons.plain(compared))
+        result(printers.every_number(compared).tabs())
         return
-    for table in compared.tables:
-        for title, columns, rows in _comparisons.shown(table):
-            result_table(title, columns, rows)
-    say(_comparisons.legend(compared))
+    for table in printers.tables_of(compared):
+        result_table(table.title, table.columns, table.rows)
+    say(printers.legend(compared))

@@ -206,11 +206,13 @@ def draw_picture(folder: Path, seed: int) -> None:
 
 def _say_own_scores(scores: "Sequence[Score]") -> None:
     """A table: of attributes by where z came from and by judge; of captions each number."""
+    from mmgen.results.score_table import table_of
+
     if any(score.metric == "correctness" for score in scores):
         table(_TITLE, *final_table(scores, asked_of(scores)))
     else:
-        rows = [[one.metric, one.quantity, f"{one.value:.1f} ± {one.stderr or 0:.1f} {one.unit}"] for one in scores]
-        table("Scores", ["metric", "quantity", "value"], rows)
+        found = table_of(scores, "Scores")
+        table(found.title, found.columns, found.rows)
 
 
 def _own_pictures(

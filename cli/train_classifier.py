@@ -17,10 +17,7 @@ def train_classifier_command(stage: "TrainClassifier") -> None:
         return
     accuracy, settings = judge.accuracy, stage.plan.settings
     counts = {name: f"{right:,} of {accuracy.images[name]:,}" for name, right in accuracy.correct.items()}
-    errors = accuracy.stderr
-    rows = [
-        (name, f"{value:.2f} ± {errors[name]:.2f} %", counts.get(name, "")) for name, value in accuracy.percent.items()
-    ]
+    rows = [(name, number, counts.get(name, "")) for name, number in accuracy.numbers.items()]
     table("Judge on images that it has not seen", ("attribute", "accuracy ± standard error", "correct"), rows)
     if settings.told:
         say(f"It is told {', '.join(settings.told)}; 'words' counts that as right, as the papers' correctness does.")

@@ -15,20 +15,20 @@ from mmgen.core.errors import ArtifactError
 from mmgen.evaluation.runs import run_of_files
 from mmgen.results.comparing import compare_scores
 from mmgen.results.runs import contrast, described_run, is_best, paired_points, summed_up
-from mmgen.results.score import Score, read_scores
+from mmgen.results.score import Points, Score, read_scores
 
-HERE = {"split": "iid", "part": "test", "seed": 0}
+HERE = {"split": "iid", "part": "test"}
 
 
 def score(
     model: str, seed: int, value: float, *, values: list[float] | None = None, weights: list[float] | None = None,
     given: int | None = 4, **changed: object,
 ) -> Score:  # fmt: skip
-    extra = HERE | ({} if values is None else {"values": values}) | ({} if weights is None else {"weights": weights})
     run = described_run(f"{model}-seed{seed}", [seed], [{"objective": model, "training": {"seed": seed}}], ["data"])
     made = Score(
         "correctness", "correctness", value, 0.5, "%", "higher", 100, "own", given, "exact",
-        ids={"dataset": "d" * 64, "judge": "j" * 64}, extra=dict(extra), run=run,
+        ids={"dataset": "d" * 64, "judge": "j" * 64}, conditions=dict(HERE), seed=0,
+        points=None if values is None else Points(values, weights), run=run,
     )  # fmt: skip
     return replace(made, **changed)  # type: ignore[arg-type]
 
@@ -128,7 +128,7 @@ def test_a_median_is_not_paired_over_ranks() -> None:
 
 def test_what_was_not_finite_is_not_paired() -> None:
     a = score("a", 0, 20.0, values=[10.0, 30.0])
-    b = replace(a, extra=a.extra | {"values": [10.0, None]})
+    b = replace(a, points=Points([10.0, math.nan]))
     assert paired_points(a, b) is None
     assert contrast(summed_up([b]), summed_up([a])).over == "examples"
 
@@ -193,7 +193,7 @@ def test_single_runs_are_paired_over_their_queries() -> None:
     assert (found.value, found.over, found.n) == (3.0, "points", 1)
     assert found.stderr == pytest.approx(3**-0.5)
     assert found.high == pytest.approx(3 + stats.t.ppf(0.975, 2) * 3**-0.5)
-    other = replace(b, extra=b.extra | {"seed": 1})  # asked about other examples
+    other = replace(b, seed=1)  # asked about other examples
     apart = contrast(summed_up([other]), summed_up([a]))
     assert (apart.over, apart.stderr) == ("examples", pytest.approx(math.hypot(0.5, 0.5)))
 
@@ -209,7 +209,7 @@ def test_queries_with_weights_are_paired_with_them() -> None:
     )
     expected = weighted_mean(np.subtract(b, a), np.array(weights), 0)
     assert paired_points(one, other) == (pytest.approx(expected.value), pytest.approx(expected.stderr))
-    assert paired_points(one, replace(other, extra=other.extra | {"weights": [1.0, 1.0, 5.0]})) is None
+    assert paired_points(one, replace(other, points=Points(b, [1.0, 1.0, 5.0]))) is None
 
 
 def test_what_is_not_alike_is_never_in_one_column() -> None:
@@ -217,10 +217,10 @@ def test_what_is_not_alike_is_never_in_one_column() -> None:
     others = [
         replace(plain, ids=plain.ids | {"dataset": "e" * 64}),
         replace(plain, ids=plain.ids | {"judge": "k" * 64}),
-        replace(plain, extra=plain.extra | {"split": "compositional"}),
-        replace(plain, extra=plain.extra | {"part": "val"}),
+        replace(plain, conditions=plain.conditions | {"split": "compositional"}),
+        replace(plain, conditions=plain.conditions | {"part": "val"}),
         replace(plain, protocol="paper"),
-        replace(plain, extra=plain.extra | {"pixels": "drawn"}),
+        replace(plain, conditions=plain.conditions | {"pixels": "drawn"}),
         replace(plain, metric="coverage"),
     ]
     compared = compare_scores([("a", [plain, *others])])
@@ -231,7 +231,7 @@ def test_what_is_not_alike_is_never_in_one_column() -> None:
         assert said in note
     guided = replace(plain, posterior="guided", base="own", guidance=3.0)
     columns = [replace(plain, given=3), guided, replace(guided, balanced=True)]
-    columns.append(replace(plain, extra=plain.extra | {"share": 0.01}))
+    columns.append(replace(plain, details={"share": 0.01}))
     (table,) = compare_scores([("a", [plain, *columns])]).tables
     headings = [column.heading for column in table.columns]
     assert headings == [
@@ -246,7 +246,9 @@ def test_what_is_not_alike_is_never_in_one_column() -> None:
 
 def test_data_that_are_not_the_published_ones_say_so_above_their_scores() -> None:
     plain = score("a", 0, 80.0)
-    other = replace(plain, ids={"dataset": "e" * 64}, extra=plain.extra | {"content": "not MNIST as published"})
+    other = replace(
+        plain, ids={"dataset": "e" * 64}, conditions=plain.conditions | {"content": "not MNIST as published"}
+    )
     compared = compare_scores([("a", [plain, other])])
     assert f"the dataset {'e' * 12} is not MNIST as published" in compared.notes
     tables = compared.tables
@@ -257,23 +259,23 @@ def test_data_that_are_not_the_published_ones_say_so_above_their_scores() -> Non
 @pytest.mark.parametrize(
     ("metric", "asked", "others"),
     [
-        ("retrieval", {"pool": 100, "described": "text"}, [{"pool": 1000}, {"described": "attributes"}]),
-        ("mig", {"factors": ["shape", "x"]}, [{"factors": ["shape", "y"]}]),
-        ("of-nobody", {"pool": 100}, []),
+        ("retrieval", {"pool": "100", "described": "text"}, [{"pool": "1000"}, {"described": "attributes"}]),
+        ("mig", {"factors": "shape, x"}, [{"factors": "shape, y"}]),
+        ("of-nobody", {"pool": "100"}, [{"pool": "1000"}]),
     ],
 )
 def test_what_changes_a_metrics_question_is_apart(metric: str, asked: dict[str, Any], others: list[Any]) -> None:
-    """As each metric declares it; one that is not installed declares nothing."""
+    """As each score names it, also one of a metric that is not installed."""
     plain = score("a", 0, 20.0, values=[10.0, 30.0], metric=metric)
-    plain = replace(plain, extra=plain.extra | asked)
-    differing = [replace(plain, extra=plain.extra | other) for other in others]
+    plain = replace(plain, conditions=plain.conditions | asked)
+    differing = [replace(plain, conditions=plain.conditions | other) for other in others]
     tables = compare_scores([("a", [plain, *differing])]).tables
     assert len(tables) == 1 + len(others)
     assert paired_points(plain, plain) == (0.0, 0.0)
     assert all(paired_points(plain, other) is None for other in differing)
     if metric == "retrieval":
         assert [table.about.partition("iid, ")[2] for table in tables] == [
-            "pool 100, descriptions by text", "pool 1000, descriptions by text", "pool 100, descriptions by attributes"
+            "descriptions by text, pool 100", "descriptions by text, pool 1000", "descriptions by attributes, pool 100"
         ]  # fmt: skip
 
 
@@ -301,11 +303,11 @@ def test_rows_are_compared_with_the_same_posterior_of_the_base() -> None:
         compare_scores(files, "A b")
 
 
-def test_scores_of_earlier_versions_stand_under_their_files_names() -> None:
+def test_scores_without_a_run_stand_under_their_files_names() -> None:
     files = [(file, [replace(one, run={}) for one in part]) for file, part in of("a", 70.0, 80.0)]
     compared = compare_scores(files)
     assert [row.name for row in compared.tables[0].rows] == ["a-seed0", "a-seed1"]
-    assert "a-seed0, a-seed1: these scores do not tell of which run they are" in compared.notes[0]
+    assert "a-seed0, a-seed1: these scores do not name their run" in compared.notes[0]
 
 
 def test_what_was_measured_twice_counts_once() -> None:

@@ -124,10 +124,10 @@ def test_a_folder_that_takes_no_files_is_refused_before_anything_is_loaded(name:
 
 def test_a_card_tells_scores_of_several_judges_apart() -> None:
     def of(judge: str, accuracy: float) -> Score:
-        told = {"judge_accuracy": {"mean": accuracy}, "ids": {"judge": judge}, "extra": {"judge": judge}}
+        told = {"judge_accuracy": {"mean": accuracy}, "ids": {"judge": judge}, "judge": judge}
         return Score("correctness", "correctness", 80.0, 0.5, "%", "higher", 10, "own", 2, **told)
 
     both = "\n".join(_measured([of("small", 94.0), of("attentive", 97.0)]))
-    assert "| correctness (judge small) |" in both and "| correctness (judge attentive) |" in both
-    assert "itself (judge small) is right on 94.0 %" in both and "itself (judge attentive) is right on 97.0 %" in both
-    assert "The judge itself is right on 94.0 %" in "\n".join(_measured([of("small", 94.0)]))
+    assert "| correctness | q(z\\|y) | small | 2 | 80.0 ± 0.5 | 10 | 94.0 |" in both
+    assert "| correctness | q(z\\|y) | attentive | 2 | 80.0 ± 0.5 | 10 | 97.0 |" in both
+    assert "small" not in "\n".join(_measured([of("small", 94.0)]))

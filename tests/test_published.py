@@ -14,7 +14,9 @@ from mmgen.experiments._comparison import Compared
 from mmgen.experiments._page import tables_of
 from mmgen.experiments._plan import read_plan
 from mmgen.experiments._tables import Table
-from mmgen.figures.report.scores import _column, _published_rows, score_tables
+from mmgen.figures.report.scores import _published_rows, score_tables
+from mmgen.results.comparing import Column as ScoreColumn
+from mmgen.results.conditions import Conditions
 from mmgen.results.published import published_papers, published_table, published_tables
 from mmgen.results.score import Score
 from mmgen.settings.config import validate
@@ -92,8 +94,10 @@ def test_every_published_table_can_be_drawn_in_a_report() -> None:
     """Rows with a spread for some of their numbers too."""
     for table in published_tables():
         for row in table.row:
-            drawn = _published_rows(table, row.get("metric", ""), row.get("protocol", ""), [_column(row)[1]])
-            shown = [cell.text for line in drawn for cell in line.cells if cell]
+            conditions = Conditions(row.get("metric", ""), row["unit"], row.get("protocol", ""), "", "")
+            column = ScoreColumn(row.get("given"), row.get("quantity", ""), None)
+            drawn = _published_rows(table, conditions, [column])
+            shown = [str(cell) for line in drawn for cell in line.cells if cell]
             assert len(shown) >= sum(value != "" for value in row["values"]) or "metric" not in row
 
 

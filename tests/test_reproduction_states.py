@@ -42,10 +42,10 @@ def write_model(
         write_checkpoint(state_path(path), kind="training-state", tensors=tensors, parents=(), facts=facts, **common)
 
 
-def score_line(*files: Path, value: float = 1.0, **extra: Any) -> str:
+def score_line(*files: Path, value: float = 1.0, seed: int | None = None) -> str:
     """A score of some files as ``mmgen eval`` writes it."""
     ids = {path.name: read_header(path).content_id for path in files}
-    return json.dumps({"metric": "elbo", "value": value, "ids": ids, "extra": extra}) + "\n"
+    return json.dumps({"metric": "elbo", "value": value, "ids": ids, "seed": seed}) + "\n"
 
 
 TRAIN = Stage(why="", command="mmgen train data.h5 -o model.safetensors", makes="model.safetensors")

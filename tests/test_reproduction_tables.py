@@ -10,7 +10,7 @@ from mmgen.experiments._comparison import Compared, compare
 from mmgen.experiments._page import judge_sentence, markdown, tables_of
 from mmgen.experiments._plan import fitting, only, read_plan, with_data
 from mmgen.experiments._stages import Plan
-from mmgen.results.score import Score
+from mmgen.results.score import Points, Score
 from tests.test_reproduction_states import write_data, write_model
 
 
@@ -27,17 +27,15 @@ def compared(plan: Plan, scores: list[Score]) -> Compared:
 
 def test_gains_of_likelihoods_are_paired_by_point() -> None:
     plan = read_plan("cremer-table1")
-    points = {"split": "iid", "part": "test", "seed": 0}
     of = {
         name: Score("log-likelihood", "log p(x|y)", value, 173.2, "nats", "higher", 3, name, protocol="bound")
         for name, value in (("true", 400.0), ("aggregate", 410.0))
     }
-    of["true"] = replace(of["true"], text_weight=200.0)
-    of["true"].extra.update(points, values=[100.0, 400.0, 700.0])
-    of["aggregate"].extra.update(points, values=[109.0, 410.0, 711.0])
+    of["true"] = replace(of["true"], text_weight=200.0, seed=0, points=Points([100.0, 400.0, 700.0]))
+    of["aggregate"] = replace(of["aggregate"], seed=0, points=Points([109.0, 410.0, 711.0]))
     gain = compared(plan, list(of.values())).difference((2, 3), (2, 0))
     assert gain == (10.0, pytest.approx(1 / 3**0.5))
-    of["aggregate"].extra["seed"] = 1  # other points
+    of["aggregate"] = replace(of["aggregate"], seed=1)  # other points
     gain = compared(plan, list(of.values())).difference((2, 3), (2, 0))
     assert gain == (10.0, pytest.approx(173.2 * 2**0.5))
 
@@ -68,10 +66,12 @@ def test_comparison_by_hand(tmp_path: Path) -> None:
 
 
 def of_model(name: str, values: list[float], posterior: str = "prior", seed: int = 0) -> Score:
-    extra = {"split": "official", "part": "test", "seed": seed, "values": values, "samples": 1000}
-    extra |= {"log_weight_variance": 22.5, "log_weight_variance_stderr": 0.5}
     mean = sum(values) / len(values)
-    return Score("log-likelihood", name, mean, 0.7, "nats", "higher", 2, posterior, protocol="importance", extra=extra)
+    return Score(
+        "log-likelihood", name, mean, 0.7, "nats", "higher", 2, posterior, protocol="importance",
+        conditions={"split": "official", "part": "test", "samples": "1000"}, seed=seed, points=Points(values),
+        details={"samples": 1000, "log_weight_variance": 22.5, "log_weight_variance_stderr": 0.5},
+    )  # fmt: skip
 
 
 LIST = """
@@ -166,7 +166,7 @@ def test_models_as_rows_by_hand(two_models: Plan, tmp_path: Path) -> None:
 
 def test_no_published_numbers_stand_beside_scores_of_other_data(two_models: Plan) -> None:
     measured = of_model("log p(x)", [-80.0, -94.0])
-    other = replace(measured, extra=measured.extra | {"content": "not MNIST as published"})
+    other = replace(measured, conditions=measured.conditions | {"content": "not MNIST as published"})
     found = [compare(table, {"a.jsonl": [other], "b.jsonl": [other]}) for table in two_models.table]
     title, columns, rows = tables_of(two_models, found)[0]
     assert title == "Likelihoods (ours are of data that are not MNIST as published)"
@@ -214,8 +214,19 @@ def test_a_cell_is_found_by_its_method_and_share() -> None:
     plan = read_plan("wu-figure3/mnist")
     table = plan.table[0]
     found = [
-        Score("label-accuracy", "whole description", value, 1.0, "%", "higher", 10, "x", protocol=protocol, extra=extra)
-        for value, protocol, extra in (
+        Score(
+            "label-accuracy",
+            "whole description",
+            value,
+            1.0,
+            "%",
+            "higher",
+            10,
+            "x",
+            protocol=protocol,
+            details=details,
+        )
+        for value, protocol, details in (
             (1.0, "mean", {"method": "mvae", "share": 0.01}),
             (2.0, "samples", {"method": "mvae", "share": 0.01}),
             (3.0, "baseline", {"method": "logistic", "share": 0.01}),

@@ -17,7 +17,7 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import Work, relay
 from mmgen.results.clusters import clustered
 from mmgen.results.runs import described_run
-from mmgen.results.score import Score, other_data
+from mmgen.results.score import Points, Score, other_data
 from mmgen.results.shares import binomial_error
 from mmgen.training.labelling import label_draw
 from mmgen.training.model_run import ExperimentSettings
@@ -76,20 +76,16 @@ def _score(
     n = len(values)
     right = float(values.mean())
     settings = {"method": method, **material.settings.model_dump(mode="json")}
-    extra = {
+    details = {
         "method": method,
         "paired": material.size(labels),
         "share": labels.share if labels.count is None else labels.count / len(material.rows("train")),
         **_drawn(material, labels),
         "attribute": material.attributes.names[material.column],
         "correct": int(values.sum()),
-        "split": material.settings.data.split,
-        "part": "test",
-        "seed": material.seed,
-        **other_data(material.dataset.header.settings),
         **facts,
-        "values": [100.0 * value for value in values.tolist()],  # of each image, for paired comparisons
     }
+    conditions = {"split": material.settings.data.split, "part": "test"}
     sources = material.dataset.sources(material.rows("test").rows)
     score = Score(
         metric="label-accuracy",
@@ -102,7 +98,10 @@ def _score(
         posterior=method,
         protocol="baseline",
         ids={"dataset": material.dataset.header.content_id},
-        extra=extra,
+        conditions=conditions | other_data(material.dataset.header.settings),
+        seed=material.seed,
+        points=Points.of(100.0 * values),
+        details=details,
         run=described_run(
             method,
             [material.seed],

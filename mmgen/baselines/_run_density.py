@@ -17,7 +17,7 @@ from mmgen.core.progress import Work, relay
 from mmgen.modalities import Description
 from mmgen.results.clusters import clustered
 from mmgen.results.runs import described_run
-from mmgen.results.score import Score, other_data
+from mmgen.results.score import Points, Score, other_data
 from mmgen.settings.config import plain, validate
 from mmgen.settings.registry import unknown_name
 from mmgen.training.batches import DatasetRows
@@ -70,7 +70,9 @@ def measure_density(
             facts = {"train_examples": len(parts["train"]), **fitted.facts}
             where = {"split": scheme, "part": "test", "seed": seed, "modality": described.name}
             settings = {"method": method, **plain(density), **where}
-            score = _score(dataset, described, method, settings, np.concatenate(found), {**where, **facts})
+            score = _score(
+                dataset, described, method, settings, np.concatenate(found), {"modality": described.name, **facts}
+            )
             return [clustered(score, dataset.sources(dataset.split(scheme, "test")))]
 
     return in_units(f"baseline {method}", 1, fractions)
@@ -110,11 +112,11 @@ def _score(
 ) -> Score:
     value, stderr = float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else None
     content = dataset.header.content_id
-    extra = {"method": method, **other_data(dataset.header.settings), **facts}
+    details = {"method": method, **facts}
     if described.nats_per_bit is not None:
-        extra["bits_per_pixel"] = value / described.nats_per_bit
+        details["bits_per_pixel"] = value / described.nats_per_bit
         if stderr is not None:
-            extra["bits_per_pixel_stderr"] = stderr / described.nats_per_bit
+            details["bits_per_pixel_stderr"] = stderr / described.nats_per_bit
     return Score(
         metric="log-likelihood",
         quantity="log p(x)",
@@ -126,7 +128,10 @@ def _score(
         posterior=method,
         protocol="baseline",
         ids={"dataset": content},
-        extra={**extra, "values": [round(one, 4) for one in values.tolist()]},
+        conditions={name: settings[name] for name in ("split", "part")} | other_data(dataset.header.settings),
+        seed=settings["seed"],
+        points=Points.of(values),
+        details=details,
         run=described_run(
             method,
             [settings["seed"]],

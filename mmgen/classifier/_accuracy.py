@@ -7,6 +7,7 @@ import torch
 
 from mmgen.classifier._classifier import Classifier
 from mmgen.core.notation import UNKNOWN
+from mmgen.results.number import Number
 from mmgen.results.shares import binomial_error
 from mmgen.training.batches import Rows
 
@@ -48,6 +49,12 @@ class Accuracy:
         whole = math.hypot(*each.values())
         words = {"words": whole / (len(each) + self.told)} if self.told else {}
         return each | {"mean": whole / len(each)} | words
+
+    @property
+    def numbers(self) -> dict[str, Number]:
+        """:attr:`percent` with their errors, as tables print them."""
+        errors = self.stderr
+        return {name: Number(value, errors[name], "%") for name, value in self.percent.items()}
 
 
 def measure(classifier: Classifier, rows: Rows, image: str = "image", attributes: str = "attributes") -> Accuracy:

@@ -19,12 +19,8 @@ class Judge:
     def __init__(self, path: Path, accuracy: Accuracy) -> None:
         self.path, self.accuracy = path, accuracy
 
-    def _facts(self) -> list[tuple[str, str]]:
-        errors = self.accuracy.stderr
-        return [(name, f"{value:.1f} ± {errors[name]:.1f} %") for name, value in self.accuracy.percent.items()]
-
     def __repr__(self) -> str:
-        return f"<judge {self.path}: {', '.join(f'{name} {value}' for name, value in self._facts())}>"
+        return f"<judge {self.path}: {', '.join(f'{name} {value}' for name, value in self.accuracy.numbers.items())}>"
 
     def _repr_html_(self) -> str:
-        return facts_table(f"judge {self.path}", self._facts())
+        return facts_table(f"judge {self.path}", self.accuracy.numbers.items())

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from mmgen.evaluation import EvaluationSettings
     from mmgen.generation import TrainedModel
     from mmgen.posteriors import Tilt
-    from mmgen.results.score import Score, Scores
+    from mmgen.results.score import Score
+    from mmgen.results.score_table import Scores
 
 __all__ = ["Evaluate"]
 
@@ -89,7 +90,7 @@ class Evaluate(Stage["Scores"]):
             UsageError: Something cannot be asked of this model, or scores are there already.
         """
         from mmgen.evaluation import write_scores
-        from mmgen.results.score import Scores
+        from mmgen.results.score_table import Scores
 
         kept = self.kept()
         scores = self.measure()

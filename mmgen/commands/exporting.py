@@ -35,6 +35,7 @@ from mmgen.generation.decode import drawn_images
 from mmgen.generation.draws import as_pictures
 from mmgen.generation.judge import find_judge, sees_samples
 from mmgen.results.score import Score, judge_names, read_scores
+from mmgen.results.score_table import table_of
 
 __all__ = ["export"]
 
@@ -375,26 +376,10 @@ def _metric(score: Score, judge: str) -> dict[str, Any]:
 
 
 def _judges(scores: Sequence[Score]) -> list[str]:
-    """What tells scores of several judges apart, " (judge small)" each; "" where there is one."""
+    """Names that tell scores of several classifiers apart, " (judge small)" each; "" where there is one."""
     names = judge_names(scores)
     return [f" (judge {name})" if name and len({*names} - {""}) > 1 else "" for name in names]
 
 
 def _measured(scores: Sequence[Score]) -> list[str]:
-    if not scores:
-        return []
-    rows, judges = [], _judges(scores)
-    for score, judge in zip(scores, judges, strict=True):
-        error = "" if score.stderr is None else f" ± {score.stderr:.2g}"
-        given = "" if score.given is None else str(score.given)
-        measured = (score.quantity or score.metric) + judge
-        told = (measured, score.source, given, f"{score.value:.2f}{error} {score.unit}", score.n)
-        rows.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in told) + " |")
-    heads = ["| measured | drawn from | words given | value ± standard error | samples |", "|---|---|---|---|---|"]
-    own = {judge: score.judge_accuracy for score, judge in zip(scores, judges, strict=True) if score.judge_accuracy}
-    said = [
-        f"The judge itself{judge} is right on {one['mean']:.1f} % of the words of real pictures."
-        for judge, one in own.items()
-    ]
-    note = " ".join(said)
-    return ["## Measured", "", *heads, *rows, "", *([note, ""] if note else [])]
+    return ["## Measured", "", *table_of(scores).markdown().splitlines(), ""] if scores else []

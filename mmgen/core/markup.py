@@ -1,9 +1,9 @@
 """Small tables of HTML, which notebooks show for what would be a line of text elsewhere."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 
-__all__ = ["facts_table", "grid_table"]
+__all__ = ["facts_table"]
 
 
 def facts_table(title: str, facts: Iterable[tuple[str, object]]) -> str:
@@ -17,15 +17,3 @@ def facts_table(title: str, facts: Iterable[tuple[str, object]]) -> str:
         f'<tr><th scope="row">{escape(name)}</th><td>{escape(str(value))}</td></tr>' for name, value in facts
     )
     return f"<table><caption>{escape(title)}</caption>{rows}</table>"
-
-
-def grid_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table with headings.
-
-    Example:
-        >>> grid_table(["a"], [["<"]])
-        '<table><tr><th scope="col">a</th></tr><tr><td>&lt;</td></tr></table>'
-    """
-    heads = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
-    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><tr>{heads}</tr>{body}</table>"

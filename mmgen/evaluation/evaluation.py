@@ -21,6 +21,7 @@ from mmgen.evaluation.real import Real
 from mmgen.evaluation.runs import run_of_files
 from mmgen.evaluation.settings import EvaluationSettings
 from mmgen.generation.judge import check_judge
+from mmgen.results.naming import LEARNED_PRIOR
 from mmgen.results.score import Score
 
 if TYPE_CHECKING:
@@ -322,10 +323,10 @@ class Evaluation:
         """Whether z comes from a density that no description changes: p(z), or a learned q(z), not guided."""
         return self.loaded.posteriors[posterior].is_unconditional
 
-    def learned_prior(self, posterior: str) -> dict[str, bool]:
-        """What every score under a fitted q(z) tells besides: that it is conditioned on nothing."""
+    def is_learned_prior(self, posterior: str) -> bool:
+        """Return whether z comes from a fitted q(z), which is conditioned on nothing."""
         source = self.loaded.posteriors[posterior]
-        return {"learned_prior": True} if source.is_fitted and source.is_unconditional else {}
+        return source.is_fitted and source.is_unconditional
 
     def run_of(self, posterior: str) -> dict[str, str]:
         """What scores tell of the run behind a posterior: of the model, and of what was fitted to it if z is its."""
@@ -340,16 +341,16 @@ class Evaluation:
         """A score as it is handed on: with its run; of a guided posterior with the weight, base and candidates too."""
         score = replace(score, run=self.run_of(score.posterior))
         if score.judge_accuracy is not None or "judge" in score.ids:
-            score = replace(score, extra={**score.extra, "judge": self.judge.network_name})
+            score = replace(score, judge=self.judge.network_name)
         if score.posterior not in self.posteriors:
             return score
         source = self.loaded.posteriors[score.posterior]
         weights = source.weights
         if "guidance" not in weights:
-            extra = {**score.extra, **self.learned_prior(score.posterior)}
-            return replace(score, text_weight=weights.get("text_weight"), extra=extra)
+            base = LEARNED_PRIOR if self.is_learned_prior(score.posterior) else ""
+            return replace(score, text_weight=weights.get("text_weight"), base=base)
         found = self.loaded.guided_posterior(score.posterior).diagnostics if self.loaded.tilt else {}
-        extra = {**score.extra, "guidance": found} if found else score.extra
+        details = {**score.details, "guidance": found} if found else score.details
         return replace(
             score,
             posterior="guided",
@@ -357,7 +358,7 @@ class Evaluation:
             guidance=weights["guidance"],
             balanced=weights.get("balanced", False),
             base=source.base,
-            extra=extra,
+            details=details,
         )
 
     @property

@@ -8,7 +8,6 @@ out.
 import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -34,7 +33,7 @@ from mmgen.evaluation.proposals import (
 from mmgen.generation import TrainedModel
 from mmgen.generation.given import Pictures, values_given
 from mmgen.posteriors import Posterior
-from mmgen.results.score import Score
+from mmgen.results.score import Points, Score
 from mmgen.settings.arguments import checked
 from mmgen.settings.kinds import Count, Seed
 from mmgen.training.batches import batch_of
@@ -107,24 +106,19 @@ def with_normaliser(loaded: TrainedModel, posterior: str, points: Batch, scores:
     guided = loaded.guided_posterior(posterior)
     words = guided.words_read(points, described_by(loaded))
     error, errors = guided.normaliser_error(words), guided.normaliser(words)[1]
-    known: dict[str, Any] = {"too_high_by_at_least": float(0.5 * errors.square().mean())}
+    bias = float(0.5 * errors.square().mean())
     rough = int((errors > _ROUGH).sum())
-    if rough:
-        known["warnings"] = [
-            f"log Z(y) of {rough:,} of {len(errors):,} points has an error above {_ROUGH:g} nats: it may be too high "
-            "by much more than is printed; use a smaller weight of guidance"
-        ]
+    warning = (
+        f"log Z(y) of {rough:,} of {len(errors):,} points has an error above {_ROUGH:g} nats: it may be too high "
+        "by much more than is printed; use a smaller weight of guidance"
+    )
     return [
         replace(
             score,
             stderr=None if score.stderr is None else math.hypot(score.stderr, error),
-            extra={
-                **score.extra,
-                **known,
-                **({"warnings": [*score.extra.get("warnings", []), *known["warnings"]]} if rough else {}),
-                "normaliser_stderr": error,
-                "shared_stderr": math.hypot(score.extra.get("shared_stderr", 0.0), error),
-            },
+            points=score.points and replace(score.points, shared_stderr=math.hypot(score.points.shared_stderr, error)),
+            warnings=(*score.warnings, warning) if rough else score.warnings,
+            details={**score.details, "too_high_by_at_least": bias, "normaliser_stderr": error},
         )
         for score in scores
     ]
@@ -301,9 +295,9 @@ def log_likelihood(model: TrainedModel, images: Pictures, samples: Count = 100, 
         >>> with Dataset.open(model.dataset_path()) as data:  # doctest: +SKIP
         ...     images = data.read_image("image", data.split("iid", "test")[:8])
         >>> score = mmgen.log_likelihood(model, images, samples=10)  # doctest: +SKIP
-        >>> print(f"{score.value:.1f} ± {score.stderr:.1f} {score.unit}")  # doctest: +SKIP
+        >>> print(score.number_with_unit)  # doctest: +SKIP
         -... ± ... nats
-        >>> len(score.extra["values"])  # doctest: +SKIP
+        >>> len(score.points.values)  # doctest: +SKIP
         8
     """
     info = model.observed[main_image(model)]
@@ -316,7 +310,7 @@ def log_likelihood(model: TrainedModel, images: Pictures, samples: Count = 100, 
 def image_log_likelihood(loaded: TrainedModel, images: Tensor | np.ndarray, samples: int, seed: int) -> Score:
     """Importance-weighted log p(image), nats, averaged over ``images`` [B, C, H, W] in [0, 1].
 
-    ``extra["values"]`` holds the estimate of each image.
+    ``points.values`` holds the estimate of each image.
 
     Raises:
         UsageError: The model is conditional, so that it knows p(image | description) alone.
@@ -345,5 +339,6 @@ def image_log_likelihood(loaded: TrainedModel, images: Tensor | np.ndarray, samp
         posterior="prior",
         protocol="importance",
         ids={"model": loaded.model_header.content_id, loaded.header.kind: loaded.header.content_id},
-        extra={**diagnostics(result), "values": result.value.tolist()},
+        points=Points(result.value.tolist()),
+        details=diagnostics(result),
     )

@@ -22,7 +22,6 @@ __all__ = [
     "Queries",
     "caption_queries",
     "fewest_dropped",
-    "of_queries",
     "queries",
     "weighted_mean",
 ]
@@ -249,9 +248,3 @@ def weighted_mean(values: NDArray[np.float64], weights: NDArray[np.float64], see
         float(np.average(values[part], weights=weights[part])) for part in np.array_split(order, min(_SPLITS, count))
     ]
     return Mean(value, float(np.sqrt(spread) / weights.sum()), splits, float(np.std(splits, ddof=1)))
-
-
-def of_queries(values: NDArray[np.float64], weights: NDArray[np.float64]) -> dict[str, list[float]]:
-    """What a score tells of each query, for paired comparisons: its value [Q], and its weight [Q] where they differ."""
-    told = {"values": [round(value, 4) for value in values.tolist()]}
-    return told if (weights == weights[0]).all() else told | {"weights": weights.tolist()}

@@ -57,7 +57,7 @@ class Compared:
     def content(self) -> str:
         """Why no published numbers stand beside ours, which are of other data; "" where they may."""
         cells = [cell for row in self.ours for cell in row if cell is not None]
-        return next((str(cell.score.extra["content"]) for cell in cells if cell.score.extra.get("content")), "")
+        return next((text for cell in cells if (text := cell.score.conditions.get("content"))), "")
 
     @property
     def against_row(self) -> int | None:
@@ -124,9 +124,9 @@ def _cell(runs: Sequence[Score], over_seeds: bool) -> Cell:
     group = summed_up(runs)
     if group.n == 1:
         return Cell(group, runs[0])
-    told: dict[str, Any] = {name: runs[-1].extra[name] for name in ("samples", "content") if name in runs[-1].extra}
+    details = {name: runs[-1].details[name] for name in ("samples",) if name in runs[-1].details}
     samples = sum(run.n for run in runs)
-    merged = replace(runs[-1], value=group.mean, stderr=group.stderr, n=samples, extra=told)
+    merged = replace(runs[-1], value=group.mean, stderr=group.stderr, n=samples, points=None, details=details)
     return Cell(group, merged, over_seeds)
 
 
@@ -134,9 +134,8 @@ def _number(score: Score, field: str | None) -> Score | None:
     """The score with one of its further numbers as its value; None where it has none of that name."""
     if field is None:
         return score
-    value, error = score.extra.get(field), score.extra.get(f"{field}_stderr")
+    value, error = score.details.get(field), score.details.get(f"{field}_stderr")
     if not isinstance(value, int | float):
         return None
-    rest = {key: kept for key, kept in score.extra.items() if key != "values"}  # of each data point, of the value
     known = float(error) if isinstance(error, int | float) else None
-    return replace(score, value=float(value), stderr=known, extra=rest)
+    return replace(score, value=float(value), stderr=known, points=None)  # which are of the value

@@ -117,7 +117,7 @@ def _counts(cells: Sequence[Cell]) -> str:
 
 
 def _draws(cells: Sequence[Cell]) -> str:
-    draws = [cell.score.extra.get("samples") for cell in cells]
+    draws = [cell.score.details.get("samples") for cell in cells]
     return " / ".join(dict.fromkeys(f"{number:,}" for number in draws if isinstance(number, int)))
 
 

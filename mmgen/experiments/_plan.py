@@ -278,7 +278,7 @@ def _scored(path: Path, inputs: list[Path], seed: int | None) -> bool:
         scores = read_scores(path)
     except ArtifactError:
         return False
-    if seed is not None and any(score.extra.get("seed", seed) != seed for score in scores):
+    if seed is not None and any(score.seed not in (None, seed) for score in scores):
         return False
     named = [identity for score in scores for identity in score.ids.values()]
     return bool(scores) and all(read_header(parent).content_id in named for parent in inputs)

@@ -42,7 +42,7 @@ class Selector(Settings):
         wanted = self.model_dump(include=keys, exclude_none=True)
         wanted |= {"balanced": bool(self.balanced)} if self.guidance is not None else {}
         fits = all(getattr(score, key) == value for key, value in wanted.items())
-        fits = fits and all(score.extra.get(key) == value for key, value in self.extra.items())
+        fits = fits and all(score.details.get(key) == value for key, value in self.extra.items())
         return fits and (self.scores is None or fnmatchcase(file, self.scores))
 
     def with_more(self, other: "Selector") -> "Selector":

@@ -26,7 +26,7 @@ class Metric(ABC):
     """Whether it scores single data points, which should not be training examples."""
     takes_guidance: ClassVar[bool] = True
     values_of_points: ClassVar[bool] = False
-    """Whether ``extra["values"]`` of its scores are of ``evaluation.points``, in their order, so that errors are those
+    """Whether ``points`` of its scores are ``evaluation.points``, in their order, so that errors are those
     of pictures or sources where several points are of one."""
     """Whether it asks posteriors of descriptions, which can be guided."""
     per_posterior: ClassVar[bool] = True
@@ -34,9 +34,9 @@ class Metric(ABC):
     rank: ClassVar[int] = 1
     """Order of evaluation: what asks for more samples comes first, so that the others share all of them."""
     columns: ClassVar[Mapping[str, str]] = {}
-    """Further columns of its table, heading: name of the number in :attr:`Score.extra`. Quantity, posterior, value with
-    its error, number of samples and the judge's accuracy are there anyway; scores without a number leave its place
-    empty."""
+    """Further columns of its table, heading: name of the number in :attr:`Score.details`, printed with the error that
+    stands there as "NAME_stderr". Quantity, posterior, value with its error, number of samples and the classifier's
+    accuracy are there anyway; scores without a number leave its place empty."""
 
     reads: ClassVar[tuple[str, ...] | None] = None
     """Settings of an evaluation that it reads, beside seed and precision, by name: ("number", "split", "part"); also
@@ -45,8 +45,8 @@ class Metric(ABC):
     unmeasured: ClassVar[str] = "nothing to measure with these numbers of given attributes"
     """What is said where there is no score of it."""
     conditions: ClassVar[tuple[str, ...]] = ()
-    """What its scores tell in :attr:`Score.extra` that changes the question, so that only equal ones are compared:
-    ("pool",). Split, part, importance samples, real pictures, dataset and judge are always compared."""
+    """Names of the ``details`` that change the question, so that only scores with equal ones are compared: ("pool",).
+    Split, part, importance samples, real pictures, dataset and judge are always compared."""
     protocols: ClassVar[Mapping[str, str]] = {}
     """What protocols of its scores mean, each in a sentence for a page: {"bound": "The mean of log weights."}."""
 

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.core.notation import UNKNOWN
-from mmgen.evaluation.queries import Queries, of_queries, weighted_mean
+from mmgen.evaluation.queries import Queries, weighted_mean
 from mmgen.metrics._base import Score
+from mmgen.results.score import Points
 from mmgen.results.shares import share_error
 
 if TYPE_CHECKING:
@@ -95,13 +96,13 @@ def _score(
         protocol=protocol,
         judge_accuracy=evaluation.judge.accuracy or None,
         ids=evaluation.judged_ids,
-        extra={
+        by_attribute=by_attribute,
+        points=Points.of(values, weights),
+        details={
             "queries": len(values),
             "images_per_query": judged.shape[1],
             "splits_sd": mean.splits_sd,
             "splits": mean.splits,
-            "by_attribute": by_attribute,
-            **of_queries(values, weights),
             "pixels": "sampled" if evaluation.draws.sampled else "mean",
         },
     )

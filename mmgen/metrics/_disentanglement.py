@@ -29,11 +29,11 @@ class Found:
 
     Attributes:
         values: Values by quantity.
-        extra: What each repeat tells besides: equal shapes, averaged over repeats.
+        details: Further numbers of each repeat, of equal shapes, averaged over repeats.
     """
 
     values: Mapping[str, float]
-    extra: Mapping[str, NDArray[np.float64]]
+    details: Mapping[str, NDArray[np.float64]]
 
 
 class Disentanglement(Metric):
@@ -80,7 +80,7 @@ class Disentanglement(Metric):
             rng = numpy_generator(evaluation.settings.seed, f"{self.name} {number}")
             repeats.append(self.measure(code[rng.permutation(len(code))[:half]], rng))
             yield (number + 1) / _REPEATS
-        told = {key: np.mean([found.extra[key] for found in repeats], axis=0).tolist() for key in repeats[0].extra}
+        means = {key: np.mean([one.details[key] for one in repeats], axis=0).tolist() for key in repeats[0].details}
         assert evaluation.loaded.image is not None
         scores = []
         for quantity in repeats[0].values:
@@ -98,14 +98,14 @@ class Disentanglement(Metric):
                     posterior=evaluation.loaded.image.name,
                     protocol=self.protocol,
                     ids=evaluation.ids,
-                    extra={
+                    details={
                         "factors": list(code.names),
                         "repeats": values.tolist(),
                         "repeats_sd": float(values.std(ddof=1)),
                         "better_half": float(np.sort(values)[_REPEATS // 2 :].mean()),
                         "latent_size": code.means.shape[1],
                         "active": code.active.tolist(),
-                        **told,
+                        **means,
                     },
                 )
             )

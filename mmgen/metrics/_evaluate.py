@@ -9,6 +9,7 @@ from mmgen.core.progress import Progress, Work
 from mmgen.evaluation.evaluation import Evaluation
 from mmgen.metrics._base import Metric, Score
 from mmgen.results.clusters import clustered
+from mmgen.results.conditions import condition_text
 from mmgen.results.score import other_data
 
 if TYPE_CHECKING:
@@ -20,25 +21,28 @@ _UNITS = 1000
 """Units of progress per metric and posterior."""
 
 
-def _provenance(evaluation: Evaluation, metric: Metric) -> dict[str, Any]:
-    """Split, part and seed, for metrics that depend on them; the objective that the model was trained with; and whether
-    the data are what they are called.
-    """
-    content: dict[str, Any] = {**other_data(evaluation.dataset.header.settings)}
-    if not (metric.judged or metric.scores_points):
-        return content
-    asked = content | {
-        "split": evaluation.split,
-        "part": evaluation.settings.part,
-        "seed": evaluation.settings.seed,
-    }
-    if metric.scores_points and evaluation.trained_share is not None:
-        asked["trained_share"] = evaluation.trained_share
-    if metric.scores_points and evaluation.pixels:
-        asked["pixels"] = evaluation.pixels
-    if metric.scores_points and isinstance(objective := evaluation.loaded.model_header.settings.get("objective"), dict):
-        asked["objective"] = objective
-    return asked
+_COMPARED = ("samples", "real")
+"""Names of the details that are conditions of every metric that has them: importance samples, real pictures."""
+
+
+def _with_conditions(score: Score, evaluation: Evaluation, metric: Metric) -> Score:
+    """The score with what others must share to be compared with it, its seed, and how the model was trained."""
+    sampled = metric.judged or metric.scores_points
+    conditions = {"split": evaluation.split, "part": evaluation.settings.part} if sampled else {}
+    if metric.scores_points and evaluation.pixels == "drawn":  # else the dataset tells
+        conditions["pixels"] = evaluation.pixels
+    compared = (name for name in (*_COMPARED, *metric.conditions) if score.details.get(name))
+    conditions |= {name: condition_text(score.details[name]) for name in compared}
+    conditions |= other_data(evaluation.dataset.header.settings)
+    details = dict(score.details)
+    if metric.scores_points:
+        trained: dict[str, Any] = {
+            "trained_share": evaluation.trained_share,
+            "pixels": evaluation.pixels,
+            "objective": evaluation.loaded.model_header.settings.get("objective"),
+        }
+        details = {name: value for name, value in trained.items() if value} | details
+    return replace(score, conditions=conditions, seed=evaluation.settings.seed if sampled else None, details=details)
 
 
 def notice(evaluation: Evaluation, metrics: Sequence[str]) -> str:
@@ -91,11 +95,10 @@ def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]
                 try:
                     fraction = next(asked)
                 except StopIteration as stop:
-                    about = _provenance(evaluation, member)
                     named = [evaluation.named(score) for score in stop.value]
                     if member.values_of_points:
                         named = [clustered(score, evaluation.sources_of_points) for score in named]
-                    scores[member] += [replace(score, extra={**about, **score.extra}) for score in named]
+                    scores[member] += [_with_conditions(score, evaluation, member) for score in named]
                     break
                 yield Progress(int((number + min(1.0, fraction)) * _UNITS))
             yield Progress((number + 1) * _UNITS)

@@ -55,7 +55,7 @@ def _score(metric: str, evaluation: "Evaluation", posterior: str, compared: Comp
         protocol=compared.protocol,
         judge_accuracy=evaluation.judge.accuracy or None,
         ids=evaluation.judged_ids,
-        extra={
+        details={
             **compared.about(),
             "neighbours": NEIGHBOURS,
             "ceiling": ceiling.value,

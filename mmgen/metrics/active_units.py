@@ -87,7 +87,7 @@ class ActiveUnits(Metric):
                 posterior="+".join(given),
                 protocol=f"variance above {_THRESHOLD}",
                 ids=evaluation.ids,
-                extra={"latent_size": len(active[units]), "activity": active[units].tolist()},
+                details={"latent_size": len(active[units]), "activity": active[units].tolist()},
             )
             for quantity, units in quantities.items()
         ]

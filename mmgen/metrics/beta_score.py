@@ -19,7 +19,8 @@ class BetaScore(Disentanglement):
     r"""Accuracy of logistic regression that names what 64 pairs share, from the mean of :math:`|\mu_1 - \mu_2|`.
 
     Published figures are means of the better half of 30 scores (10 models, 3 classifiers each); this is the mean of all
-    repeats, and ``extra["better_half"]`` that of the better ones. The score saturates: entangled encodings reach 95 %.
+    repeats, and ``details["better_half"]`` that of the better ones. The score saturates: entangled encodings reach
+    95 %.
     """
 
     name = "beta-score"

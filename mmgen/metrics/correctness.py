@@ -112,5 +112,5 @@ def _generated(
         protocol=protocol,
         judge_accuracy=evaluation.judge.accuracy or None,
         ids=evaluation.judged_ids,
-        extra={"by_attribute": dict(zip(names, right.mean(0).tolist(), strict=True))},
+        by_attribute=dict(zip(names, right.mean(0).tolist(), strict=True)),
     )

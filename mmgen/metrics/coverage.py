@@ -17,9 +17,10 @@ from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
 from mmgen.evaluation.divergence import jackknifed, jensen_shannon, remaining_bias
-from mmgen.evaluation.queries import Frequencies, Mean, Queries, of_queries, weighted_mean
+from mmgen.evaluation.queries import Frequencies, Mean, Queries, weighted_mean
 from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.metrics._base import Metric, Score, relay
+from mmgen.results.score import Points
 from mmgen.results.shares import share_error
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Coverage(Metric):
     the bias that is left is below the standard error; of a single query, which has no error over queries, below that
     over its pictures (``stderr_over_pictures``). Both are part of the score, and the bias of its standard error. The
     corrected mean of a perfect model is as often above 100 as below: it is said as 100, and in full as
-    ``unclipped`` in ``extra``, for means over several models. Protocol ``paper``: 10 pictures, JS
+    ``unclipped`` in ``details``, for means over several models. Protocol ``paper``: 10 pictures, JS
     in nats (so that nothing is below 1 - ln 2 = 30.7 %), uniform p_k, no correction, as VE measured.
     """
 
@@ -116,7 +117,7 @@ class Coverage(Metric):
                 break
             draws = 2 * judged.shape[1]
         pictures = judged.shape[0] * judged.shape[1]
-        extra = {
+        details = {
             "bias": bias,
             "bias_below_stderr": settled,
             **({} if of_pictures is None else {"stderr_over_pictures": share_error(mean.value, of_pictures, pictures)}),
@@ -124,7 +125,7 @@ class Coverage(Metric):
             "uncorrected": float(np.average(measured.uncorrected, weights=queries.weights)),
             "queries_without_training_examples": measured.unmatched,
         }
-        return _score(evaluation, posterior, queries, judged, measured, extra)
+        return _score(evaluation, posterior, queries, judged, measured, details)
 
 
 def reported(mean: Mean, bias: float, pictures: int) -> tuple[float, float | None]:
@@ -190,7 +191,7 @@ def _score(
     queries: Queries,
     judged: NDArray[np.uint8],
     measured: _Measured,
-    extra: dict[str, Any],
+    details: dict[str, Any],
 ) -> Score:
     mean = weighted_mean(measured.values, queries.weights, evaluation.settings.seed)
     pictures = judged.shape[0] * judged.shape[1]
@@ -208,12 +209,12 @@ def _score(
         protocol=evaluation.settings.protocol,
         judge_accuracy=evaluation.judge.accuracy or None,
         ids=evaluation.judged_ids,
-        extra={
+        points=Points.of(measured.values, queries.weights),
+        details={
             "queries": len(queries),
             "images_per_query": judged.shape[1],
             "splits_sd": mean.splits_sd,
             "splits": mean.splits,
-            **of_queries(measured.values, queries.weights),
-            **extra,
+            **details,
         },
     )

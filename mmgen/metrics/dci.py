@@ -17,7 +17,7 @@ class Dci(Disentanglement):
 
     Disentanglement is 1 less the entropy of a dimension's importances, weighed by how important it is; completeness
     likewise of a factor; informativeness the mean accuracy on examples that were not learnt from.
-    ``extra["importances"]`` [D, K] add up to 1 for each factor. Forests are those of Eastwood and Williams; scores of
+    ``details["importances"]`` [D, K] add up to 1 for each factor. Forests are those of Eastwood and Williams; scores of
     Locatello et al. are of boosted trees, and not to be compared with these.
     """
 

@@ -49,13 +49,13 @@ class FactorsFound(Disentanglement):
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         count, *others = yield from super().__call__(evaluation, posterior)
-        names = count.extra["factors"]
-        each = followers(np.array(count.extra["information"]), names)
+        names = count.details["factors"]
+        each = followers(np.array(count.details["information"]), names)
         found = [one.factor for one in each if one.found]
         told = {"factors_in_all": len(names), "found_factors": found}
-        scores = [replace(count, unit="factors", extra={**count.extra, **told})]
+        scores = [replace(count, unit="factors", details={**count.details, **told})]
         for score, one in zip(others, each, strict=True):
             own = {"dimension": one.dimension + 1, "gap": one.gap, "found": int(one.found)}
-            kept = {key: value for key, value in score.extra.items() if key != "information"}
-            scores.append(replace(score, extra={**kept, **own}))
+            kept = {key: value for key, value in score.details.items() if key != "information"}
+            scores.append(replace(score, details={**kept, **own}))
         return scores

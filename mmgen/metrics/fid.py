@@ -46,9 +46,7 @@ class Fid(Metric):
     unmeasured = TOO_FEW
     columns: ClassVar = {
         "real halves": "ceiling",
-        "± of them": "ceiling_stderr",
         "for all pictures": "extrapolated",
-        "± of that": "extrapolated_stderr",
         "spread of real": "real_spread",
         "queries": "queries",
     }
@@ -90,7 +88,7 @@ def _score(evaluation: "Evaluation", posterior: str, compared: Compared) -> Scor
         protocol=compared.protocol,
         judge_accuracy=evaluation.judge.accuracy or None,
         ids=evaluation.judged_ids,
-        extra={
+        details={
             **compared.about(),
             "ceiling": real.value,
             "ceiling_stderr": real.stderr,

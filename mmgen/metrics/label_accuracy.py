@@ -19,6 +19,7 @@ from mmgen.evaluation.settings import POINTS
 from mmgen.generation.read import latents_to_read, read_parts
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.modalities.text import Text
+from mmgen.results.score import Points
 from mmgen.results.shares import binomial_error, share_error
 from mmgen.training.labelling import label_draw
 from mmgen.training.pairing import drawn_share, paired_count
@@ -166,7 +167,7 @@ def _scores(evaluation: "Evaluation", points: Batch, said: Tensor, protocol: str
     assert name is not None
     modality = evaluation.loaded.model.modalities[name]
     true, present = points.values[name], points.present[name]
-    extra: dict[str, object] = {"draws": draws}
+    by_attribute: dict[str, float] = {}
     if isinstance(modality, Text):
         part = "each word"
         counted = (true != modality.padding) | (said != modality.padding)
@@ -174,20 +175,20 @@ def _scores(evaluation: "Evaluation", points: Batch, said: Tensor, protocol: str
         part, counted = "each attribute", present
         info = evaluation.info
         right = (said == true) & counted
-        extra["by_attribute"] = {
+        by_attribute = {
             known: float(100 * right[:, place].sum() / counted[:, place].sum().clamp_min(1))
             for place, known in enumerate(info.names)
         }
     wrong = (said != true) & counted
     whole = 100.0 * (~wrong.any(1)).double()
     error: float | None = binomial_error(float(whole.mean()), len(whole))
-    scores = [_score(evaluation, "whole description", protocol, whole, error, extra)]
+    scores = [_score(evaluation, "whole description", protocol, whole, error, draws, by_attribute)]
     if true.shape[1] > 1:
         length = counted.sum(1)
         shares = 100.0 * torch.where(length > 0, 1 - wrong.sum(1) / length.clamp_min(1), 1.0).double()
         spread = float(shares.std() / math.sqrt(len(shares))) if len(shares) > 1 else None
         error = None if spread is None else share_error(float(shares.mean()), spread, len(shares))
-        scores.append(_score(evaluation, part, protocol, shares, error, extra))
+        scores.append(_score(evaluation, part, protocol, shares, error, draws, by_attribute))
     return scores
 
 
@@ -197,7 +198,8 @@ def _score(
     protocol: str,
     values: Tensor,
     stderr: float | None,
-    extra: dict[str, object],
+    draws: int,
+    by_attribute: dict[str, float],
 ) -> Score:
     return Score(
         metric="label-accuracy",
@@ -210,11 +212,9 @@ def _score(
         posterior="image",
         protocol=protocol,
         ids=evaluation.ids,
-        extra={
-            **extra,
-            **_supervision(evaluation),
-            "values": [round(value, 2) for value in values.tolist()],  # of each point, for paired comparisons
-        },
+        points=Points.of(values.tolist()),
+        by_attribute=by_attribute,
+        details={"draws": draws, **_supervision(evaluation)},
     )
 
 

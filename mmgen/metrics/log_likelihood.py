@@ -33,6 +33,7 @@ from mmgen.evaluation.likelihoods import (
 from mmgen.evaluation.proposals import MIXTURE, described_by, main_image, proposal_given
 from mmgen.evaluation.settings import POINTS
 from mmgen.metrics._base import Metric, Score, relay
+from mmgen.results.score import Points
 
 if TYPE_CHECKING:
     from mmgen.evaluation.evaluation import Evaluation
@@ -56,7 +57,7 @@ class LogLikelihood(Metric):
     of log weights through q(z|x), for log p(y) through q(z|y). ``importance-text`` is log p(y) with K draws of q(z|y)
     alone (CK Table 2 has K = 10). All posteriors share the draws of one pass through the decoders.
 
-    Standard errors are over points, and of the draws where points share them. ``extra`` says what the draws know of
+    Standard errors are over points, and of the draws where points share them. ``details`` say what the draws know of
     their own error: its noise (``monte_carlo_stderr``), and ``too_low_by_at_least``, a lower bound of the bias, since
     no draw tells of a mode that none has found (``too_high_by_at_least`` is that of what is divided by). So z is drawn
     from all proposals evenly unless one is chosen, and where one of them alone says something else than all together,
@@ -83,9 +84,9 @@ class LogLikelihood(Metric):
     }
     columns: ClassVar = {
         "bits per pixel": "bits_per_pixel",
-        "drawn from": "proposal",
+        "proposal": "proposal",
         "pixels": "pixels",
-        "samples": "samples",
+        "draws of z": "samples",
         "effective": "effective_sample_size",
         "noise of the draws": "monte_carlo_stderr",
         "too low by at least": "too_low_by_at_least",
@@ -275,26 +276,25 @@ def _both(evaluation: "Evaluation", posterior: str, quantity: str, found: _Found
 def _ratio(evaluation: "Evaluation", posterior: str, quantity: str, joint: _Found, denominator: _Found) -> Score:
     """log of one density over another, point by point."""
     below = denominator.known()
-    extra = {**joint.known(), "denominator": below}
-    extra["monte_carlo_stderr"] = math.hypot(extra["monte_carlo_stderr"], below["monte_carlo_stderr"])
-    extra["too_high_by_at_least"] = below["too_low_by_at_least"]
-    warnings = [*extra.pop("warnings", []), *(f"below the line, {text}" for text in below.pop("warnings", []))]
-    if warnings:
-        extra["warnings"] = warnings
+    details = {**joint.known(), "denominator": below}
+    details["monte_carlo_stderr"] = math.hypot(details["monte_carlo_stderr"], below["monte_carlo_stderr"])
+    details["too_high_by_at_least"] = below["too_low_by_at_least"]
+    warnings = [*details.pop("warnings", []), *(f"below the line, {text}" for text in below.pop("warnings", []))]
+    details["warnings"] = warnings
     values = joint.result.value - denominator.result.value
     noises = (joint.result.noise, denominator.result.noise)
-    return _of(evaluation, posterior, quantity, "importance", values, noises, joint.drawn_from, extra)
+    return _of(evaluation, posterior, quantity, "importance", values, noises, joint.drawn_from, details)
 
 
 def _score(evaluation: "Evaluation", posterior: str, quantity: str, protocol: str, found: _Found) -> Score:
-    result, extra = found.result, found.known()
+    result, details = found.result, found.known()
     if protocol != "bound":
-        return _of(evaluation, posterior, quantity, protocol, result.value, (result.noise,), found.drawn_from, extra)
+        return _of(evaluation, posterior, quantity, protocol, result.value, (result.noise,), found.drawn_from, details)
     # One sample is what the bound is defined with; averaging over K only makes its estimate quieter. It is through the
     # first proposal, of a mixture too.
     for key in ("too_low_by_at_least", "monte_carlo_stderr", "alone", "checked", "warnings"):
-        extra.pop(key, None)
-    return _of(evaluation, posterior, quantity, protocol, result.bound, (result.bound_noise,), result.names[0], extra)
+        details.pop(key, None)
+    return _of(evaluation, posterior, quantity, protocol, result.bound, (result.bound_noise,), result.names[0], details)
 
 
 def _of(
@@ -305,7 +305,7 @@ def _of(
     values: Tensor,
     noises: tuple[Noise, ...],
     drawn_from: str,
-    extra: dict[str, Any],
+    details: dict[str, Any],
 ) -> Score:
     stderr = standard_error(values, *noises)
     return Score(
@@ -319,13 +319,12 @@ def _of(
         posterior=posterior,
         protocol=protocol,
         ids=evaluation.ids | _drawn_with(evaluation, quantity),
-        extra={
-            **extra,
+        points=Points.of(values.tolist(), shared_stderr=shared_error(len(values), *noises)),
+        warnings=tuple(details.pop("warnings", ())),
+        details={
+            **details,
             **_in_bits(evaluation, quantity, float(values.mean()), stderr),
             "proposal": drawn_from,
-            # Of each point, for paired comparisons: points differ by far more than what they are compared for.
-            "values": [round(value, 4) for value in values.tolist()],
-            "shared_stderr": shared_error(len(values), *noises),
         },
     )
 

@@ -17,8 +17,8 @@ __all__ = ["Mig"]
 class Mig(Disentanglement):
     r"""Mean over factors of :math:`(I(v; z_1) - I(v; z_2)) / H(v)`, the two dimensions that say most, means in 20 bins.
 
-    A perfect code of dSprites has 0.902: 20 bins cannot tell 32 or 40 values apart. ``extra["information"]`` [D, K] is
-    I(v; z) / H(v) of each dimension and factor.
+    A perfect code of dSprites has 0.902: 20 bins cannot tell 32 or 40 values apart. ``details["information"]`` [D, K]
+    is I(v; z) / H(v) of each dimension and factor.
     """
 
     name = "mig"

@@ -21,6 +21,7 @@ from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._base import Metric, Score
 from mmgen.models import GaussianModel
 from mmgen.posteriors.encoding import encode_points
+from mmgen.results.score import Points
 
 if TYPE_CHECKING:
     from mmgen.evaluation.evaluation import Evaluation
@@ -48,7 +49,7 @@ class NegativeElbo(Metric):
     scores_points = True
     values_of_points = True
     reads = ("samples", *POINTS)
-    columns: ClassVar = {"pixels": "pixels", "samples": "samples"}
+    columns: ClassVar = {"pixels": "pixels", "draws of z": "samples"}
 
     def check(self, evaluation: "Evaluation") -> None:
         loaded = evaluation.loaded
@@ -105,9 +106,9 @@ def _score(evaluation: "Evaluation", quantity: str, values: Tensor) -> Score:
         n=len(values),
         posterior=evaluation.loaded.image.name,
         ids=evaluation.ids,
-        extra={
+        points=Points.of(values.tolist()),
+        details={
             "samples": evaluation.settings.samples,
             "pixels": evaluation.pixels,
-            "values": [round(value, 4) for value in values.tolist()],
         },
     )

@@ -35,7 +35,7 @@ class Precision(Metric):
     rank = 3
     reads = DESCRIPTIONS
     unmeasured = TOO_FEW
-    columns: ClassVar = {"real halves": "ceiling", "± of them": "ceiling_stderr", "queries": "queries"}
+    columns: ClassVar = {"real halves": "ceiling", "queries": "queries"}
 
     def check(self, evaluation: "Evaluation") -> None:
         check_real(evaluation, "precision")

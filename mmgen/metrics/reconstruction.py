@@ -20,6 +20,7 @@ from mmgen.evaluation.settings import POINTS
 from mmgen.generation.decode import means, means_and_draws
 from mmgen.metrics._base import Metric, Score
 from mmgen.posteriors.encoding import posterior_of
+from mmgen.results.score import Points
 from mmgen.results.shares import share_error
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Reconstruction(Metric):
               z_n = E_{q(z|x_n)}[z]
 
     It is the ceiling of every posterior fitted to encodings: what the decoder does not draw from a picture's own z, it
-    draws from no description. ``extra`` holds what the same judge reads off the real pictures of the same points.
+    draws from no description. ``details`` hold what the same judge reads off the real pictures of the same points.
 
     Protocol ``exact`` is over the words that the judge says. One that is told words (CK 5.4: the relation) gives
     ``paper`` too, over all words, the told ones among them, which always match.
@@ -148,14 +149,14 @@ def _score(
         protocol=protocol,
         judge_accuracy=evaluation.judge.accuracy or None,
         ids=evaluation.judged_ids,
-        extra={
+        by_attribute={
+            name: 100 * float((decoded == codes)[known[:, k], k].mean())
+            for k, name in enumerate(names)
+            if known[:, k].any()
+        },
+        points=Points.of(of_point),
+        details={
             "real": float(of_real.mean()),
-            "by_attribute": {
-                name: 100 * float((decoded == codes)[known[:, k], k].mean())
-                for k, name in enumerate(names)
-                if known[:, k].any()
-            },
             "pixels": "sampled" if evaluation.draws.sampled else "mean",
-            "values": [round(value, 4) for value in of_point.tolist()],
         },
     )

@@ -22,6 +22,7 @@ from mmgen.evaluation.likelihoods import described, main_image
 from mmgen.evaluation.settings import POINTS
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.posteriors.encoding import posterior_of
+from mmgen.results.score import Points
 from mmgen.results.shares import binomial_error
 from mmgen.training.precision import autocast
 
@@ -264,11 +265,10 @@ def _scores(
     settings = evaluation.settings
     by = "log p(text|image)" if protocol == "text-given-image" else "log p(image|text) - log p(image)"
     count, chance = len(ranks.better), ranks.chance
-    extra = {"pool": ranks.pool, "samples": settings.samples, "described": name, "shared": shared, "by": by}
+    details = {"pool": ranks.pool, "samples": settings.samples, "described": name, "shared": shared, "by": by}
 
     def score(quantity: str, value: float, stderr: float, by_chance: float, each: NDArray[np.float64]) -> Score:
         share = quantity.startswith("R@")
-        told = "values" if share else "ranks"  # values are what a score is the mean of
         return Score(
             metric="retrieval",
             quantity=f"{quantity}, {direction}",
@@ -280,7 +280,8 @@ def _scores(
             posterior=source,
             protocol=protocol,
             ids=evaluation.ids,
-            extra={**extra, "chance": by_chance, told: [round(one, 4) for one in each.tolist()]},
+            points=Points.of(each) if share else None,  # a median is no mean of its ranks
+            details={**details, "chance": by_chance, **({} if share else {"ranks": each.tolist()})},
         )
 
     scores = []

@@ -23,7 +23,7 @@ class Sap(Disentanglement):
 
     A dimension whose mean does not vary, and one whose machine is worse, has the accuracy of a guess: always the value
     that is commonest where it is learnt from. Published code gives the first of these 0, with which noise in a single
-    active dimension would have a gap of chance. ``extra["accuracies"]`` [D, K] are in percent, on examples that were
+    active dimension would have a gap of chance. ``details["accuracies"]`` [D, K] are in percent, on examples that were
     not learnt from.
     """
 

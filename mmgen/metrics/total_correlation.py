@@ -102,9 +102,9 @@ class TotalCorrelation(Metric):
                 posterior=evaluation.loaded.image.name,
                 protocol=f"mixture of {count:,}",
                 ids=evaluation.ids,
-                extra={"latent_size": z.shape[1], "examples": count}
-                | ({"log_examples": math.log(count)} if quantity in _OF_EXAMPLES else {})
-                | ({"warnings": [bounds[quantity]]} if quantity in bounds else {}),
+                warnings=(bounds[quantity],) if quantity in bounds else (),
+                details={"latent_size": z.shape[1], "examples": count}
+                | ({"log_examples": math.log(count)} if quantity in _OF_EXAMPLES else {}),
             )
             for quantity, values in quantities.items()
         ]

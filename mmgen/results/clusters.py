@@ -49,26 +49,28 @@ def clustered_error(values: ArrayLike, clusters: ArrayLike | None = None, weight
 
 
 def clustered(score: Score, clusters: NDArray[np.int64] | None) -> Score:
-    """A score with the error of clusters, told in ``extra["clusters"]`` so that differences have it too.
+    """Return the score with the error of clusters, and its points with their clusters, so that differences have it too.
 
-    Nothing changes where each point is a cluster of its own, or where the score is no mean of a value for each.
+    Nothing changes where each point is a cluster of its own, or where the score is no mean of its points.
 
     Args:
-        score: What was measured, with ``values`` of points in ``extra``.
+        score: The score, with ``points``.
         clusters: Which cluster each of these points is of [N]; None where nothing is known of it.
     """
-    values = score.extra.get("values")
-    if clusters is None or not isinstance(values, list) or len(values) != len(clusters):
+    if clusters is None or score.points is None or len(score.points.values) != len(clusters):
         return score
+    values = score.points.values
     _, numbered = np.unique(clusters, return_inverse=True)
-    count = int(numbered.max(initial=-1)) + 1
-    if count == len(values) or not math.isclose(float(np.mean(values)), score.value, rel_tol=1e-4, abs_tol=0.006):
+    points = replace(score.points, clusters=numbered.reshape(-1).tolist())
+    if points.units == len(values) or not math.isclose(
+        float(np.mean(values)), score.value, rel_tol=1e-4, abs_tol=0.006
+    ):
         return score
-    found = math.hypot(clustered_error(values, numbered), score.extra.get("shared_stderr", 0.0))
+    found = math.hypot(clustered_error(values, numbered), points.shared_stderr)
     error: float | None = found if math.isfinite(found) else None
     if error is not None and score.unit == "%":
         error = share_error(score.value, error, score.n)
-    extra = {**score.extra, "clusters": numbered.reshape(-1).tolist(), "number_of_clusters": count}
-    if (bits := extra.pop("bits_per_pixel_stderr", None)) and error is not None and score.stderr:
-        extra["bits_per_pixel_stderr"] = bits * error / score.stderr
-    return replace(score, stderr=error, extra=extra)
+    details = dict(score.details)
+    if (bits := details.pop("bits_per_pixel_stderr", None)) and error is not None and score.stderr:
+        details["bits_per_pixel_stderr"] = bits * error / score.stderr
+    return replace(score, stderr=error, points=points, details=details)

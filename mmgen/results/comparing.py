@@ -1,22 +1,33 @@
-"""Scores of several runs as tables: what differs only in its seed is one row, and what cannot be compared is apart.
+"""Scores of several runs as tables: runs that differ only in their seed are one row, incomparable scores are apart.
 
-Numbers of other data, another judge, split or protocol are never beside each other: :mod:`mmgen.results.conditions`.
+Numbers of other data, another classifier, split or protocol are never beside each other: see
+:mod:`mmgen.results.conditions`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mmgen.results.conditions import CALLED, Conditions
-from mmgen.results.naming import LEARNED_PRIOR, posterior_name
+from mmgen.results.conditions import Conditions, differing, title_of
 from mmgen.results.runs import Contrast, Group, common_name, contrast, is_best, summed_up
 from mmgen.results.score import Score
 from mmgen.settings.registry import unknown_name
 
-__all__ = ["Column", "Comparison", "Row", "Table", "compare_scores"]
+__all__ = ["Column", "ComparedTable", "Comparison", "Entry", "Row", "compare_entries", "compare_scores"]
 
 
-_SHORT = 12  # letters of a content id
+class Entry(NamedTuple):
+    """A score and the run that it belongs to.
+
+    Attributes:
+        run: Identity of the run without its seed: a digest of its settings, or a file.
+        name: Name of its file, for people.
+        score: The score.
+    """
+
+    run: str
+    name: str
+    score: Score
 
 
 class Column(NamedTuple):
@@ -28,22 +39,22 @@ class Column(NamedTuple):
 
     @classmethod
     def of(cls, score: Score) -> "Column":
-        """That of a score."""
-        share = score.extra.get("share")
+        """Return the column of a score."""
+        share = score.details.get("share")
         known = float(share) if isinstance(share, int | float) else None
         return cls(score.given, score.quantity, known)
 
     @property
     def heading(self) -> str:
-        """What it says above the column."""
-        said = [f"{self.given} given" if self.given is not None else self.quantity or "value"]
-        said += [f"{100 * self.share:g} % paired"] if self.share is not None else []
-        return ", ".join(said)
+        """Heading of the column: "4 given"."""
+        parts = [f"{self.given} given" if self.given is not None else self.quantity or "value"]
+        parts += [f"{100 * self.share:g} % paired"] if self.share is not None else []
+        return ", ".join(parts)
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """Its place among others: many attributes given first, then quantities by name."""
-        return -self.given if self.given is not None else 1, self.quantity, self.share or 0.0
+        """Sort key: many attributes given first, then quantities in the order of their metric."""
+        return -self.given if self.given is not None else 1, self.share or 0.0
 
 
 @dataclass(frozen=True)
@@ -52,16 +63,18 @@ class Row:
 
     Attributes:
         name: What the runs have in common in their names.
-        posterior: Where z came from, with the weight: "q_agg guided (w = 3, balanced)".
-        guidance: The weight; 0 of a posterior as it is.
-        balanced: Whether what was left out kept its shares.
+        posterior: Name of the posterior, with its weight: "q_agg guided (w = 3, balanced)".
+        title: The same and what it is.
+        guidance: The weight; 0 for a posterior as it is.
+        balanced: Whether attributes that are left out keep their shares.
         cells: By column; None where nothing was measured.
-        best: Whether no other row beats it (:func:`mmgen.results.runs.is_best`); never of a single row.
+        best: Whether no other row beats it (:func:`mmgen.results.runs.is_best`); never for a single row.
         differences: From the row that the others are compared with; None for itself, and without one.
     """
 
     name: str
     posterior: str
+    title: str
     guidance: float
     balanced: bool
     cells: tuple[Group | None, ...]
@@ -70,21 +83,22 @@ class Row:
 
     @property
     def n(self) -> int:
-        """Most runs behind one of its numbers."""
+        """Largest number of runs behind one of its numbers."""
         return max((cell.n for cell in self.cells if cell is not None), default=0)
 
 
 @dataclass(frozen=True)
-class Table:
-    """Everything of one metric that can be compared.
+class ComparedTable:
+    """All scores of one metric that can be compared.
 
     Attributes:
         conditions: What all its numbers share.
         about: Protocol and split, and as much else as tells the table from others of its metric: "judge 1f2e...".
         better: "higher", "lower" or "neither".
         columns: In order.
-        rows: In the order in which they were given.
+        rows: In the order of the scores.
         against: Name of the row that the others are compared with; "" for none.
+        notes: Sentences on numbers that were measured more than once.
     """
 
     conditions: Conditions
@@ -93,6 +107,7 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     against: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,68 +116,69 @@ class Comparison:
 
     Attributes:
         tables: One for all that may be compared.
-        notes: Sentences on what was kept apart, and what is not as one might think.
+        notes: Sentences on scores that were kept apart or measured twice.
     """
 
-    tables: tuple[Table, ...]
+    tables: tuple[ComparedTable, ...]
     notes: tuple[str, ...] = field(default=())
 
 
-_Who = tuple[str, str]  # settings (or the file, of scores that do not tell), and posterior
+_Who = tuple[str, str]  # a row: name of the run, and of the posterior
 
 
 def compare_scores(files: Sequence[tuple[str, Sequence[Score]]], against: str = "") -> Comparison:
-    """Scores of several files as tables, runs that differ only in their seed as one row.
+    """Group scores of several files, runs that differ only in their seed as one row.
 
     Args:
-        files: Each file's name, without its ending, and what is in it. Scores that do not tell of their run stand under
-            the name of the file.
+        files: Name of each file, without its ending, and its scores. Scores without a run stand under the name of the
+            file.
         against: Name of the row that the others are compared with, posterior by posterior; or name and posterior of
             one, with a comma and a blank between.
 
     Raises:
         ValueError: There is no row of that name.
     """
-    named = [(_who(file, score), score) for file, scores in files for score in scores]
-    names = _names(named)
-    rows = list(dict.fromkeys((names[who[0]], who[1]) for who, _ in named))
+    entries = [
+        Entry(score.run["settings"], score.run["name"], score) if score.run else Entry(f"file {file}", file, score)
+        for file, scores in files
+        for score in scores
+    ]
+    compared = compare_entries(entries, against)
+    without = sorted({file for file, scores in files if any(not score.run for score in scores)})
+    note = f"{', '.join(without)}: these scores do not name their run; each file is a row of its own"
+    return Comparison(compared.tables, (*compared.notes, *([note] if without else [])))
+
+
+def compare_entries(entries: Sequence[Entry], against: str = "", names: Mapping[str, str] | None = None) -> Comparison:
+    """Group scores of runs, as :func:`compare_scores`.
+
+    Args:
+        entries: The scores.
+        against: Name of the row that the others are compared with.
+        names: Names of datasets and classifiers by content id; others are called by the start of their id.
+
+    Raises:
+        ValueError: There is no row of that name.
+    """
+    titles = _names(entries)
+    rows = list(dict.fromkeys((titles[entry.run], entry.score.source) for entry in entries))
     base = _Base(against, rows) if against else None
-    conditions = list(dict.fromkeys(Conditions.of(score) for _, score in named))
-    notes: list[str] = []
+    conditions = list(dict.fromkeys(Conditions.of(entry.score) for entry in entries))
     tables = []
     for one in conditions:
-        found = [(who, score) for who, score in named if Conditions.of(score) == one]
-        tables.append(_table(one, conditions, found, names, base, notes))
-    notes += _apart_notes(conditions)
-    other = dict.fromkeys((one.dataset[:_SHORT], one.named["content"]) for one in conditions if "content" in one.named)
+        found = [entry for entry in entries if Conditions.of(entry.score) == one]
+        tables.append(_table(one, _about(one, conditions, names or {}), found, titles, base))
+    notes = [note for table in tables for note in table.notes] + _apart_notes(conditions)
+    other = dict.fromkeys((one.value("dataset"), one.named["content"]) for one in conditions if "content" in one.named)
     notes += [f"the dataset {dataset} is {content}" for dataset, content in other]
-    if silent := sorted({file for file, scores in files if any(not score.run for score in scores)}):
-        notes.append(
-            f"{', '.join(silent)}: these scores do not tell of which run they are, as those of earlier versions; each "
-            "file is a row of its own"
-        )
     return Comparison(tuple(tables), tuple(dict.fromkeys(notes)))
 
 
-def _who(file: str, score: Score) -> _Who:
-    """Which row a score belongs to: the run without its seed, and the posterior with its guidance."""
-    base = score.base or score.posterior
-    nothing = base == LEARNED_PRIOR or score.fitted_given == "nothing"
-    posterior = posterior_name(
-        "aggregate" if base == LEARNED_PRIOR else base,
-        score.text_weight,
-        score.guidance or 0.0,
-        score.balanced,
-        given="nothing" if nothing else None,
-    )
-    return score.run["settings"] if score.run else f"file {file}", posterior
-
-
-def _names(named: Sequence[tuple[_Who, Score]]) -> dict[str, str]:
-    """What the runs of some settings are called: what their names have in common, and no two the same."""
+def _names(entries: Sequence[Entry]) -> dict[str, str]:
+    """Names of runs: what the names of their files have in common, no two the same."""
     called: dict[str, list[str]] = {}
-    for (run, _), score in named:
-        called.setdefault(run, []).append(score.run["name"] if score.run else run.removeprefix("file "))
+    for entry in entries:
+        called.setdefault(entry.run, []).append(entry.name)
     found = {run: common_name(names) for run, names in called.items()}
     several = {name for name in found.values() if list(found.values()).count(name) > 1}
     return {run: f"{name} ({run[:6]})" if name in several else name for run, name in found.items()}
@@ -198,24 +214,18 @@ def _is_called(posterior: str, wanted: str) -> bool:
 
 
 def _table(
-    conditions: Conditions,
-    every: Sequence[Conditions],
-    found: Sequence[tuple[_Who, Score]],
-    names: Mapping[str, str],
-    base: _Base | None,
-    notes: list[str],
-) -> Table:
-    columns = sorted({Column.of(score) for _, score in found}, key=lambda column: column.place)
+    conditions: Conditions, about: str, entries: Sequence[Entry], names: Mapping[str, str], base: _Base | None
+) -> ComparedTable:
+    columns = sorted(dict.fromkeys(Column.of(entry.score) for entry in entries), key=lambda column: column.place)
+    notes: dict[str, None] = {}
     runs: dict[_Who, list[dict[str, Score]]] = {}
-    guided: dict[_Who, tuple[float, bool]] = {}
-    for (run, posterior), score in found:
-        guided[names[run], posterior] = score.guidance or 0.0, score.balanced
-        cells = runs.setdefault((names[run], posterior), [{} for _ in columns])
+    for run, _, score in entries:
+        cells = runs.setdefault((names[run], score.source), [{} for _ in columns])
         cell, seed = cells[columns.index(Column.of(score))], score.run.get("seed", "")
         before = cell.get(seed)
         if before is not None and (before.value, before.stderr) != (score.value, score.stderr):
             of = f" with seed {seed}" if seed else ""
-            notes.append(f"{names[run]}{of} was measured more than once, by other settings; the last of these counts")
+            notes[f"{names[run]}{of} was measured more than once, by other settings; the last of these counts"] = None
         cell[seed] = score
     groups = {row: [summed_up(list(cell.values())) if cell else None for cell in cells] for row, cells in runs.items()}
     rows = []
@@ -223,53 +233,43 @@ def _table(
         compared = base.of(row, groups) if base else None
         others = groups[compared] if compared else [None] * len(columns)
         rivals = [[other[place] for one, other in groups.items() if one != row] for place in range(len(columns))]
+        last = next(cell.runs[-1] for cell in reversed(numbers) if cell is not None)
         rows.append(
             Row(
                 *row,
-                *guided[row],
+                last.title,
+                last.guidance or 0.0,
+                last.balanced,
                 tuple(numbers),
                 tuple(is_best(cell, of) for cell, of in zip(numbers, rivals, strict=True)),
                 tuple(contrast(a, b) if a and b else None for a, b in zip(numbers, others, strict=True)),
             )
         )
-    about = _about(conditions, every)
-    return Table(conditions, about, found[0][1].better, tuple(columns), tuple(rows), base.text if base else "")
+    better, against = entries[0].score.better, base.text if base else ""
+    return ComparedTable(conditions, about, better, tuple(columns), tuple(rows), against, tuple(notes))
 
 
 def _alike(conditions: Conditions, every: Sequence[Conditions]) -> list[Conditions]:
     return [one for one in every if one.metric == conditions.metric]
 
 
-def _differing(conditions: Sequence[Conditions]) -> list[str]:
-    """What some conditions differ in."""
-    every = [one.named for one in conditions]
-    names = dict.fromkeys(name for named in every for name in named)
-    return [name for name in names if len({named.get(name, "") for named in every}) > 1]
-
-
-def _value(conditions: Conditions, name: str) -> str:
-    value = conditions.named.get(name, "")
-    return (value[:_SHORT] if name in ("dataset", "judge") else value) or "not recorded"
-
-
-def _about(conditions: Conditions, every: Sequence[Conditions]) -> str:
-    differing = _differing(_alike(conditions, every))
-    said = [name for name in ("protocol", "split") if getattr(conditions, name)]
-    said += ["content"] if conditions.named.get("content") else []
-    said += ["part"] if conditions.part not in ("", "test") else []
-    said += [name for name in differing if name not in said]
-    return ", ".join(f"{CALLED.get(name, name)} {_value(conditions, name)}" for name in said)
+def _about(conditions: Conditions, every: Sequence[Conditions], files: Mapping[str, str]) -> str:
+    named = conditions.named
+    names = [name for name in ("protocol", "split", "content") if named.get(name)]
+    names += ["part"] if named.get("part", "test") != "test" else []
+    names += [name for name in differing(_alike(conditions, every)) if name not in names]
+    return ", ".join(f"{title_of(name)} {conditions.value(name, files)}" for name in names)
 
 
 def _apart_notes(conditions: Sequence[Conditions]) -> list[str]:
-    """Why there are several tables of one metric."""
+    """Sentences on why there are several tables of one metric."""
     notes = []
     for metric in dict.fromkeys(one.metric for one in conditions):
         alike = [one for one in conditions if one.metric == metric]
-        said = []
-        for name in _differing(alike):
-            values = ", ".join(dict.fromkeys(_value(one, name) for one in alike))
-            said.append(f"{CALLED.get(name, name)} ({values})")
-        if said:
-            notes.append(f"{metric} is in {len(alike)} tables, not to be compared: they differ in {'; '.join(said)}")
+        parts = []
+        for name in differing(alike):
+            values = ", ".join(dict.fromkeys(one.value(name) for one in alike))
+            parts.append(f"{title_of(name)} ({values})")
+        if parts:
+            notes.append(f"{metric} is in {len(alike)} tables, not to be compared: they differ in {'; '.join(parts)}")
     return notes

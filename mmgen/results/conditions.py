@@ -1,69 +1,67 @@
 """What scores must share to be compared: the one rule of every table and of every paired difference."""
 
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from mmgen.core.errors import MmgenError
 from mmgen.results.score import Score
-from mmgen.settings.registry import registry_of
 
-__all__ = ["CALLED", "Conditions"]
+__all__ = ["Conditions", "condition_text", "differing", "title_of"]
 
-CALLED = {"samples": "importance samples", "real": "real pictures", "described": "descriptions by"}
-"""What people call a condition that has another name in files."""
+_TITLES = {"samples": "importance samples", "real": "real pictures", "described": "descriptions by"}
+"""Names of conditions for people, where files have others."""
+_SHORT = 12  # letters of a content id
 
 
 class Conditions(NamedTuple):
-    """What scores must share to stand in one table, "" where it was not recorded.
+    """What scores must share to stand in one table: metric, unit, protocol, files, and what the score itself names.
 
-    ``further`` is what their metric asks for besides (:attr:`mmgen.metrics._base.Metric.conditions`), name and value,
-    and what is to be said of data that are not what they are called.
+    Attributes:
+        metric: Name of the metric.
+        unit: Its unit.
+        protocol: Its protocol.
+        dataset: Content id of the dataset; "" where it was not recorded.
+        judge: Content id of the attribute classifier; "" without one.
+        further: :attr:`mmgen.results.score.Score.conditions`, name and value.
     """
 
     metric: str
     unit: str
     protocol: str
-    split: str
-    part: str
     dataset: str
     judge: str
-    pixels: str
-    samples: str
-    real: str
     further: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, score: Score) -> "Conditions":
-        """Those of a score."""
-        said = {name: _text(score.extra.get(name)) for name in ("split", "part", "samples", "real")}
-        pixels = "drawn" if score.extra.get("pixels") == "drawn" else ""  # of the others the dataset tells
+        """Return those of a score."""
         dataset, judge = (str(score.ids.get(role) or "") for role in ("dataset", "judge"))
-        further = tuple((name, _text(score.extra.get(name))) for name in _asked(score.metric) if name not in said)
-        if content := _text(score.extra.get("content")):
-            further += (("content", content),)
-        return cls(
-            score.metric, score.unit, score.protocol, said["split"], said["part"], dataset, judge, pixels,
-            said["samples"], said["real"], further,
-        )  # fmt: skip
+        further = tuple(sorted(score.conditions.items()))
+        return cls(score.metric, score.unit, score.protocol, dataset, judge, further)
 
     @property
     def named(self) -> dict[str, str]:
         """All of them by name."""
         return {**{name: getattr(self, name) for name in self._fields if name != "further"}, **dict(self.further)}
 
+    def value(self, name: str, files: Mapping[str, str] = MappingProxyType({})) -> str:
+        """Return a value for people, "not recorded" for none; a file by its name, else by the start of its id."""
+        value = self.named.get(name, "")
+        return (files.get(value, value[:_SHORT]) if name in ("dataset", "judge") else value) or "not recorded"
 
-def _text(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    return str(value or "")
+
+def title_of(name: str) -> str:
+    """Return the name of a condition for people."""
+    return _TITLES.get(name, name)
 
 
-@lru_cache
-def _asked(metric: str) -> tuple[str, ...]:
-    """What a metric asks for; nothing where it is not installed, for files of scores stand alone."""
-    metrics = registry_of("mmgen.metrics")
-    try:
-        asked: tuple[str, ...] = metrics.get(metric).conditions if metric in metrics.names() else ()
-    except MmgenError:
-        return ()
-    return asked
+def differing(conditions: Sequence[Conditions]) -> list[str]:
+    """Return the names of conditions in which some differ."""
+    every = [one.named for one in conditions]
+    names = dict.fromkeys(name for named in every for name in named)
+    return [name for name in names if len({named.get(name, "") for named in every}) > 1]
+
+
+def condition_text(value: Any) -> str:
+    """Return the text of a value among the conditions of a score."""
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

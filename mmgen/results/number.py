@@ -47,6 +47,7 @@ class Number:
         error: Its standard error, or standard deviation over seeds; None without one.
         unit: Printed behind it; "" where the heading of its column names the unit.
         whole: Whether it is a count, printed without decimals.
+        places: Decimals of a published number, which are the paper's own; None for those of the error.
         signed: Whether a sign is always printed, as of a difference.
         interval: Ends of a confidence interval, printed in place of the error: "-2.0 [-4.5, +0.5]".
         best: Whether it stands out: "*" in text, bold elsewhere.
@@ -64,6 +65,7 @@ class Number:
     error: float | None = None
     unit: str = ""
     whole: bool = False
+    places: int | None = None
     signed: bool = False
     interval: tuple[float, float] | None = None
     best: bool = False
@@ -85,8 +87,8 @@ class Number:
 
     @property
     def _places(self) -> int:
-        if self.whole:
-            return 0
+        if self.places is not None or self.whole:
+            return self.places or 0
         if not self.error and 0 < abs(self.value) < 0.1:  # two digits of a small one
             return min(_MOST, 1 - math.floor(math.log10(abs(self.value))))
         return places_of(self.error)

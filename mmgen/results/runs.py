@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, takewhile
 from statistics import fmean, stdev
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal
 
 from mmgen.results.clusters import clustered_error
 from mmgen.results.conditions import Conditions
+from mmgen.results.number import Number
 from mmgen.results.score import Score
 
 __all__ = [
@@ -96,6 +97,23 @@ class Group:
     runs: tuple[Score, ...]
 
     @property
+    def number(self) -> Number:
+        """The mean with its standard deviation over seeds, or a single score with its standard error."""
+        error = self.sd if self.n > 1 else self.stderr
+        return Number(self.mean, error, whole=self.runs[0].unit == _EXACT)
+
+    @property
+    def by_attribute(self) -> dict[str, float]:
+        """Means over the runs for each attribute that all of them have."""
+        each = [score.by_attribute for score in self.runs]
+        return {name: fmean(one[name] for one in each) for name in each[0] if all(name in one for one in each)}
+
+    @property
+    def samples(self) -> int:
+        """Samples of all runs together."""
+        return sum(score.n for score in self.runs)
+
+    @property
     def by_seed(self) -> dict[str, Score]:
         """The runs whose seed is known, by it."""
         return {score.run["seed"]: score for score in self.runs if score.run}
@@ -140,6 +158,14 @@ class Contrast:
     n: int
     over: Literal["seeds", "points", "both", "examples"]
 
+    @property
+    def number(self) -> Number:
+        """The difference with its interval."""
+        interval = None if self.low is None or self.high is None else (self.low, self.high)
+        note = " (no spread)" if self.stderr == 0 else ""
+        error = self.stderr if interval else None
+        return Number(self.value, error, signed=True, interval=interval, note=note)
+
 
 def contrast(last: Group, first: Group) -> Contrast:
     """``last`` less ``first``: paired over seeds where both have the same ones, over what both were asked of two runs.
@@ -158,8 +184,8 @@ def contrast(last: Group, first: Group) -> Contrast:
         before, after = first.runs[0], last.runs[0]
         points = paired_points(before, after)
         if points is not None:
-            units = set(before.extra.get("clusters") or range(len(before.extra["values"])))
-            return _interval(value, points[1], len(units) - 1, 1, "points")
+            units = before.points.units if before.points else 0
+            return _interval(value, points[1], units - 1, 1, "points")
         return _interval(value, _apart(before.stderr, after.stderr), None, 1, "examples")
     both = _apart(first.stderr, last.stderr)
     if first.n < 2 or last.n < 2 or not both:
@@ -196,45 +222,36 @@ def _interval(value: float, error: float | None, freedom: float | None, n: int, 
 
 
 def paired_points(before: Score, after: Score) -> tuple[float, float] | None:
-    """Mean and standard error of ``after`` less ``before``, point by point; None where they are not of the same points.
+    """Return mean and standard error of ``after`` less ``before``, point by point; None where the points differ.
 
-    Points are what ``values`` in ``extra`` are of: data points, images or queries; queries may have weights. They are
-    not of a score that is no mean of them, such as a median, nor where one of them was not finite. Noise that points of
-    a score share (``shared_stderr``) is no part of how their differences spread, and is added. Where several points are
-    of one picture or source (``clusters``), these are the independent units.
+    A score without points is no mean of them, such as a median; nor can scores be paired where a point is not finite.
+    Noise that points of a score share is no part of how their differences spread, and is added. Clusters of points are
+    the independent units.
     """
-    if Conditions.of(before) != Conditions.of(after) or before.given != after.given:
+    one, other = before.points, after.points
+    if one is None or other is None or len(one.values) != len(other.values) or len(one.values) < 2:
         return None
-    if any(before.extra.get(key) != after.extra.get(key) for key in ("seed", "weights", "queries", "clusters")):
+    if Conditions.of(before) != Conditions.of(after) or (before.given, before.seed) != (after.given, after.seed):
         return None
-    values, others = before.extra.get("values"), after.extra.get("values")
-    if not _are_numbers(values) or not _are_numbers(others) or len(values) != len(others) or len(values) < 2:
+    if (one.weights, one.clusters) != (other.weights, other.clusters):
         return None
-    weights = before.extra.get("weights") or [1.0] * len(values)
-    if not _are_numbers(weights) or len(weights) != len(values) or not (total := math.fsum(weights)) > 0:
+    weights, clusters = one.weights or [1.0] * len(one.values), one.clusters or list(range(len(one.values)))
+    if not all(map(math.isfinite, (*one.values, *other.values, *weights))) or not (total := math.fsum(weights)) > 0:
         return None
-
-    clusters = before.extra.get("clusters") or list(range(len(values)))
-    if not _are_numbers(clusters) or len(clusters) != len(values) or len(set(clusters)) < 2:
+    if not len(weights) == len(clusters) == len(one.values) or len(set(clusters)) < 2:
         return None
 
     def mean(numbers: Sequence[float]) -> float:
         return math.fsum(w * number for w, number in zip(weights, numbers, strict=True)) / total
 
-    if not (_is_rounded(mean(values), before.value) and _is_rounded(mean(others), after.value)):
+    if not (_is_rounded(mean(one.values), before.value) and _is_rounded(mean(other.values), after.value)):
         return None
-    differences = [b - a for a, b in zip(values, others, strict=True)]
+    differences = [b - a for a, b in zip(one.values, other.values, strict=True)]
     # The ratio estimator's variance, as of the scores themselves; with equal weights the usual sd / sqrt(n).
     error = clustered_error(differences, clusters, weights)
-    if not _paired_spread(list(zip(values, others, strict=True))):
+    if not _paired_spread(list(zip(one.values, other.values, strict=True))):
         error = 0.0
-    shared = [score.extra.get("shared_stderr", 0.0) for score in (before, after)]
-    return (mean(differences), math.hypot(error, *shared)) if _are_numbers(shared) else None
-
-
-def _are_numbers(values: Any) -> TypeGuard[list[float]]:
-    """Whether a score file holds numbers there; what was not finite is None in it."""
-    return isinstance(values, list) and all(isinstance(one, int | float) and math.isfinite(one) for one in values)
+    return mean(differences), math.hypot(error, one.shared_stderr, other.shared_stderr)
 
 
 def _is_rounded(mean: float, value: float) -> bool:

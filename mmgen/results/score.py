@@ -1,43 +1,71 @@
-"""A number with its error, its unit and which way is better, and what is needed to read it."""
+"""A number with its error, its unit and which way is better, and everything that is needed to read it."""
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from mmgen.core.errors import ArtifactError
-from mmgen.core.markup import grid_table
 from mmgen.core.parsing import Malformed, lines_bounded, parse_json
-from mmgen.results.naming import guided_name, guided_title, posterior_called, posterior_name, posterior_title
+from mmgen.results.naming import LEARNED_PRIOR, guided_name, guided_title, posterior_name, posterior_title
+from mmgen.results.number import Number
 
-__all__ = ["Better", "Score", "Scores", "judge_names", "other_data", "read_scores"]
-
-_REQUIRED = ("metric", "value")
-_DEFAULTS: dict[str, Any] = {
-    "quantity": "", "stderr": None, "unit": "", "better": "higher", "n": 0, "posterior": "", "given": None,
-    "protocol": "", "judge_accuracy": None, "text_weight": None, "guidance": None, "base": "", "ids": {}, "extra": {},
-    "run": {}, "balanced": False,
-}  # fmt: skip
-_KINDS: dict[str, Any] = {
-    "metric": str, "value": int | float | None, "quantity": str, "stderr": int | float | None, "unit": str,
-    "better": str, "n": int, "posterior": str, "given": int | None, "protocol": str,
-    "text_weight": int | float | None, "guidance": int | float | None, "ids": dict, "extra": dict,
-    "judge_accuracy": dict | None, "base": str, "run": dict, "balanced": bool,
-}  # fmt: skip
-_AT_LEAST_0 = ("stderr", "n", "given", "text_weight", "guidance")
+__all__ = ["Better", "Points", "Score", "judge_names", "other_data", "read_scores"]
 
 Better = Literal["higher", "lower", "neither"]
-"""Which way is better; "neither" where a number is to be read and not to be won."""
+"""Which way is better; "neither" for a number that has no good side."""
 
 _LARGEST = 1e60
 """Nothing computed in float32 comes near this, and sums of its squares are finite."""
 
 _RUN = ("name", "settings", "seed")
+_DIGITS = 4  # decimals of the values of points in a file
 
-_WHERE_KNOWN = ("guidance", "base", "run", "balanced")
-"""Fields that a JSON line leaves out where they say nothing."""
+_WHERE_KNOWN = (
+    "guidance", "base", "run", "balanced", "conditions", "seed", "points", "by_attribute", "judge", "warnings",
+    "details",
+)  # fmt: skip
+"""Fields that a JSON line leaves out where they are empty."""
+
+_Finite = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
+_AtLeast0 = Annotated[float, Field(ge=0)]
+
+
+@dataclass(frozen=True)
+class Points:
+    """Values of the examples that a score is the mean of, for paired differences of two scores.
+
+    Attributes:
+        values: One for each data point, picture or query, in the unit of the score [N].
+        weights: Weights of the mean [N]; None for equal ones.
+        clusters: Number of the picture or source that each is of [N]; None where each is its own.
+        shared_stderr: Standard error of noise that all of them share, in the unit of the score.
+    """
+
+    values: list[_Finite]
+    weights: list[float] | None = None
+    clusters: list[int] | None = None
+    shared_stderr: float = 0.0
+
+    @classmethod
+    def of(
+        cls, values: Iterable[float], weights: Iterable[float] | None = None, shared_stderr: float = 0.0
+    ) -> "Points":
+        """Return points as files hold them: values with four decimals, no weights where all are equal."""
+        heavy = [] if weights is None else [float(weight) for weight in weights]
+        chosen = heavy if len({*heavy}) > 1 else None
+        return cls([round(float(value), _DIGITS) for value in values], chosen, shared_stderr=shared_stderr)
+
+    @property
+    def units(self) -> int:
+        """Number of independent units: clusters, or points where each is its own."""
+        return len(self.values) if self.clusters is None else len({*self.clusters})
 
 
 @dataclass(frozen=True)
@@ -51,68 +79,104 @@ class Score:
         stderr: Standard error of ``value``, in ``unit``; None where there is none.
         unit: "%", "nats", "units", "ranks", "squared distance" or "parameters".
         better: Which way is better.
-        n: Samples behind the value: images judged, or data points.
+        n: Number of samples behind the value: pictures, or data points.
         posterior: Where z came from: prior, own, true, aggregate, image, guided.
         given: Number of attributes that were given; None where the question makes no sense.
         protocol: How it was measured ("exact", "paper", "importance", "bound", ...).
-        judge_accuracy: The judge's own held-out accuracy in percent by attribute and "mean"; None without a judge.
+        judge_accuracy: Held-out accuracy of the attribute classifier in percent, by attribute and "mean"; None
+            without a classifier.
         text_weight: For posterior "true", the power of p(y|z) that it was fitted with; None for every other.
         guidance: For posterior "guided", the power w of p(y|z) that tilts it; None for every other.
         ids: Content ids of the files behind the value, by role.
-        extra: Further numbers: counts, biases, effective sample sizes, "splits_sd" over 5 splits of queries; and, of
-            scores that depend on them, "split", "part" and "seed". "content" says that the data are not the published
-            set that they are made like. "warnings" are sentences for whoever reads it.
-        base: For a guided posterior, what is guided: prior, own, true, aggregate, learned prior; else "".
-        run: What was trained: "name" of its file, "settings" as a digest without seeds, so that runs which differ in
-            their seed alone have the same, and "seed"; {} in scores from before it was told.
+        base: For a guided posterior, what is guided: prior, own, true, aggregate, learned prior; also "learned prior"
+            for a fitted posterior that is conditioned on nothing; else "".
+        run: Run that was trained: "name" of its file, "settings" as a digest without seeds, so that runs which differ
+            in their seed alone have the same, and "seed"; {} where no run is known.
         balanced: For a guided posterior, whether attributes that are left out keep their shares.
+        conditions: What scores must share to be compared, by name: "split", "part", "samples", and whatever else
+            changes the question of its metric; "content" where the data are not the published set.
+        seed: Seed of the evaluation: of its choice of queries and points, and of its draws.
+        points: Values of single examples; None where the score is no mean of such.
+        by_attribute: The same measure for each attribute alone.
+        judge: Network of the attribute classifier; "" without one.
+        warnings: Sentences for whoever reads the score.
+        details: Further numbers by the names that the metric's page lists. Read by others: "ceiling" (the same
+            measure of real pictures) with "ceiling_stderr", "chance" with "pool", "splits_sd", and for label
+            accuracies "method", "share" and "paired".
     """
 
     metric: str
     quantity: str
-    value: float
-    stderr: float | None
+    value: _Finite
+    stderr: _AtLeast0 | None
     unit: str
     better: Better
-    n: int
+    n: Annotated[int, Field(ge=0)]
     posterior: str
-    given: int | None = None
+    given: Annotated[int, Field(ge=0)] | None = None
     protocol: str = ""
     judge_accuracy: dict[str, float] | None = None
-    text_weight: float | None = None
-    guidance: float | None = None
+    text_weight: _AtLeast0 | None = None
+    guidance: _AtLeast0 | None = None
     ids: dict[str, str] = field(default_factory=dict)
-    extra: dict[str, Any] = field(default_factory=dict)
     base: str = ""
     run: dict[str, str] = field(default_factory=dict)
     balanced: bool = False
+    conditions: dict[str, str] = field(default_factory=dict)
+    seed: int | None = None
+    points: Points | None = None
+    by_attribute: dict[str, float] = field(default_factory=dict)
+    judge: str = ""
+    warnings: tuple[str, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
 
     @property
     def source(self) -> str:
-        """What people call the posterior, with the weights that it was fitted with."""
+        """Name of the posterior for people, with the weights that it was fitted with."""
         if self.posterior == "guided":
             return guided_name(self.base, self.guidance or 0.0, self.text_weight, self.balanced)
-        return posterior_name(self.posterior, self.text_weight, given=self.fitted_given)
+        return posterior_name(self.posterior, self.text_weight, given=self._given)
 
     @property
     def title(self) -> str:
-        """Its name and what it is."""
+        """Name of the posterior and what it is."""
         if self.posterior == "guided":
             return guided_title(self.base, self.guidance or 0.0, self.text_weight, self.balanced)
-        return posterior_title(self.posterior, self.text_weight, given=self.fitted_given)
+        return posterior_title(self.posterior, self.text_weight, given=self._given)
 
     @property
-    def fitted_given(self) -> str | None:
-        """What a fitted posterior is conditioned on, where that changes its name: "nothing" for q(z)."""
-        return "nothing" if self.extra.get("learned_prior") else None
+    def _given(self) -> str | None:
+        return "nothing" if self.base == LEARNED_PRIOR else None
+
+    @property
+    def number(self) -> Number:
+        """The value with its error, as every table prints it."""
+        return Number(self.value, self.stderr, whole=self.unit == "parameters")
+
+    @property
+    def number_with_unit(self) -> Number:
+        """The same with its unit, for tables of several units."""
+        return Number(self.value, self.stderr, self.unit, whole=self.unit == "parameters")
+
+    @property
+    def real_accuracy(self) -> float | None:
+        """Accuracy of the classifier on real pictures, in percent, of the attributes that the protocol counts."""
+        accuracy = self.judge_accuracy or {}
+        with_words = self.protocol in ("paper", "generated-text") and "words" in accuracy
+        return accuracy.get("words" if with_words else "mean")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values for a JSON line; what is not finite becomes None, which JSON can say."""
-        return {key: _plain(value) for key, value in asdict(self).items() if value or key not in _WHERE_KNOWN}
+        """Return plain values for a JSON line; what is not finite becomes None."""
+        plain = _plain(asdict(self))
+        return {
+            key: value
+            for key, value in plain.items()
+            if key not in _WHERE_KNOWN or value not in (None, "", {}, [], False)
+        }
 
 
 def other_data(settings: Mapping[str, Any]) -> dict[str, str]:
-    """What the scores of a dataset say in ``extra`` where it is not the published one whose recipe made it.
+    """Return the condition of scores whose dataset is not the published one that its recipe is named after.
 
     Example:
         >>> other_data({"recipe": "mnist", "content": "not MNIST as published"}), other_data({"recipe": "mnist"})
@@ -123,11 +187,11 @@ def other_data(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def judge_names(scores: Sequence[Score]) -> list[str]:
-    """What the judge of each score is called: its network, with the start of its content id where two have the same.
+    """Return the name of the classifier of each score: its network, with the start of its content id where ambiguous.
 
     "" for a score without one.
     """
-    judges = {str(score.ids.get("judge") or ""): str(score.extra.get("judge") or "judge") for score in scores}
+    judges = {str(score.ids.get("judge") or ""): score.judge or "judge" for score in scores}
     several = {name for name in judges.values() if list(judges.values()).count(name) > 1}
     called = {one: f"{name} {one[:6]}" if name in several else name for one, name in judges.items() if one}
     return [called.get(str(score.ids.get("judge") or ""), "") for score in scores]
@@ -144,7 +208,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_scores(path: Path) -> list[Score]:
-    """The scores that ``mmgen eval`` wrote: one JSON object a line.
+    """Read the scores that ``mmgen eval`` wrote: one JSON object a line.
 
     Raises:
         ArtifactError: It cannot be read, or a line is no score.
@@ -161,37 +225,40 @@ def read_scores(path: Path) -> list[Score]:
     return found
 
 
+@cache
+def _reader() -> TypeAdapter[Score]:
+    return TypeAdapter(Score)
+
+
+_USUAL: dict[str, Any] = {"quantity": "", "stderr": None, "unit": "", "better": "higher", "n": 0, "posterior": ""}
+"""Fields that a line may lack besides those that a score may lack."""
+
+
 def _score(path: Path, number: int, line: str) -> Score:
     expected = "expected scores as mmgen eval --json prints them"
     try:
         record = parse_json(line)
     except Malformed as error:
         raise ArtifactError(f"{path}: line {number} is no JSON ({error}), {expected}") from None
-    if not isinstance(record, dict) or any(key not in record for key in _REQUIRED):
+    if not isinstance(record, dict) or not {"metric", "value"} <= record.keys():
         raise ArtifactError(f"{path}: line {number} has no metric and value, {expected}")
     if beyond := next((value for value in _numbers(record) if abs(value) > _LARGEST), None):
-        raise ArtifactError(f"{path}: line {number} says {beyond:g}, expected numbers of at most {_LARGEST:g}; mend it")
-    known = {field.name for field in fields(Score)}
-    values = {**_DEFAULTS, **{key: value for key, value in record.items() if key in known}}
-    for key, kind in _KINDS.items():
-        if not isinstance(values[key], kind) or (isinstance(values[key], bool) and kind is not bool):
-            raise ArtifactError(f"{path}: line {number} has a {key} of the wrong kind, {expected}")
-    if below := next((key for key in _AT_LEAST_0 if values[key] is not None and values[key] < 0), None):
-        raise ArtifactError(f"{path}: line {number} has a {below} below 0, {expected}")
-    if values["better"] not in get_args(Better):
-        raise ArtifactError(f"{path}: line {number} has a better beside {', '.join(get_args(Better))}, {expected}")
-    values |= {key: posterior_called(values[key]) for key in ("posterior", "base")}
-    if values["posterior"] == "true" and values["text_weight"] is None:
-        values["text_weight"] = 1.0  # scores from before there was a choice
-    accuracies = values["judge_accuracy"] or {}
-    if accuracies and "mean" not in accuracies:
+        raise ArtifactError(f"{path}: line {number} says {beyond:g}, expected numbers of at most {_LARGEST:g}; fix it")
+    if "extra" in record:
+        raise ArtifactError(f"{path}: line {number} has an older format, {expected}; measure again with mmgen eval")
+    try:
+        score = _reader().validate_json(json.dumps({**_USUAL, **record}), strict=True)
+    except ValidationError as error:
+        name, kind = error.errors()[0]["loc"][0], error.errors()[0]["type"]
+        wrong = {"greater_than_equal": "below 0", "literal_error": "beside higher, lower, neither"}
+        raise ArtifactError(
+            f"{path}: line {number} has a {name} {wrong.get(kind, 'of the wrong kind')}, {expected}"
+        ) from None
+    if score.judge_accuracy and "mean" not in score.judge_accuracy:
         raise ArtifactError(f"{path}: line {number} has a judge_accuracy without mean, {expected}")
-    if not all(type(accuracy) in (int, float) for accuracy in accuracies.values()):
-        raise ArtifactError(f"{path}: line {number} has a judge_accuracy that is no number, {expected}")
-    run = values["run"]
-    if run and not all(isinstance(run.get(key), str) for key in _RUN):
+    if score.run and not all(key in score.run for key in _RUN):
         raise ArtifactError(f"{path}: line {number} has a run without {', '.join(_RUN)}, {expected}")
-    return Score(**{**values, "value": float("nan") if values["value"] is None else float(values["value"])})
+    return score
 
 
 def _numbers(value: Any) -> Iterator[float]:
@@ -201,39 +268,3 @@ def _numbers(value: Any) -> Iterator[float]:
     elif isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:
             yield from _numbers(part)
-
-
-class Scores(list[Score]):
-    """Scores of one evaluation, and the file that keeps them.
-
-    Args:
-        scores: The scores.
-        path: Their JSON lines; None where they were not kept.
-    """
-
-    def __init__(self, scores: Iterable[Score], path: Path | None = None) -> None:
-        super().__init__(scores)
-        self.path = path
-
-    def _cells(self) -> list[tuple[str, ...]]:
-        found: list[tuple[str, ...]] = []
-        judges = judge_names(self)
-        several = len({*judges} - {""}) > 1
-        for score, judge in zip(self, judges, strict=True):
-            error = "" if score.stderr is None else f" ± {score.stderr:.2g}"
-            given = "" if score.given is None else str(score.given)
-            value = f"{score.value:.2f}{error} {score.unit}"
-            judged = f" (judge {judge})" if several and judge else ""
-            found.append(((score.quantity or score.metric) + judged, score.source, given, value))
-        return found
-
-    def __repr__(self) -> str:
-        rows = [_HEADINGS, *self._cells()]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADINGS))]
-        return "\n".join("  ".join(f"{cell:<{size}}" for cell, size in zip(row, widths, strict=True)) for row in rows)
-
-    def _repr_html_(self) -> str:
-        return grid_table(_HEADINGS, self._cells())
-
-
-_HEADINGS = ("measured", "drawn from", "words given", "value")

@@ -86,8 +86,7 @@ class Table:
 
     def markdown(self) -> str:
         """Return a table of Markdown, with its title in bold; the best numbers are bold."""
-        right = [all(isinstance(row[place], Number) for row in self.rows) for place in range(len(self.columns))]
-        rule = ["---:" if place and numbers else "---" for place, numbers in enumerate(right)]
+        rule = ["---:" if self._is_numeric(place) else "---" for place in self._places]
         rows = [_texts(row, "**", "**") for row in self.rows]
         head = [f"**{_in_markdown(self.title)}**", ""] if self.title else []
         foot = ["", _in_markdown(self.note)] if self.note else []
@@ -95,10 +94,8 @@ class Table:
         return "\n".join([*head, *lines, *foot])
 
     def latex(self) -> str:
-        r"""Return a ``table`` for the package booktabs; the best numbers are bold."""
-        numbers = "".join(
-            "r" if any(isinstance(row[place], Number) for row in self.rows) else "l" for place in self._places
-        )
+        r"""Return a ``table`` for the package booktabs; the best numbers are bold, the note is a comment."""
+        numbers = "".join("r" if self._is_numeric(place) else "l" for place in self._places)
         caption = [rf"\caption{{{_in_latex(self.title)}}}"] if self.title else []
         caption += [rf"\label{{{self.label}}}"] if self.label else []
         lines = [r"\begin{table}", r"\centering", *caption, rf"\begin{{tabular}}{{{numbers}}}", r"\toprule"]
@@ -106,7 +103,8 @@ class Table:
         lines += [
             _latex_row(_number_in_latex(c) if isinstance(c, Number) else _in_latex(c) for c in row) for row in self.rows
         ]
-        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
+        note = [f"% {' '.join(shown(self.note).split())}"] if self.note else []
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", *note])
 
     def html(self) -> str:
         """Return a ``table`` element; all text is escaped, the best numbers are bold."""
@@ -122,6 +120,11 @@ class Table:
     @property
     def _places(self) -> range:
         return range(len(self.columns))
+
+    def _is_numeric(self, place: int) -> bool:
+        """Whether a column is aligned to the right."""
+        cells = [row[place] for row in self.rows]
+        return place > 0 and all(isinstance(cell, Number) or cell[:1] in _NUMERIC for cell in cells)
 
     def _in_full(self) -> tuple[list[str], list[list[str]]]:
         """Headings and cells with errors apart."""

@@ -63,7 +63,7 @@ def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
         assert set(score.ids) == {"model", "dataset"} | ({"judge"} if member.judged else set())
         assert (score.judge_accuracy is not None) == member.judged
         if member.judged or member.scores_points:
-            assert {"split", "part", "seed"} <= score.extra.keys()
+            assert {"split", "part"} <= score.conditions.keys() and score.seed is not None
         json.dumps(score.to_json(), allow_nan=False)
     if member.per_posterior:
         assert {score.posterior for score in scores} == set(evaluation.posteriors)

@@ -79,9 +79,9 @@ def test_every_baseline_reads_what_can_be_separated(method: str, bars: Path) -> 
     (score,) = measure(bars, method, [LabelSupply(0.1)], settings_of(bars)).run()
     assert score.value == 100
     assert score.stderr == pytest.approx(100 * math.sqrt(82 / 84 * 2 / 84 / 84))  # Agresti and Coull
-    assert (score.n, score.extra["correct"], score.extra["paired"]) == (80, 80, 24)
-    assert (score.posterior, score.extra["method"]) == (method, method)
-    assert json.loads(json.dumps(score.to_json()))["extra"]["share"] == 0.1
+    assert (score.n, score.details["correct"], score.details["paired"]) == (80, 80, 24)
+    assert (score.posterior, score.details["method"]) == (method, method)
+    assert json.loads(json.dumps(score.to_json()))["details"]["share"] == 0.1
 
 
 def test_accuracy_and_error_where_there_is_nothing_to_learn(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_accuracy_and_error_where_there_is_nothing_to_learn(tmp_path: Path) -> N
     assert abs(score.value - 33.3) < 20
     right = (80 * score.value / 100 + 2) / 84
     assert score.stderr == pytest.approx(100 * math.sqrt(right * (1 - right) / 84))
-    assert sum(score.extra["values"]) / 80 == pytest.approx(score.value)
+    assert sum(score.points.values) / 80 == pytest.approx(score.value)
 
 
 @pytest.mark.parametrize("method", ["supervised", "autoencoder", "vae"])
@@ -115,7 +115,7 @@ def test_networks_have_the_weights_that_are_best_on_validation_images(
     assert figures == sorted(set(figures))  # each better than the one before
     assert 1 <= len(seen) < 12
     if method == "supervised":
-        assert score.extra["step"] == seen[-1]["step"] < 120
+        assert score.details["step"] == seen[-1]["step"] < 120
 
 
 @pytest.mark.parametrize("method", ["logistic", "supervised", "vae"])
@@ -132,7 +132,7 @@ def test_labels_of_what_is_not_paired_change_nothing(method: str, bars: Path, tm
             writer.write(0, {"image": source.read_image("image"), "attributes": turned})
             writer.add_splits("iid", **{part: source.split("iid", part) for part in ("train", "val", "test")})
     one, two = (measure(path, method, [LabelSupply(0.05)], settings).run()[0] for path in (bars, other))
-    assert one.extra["values"] == two.extra["values"]
+    assert one.points.values == two.points.values
 
 
 def test_pairs_are_those_of_training_and_unknown_labels_are_none(bars: Path) -> None:
@@ -245,8 +245,8 @@ def test_a_network_learns_the_attribute_that_is_said_alone(tmp_path: Path) -> No
             writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
     settings = settings_of(paths[0], steps=60, validate_every=10)
     one, two = (measure(path, "supervised", [LabelSupply(0.1)], settings, "place").run()[0] for path in paths)
-    assert one.extra == two.extra
-    assert one.extra["validation_accuracy"] == pytest.approx(100)  # of noise it would be right half the time
+    assert one.details == two.details
+    assert one.details["validation_accuracy"] == pytest.approx(100)  # of noise it would be right half the time
 
 
 def test_mistakes_are_sentences(bars: Path, tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_mistakes_are_sentences(bars: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"place, colour; say which with --attribute"):
         measure(two, "logistic", [LabelSupply(0.1)], settings_of(two)).run()
     (score,) = measure(two, "logistic", [LabelSupply(0.1)], settings_of(two), "place").run()
-    assert score.value == 100 and score.extra["attribute"] == "place"
+    assert score.value == 100 and score.details["attribute"] == "place"
 
 
 def test_the_command_writes_what_eval_writes(
@@ -283,6 +283,6 @@ def test_the_command_writes_what_eval_writes(
         main([*arguments, "--preset", "vedantam/telbo-mnist-a-cpu"])
     assert left.value.code == 0 and capsys.readouterr().out == "out.jsonl\n"
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [line["extra"]["paired"] for line in lines] == [12, 24]
+    assert [line["details"]["paired"] for line in lines] == [12, 24]
     with Dataset.open(bars) as dataset:
         assert {line["ids"]["dataset"] for line in lines} == {dataset.header.content_id}

@@ -129,8 +129,8 @@ def test_a_score_is_that_of_eval(points: Path, heavy: Numbers) -> None:
         "nats",
         "baseline",
     )
-    assert (score.n, score.extra["part"], score.extra["modality"]) == (50, "test", "vector")
-    assert "bits_per_pixel" not in score.extra, "a vector has no pixels"
+    assert (score.n, score.conditions["part"], score.details["modality"]) == (50, "test", "vector")
+    assert "bits_per_pixel" not in score.details, "a vector has no pixels"
     assert score.run["seed"] == "0"
 
 
@@ -144,9 +144,9 @@ def test_errors_of_patches_are_those_of_pictures(tmp_path: Path, heavy: Numbers)
         writer.write(0, {"vector": alike.astype(np.float32)}, {"picture": np.arange(number) // 10})
         writer.add_splits("iid", train=range(200), val=range(200, 250), test=range(250, 400))
     (score,) = measure_density(path, "gaussian", {}).run()
-    by_picture = np.array(score.extra["values"]).reshape(15, 10).mean(1)
+    by_picture = np.array(score.points.values).reshape(15, 10).mean(1)
     assert score.stderr == pytest.approx(stats.sem(by_picture), rel=1e-3)
-    assert score.stderr > 2 * stats.sem(score.extra["values"]) and score.extra["number_of_clusters"] == 15
+    assert score.stderr > 2 * stats.sem(score.points.values) and score.points.units == 15
 
 
 def test_scores_go_beside_the_dataset_as_models_do(
@@ -200,7 +200,7 @@ def test_the_command_writes_a_line(points: Path, tmp_path: Path, capsys: pytest.
         main(["baseline", str(points), "--method", "gaussian", "--set", "covariance=diagonal", "-o", str(out)])
     assert left.value.code == 0 and capsys.readouterr().out == f"{out}\n"
     (line,) = (json.loads(text) for text in out.read_text().splitlines())
-    assert line["extra"]["covariance"] == "diagonal" and len(line["extra"]["values"]) == 50
+    assert line["details"]["covariance"] == "diagonal" and len(line["points"]["values"]) == 50
 
 
 @pytest.mark.slow
@@ -214,4 +214,4 @@ def test_the_published_closed_forms_come_out(tmp_path: Path) -> None:
     for name, expected, tolerance in (("gaussian", 96.5, 0.6), ("gaussian-scale-mixture", 143.5, 0.7)):
         (score,) = measure_density(path, name, {}).run()
         assert score.value == pytest.approx(expected, abs=tolerance)
-        assert score.extra["bits_per_pixel"] == pytest.approx(score.value / (63 * math.log(2)))
+        assert score.details["bits_per_pixel"] == pytest.approx(score.value / (63 * math.log(2)))

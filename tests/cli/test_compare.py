@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.cli import _comparisons
+from mmgen.results import comparison_tables as printers
 from mmgen.results.comparing import compare_scores
 from mmgen.results.score import Score
 from tests.program import within
@@ -42,7 +42,7 @@ def test_a_pipe_gets_lines_and_logs_are_left_out(tmp_path: Path) -> None:
     assert "logs of training are no scores, and are left out: 1 of 7 files" in done.stderr
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     assert len(lines) == 2 and len({len(line) for line in lines}) == 1
-    told = dict(zip(_comparisons._FIELDS, lines[1], strict=True))
+    told = dict(zip(printers.every_number(compare_scores(files())).columns, lines[1], strict=True))
     assert (told["name"], told["n"], told["mean"], told["against"]) == ("jmvae_a&b", "3", "81.0", "telbo")
     assert (told["difference"], told["difference_n"], told["difference_over"]) == ("-2.0", "3", "seeds")
 
@@ -74,12 +74,12 @@ def test_no_scores(tmp_path: Path) -> None:
     assert done.returncode == 2 and "there is no score in these files" in done.stderr
 
 
-@pytest.mark.parametrize("field", ["value", "stderr", "extra"])
+@pytest.mark.parametrize("field", ["value", "stderr", "points"])
 def test_numbers_that_no_sum_holds_are_refused_in_a_sentence(tmp_path: Path, field: str) -> None:
     names = write(tmp_path, of("c", 1.0, 2.0))
     for name, size in zip(names, (1.7e308, -1.7e308), strict=True):
         record = json.loads((tmp_path / name).read_text())
-        record[field] = {"values": [size, -size]} if field == "extra" else size
+        record[field] = {"values": [size, -size]} if field == "points" else size
         (tmp_path / name).write_text(json.dumps(record) + "\n")
     done = run(*names, folder=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
@@ -95,61 +95,61 @@ def test_the_largest_and_smallest_numbers_are_compared(tmp_path: Path, size: flo
 
 def test_csv_and_json_say_the_same() -> None:
     compared = compare_scores(files(), "telbo")
-    lines = list(csv.DictReader(io.StringIO(_comparisons.csv(compared))))
-    records = [json.loads(line) for line in _comparisons.json_lines(compared).splitlines()]
+    lines = list(csv.DictReader(io.StringIO(printers.every_number(compared).csv())))
+    records = [json.loads(line) for line in printers.json_lines(compared).splitlines()]
     for line, record in zip(lines, records, strict=True):
         assert line == {key: "" if value is None else str(value) for key, value in record.items()}
     assert [record["best"] for record in records] == [True, True], "-2.00 [-4.48, +0.48] holds 0"
 
 
 def test_a_name_is_no_formula_in_a_spreadsheet() -> None:
-    (line,) = csv.DictReader(io.StringIO(_comparisons.csv(compare_scores(of("=1+1", 1.0, 2.0)))))
+    (line,) = csv.DictReader(io.StringIO(printers.every_number(compare_scores(of("=1+1", 1.0, 2.0))).csv()))
     assert line["name"] == "'=1+1"
 
 
 def test_markdown_is_a_table() -> None:
-    text = _comparisons.markdown(compare_scores(files(), "telbo"))
+    text = printers.markdown(compare_scores(files(), "telbo"))
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in rows} == {5}
-    assert "| telbo | q(z\\|y) | **83.0** ± 3.6 | 3 |" in rows
-    assert "| jmvae_a&b | q(z\\|y) | -2.00 [-4.48, +0.48] | 3 |" in rows  # differences 2, 3, 1: 2 -+ 4.303 / sqrt(3)
+    assert "| telbo | q(z\\|y) | **83** ± 4 | 3 |" in rows
+    assert "| jmvae_a&b | q(z\\|y) | -2.0 [-4.5, +0.5] | 3 |" in rows  # differences 2, 3, 1: 2 -+ 4.303 / sqrt(3)
 
 
 def test_equal_differences_say_that_they_have_no_spread() -> None:
     compared = compare_scores([*of("a", 70.1, 82.3), *of("b", 71.1, 83.3)], "a")
-    text = _comparisons.markdown(compared)
+    text = printers.markdown(compared)
     assert "+1.00 (no spread)" in text and "[" not in text.replace("[low", "")
-    assert "no spread: what is compared differs by the same everywhere" in text
-    (line,) = (json.loads(line) for line in _comparisons.json_lines(compared).splitlines() if '"b"' in line)
+    assert "no spread: all differences are the same" in text
+    (line,) = (json.loads(line) for line in printers.json_lines(compared).splitlines() if '"b"' in line)
     assert (line["difference_stderr"], line["difference_low"], line["difference_high"]) == (0.0, None, None)
 
 
 def test_latex_is_escaped() -> None:
-    text = _comparisons.latex(compare_scores(files(), "telbo"))
-    assert r"jmvae\_a\&b & q(z\textbar{}y) & $\mathbf{81.0} \pm 4.4$ & 3 \\" in text
-    assert r"$\mathbf{83.0} \pm 3.6$" in text and r"& $-2.00\ [-4.48, +0.48]$ &" in text
+    text = printers.latex(compare_scores(files(), "telbo"))
+    assert r"jmvae\_a\&b & q(z\textbar{}y) & $\mathbf{81} \pm 4$ & 3 \\" in text
+    assert r"$\mathbf{83} \pm 4$" in text and r"& $-2.0\ [-4.5, +0.5]$ &" in text
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 2
     assert r"\label{tab:correctness-exact-iid}" in text and r"\label{tab:correctness-exact-iid-difference}" in text
     assert all(rule in text for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
 
 
-def test_latex_has_a_row_for_each_posterior_and_weight_and_one_format_for_all_numbers() -> None:
-    """Decimals are those that the largest error leaves meaning to; no two labels are the same."""
+def test_latex_has_a_row_for_each_posterior_and_weight() -> None:
+    """Each number has the decimals of its own error; no two labels are the same."""
     plain, other = score("a", 0, 84.46), replace(score("a", 0, 77.7), given=3, stderr=1.6)
     guided = {"posterior": "guided", "base": "own", "guidance": 3.0}
     scores = [replace(plain, stderr=0.8), other, replace(plain, **guided, value=1234.5, stderr=0.41)]
     scores += [replace(other, **guided, balanced=True, value=80.04)]
     scores += [replace(plain, ids={**plain.ids, "judge": "another"})]
     compared = compare_scores([("a", scores)])
-    text = _comparisons.latex(compared)
+    text = printers.latex(compared)
     assert [row.split(" & ")[1:] for row in text.splitlines() if row.startswith("a-seed0 & ")][:3] == [
         [r"q(z\textbar{}y)", r"$84.5 \pm 0.8$", r"$\mathbf{77.7} \pm 1.6$", r"1 \\"],
         [r"q(z\textbar{}y) guided (w = 3)", r"$\mathbf{1{,}234.5} \pm 0.4$", "", r"1 \\"],
         [r"q(z\textbar{}y) guided (w = 3, balanced)", "", r"$\mathbf{80.0} \pm 1.6$", r"1 \\"],
     ]
     assert re.findall(r"\\label\{(.*)\}", text) == ["tab:correctness-exact-iid", "tab:correctness-exact-iid-2"]
-    assert r"$\pm$: standard error}" in text and "se is" not in text and "(se " not in text
-    records = list(_comparisons._records(compared))
+    assert text.count(r". $\pm$ is the standard error over examples}") == 2
+    records = list(printers._records(compared))
     assert [(one["guidance"], one["balanced"]) for one in records[:4]] == [(None, None)] * 2 + [
         (3.0, None),
         (3.0, True),
@@ -158,7 +158,7 @@ def test_latex_has_a_row_for_each_posterior_and_weight_and_one_format_for_all_nu
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no LaTeX here")
 def test_latex_can_be_set(tmp_path: Path) -> None:
-    text = _comparisons.latex(compare_scores(files(), "telbo"))
+    text = printers.latex(compare_scores(files(), "telbo"))
     page = f"\\documentclass{{article}}\\usepackage{{booktabs}}\\begin{{document}}{text}\n\\end{{document}}"
     (tmp_path / "page.tex").write_text(page)
     done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "page.tex"], cwd=tmp_path, capture_output=True)
@@ -166,7 +166,8 @@ def test_latex_can_be_set(tmp_path: Path) -> None:
 
 
 def test_a_single_run_has_the_error_of_its_examples() -> None:
-    ((_, columns, rows),) = _comparisons.shown(compare_scores([("a", [score("a", 0, 80.0)])]).tables[0])
-    assert columns == ["", "drawn from", "4 given", "seeds"]
-    assert rows == [["a-seed0", "q(z|y)", "80.00 (se 0.50)", "1"]]
-    assert "se is the standard error of a single run" in _comparisons.legend(compare_scores(of("a", 80.0)))
+    compared = compare_scores([("a", [score("a", 0, 80.0)])])
+    (table,) = printers.tables_of(compared)
+    assert table.columns == ["", "drawn from", "4 given", "seeds"]
+    assert [[str(cell) for cell in row] for row in table.rows] == [["a-seed0", "q(z|y)", "80.0 ± 0.5", "1"]]
+    assert printers.legend(compared) == "± is the standard error over examples."

@@ -42,7 +42,7 @@ def asked(dataset: Dataset, split: str = "") -> Evaluation:
 
 
 class MadeUp(Metric):
-    """In nats, with nothing in ``extra`` but what it declares, and that of some scores only."""
+    """In nats, with nothing in ``details`` but what it declares, and that of some scores only."""
 
     unit = "nats"
     better = "lower"
@@ -50,12 +50,22 @@ class MadeUp(Metric):
 
     def __call__(self, evaluation: Any, posterior: str) -> Any:
         yield 1.0
-        return [made_up(3.25, 0.004, {"depth": 7, "source": "[bold]a", "warnings": ["it is made up"]}), made_up(4.0)]
+        return [made_up(3.25, 0.004, {"depth": 7, "source": "[bold]a"}, "it is made up"), made_up(4.0)]
 
 
-def made_up(value: float, stderr: float | None = None, extra: dict[str, Any] | None = None) -> Score:
+def made_up(value: float, stderr: float | None = None, details: dict[str, Any] | None = None, *warnings: str) -> Score:
     return Score(
-        "made-up", "regret", value, stderr, "nats", "lower", 12, "prior", ids={"model": "m"}, extra=extra or {}
+        "made-up",
+        "regret",
+        value,
+        stderr,
+        "nats",
+        "lower",
+        12,
+        "prior",
+        ids={"model": "m"},
+        details=details or {},
+        warnings=warnings,
     )
 
 
@@ -68,11 +78,9 @@ def test_a_new_metric_has_a_table(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     known, get = metrics.names(), metrics.get
     monkeypatch.setattr(metrics, "names", lambda: [*known, "made-up"])
     monkeypatch.setattr(metrics, "get", lambda name: MadeUp if name == "made-up" else get(name))
-    said = shown(
-        [made_up(3.25, 0.004, {"depth": 7, "source": "[bold]a", "warnings": ["it is made up"]}), made_up(4.0)], capsys
-    )
+    said = shown([made_up(3.25, 0.004, {"depth": 7, "source": "[bold]a"}, "it is made up"), made_up(4.0)], capsys)
     assert "made-up, nats per example" in said
-    for part in ("quantity", "regret", "3.2500 ± 0.0040", "4.00", "depth", "7", "of", "[bold]a", "12"):
+    for part in ("measured", "regret", "3.250 ± 0.004", "4.00", "depth", "7", "of", "[bold]a", "12"):
         assert part in said
     assert "regret () under prior: it is made up" in said.replace("\n", " ") or "it is made up" in said
 
@@ -84,9 +92,9 @@ def test_every_metric_has_a_table_with_and_without_its_further_numbers(
     scores = evaluate(next(asked for asked in [evaluation, *others] if suits(name, asked)), [name]).run()
     whole = shown(scores, capsys)
     for heading, key in metrics.get(name).columns.items():
-        if any(score.extra.get(key) is not None for score in scores):
+        if any(score.details.get(key) is not None for score in scores):
             assert all(word in whole for word in heading.split()), heading
-    bare = shown([replace(score, extra={}, stderr=None, judge_accuracy=None) for score in scores], capsys)
+    bare = shown([replace(score, details={}, stderr=None, judge_accuracy=None) for score in scores], capsys)
     for score in scores:
         assert score.source in bare
 

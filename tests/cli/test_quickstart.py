@@ -92,9 +92,9 @@ def test_scores_that_cannot_be_shown_are_refused_in_a_sentence(tmp_path: Path, r
         final_table(read_scores(tmp_path / "scores.jsonl"))
 
 
-def scored(judge: str = "j", **fields: Any) -> Score:
+def scored(judge: str = "j", network: str = "", **fields: Any) -> Score:
     given = {"quantity": fields.get("metric", "correctness"), "better": "higher", "ids": {"judge": judge}, **SCORE}
-    return Score(**{**given, **fields})
+    return Score(**{**given, "judge": network, **fields})
 
 
 GUIDED = {"posterior": "guided", "base": "aggregate", "guidance": 3.0, "balanced": True}
@@ -109,25 +109,25 @@ def test_table_and_finding() -> None:
         scored(text_weight=300.0, value=82.25, **own),
         scored(**exact),
         scored(metric="coverage", given=3, value=90.0, **exact),
-        scored(metric="recall", given=3, value=60.0, protocol="description", extra=halves, **exact),
+        scored(metric="recall", given=3, value=60.0, protocol="description", details=halves, **exact),
         scored(metric="recall", given=3, value=1.0, protocol="pooled", **exact),  # of all descriptions: no column
         scored(posterior="aggregate", value=83.5, **own),
         scored(value=90.0, **GUIDED),
         scored(metric="coverage", given=3, value=88.5, **GUIDED),
-        scored(metric="recall", given=3, value=55.0, protocol="description", extra=halves, **GUIDED),
+        scored(metric="recall", given=3, value=55.0, protocol="description", details=halves, **GUIDED),
     ]
     columns, rows = final_table(scores)
     assert columns == [
         "pictures drawn from", "correctness, 4 words given", "correctness, 3 words given", "coverage, 3 words given",
         "recall, 3 words given",
     ]  # fmt: skip
-    assert rows == [
-        ["p(z), the prior", "30.0 %", "", "", ""],
+    assert [[str(cell) for cell in row] for row in rows] == [
+        ["p(z), the prior", "30.00 %", "", "", ""],
         ["q_true(w = 300)", "82.2 ± 0.5 %", "", "", ""],
         ["q_true(w = 1), exact", "61.2 ± 0.5 %", "", "90.0 ± 0.5 %", "60.0 ± 0.5 %"],
         ["q_agg", "83.5 ± 0.5 %", "", "", ""],
         ["q_agg guided (w = 3, balanced)", "90.0 ± 0.5 %", "", "88.5 ± 0.5 %", "55.0 ± 0.5 %"],
-        ["(real pictures)", "92.3 %", "", "", "88.2 ± 0.5 %"],
+        ["(real pictures)", "92.30 %", "", "", "88.2 ± 0.5 %"],
     ]
     said = finding(scores)  # errors: sqrt(0.5^2 + 0.5^2)
     assert said.startswith(
@@ -139,15 +139,15 @@ def test_table_and_finding() -> None:
         "q_true(w = 1), exact" in said
     )
     assert "+6.5 ± 0.7 correctness (4 given), against q_agg (" in said
-    assert "+28.8 correctness" in finding([replace(score, stderr=None) for score in scores])
+    assert "+28.75 correctness" in finding([replace(score, stderr=None) for score in scores])
     assert finding([replace(score, value=math.nan) for score in scores]) == ""
     assert finding([score for score in scores if score.posterior != "guided"]) == ""
 
 
 def test_two_judges_are_two_rows_each_with_its_own_accuracy() -> None:
     """Whatever the second reads stands below what the first reads, also where it says the opposite."""
-    first = {"judge": "a", "judge_accuracy": {"mean": 94.0}, "extra": {"judge": "small"}}
-    second = {"judge": "b", "judge_accuracy": {"mean": 97.0}, "extra": {"judge": "attentive"}}
+    first = {"judge": "a", "judge_accuracy": {"mean": 94.0}, "network": "small"}
+    second = {"judge": "b", "judge_accuracy": {"mean": 97.0}, "network": "attentive"}
     scores = [
         scored(posterior="aggregate", value=86.0, **first),
         scored(posterior="aggregate", value=80.0, **second),
@@ -156,19 +156,19 @@ def test_two_judges_are_two_rows_each_with_its_own_accuracy() -> None:
     ]
     columns, rows = final_table(scores, [("correctness", 4)])
     assert columns[:2] == ["pictures drawn from", "judge"]
-    assert rows == [
+    assert [[str(cell) for cell in row] for row in rows] == [
         ["q_agg", "small", "86.0 ± 0.5 %"],
         ["q_agg", "attentive", "80.0 ± 0.5 %"],
         ["q_agg guided (w = 3, balanced)", "small", "94.0 ± 0.5 %"],
         ["q_agg guided (w = 3, balanced)", "attentive", "79.0 ± 0.5 %"],
-        ["(real pictures)", "small", "94.0 %"],
-        ["(real pictures)", "attentive", "97.0 %"],
+        ["(real pictures)", "small", "94.00 %"],
+        ["(real pictures)", "attentive", "97.00 %"],
     ]
     assert (
         "by small +8.0 ± 0.7 correctness (4 given), by attentive -1.0 ± 0.7 correctness (4 given), against q_agg"
         in finding(scores)
     )
-    alike = [replace(score, extra={"judge": "small"}) for score in scores]  # of one architecture: told apart
+    alike = [replace(score, judge="small") for score in scores]  # of one architecture: told apart
     assert [row[1] for row in final_table(alike)[1]][:2] == ["small a", "small b"]
 
 

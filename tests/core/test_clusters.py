@@ -9,12 +9,12 @@ from scipy import stats
 
 from mmgen.results.clusters import clustered, clustered_error
 from mmgen.results.runs import contrast, paired_points, summed_up
-from mmgen.results.score import Score
+from mmgen.results.score import Points, Score
 
 
 def score(values: Any, **changed: Any) -> Score:
     made = Score("log-likelihood", "log p(x)", float(np.mean(values)), 0.1, "nats", "higher", len(values), "image")
-    return replace(made, extra={"values": [float(one) for one in values]}, **changed)
+    return replace(made, points=Points([float(one) for one in values]), **changed)
 
 
 def test_singletons_have_the_usual_error_and_weights_the_ratio_estimators() -> None:
@@ -70,9 +70,9 @@ def test_scores_change_only_where_points_share_a_picture() -> None:
     assert clustered(plain, np.array([0, 0, 1])) is plain, "not of these points"
     assert clustered(replace(plain, value=9.0), shared).stderr == 0.1, "no mean of them"
     found = clustered(plain, shared)
-    assert (found.stderr, found.extra["clusters"], found.extra["number_of_clusters"]) == (1.0, [1, 1, 0, 0], 2)
-    bits = clustered(replace(plain, extra=plain.extra | {"bits_per_pixel_stderr": 0.2, "shared_stderr": 0.0}), shared)
-    assert bits.extra["bits_per_pixel_stderr"] == pytest.approx(2.0), "ten times the error, so ten times this one"
+    assert (found.stderr, found.points.clusters, found.points.units) == (1.0, [1, 1, 0, 0], 2)
+    bits = clustered(replace(plain, details={"bits_per_pixel_stderr": 0.2}), shared)
+    assert bits.details["bits_per_pixel_stderr"] == pytest.approx(2.0), "ten times the error, so ten times this one"
     assert clustered(plain, np.zeros(4)).stderr is None, "of one picture nothing says how much others differ"
     percent = clustered(score([100.0] * 4, unit="%"), shared)
     assert percent.stderr is not None and percent.stderr > 10, "shares have no error of 0"
@@ -90,12 +90,12 @@ def test_differences_are_clustered_too() -> None:
     assert points[1] == pytest.approx(stats.sem(by_picture))
     found, expected = contrast(summed_up([b]), summed_up([a])), stats.ttest_1samp(by_picture, 0).confidence_interval()
     assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
-    assert paired_points(a, replace(b, extra=b.extra | {"clusters": [0] * 60})) is None
+    assert paired_points(a, replace(b, points=replace(b.points, clusters=[0] * 60))) is None
 
 
-@pytest.mark.parametrize("clusters", ["x", [1, 2], [0] * 4, [None, 1, 2, 3], {"0": 1}, 7])
+@pytest.mark.parametrize("clusters", [[1, 2], [0] * 4])
 def test_clusters_that_a_file_makes_up_are_no_pairs(clusters: Any) -> None:
     a, b = (score(values, stderr=1.0) for values in ([1.0, 2.0, 3.0, 4.0], [2.0, 3.5, 4.0, 6.0]))
-    a, b = (replace(one, extra=one.extra | {"clusters": clusters, "number_of_clusters": "many"}) for one in (a, b))
+    a, b = (replace(one, points=replace(one.points, clusters=clusters)) for one in (a, b))
     assert paired_points(a, b) is None
     assert contrast(summed_up([b]), summed_up([a])).over == "examples"

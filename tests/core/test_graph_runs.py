@@ -142,7 +142,9 @@ def test_links_are_predicted(graphs: Path, capsys: pytest.CaptureFixture[str]) -
         scores = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert [score["quantity"] for score in scores] == ["AUC of graph", "average precision of graph"]
         assert all(score["posterior"] == given and 0 <= score["value"] <= 100 for score in scores)
-        assert {(score["extra"]["part"], score["extra"].get("trained_share")) for score in scores} == {("test", None)}
+        assert {(score["conditions"]["part"], score.get("details", {}).get("trained_share")) for score in scores} == {
+            ("test", None)
+        }
     assert run("eval", graphs / "vgae.safetensors", "--metric", "link-prediction", "--part", "train") == 2
     assert "part train holds none" in " ".join(capsys.readouterr().err.split())
 

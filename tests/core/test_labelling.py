@@ -229,7 +229,7 @@ def test_the_plain_network_has_the_same_labels(bars: Path) -> None:
         assert len(pairs) == 12 and pairs.batch(torch.arange(12)).present["attributes"].all()
     (score,) = measure(bars, "supervised", [LabelSupply(count=12)], settings).run()
     assert score.value == 100
-    assert [score.extra[key] for key in ("labelled", "labelled_seed", "paired", "share")] == [12, 4, 12, 0.1]
+    assert [score.details[key] for key in ("labelled", "labelled_seed", "paired", "share")] == [12, 4, 12, 0.1]
 
 
 @pytest.mark.slow

@@ -99,7 +99,7 @@ def test_from_a_file_to_nats_and_bits(
     scores = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {score["protocol"] for score in scores} == {"importance", "bound"}
     for score in scores:
-        assert score["extra"]["bits_per_pixel"] == pytest.approx(score["value"] / (8 * math.log(2)))
-        assert score["extra"]["bits_per_pixel_stderr"] == pytest.approx(score["stderr"] / (8 * math.log(2)))
+        assert score["details"]["bits_per_pixel"] == pytest.approx(score["value"] / (8 * math.log(2)))
+        assert score["details"]["bits_per_pixel_stderr"] == pytest.approx(score["stderr"] / (8 * math.log(2)))
     assert run("plot", "filters", model, "-o", tmp_path / "f.png") == 0
     assert (tmp_path / "f.png").stat().st_size > 5000

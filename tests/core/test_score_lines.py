@@ -18,6 +18,9 @@ LINE = {"metric": "correctness", "value": 50.0, "stderr": 1.0, "n": 10, "given":
         *((name, True) for name in ("value", "stderr", "n", "given", "text_weight", "guidance")),
         *((name, -1) for name in ("stderr", "n", "given", "text_weight", "guidance")),
         ("better", "best"), ("better", ""), ("better", True), ("balanced", 1), ("judge_accuracy", {"mean": True}),
+        ("conditions", {"split": 1}), ("by_attribute", {"digit": "90"}), ("warnings", "all"), ("details", []),
+        *(("points", {"values": [1.0], "clusters": one}) for one in ("x", [None], {"0": 1}, 7)),
+        ("points", {"values": ["x"]}), ("points", {}), ("points", [1.0]),
     ],
 )  # fmt: skip
 def test_a_number_is_no_yes_and_counts_are_at_least_0(name: str, value: Any, tmp_path: Path) -> None:

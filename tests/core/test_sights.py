@@ -116,7 +116,7 @@ def test_scores_say_that_pixels_were_drawn_and_follow_from_the_seed(grey: Path, 
             evaluation = Evaluation(loaded, dataset, None, ("prior",), settings)
             assert set(evaluation.points.values["image"].unique().tolist()) <= {0.0, 1.0}
             scores = evaluate(evaluation, ["log-likelihood", "active-units"]).run()
-            assert {score.extra["pixels"] for score in scores} == {"drawn"}
+            assert {score.details["pixels"] for score in scores} == {"drawn"}
             values.append(scores[0].value)
     assert values[0] == values[1] != values[2]
 

@@ -194,7 +194,7 @@ def score(metric: str, value: float, given: int, posterior: str, ids: dict[str, 
     """A line as ``mmgen eval`` prints it."""
     line: dict[str, Any] = {"metric": metric, "quantity": metric, "value": value, "stderr": 0.5, "unit": "%"}
     line |= {"better": "higher", "n": 100, "posterior": posterior, "given": given, "protocol": protocol, "ids": ids}
-    return line | {"extra": {"split": "iid"}}
+    return line | {"conditions": {"split": "iid"}}
 
 
 @pytest.fixture(scope="session")

@@ -22,11 +22,11 @@ def model(run: str, seed: int, error: float, score: float, **objective: Any) -> 
         "stderr": 0.5, "n": 1000, "posterior": "image", "ids": {"model": f"{run}-{seed}", "dataset": "d"},
         "run": {"name": f"{run}-seed{seed}", "settings": run, "seed": str(seed)},
     }  # fmt: skip
-    extra = {"split": "iid", "part": "test", "seed": seed, "objective": objective}
+    common |= {"conditions": {"split": "iid", "part": "test"}, "seed": seed, "details": {"objective": objective}}
     return [
-        {"metric": X[0], "quantity": X[1], "value": error, "unit": "nats", "better": "lower", "extra": extra, **common},
-        {"metric": X[0], "quantity": "KL", "value": 9.0, "unit": "nats", "better": "lower", "extra": extra, **common},
-        {"metric": "factor-score", "quantity": "accuracy", "value": score, "unit": "%", "extra": extra, **common},
+        {"metric": X[0], "quantity": X[1], "value": error, "unit": "nats", "better": "lower", **common},
+        {"metric": X[0], "quantity": "KL", "value": 9.0, "unit": "nats", "better": "lower", **common},
+        {"metric": "factor-score", "quantity": "accuracy", "value": score, "unit": "%", **common},
     ]
 
 

@@ -125,7 +125,7 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
     }
     for score in scores:
         assert (score.posterior, score.guidance, score.base) == ("guided", 2.0, "learned prior")
-        told = score.extra["guidance"]
+        told = score.details["guidance"]
         assert told["candidates"] == 60_000
         assert 1 <= told["smallest_effective_sample_size"] <= told["median_effective_sample_size"] <= 60_000
     (table, *_) = score_tables(scores, {})

@@ -34,7 +34,7 @@ def score(
     error = math.sqrt(value * (100 - value) / 1000)
     return Score(
         "label-accuracy", quantity, value, error, "%", "higher", 1000, method, protocol=protocol,
-        extra={"paired": paired, "method": method, "share": paired / 1000},
+        details={"paired": paired, "method": method, "share": paired / 1000},
         run={"name": method, "settings": settings, "seed": seed} if seed else {},
     )  # fmt: skip
 
@@ -89,7 +89,7 @@ def test_what_methods_learnt_from_and_how() -> None:
     assert learnt_from(curves[:1]).endswith("without labels.") and learnt_from(curves[1:]).endswith("pairs alone.")
     assert departures(SCORES) == ""
     departed = score("mvae", 10, 1.0, "mean")
-    departed.extra.update(least_paired_share=0.2, predicts={"image": ["attributes"]})
+    departed.details.update(least_paired_share=0.2, predicts={"image": ["attributes"]})
     assert departures([*SCORES, departed]) == (
         "Unlike in the paper, at least 20 % of the examples drawn are paired and q(z|image) explains attributes of "
         "paired examples too."
@@ -114,7 +114,7 @@ def test_the_figure_from_files(tmp_path: Path) -> None:
     files = []
     for name in ("mvae", "supervised", "logistic"):
         path = tmp_path / f"{name}.jsonl"
-        lines = [json.dumps(one.to_json()) for one in SCORES if one.extra["method"] == name]
+        lines = [json.dumps(one.to_json()) for one in SCORES if one.details["method"] == name]
         path.write_text("\n".join(lines))
         files.append(path)
     picture, notices = draw_plot("weak-supervision", files)

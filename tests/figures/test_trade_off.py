@@ -24,11 +24,11 @@ def line(metric: str, value: float, posterior: str = "aggregate", **more: Any) -
     given = {"correctness": 4, "coverage": 3}.get(metric, 4)
     protocol = "exact" if metric in BOTH else "description"
     ids = {"model": "m1", "aggregate": f"{posterior}-1", "dataset": "d", "judge": "j"} | more.pop("ids", {})
-    extra = {"split": "iid", "part": "test", "seed": 0} | more.pop("extra", {})
+    conditions = {"split": "iid", "part": "test"} | more.pop("conditions", {})
     score = {
         "metric": metric, "quantity": metric, "value": value, "stderr": 0.5, "unit": "%", "better": "higher", "n": 100,
         "posterior": posterior, "given": given, "protocol": protocol, "judge_accuracy": {"digit": 90.0, "mean": 92.0},
-        "ids": ids, "extra": extra,
+        "ids": ids, "conditions": conditions, "seed": 0,
     }  # fmt: skip
     return score | more
 
@@ -78,18 +78,6 @@ def test_balanced_guidance_is_a_curve_of_its_own_that_begins_where_nothing_guide
     assert words.count("q_agg") == 1 and {"q_agg, guided", "q_agg, guided, balanced"} <= set(words)
 
 
-def test_weights_may_also_stand_in_extra_and_old_scores_of_q_true_are_of_weight_1(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "s.jsonl",
-        pair(93.0, 98.8, "guided", extra={"guidance": 3.0}),
-        pair(65.0, 97.2, "true"),
-    )
-    labels = {
-        curve.label: [point.weight for point in curve.points] for curve in trade_off(read_scores(path), BOTH).curves
-    }
-    assert labels == {"q_agg, guided": [3.0], "q_true": [1.0]}
-
-
 def test_several_models_are_one_point_with_their_spread(tmp_path: Path) -> None:
     path = write(
         tmp_path / "s.jsonl",
@@ -114,9 +102,9 @@ def test_the_most_given_by_the_exact_protocol(tmp_path: Path) -> None:
 
 def test_precision_and_recall_end_in_the_corner_of_real_halves(tmp_path: Path) -> None:
     scores = [
-        line("precision", 60.0, extra={"ceiling": 80.0}),
-        line("recall", 50.0, extra={"ceiling": 78.0}),
-        line("precision", 1.0, protocol="pooled", extra={"ceiling": 2.0}),
+        line("precision", 60.0, details={"ceiling": 80.0}),
+        line("recall", 50.0, details={"ceiling": 78.0}),
+        line("precision", 1.0, protocol="pooled", details={"ceiling": 2.0}),
     ]
     trade = trade_off(read_scores(write(tmp_path / "s.jsonl", scores)), which_metrics(["precision"]))
     assert trade.corner == (78.0, 80.0)
@@ -128,8 +116,8 @@ def test_precision_and_recall_end_in_the_corner_of_real_halves(tmp_path: Path) -
     [
         ({"ids": {"judge": "other"}}, "the same judges, got some by others than the rest \\(j, other\\)"),
         ({"ids": {"dataset": "other"}}, "the same datasets"),
-        ({"extra": {"split": "other"}}, "the same splits"),
-        ({"extra": {"part": "val"}}, "the same parts"),
+        ({"conditions": {"split": "other"}}, "the same splits"),
+        ({"conditions": {"part": "val"}}, "the same parts"),
     ],
 )
 def test_what_was_measured_otherwise_is_no_rival(tmp_path: Path, change: dict[str, Any], what: str) -> None:
@@ -249,7 +237,7 @@ def test_a_label_that_had_to_go_far_has_a_line_to_its_point() -> None:
 
 def test_of_several_judges_of_the_same_pictures_the_first_is_shown(tmp_path: Path) -> None:
     """Not the last, and not a mixture; a posterior that the second alone judged is refused beside others."""
-    first, second = ({"ids": {"judge": name}, "extra": {"judge": name}} for name in ("small", "attentive"))
+    first, second = ({"ids": {"judge": name}, "judge": name} for name in ("small", "attentive"))
     both = [*pair(86.0, 98.9, **first), *pair(80.0, 90.0, **second)]
     path = write(tmp_path / "both.jsonl", both)
     (curve,) = trade_off(read_scores(path), BOTH).curves

@@ -357,10 +357,10 @@ def test_likelihood_of_images_under_a_guided_posterior_is_the_grids(given: str, 
             scores = {score.protocol: score for score in stop.value}
             break
     found = scores["importance"]
-    noise = math.hypot(found.extra["normaliser_stderr"], found.extra.get("monte_carlo_stderr", 0.0))
-    assert 0 < found.extra["normaliser_stderr"] < 0.02
-    assert 0 < found.extra["too_high_by_at_least"] < 0.02**2 and "warnings" not in found.extra
-    assert found.extra["shared_stderr"] >= found.extra["normaliser_stderr"]
+    noise = math.hypot(found.details["normaliser_stderr"], found.details.get("monte_carlo_stderr", 0.0))
+    assert 0 < found.details["normaliser_stderr"] < 0.02
+    assert 0 < found.details["too_high_by_at_least"] < 0.02**2 and not found.warnings
+    assert found.points.shared_stderr >= found.details["normaliser_stderr"]
     assert found.value == pytest.approx(np.mean(expected), abs=4 * noise + 0.01)
     assert scores["bound"].value < found.value
     assert found.stderr is not None and found.stderr > np.std(expected) / math.sqrt(12) * 0.9

@@ -80,8 +80,8 @@ def test_gap_by_hand() -> None:
     other = np.arange(8000) % 2
     found = Mig().measure(Code(means, np.stack([bit, other], 1), ("bit", "other")), np.random.default_rng(0))
     entropy = -(0.25 * np.log2(0.25) + 0.75 * np.log2(0.75))
-    np.testing.assert_allclose(found.extra["gaps"][0], entropy, atol=1e-12)
-    np.testing.assert_allclose(found.extra["information"][:, 0], [1, 1 - entropy], atol=1e-12)
+    np.testing.assert_allclose(found.details["gaps"][0], entropy, atol=1e-12)
+    np.testing.assert_allclose(found.details["information"][:, 0], [1, 1 - entropy], atol=1e-12)
 
 
 def test_gap_of_the_perfect_code_of_dsprites() -> None:
@@ -92,14 +92,14 @@ def test_gap_of_the_perfect_code_of_dsprites() -> None:
         Code(grid.astype(float), grid, ("shape", "scale", "orientation", "x", "y")), np.random.default_rng(0)
     )
     assert found.values["gap"] == pytest.approx(0.902, abs=0.002)
-    np.testing.assert_allclose(found.extra["gaps"], [1, 1, 0.812, 0.85, 0.85], atol=0.005)
+    np.testing.assert_allclose(found.details["gaps"], [1, 1, 0.812, 0.85, 0.85], atol=0.005)
 
 
 def test_votes_name_their_factor() -> None:
     found = FactorScore().measure(code("permuted"), np.random.default_rng(0))
-    assert found.extra["votes"].shape == (5, 4)
-    assert found.extra["votes"].argmax(0).tolist() == [2, 4, 1, 3]
-    assert not found.extra["votes"][0].any(), "a dimension that hardly varies is left out"
+    assert found.details["votes"].shape == (5, 4)
+    assert found.details["votes"].argmax(0).tolist() == [2, 4, 1, 3]
+    assert not found.details["votes"][0].any(), "a dimension that hardly varies is left out"
 
 
 def test_nothing_varies() -> None:
@@ -131,7 +131,7 @@ def test_gap_of_machines_in_a_single_active_dimension_is_above_a_guess() -> None
     means = np.zeros((3000, 5))
     means[:, 2] = 4.0 * (values[:, 0] >= 2) - 2
     found = Sap().measure(Code(means, values, ("followed", "other")), np.random.default_rng(1))
-    np.testing.assert_allclose(found.extra["gaps"], [0.25, 0], atol=0.03)
+    np.testing.assert_allclose(found.details["gaps"], [0.25, 0], atol=0.03)
     assert Sap().measure(Code(means[:, 2:3], values, ("a", "b")), np.random.default_rng(1)).values["gap"] < 0.15
 
 
@@ -269,11 +269,11 @@ def test_repeats_and_their_error() -> None:
     except StopIteration as ended:
         (score,) = ended.value
     assert done == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
-    repeats = np.array(score.extra["repeats"])
+    repeats = np.array(score.details["repeats"])
     assert len(set(repeats)) == 5
     assert score.value == pytest.approx(repeats.mean())
     assert score.stderr == pytest.approx(repeats.std(ddof=1) * (1 + 1 / 5) ** 0.5)
-    assert score.extra["better_half"] == pytest.approx(np.sort(repeats)[2:].mean())
+    assert score.details["better_half"] == pytest.approx(np.sort(repeats)[2:].mean())
     assert score.n == 200
 
 

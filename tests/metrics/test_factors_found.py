@@ -83,8 +83,8 @@ def test_scores_say_each_factor() -> None:
     except StopIteration as ended:
         scores = ended.value
     count, *each = scores
-    assert (count.value, count.unit, count.extra["factors_in_all"]) == (4, "factors", 4)
-    assert count.extra["found_factors"] == list(NAMES)
+    assert (count.value, count.unit, count.details["factors_in_all"]) == (4, "factors", 4)
+    assert count.details["found_factors"] == list(NAMES)
     assert [score.quantity for score in each] == [f"information on {name}" for name in NAMES]
-    assert [score.extra["dimension"] for score in each] == [3, 5, 2, 4]
-    assert all(score.extra["found"] == 1 and score.unit == "of 1" for score in each)
+    assert [score.details["dimension"] for score in each] == [3, 5, 2, 4]
+    assert all(score.details["found"] == 1 and score.unit == "of 1" for score in each)

@@ -116,7 +116,7 @@ def test_pictures_are_compared_with_the_example_that_the_caption_is_of(dataset: 
     score = score_of(dataset, loaded_painter())
     assert score.protocol == "free-captions" and score.given is None and score.judge_accuracy == Judge.accuracy
     assert score.value == pytest.approx((10 * 50 + 9 * 100 + 10 * 100 + 10 * 100) / 39)
-    assert score.extra["by_attribute"] == pytest.approx({"colour": 100, "size": 100 * 29 / 39})
+    assert score.by_attribute == pytest.approx({"colour": 100, "size": 100 * 29 / 39})
     values, weights = np.array([50, 100, 100, 100.0]), np.array([10, 9, 10, 10])
     expected = np.sqrt((weights**2 * (values - score.value) ** 2).sum() * 4 / 3) / 39
     assert score.stderr == pytest.approx(share_error(score.value, expected, 8)), "captions are the independent units"
@@ -139,12 +139,12 @@ def test_pictures_of_one_caption_count_once(tmp_path: Path) -> None:
     with Dataset.open(write(tmp_path / "one.h5", codes, tokens)) as opened:
         score = score_of(opened, loaded_painter(), judge)
     assert (score.value, score.stderr, score.n, sum(drawn)) == (50.0, None, 2, 2)
-    assert (score.extra["queries"], score.extra["values"]) == (1, [50.0])
+    assert (score.details["queries"], score.points.values) == (1, [50.0])
 
 
 def test_a_painter_blind_to_a_word(dataset: Dataset) -> None:
     score = score_of(dataset, loaded_painter("blue"))
-    assert score.extra["by_attribute"]["colour"] == pytest.approx(100 * 19 / 29)
+    assert score.by_attribute["colour"] == pytest.approx(100 * 19 / 29)
 
 
 def test_captions_of_examples_with_what_is_known_of_them(dataset: Dataset) -> None:

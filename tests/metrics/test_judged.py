@@ -50,7 +50,7 @@ def test_correctness_of_a_perfect_model_and_of_the_prior(dataset: Dataset) -> No
     chance = by_question["prior", 2, "exact"]  # a third of the digits, half of the sizes
     assert chance.stderr is not None
     assert chance.value == pytest.approx(100 * (1 / 3 + 1 / 2) / 2, abs=4 * chance.stderr + 1)
-    assert (chance.n, chance.extra["queries"], chance.judge_accuracy) == (1200, 6, Judge.accuracy)
+    assert (chance.n, chance.details["queries"], chance.judge_accuracy) == (1200, 6, Judge.accuracy)
     # The prior's pictures and words come from the same z.
     assert by_question["prior", 0, "generated-text"].value == 100
 
@@ -69,8 +69,8 @@ def test_examples_known_in_part_are_asked_for_where_none_is_known_whole(
     monkeypatch.setattr(Evaluation, "attributes_of", half)
     assert asked(dataset).dropped == (1,)
     correctness, coverage = evaluate(asked(dataset), ["correctness", "coverage"]).run()
-    assert (correctness.given, correctness.value, correctness.extra["queries"]) == (1, 100, 5)
-    assert (coverage.given, coverage.extra["queries_without_training_examples"]) == (1, 5)
+    assert (correctness.given, correctness.value, correctness.details["queries"]) == (1, 100, 5)
+    assert (coverage.given, coverage.details["queries_without_training_examples"]) == (1, 5)
     assert coverage.value is not None and coverage.value > 97
     with pytest.raises(UsageError, match="nothing to ask for with 2 given"):
         evaluate(asked(dataset, dropped=(0,)), ["correctness"]).run()
@@ -117,7 +117,7 @@ def test_same_seed_same_scores_other_seed_others(dataset: Dataset) -> None:
 
 def test_compositionality_is_asked_of_models_that_never_saw_the_combination(dataset: Dataset) -> None:
     (score,) = evaluate(asked(dataset, split="compositional"), ["compositionality"]).run()
-    assert (score.value, score.given, score.extra["queries"]) == (100, 2, 1)
+    assert (score.value, score.given, score.details["queries"]) == (100, 2, 1)
     with pytest.raises(UsageError, match="--split compositional"):
         evaluate(asked(dataset, split="iid"), ["compositionality"])
     with pytest.raises(UsageError, match="'iid', which has 1 of the 1 combinations"):
@@ -182,11 +182,11 @@ def test_exact_coverage_draws_until_its_bias_is_below_its_error(dataset: Dataset
     scores = evaluate(asked(dataset, ("prior", "own"), draws=10, dropped=(1, 2)), ["coverage"]).run()
     for score in scores:
         assert score.protocol == "exact"
-        assert score.extra["images_per_query"] >= 48
+        assert score.details["images_per_query"] >= 48
         if score.stderr is None:
             continue
-        assert score.extra["bias_below_stderr"]
-        assert abs(score.extra["bias"]) < score.stderr
+        assert score.details["bias_below_stderr"]
+        assert abs(score.details["bias"]) < score.stderr
         assert score.value == pytest.approx(100, abs=5 * score.stderr + 0.5)  # open attributes are drawn as in the data
 
 
@@ -194,12 +194,12 @@ def test_coverage_of_a_single_query_is_settled_by_the_error_over_its_pictures(da
     """Nothing given is one query. Pictures that are all the same have no error: then the bias is never below it."""
     (score,) = evaluate(asked(dataset, ("prior",), dropped=(2,)), ["coverage"]).run()
     assert score.stderr is None
-    assert score.extra["bias_below_stderr"] == (abs(score.extra["bias"]) < score.extra["stderr_over_pictures"])
+    assert score.details["bias_below_stderr"] == (abs(score.details["bias"]) < score.details["stderr_over_pictures"])
     evaluation = asked(dataset, ("prior",), dropped=(2,))
     every = evaluation.loaded.posteriors
     evaluation.loaded.posteriors = stand_ins(every, lambda name: lambda *question: every[name].draw(*question) * 0)
     (score,) = evaluate(evaluation, ["coverage"]).run()
-    assert (score.extra["bias_below_stderr"], score.extra["images_per_query"]) == (False, 768)
+    assert (score.details["bias_below_stderr"], score.details["images_per_query"]) == (False, 768)
 
 
 def test_error_over_pictures_is_their_spread() -> None:
@@ -254,7 +254,7 @@ def test_images_that_were_trained_on_are_told(dataset: Dataset) -> None:
     share = np.isin(dataset.split("iid", "test"), trained).mean()
     assert 0 < share < 1
     (active, correct, *_) = evaluate(asked_of, ["active-units", "correctness"]).run()
-    assert active.extra["trained_share"] == share and "trained_share" not in correct.extra
+    assert active.details["trained_share"] == share and "trained_share" not in correct.details
     told = notice(asked_of, ["correctness", "active-units"])
     assert told.startswith(f"{100 * share:.1f} % of the test part of split 'iid' are images that") and "active" in told
     assert notice(asked_of, ["correctness", "parameters"]) == ""  # which look at no images of the dataset
@@ -273,7 +273,7 @@ def test_paper_coverage_by_hand() -> None:
 
 def test_paper_coverage_takes_ten_pictures_and_nats(dataset: Dataset) -> None:
     (score,) = evaluate(asked(dataset, draws=99, dropped=(1,), protocol="paper"), ["coverage"]).run()
-    assert (score.protocol, score.extra["images_per_query"]) == ("paper", 10)
+    assert (score.protocol, score.details["images_per_query"]) == ("paper", 10)
     evaluation = asked(dataset, dropped=(1,), protocol="paper")
     loaded = evaluation.loaded
     every = loaded.posteriors
@@ -305,9 +305,9 @@ def test_errors_are_of_pictures_where_several_points_are_of_one(
     together = evaluate(asked(dataset), [metric]).run()
     for before, after in zip(plain, together, strict=True):
         rows = np.sort(dataset.split("iid", "test")) // 4
-        assert (before.value, before.n) == (after.value, after.n) and "clusters" not in before.extra
-        assert after.extra["number_of_clusters"] == len(np.unique(rows)) < after.n
-        spread = clustered_error(after.extra["values"], rows)  # 0 of a painter that is always right, and no share has 0
+        assert (before.value, before.n) == (after.value, after.n) and before.points.clusters is None
+        assert after.points.units == len(np.unique(rows)) < after.n
+        spread = clustered_error(after.points.values, rows)  # 0 of a painter that is always right, and no share has 0
         assert after.stderr == pytest.approx(share_error(after.value, spread, after.n))
 
 

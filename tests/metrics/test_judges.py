@@ -15,7 +15,8 @@ from mmgen.generation import judge as judges
 from mmgen.metrics._asked import usual_metrics
 from mmgen.metrics._evaluate import evaluate, evaluate_by_all
 from mmgen.metrics.recall import Recall
-from mmgen.results.score import Score, Scores, judge_names
+from mmgen.results.score import Score, judge_names
+from mmgen.results.score_table import Scores
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 
@@ -65,10 +66,8 @@ def test_each_judge_says_what_it_says_alone(dataset: Dataset) -> None:
             assert (ours.value, ours.stderr) == (own.value, own.stderr)
         assert ours.n >= own.n
     assert sum(ours.n == own.n for ours, own in zip(together, alone, strict=True)) > len(alone) // 2
-    assert {s.extra.get("judge") for s in together} == {"reader", "sceptic", None}
-    right = {
-        s.extra["judge"]: s.value for s in together if (s.metric, s.posterior, s.given) == ("correctness", "own", 2)
-    }
+    assert {s.judge for s in together} == {"reader", "sceptic", ""}
+    right = {s.judge: s.value for s in together if (s.metric, s.posterior, s.given) == ("correctness", "own", 2)}
     assert right["reader"] == 100 and right["sceptic"] == 75  # half of all sizes are small
 
 
@@ -142,7 +141,7 @@ def test_recall_is_measured_where_coverage_is(dataset: Dataset) -> None:
 
 def test_scores_of_several_judges_are_told_apart() -> None:
     def of(judge: str, network: str) -> Score:
-        told = {"ids": {"judge": judge}, "extra": {"judge": network} if network else {}}
+        told = {"ids": {"judge": judge}, "judge": network}
         return Score("correctness", "correctness", 1.0, None, "%", "higher", 1, "own", 2, **told)
 
     assert judge_names([of("a1", "small"), of("b2", "attentive")]) == ["small", "attentive"]
@@ -153,5 +152,5 @@ def test_scores_of_several_judges_are_told_apart() -> None:
     ]
     assert judge_names([of("a1", "")]) == ["judge"]  # scores from before networks were told
     shown = repr(Scores([of("a1", "small"), of("b2", "attentive")]))
-    assert "correctness (judge small)" in shown and "correctness (judge attentive)" in shown
+    assert " small " in shown and " attentive " in shown
     assert "(judge" not in repr(Scores([of("a1", "small")]))

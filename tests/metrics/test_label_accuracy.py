@@ -113,15 +113,15 @@ def test_attributes_by_hand() -> None:
         assert (whole.value, whole.n, whole.unit) == (75.0, 4, "%")
         assert whole.stderr == pytest.approx(100 * math.sqrt(5 / 8 * 3 / 8 / 8))  # Agresti and Coull, 3 of 4
         assert each.value == 75.0  # 1, 1, 0, 1
-        assert whole.extra["by_attribute"] == {"side": 75.0, "size": pytest.approx(200 / 3)}
-        assert whole.extra["values"] == [100.0, 100.0, 0.0, 100.0]
-        assert [whole.extra[key] for key in ("method", "share", "paired", "least_paired_share")] == [
+        assert whole.by_attribute == {"side": 75.0, "size": pytest.approx(200 / 3)}
+        assert whole.points.values == [100.0, 100.0, 0.0, 100.0]
+        assert [whole.details[key] for key in ("method", "share", "paired", "least_paired_share")] == [
             "mvae",
             0.05,
             50,
             0.2,
         ]
-        assert "predicts" not in whole.extra
+        assert "predicts" not in whole.details
 
 
 def test_samples_average_probabilities_and_the_mean_does_not() -> None:

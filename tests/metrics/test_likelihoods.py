@@ -167,7 +167,7 @@ def test_of_images_alone_from_python() -> None:
     loaded = loaded_gaussian(model)
     score = image_log_likelihood(loaded, X, samples=500, seed=0)
     assert score.value == pytest.approx(float(model.log_image(X).mean()), abs=0.1)
-    assert score.n == len(score.extra["values"]) == 40
+    assert score.n == len(score.points.values) == 40
 
 
 def test_a_sentence_is_as_likely_as_the_attribute_that_it_spells() -> None:

@@ -107,21 +107,21 @@ def test_any_posterior_will_do(proposal: str) -> None:
         score = found["prior", quantity, "importance"]
         drawn_from = {"image": "q(z|image)", "joint": "q(z|image, attributes)", "description": "q(z|attributes)"}
         drawn_from["mixture"] = "q(z|image) + q(z|image, attributes) + p(z)"
-        assert score.extra["proposal"] == ("q(z|y) + p(z)" if quantity == "log p(y)" else drawn_from[proposal])
-        error = 5 * score.extra["monte_carlo_stderr"] + 5 * score.extra["too_low_by_at_least"] + 0.003
+        assert score.details["proposal"] == ("q(z|y) + p(z)" if quantity == "log p(y)" else drawn_from[proposal])
+        error = 5 * score.details["monte_carlo_stderr"] + 5 * score.details["too_low_by_at_least"] + 0.003
         assert score.value == pytest.approx(float(exact.mean()), abs=error), quantity
         assert error < 0.2
-    worst = (torch.tensor(found["prior", "log p(x,y)", "importance"].extra["values"]) - EXACT["log p(x,y)"]).abs().max()
+    worst = (torch.tensor(found["prior", "log p(x,y)", "importance"].points.values) - EXACT["log p(x,y)"]).abs().max()
     assert float(worst) < 0.5
 
 
 def test_with_the_exact_posterior_one_sample_is_enough() -> None:
     """Given both, weights of log p(x, y) are all the same; those of log p(x) are not, and converge."""
     found = scores(linear_gaussian(), samples=2, text_samples=2000, proposal="joint")
-    values = torch.tensor(found["prior", "log p(x,y)", "importance"].extra["values"])
+    values = torch.tensor(found["prior", "log p(x,y)", "importance"].points.values)
     torch.testing.assert_close(values.double(), EXACT["log p(x,y)"], rtol=0, atol=1e-4)
-    assert found["prior", "log p(x,y)", "bound"].extra["log_weight_variance"] < 1e-20
-    assert found["prior", "log p(x)", "bound"].extra["log_weight_variance"] > 0.01
+    assert found["prior", "log p(x,y)", "bound"].details["log_weight_variance"] < 1e-20
+    assert found["prior", "log p(x)", "bound"].details["log_weight_variance"] > 0.01
 
 
 def test_variance_of_log_weights() -> None:
@@ -135,8 +135,8 @@ def test_variance_of_log_weights() -> None:
     ratio = torch.tensor(widening).double().exp()
     exact = (1 - ratio**2) ** 2 / 2 + (shift * ratio / exact_posterior(POINTS, ("image",)).sd[0]) ** 2
     score = found["prior", "log p(x)", "importance"]
-    assert score.extra["log_weight_variance"] == pytest.approx(float(exact.sum()), rel=0.03)
-    assert 0 < score.extra["log_weight_variance_stderr"] < 0.01  # the same at every point but for noise
+    assert score.details["log_weight_variance"] == pytest.approx(float(exact.sum()), rel=0.03)
+    assert 0 < score.details["log_weight_variance_stderr"] < 0.01  # the same at every point but for noise
 
 
 def test_image_given_text_through_the_models_own_posterior() -> None:
@@ -188,7 +188,7 @@ def test_right_experts_make_every_composition_exact(family: type[Inference]) -> 
         torch.testing.assert_close(found.mean, exact.mean)
         torch.testing.assert_close(found.log_sd, exact.log_sd)
     found = scores(model, samples=2, text_samples=2000, proposal="joint")
-    assert found["prior", "log p(x,y)", "bound"].extra["log_weight_variance"] < 1e-20
+    assert found["prior", "log p(x,y)", "bound"].details["log_weight_variance"] < 1e-20
     for quantity in ("log p(x,y)", "log p(x|y)"):
         assert found["prior", quantity, "importance"].value == pytest.approx(float(EXACT[quantity].mean()), abs=0.02)
 
@@ -233,7 +233,7 @@ def test_more_modalities_than_image_and_description() -> None:
         found = scores(model, points, samples=2, text_samples=500, proposal="joint")
         exact = float(exact_log_marginal(points, every).mean())
         score = found["prior", "log p(x1..x3)", "importance"]
-        assert score.extra["proposal"] == "q(z|image, attributes, edges)"
+        assert score.details["proposal"] == "q(z|image, attributes, edges)"
         assert score.value == pytest.approx(exact, abs=1e-9)
         image = scores(model, points, samples=2, text_samples=500, proposal="image")["prior", "log p(x)", "importance"]
         assert image.value == pytest.approx(float(exact_log_marginal(points, ("image",)).mean()), abs=1e-9)
@@ -325,7 +325,7 @@ def test_a_conditional_model_says_log_p_of_x_given_y_itself() -> None:
     assert {quantity for _, quantity, _ in found} == {"log p(x|y)"}
     score = found["prior", "log p(x|y)", "importance"]
     assert score.value == pytest.approx(float(exact_log_conditional(model, points).mean()), abs=1e-6)
-    assert score.extra["log_weight_variance"] < 1e-12
-    assert score.extra["proposal"] == "q(z|image, attributes)"
+    assert score.details["log_weight_variance"] < 1e-12
+    assert score.details["proposal"] == "q(z|image, attributes)"
     with pytest.raises(UsageError, match=r"--proposal got image, .* it has auto, joint, mixture"):
         scores(model, points, proposal="image")

@@ -39,7 +39,7 @@ def test_member_keeps_its_promises(name: str, evaluation: Evaluation, others: li
     asked = next(asked for asked in [evaluation, *others] if suits(name, asked))
     for score in check_scores(name, asked):
         if name != "parameters":  # which does not depend on them
-            assert [score.extra[key] for key in ("split", "part", "seed")] == [asked.split, "test", 0]
+            assert [score.conditions["split"], score.conditions["part"], score.seed] == [asked.split, "test", 0]
 
 
 def test_scores_come_in_the_order_asked_for(evaluation: Evaluation) -> None:
@@ -64,10 +64,10 @@ def test_likelihood_of_the_prior_and_of_the_text(evaluation: Evaluation) -> None
 
 
 def test_what_is_not_finite_is_null_in_json() -> None:
-    score = Score("m", "q", math.nan, None, "%", "higher", 1, "own", extra={"a": [math.inf, 1.0]})
+    score = Score("m", "q", math.nan, None, "%", "higher", 1, "own", details={"a": [math.inf, 1.0]})
     plain = score.to_json()
     assert plain["value"] is None
-    assert plain["extra"] == {"a": [None, 1.0]}
+    assert plain["details"] == {"a": [None, 1.0]}
 
 
 def test_activity_of_linear_encoder() -> None:
@@ -83,4 +83,4 @@ def test_active_units_of_painter(evaluation: Evaluation) -> None:
     (score,) = evaluate(evaluation, ["active-units"]).run()
     # The compositional test part shows one combination only, so that nothing varies.
     assert score.value == 0
-    assert score.extra["latent_size"] == 2
+    assert score.details["latent_size"] == 2

@@ -61,10 +61,10 @@ def test_bound_and_parts_have_their_closed_forms(mean_offset: float, log_sd_offs
     assert found["reconstruction error"].value == pytest.approx(float(error.mean()), abs=0.02)
     assert found["negative ELBO"].value == pytest.approx(float(bound.mean()), abs=0.02)
     assert found["negative ELBO"].value == pytest.approx(found["KL"].value + found["reconstruction error"].value)
-    values = found["negative ELBO"].extra["values"]
+    values = found["negative ELBO"].points.values
     assert found["negative ELBO"].stderr == pytest.approx(float(bound.std() / math.sqrt(40)), rel=0.05)
     assert len(values) == found["negative ELBO"].n == 40
-    assert {score.extra["samples"] for score in found.values()} == {4000}
+    assert {score.details["samples"] for score in found.values()} == {4000}
 
 
 def test_a_conditional_model_has_no_bound_on_pictures_alone() -> None:

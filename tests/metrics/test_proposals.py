@@ -16,7 +16,7 @@ from mmgen.evaluation.importance import Estimate, estimate
 from mmgen.evaluation.likelihoods import text_estimate
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.results.runs import contrast, summed_up
-from mmgen.results.score import Score
+from mmgen.results.score import Points, Score
 from tests.metrics.toy import Gaussian, loaded_gaussian
 from tests.metrics.two_modes import TwoModes, loaded_two_modes, two_modes_points
 
@@ -73,9 +73,9 @@ def test_printed_errors_hold_where_a_posterior_misses_a_mode(mixed: list[dict[st
     for found in mixed:
         assert set(found) == set(exact())
         for score in found.values():
-            noise = score.extra["monte_carlo_stderr"]
+            noise = score.details["monte_carlo_stderr"]
             assert noise < 0.03
-            off = abs(error(score)) - score.extra["too_low_by_at_least"]
+            off = abs(error(score)) - score.details["too_low_by_at_least"]
             assert off < 4 * noise, score.quantity
             inside.append(off < 1.96 * noise)
     assert sum(inside) / len(inside) >= 0.93
@@ -87,17 +87,18 @@ def test_a_proposal_that_misses_a_mode_is_told(mixed: list[dict[str, Score]]) ->
         found = scores(samples=1000, seed=seed, proposal="image")
         for quantity in ("log p(x,y)", "log p(x|y)", "log p(y|x)"):
             score = found[quantity]
-            noise = score.extra["monte_carlo_stderr"]
+            noise = score.details["monte_carlo_stderr"]
             assert error(score) < -2
             assert noise < 0.05
-            low, high = score.extra["too_low_by_at_least"], score.extra.get("too_high_by_at_least", 0.0)
+            low, high = score.details["too_low_by_at_least"], score.details.get("too_high_by_at_least", 0.0)
             assert -low - 4 * noise < error(score) < high + 4 * noise
-            assert any("q(z|image) alone says 2." in text for text in score.extra["warnings"])
+            assert any("q(z|image) alone says 2." in text for text in score.warnings)
     for found in mixed:  # the mixture tells which of its parts would not have done, and that it is not that one
-        told = found["log p(x,y)"].extra
-        assert len(told["warnings"]) == 1
-        assert told["warnings"][0].startswith("q(z|image) alone says 2.")
-        assert told["alone"]["q(z|image, attributes)"] == pytest.approx(found["log p(x,y)"].value, abs=0.1)
+        (warning,) = found["log p(x,y)"].warnings
+        assert warning.startswith("q(z|image) alone says 2.")
+        assert found["log p(x,y)"].details["alone"]["q(z|image, attributes)"] == pytest.approx(
+            found["log p(x,y)"].value, abs=0.1
+        )
 
 
 def test_proposals_that_agree_are_not_said_to_disagree() -> None:
@@ -107,12 +108,12 @@ def test_proposals_that_agree_are_not_said_to_disagree() -> None:
 
     for proposal in ("mixture", "image", "joint"):
         found = of_linear(linear_gaussian(0.1, 0.2), samples=2000, text_samples=2000, proposal=proposal)
-        assert [score.quantity for score in found.values() if "warnings" in score.extra] == []
+        assert [score.quantity for score in found.values() if score.warnings] == []
 
 
 def test_few_draws_that_count_are_told() -> None:
     found = scores(samples=4, proposal="description")["log p(x)"]
-    assert any("few of the 4 draws count" in text for text in found.extra["warnings"])
+    assert any("few of the 4 draws count" in text for text in found.warnings)
 
 
 def paired_share_inside(labels: int, points: int, repeats: int, log_variance: float, draws: int) -> float:
@@ -125,10 +126,10 @@ def paired_share_inside(labels: int, points: int, repeats: int, log_variance: fl
         for _ in range(2):
             noise = torch.randn(draws, labels, generator=random, dtype=torch.float64)
             found = estimate(truths + math.sqrt(log_variance) * noise - log_variance / 2)[rows]
-            extra = {"values": found.value.tolist(), "shared_stderr": shared_error(points, found.noise)}
+            each = Points(found.value.tolist(), shared_stderr=shared_error(points, found.noise))
             value, error = float(found.value.mean()), standard_error(found.value, found.noise)
             groups.append(
-                summed_up([Score("m", "log p(y)", value, error, "nats", "higher", points, "own", extra=extra)])
+                summed_up([Score("m", "log p(y)", value, error, "nats", "higher", points, "own", points=each)])
             )
         found_difference = contrast(*groups)
         assert (

@@ -108,28 +108,28 @@ def test_a_perfect_model_gets_what_real_halves_get(scores: dict[tuple[str, str, 
     for protocol in ("description", "pooled"):
         for metric in ("precision", "recall"):
             score = scores[metric, "perfect", protocol]
-            error = np.hypot(score.stderr or 0, score.extra["ceiling_stderr"])
-            assert abs(score.value - score.extra["ceiling"]) < 3 * error
-            assert score.extra["below_ceiling"] == pytest.approx(score.extra["ceiling"] - score.value)
-            assert 70 < score.extra["ceiling"] <= 100
+            error = np.hypot(score.stderr or 0, score.details["ceiling_stderr"])
+            assert abs(score.value - score.details["ceiling"]) < 3 * error
+            assert score.details["below_ceiling"] == pytest.approx(score.details["ceiling"] - score.value)
+            assert 70 < score.details["ceiling"] <= 100
         fid = scores["fid", "perfect", protocol]
-        assert 0 < fid.value < 0.02 * fid.extra["real_spread"]
-        error = np.hypot(fid.stderr or 0, fid.extra["ceiling_stderr"])
-        assert abs(fid.value - fid.extra["ceiling"]) < 4 * error
-        assert abs(fid.extra["extrapolated"]) < 4 * fid.extra["extrapolated_stderr"]
+        assert 0 < fid.value < 0.02 * fid.details["real_spread"]
+        error = np.hypot(fid.stderr or 0, fid.details["ceiling_stderr"])
+        assert abs(fid.value - fid.details["ceiling"]) < 4 * error
+        assert abs(fid.details["extrapolated"]) < 4 * fid.details["extrapolated_stderr"]
 
 
 def test_real_pictures_are_what_they_are_said_to_be(scores: dict[tuple[str, str, str], Score]) -> None:
     """Six descriptions, 300 test pictures of each in each half; uniform grey levels have variance 1/12 each."""
     score = scores["fid", "perfect", "description"]
     assert score.n == 6 * EACH
-    assert score.extra["real"] == 2 * 6 * EACH
-    assert (score.extra["queries"], score.extra["queries_left_out"]) == (6, 0)
-    assert (score.extra["images_per_query"], score.extra["features"]) == (EACH, 4)
-    assert score.extra["real_spread"] == pytest.approx(2 / 12, rel=0.05)
+    assert score.details["real"] == 2 * 6 * EACH
+    assert (score.details["queries"], score.details["queries_left_out"]) == (6, 0)
+    assert (score.details["images_per_query"], score.details["features"]) == (EACH, 4)
+    assert score.details["real_spread"] == pytest.approx(2 / 12, rel=0.05)
     assert score.given == 2
     assert set(score.ids) == {"model", "dataset", "judge"}
-    assert score.extra["part"] == "test"
+    assert score.conditions["part"] == "test"
 
 
 def test_one_perfect_picture_again_and_again(scores: dict[tuple[str, str, str], Score]) -> None:
@@ -137,8 +137,8 @@ def test_one_perfect_picture_again_and_again(scores: dict[tuple[str, str, str], 
     assert scores["precision", "repeated", "description"].value > 90
     assert scores["recall", "repeated", "description"].value == 0
     fid = scores["fid", "repeated", "description"]
-    assert fid.extra["extrapolated"] == pytest.approx(2 / 12, rel=0.1)
-    assert fid.value > 20 * fid.extra["ceiling"]
+    assert fid.details["extrapolated"] == pytest.approx(2 / 12, rel=0.1)
+    assert fid.value > 20 * fid.details["ceiling"]
 
 
 def test_half_of_the_variety(scores: dict[tuple[str, str, str], Score]) -> None:
@@ -148,10 +148,10 @@ def test_half_of_the_variety(scores: dict[tuple[str, str, str], Score]) -> None:
     """
     for protocol in ("description", "pooled"):
         precision, recall = (scores[metric, "narrow", protocol] for metric in ("precision", "recall"))
-        assert precision.value > precision.extra["ceiling"] - 5
-        assert recall.value == pytest.approx(recall.extra["ceiling"] * (0.5 + 0.038), abs=5)
+        assert precision.value > precision.details["ceiling"] - 5
+        assert recall.value == pytest.approx(recall.details["ceiling"] * (0.5 + 0.038), abs=5)
         fid = scores["fid", "narrow", protocol]
-        assert fid.extra["extrapolated"] == pytest.approx(1 / 16 + 1 / 48, rel=0.15)
+        assert fid.details["extrapolated"] == pytest.approx(1 / 16 + 1 / 48, rel=0.15)
 
 
 def test_too_much_variety_is_not_precise(scores: dict[tuple[str, str, str], Score]) -> None:
@@ -164,11 +164,11 @@ def test_pictures_of_other_descriptions(scores: dict[tuple[str, str, str], Score
     """Together they are perfect, so that FID as usual sees nothing; of their descriptions none is right."""
     assert scores["precision", "wrong", "description"].value < 60
     pooled = scores["precision", "wrong", "pooled"]
-    assert pooled.value > pooled.extra["ceiling"] - 6
+    assert pooled.value > pooled.details["ceiling"] - 6
     assert scores["fid", "wrong", "pooled"].value < 0.02
     # (60 / 255)^2 twice and (120 / 255)^2 once, on average over digits
     expected = (2 * (60 / 255) ** 2 + (120 / 255) ** 2) / 3
-    assert scores["fid", "wrong", "description"].extra["extrapolated"] == pytest.approx(expected, rel=0.05)
+    assert scores["fid", "wrong", "description"].details["extrapolated"] == pytest.approx(expected, rel=0.05)
 
 
 def test_open_attributes_vary_as_in_the_data(dataset: Dataset) -> None:
@@ -176,7 +176,7 @@ def test_open_attributes_vary_as_in_the_data(dataset: Dataset) -> None:
     for given in (0, 1):
         precision = found["precision", given]
         assert precision.protocol == "description"  # pictures have several descriptions: none are pooled
-        assert precision.value == pytest.approx(precision.extra["ceiling"], abs=12)
+        assert precision.value == pytest.approx(precision.details["ceiling"], abs=12)
     assert found["fid", 0].stderr is None  # a single description
     assert found["fid", 1].stderr is not None
 
@@ -186,8 +186,8 @@ def test_descriptions_with_few_real_pictures_are_left_out_and_said_to_be(dataset
     found = evaluate(asked(dataset, "perfect", part="val", dropped=(0, 1)), ["precision"]).run()
     # "Of a digit" has 8 of which 4 are in each half, "of a size" 12; only fewer than LEAST in a half are too few.
     assert LEAST > 6
-    assert [(score.protocol, score.given, score.extra["part"]) for score in found] == [("pooled", 2, "val")]
-    assert found[0].extra["real"] == 24
+    assert [(score.protocol, score.given, score.conditions["part"]) for score in found] == [("pooled", 2, "val")]
+    assert found[0].details["real"] == 24
 
 
 def test_sources_stay_in_one_half(dataset: Dataset) -> None:
@@ -210,7 +210,7 @@ def test_the_same_seed_gives_the_same_scores(dataset: Dataset) -> None:
     again = evaluate(asked(dataset, "perfect", draws=20), ["fid", "recall", "precision"]).run()
     assert [s.value for s in first] == [s.value for s in again if s.metric == "precision"]
     other = evaluate(asked(dataset, "perfect", draws=20, seed=1), ["precision"]).run()
-    assert [s.extra["ceiling"] for s in first] != [s.extra["ceiling"] for s in other]
+    assert [s.details["ceiling"] for s in first] != [s.details["ceiling"] for s in other]
 
 
 def test_many_features_are_measured_along_the_main_directions_of_training_pictures(
@@ -219,13 +219,15 @@ def test_many_features_are_measured_along_the_main_directions_of_training_pictur
     import mmgen.metrics.fid as module
 
     (whole,) = (s for s in evaluate(asked(dataset, "narrow"), ["fid"]).run() if s.protocol == "description")
-    assert (whole.extra["components"], whole.extra["variance_kept"]) == (4, 1.0)
+    assert (whole.details["components"], whole.details["variance_kept"]) == (4, 1.0)
     monkeypatch.setattr(module, "_MOST", 3)
     (fewer,) = (s for s in evaluate(asked(dataset, "narrow"), ["fid"]).run() if s.protocol == "description")
-    assert fewer.extra["components"] == 3
+    assert fewer.details["components"] == 3
     # Variances: digits (60 / 255)^2 2/3, sizes (60 / 255)^2 / 4, grey levels 1/12 twice: the sizes go.
     lost = (60 / 255) ** 2 / 4
-    assert fewer.extra["variance_kept"] == pytest.approx(1 - lost / (lost + (60 / 255) ** 2 * 2 / 3 + 1 / 6), abs=0.01)
+    assert fewer.details["variance_kept"] == pytest.approx(
+        1 - lost / (lost + (60 / 255) ** 2 * 2 / 3 + 1 / 6), abs=0.01
+    )
     assert fewer.value == pytest.approx(whole.value, rel=0.02)  # sizes are always right
 
 

@@ -44,20 +44,20 @@ def all_small(batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
 
 def test_what_an_encoding_keeps_is_read_and_what_it_loses_is_not(dataset: Dataset) -> None:
     (whole,) = measured(dataset, Judge())
-    assert (whole.value, whole.n, whole.extra["real"]) == (100.0, 30, 100.0)
+    assert (whole.value, whole.n, whole.details["real"]) == (100.0, 30, 100.0)
     assert whole.stderr == pytest.approx(share_error(100.0, 0.0, 30))  # no proof that none is ever lost
     (lossy,) = measured(dataset, Judge(), all_small)
-    small = lossy.extra["by_attribute"]["size"]  # right where the size was small, as about half of them are
+    small = lossy.by_attribute["size"]  # right where the size was small, as about half of them are
     assert 20 < small < 80
-    assert lossy.extra["by_attribute"]["digit"] == 100
+    assert lossy.by_attribute["digit"] == 100
     assert lossy.value == pytest.approx((100 + small) / 2)
-    assert lossy.extra["real"] == 100
+    assert lossy.details["real"] == 100
 
 
 def test_words_that_the_judge_is_told_count_in_the_paper_protocol_alone(dataset: Dataset) -> None:
     paper, exact = measured(dataset, SizeJudge(), all_small)
     assert (paper.protocol, exact.protocol) == ("paper", "exact")
-    assert set(exact.extra["by_attribute"]) == {"size"}
+    assert set(exact.by_attribute) == {"size"}
     assert exact.value == pytest.approx(2 * paper.value - 100)
 
 

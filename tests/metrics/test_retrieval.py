@@ -102,12 +102,12 @@ def test_ranks_are_those_of_the_closed_form() -> None:
                 score = found[protocol, source, f"R@{k}, {direction}"]
                 # Two neighbours may change places where their scores are as near as the noise of the draws.
                 assert score.value == pytest.approx(100 * exact.found(k).mean(), abs=2.6), (protocol, direction, k)
-                assert score.extra["chance"] == pytest.approx(100 * k / 40) and score.extra["pool"] == score.n == 40
+                assert score.details["chance"] == pytest.approx(100 * k / 40) and score.details["pool"] == score.n == 40
             median = found[protocol, source, f"median rank, {direction}"]
-            assert (median.unit, median.better, median.extra["chance"]) == ("ranks", "lower", 20.5)
+            assert (median.unit, median.better, median.details["chance"]) == ("ranks", "lower", 20.5)
             assert median.value == pytest.approx(np.median(exact.ranks), abs=1)
-            assert "values" not in median.extra, "of which a median is no mean"
-            ranks = np.array(median.extra["ranks"])
+            assert median.points is None, "of which a median is no mean"
+            ranks = np.array(median.details["ranks"])
             assert np.abs(ranks - exact.ranks).max() <= 3 and (ranks == exact.ranks).mean() > 0.7
     assert found["evidence", "own", "R@10, text to image"].value > 60
 
@@ -121,16 +121,16 @@ def test_a_model_that_ignores_the_text_is_at_chance() -> None:
     prior = lambda z, batch: model.log_prior(z)  # noqa: E731
     found = scores_of(model, points, prior, samples=7)
     for (protocol, _, quantity), score in found.items():
-        assert score.value == pytest.approx(score.extra["chance"]), (protocol, quantity)
-        assert score.extra["shared"] == 0
+        assert score.value == pytest.approx(score.details["chance"]), (protocol, quantity)
+        assert score.details["shared"] == 0
     words[1] = words[0]
     twins = Batch({**points.values, "attributes": words}, points.present)
     shared = scores_of(model, twins, prior, samples=7)
     exact = (18 * 1 / 20 + 2 * 2 / 20) / 20
     for direction in ("image to text", "text to image"):
         score = shared["evidence", "own", f"R@1, {direction}"]
-        assert score.extra["chance"] == pytest.approx(100 * exact) == score.value
-        assert score.extra["shared"] == pytest.approx(10)
+        assert score.details["chance"] == pytest.approx(100 * exact) == score.value
+        assert score.details["shared"] == pytest.approx(10)
     assert shared["text-given-image", "image", "R@1, text to image"].value == pytest.approx(100 * exact)
 
 

@@ -152,7 +152,7 @@ def test_one_wrong_object_by_hand(dataset: Dataset) -> None:
     scores = scores_of(dataset, loaded_painter(lambda left, right: (left, 0 * right)), draws=3)
     assert scores["true", "exact"].value == pytest.approx(50)
     assert scores["true", "paper"].value == pytest.approx(100 * 2 / 3)
-    assert scores["true", "exact"].extra["by_attribute"].keys() == {"shape_1", "shape_2"}
+    assert scores["true", "exact"].by_attribute.keys() == {"shape_1", "shape_2"}
 
 
 def test_captions_weigh_as_often_as_they_occur_and_errors_are_clustered(dataset: Dataset) -> None:
@@ -164,7 +164,7 @@ def test_captions_weigh_as_often_as_they_occur_and_errors_are_clustered(dataset:
 
     score = scores_of(dataset, loaded_painter(draws), draws=50)["true", "exact"]
     assert score.value == pytest.approx(50)
-    assert score.extra["queries"] == 4
+    assert score.details["queries"] == 4
     # Four captions are four independent things to know, however many pictures each has.
     values, weights = np.array([0, 100, 100, 100.0]), np.array([15, 5, 5, 5])
     expected = np.sqrt((weights**2 * (values - 50) ** 2).sum() * 4 / 3) / 30
@@ -180,7 +180,7 @@ def test_pictures_are_compared_with_the_words_of_the_same_z(dataset: Dataset) ->
     loaded.model.wrong_words = True
     scores = scores_of(dataset, loaded, ("prior",), dropped=(0,))
     # The relation is none, so the judge is told nothing and takes "left"; half of the first shapes are of that side.
-    first = scores["prior", "generated-text"].extra["by_attribute"]
+    first = scores["prior", "generated-text"].by_attribute
     assert (first["relation"], first["shape_2"]) == (0, 0)
     assert first["shape_1"] == pytest.approx(100 * (1 / 2 + 1 / 2 / 3), abs=4)
     assert scores["prior", "generated-text-exact"].value == pytest.approx(first["shape_1"] / 2)

@@ -87,7 +87,7 @@ def test_parts_add_up_to_the_divergence(tmp_path: Path) -> None:
     error = math.hypot(*(score.stderr or 0 for score in scores.values()), whole.stderr or 0)
     assert sum(score.value for score in scores.values()) == pytest.approx(whole.value, abs=4 * error)
     information = scores["mutual information"]
-    assert information.extra["log_examples"] == math.log(information.n) >= information.value
+    assert information.details["log_examples"] == math.log(information.n) >= information.value
     assert "total-correlation" in metrics.names()
 
 
@@ -105,7 +105,7 @@ def test_a_factorising_aggregate_warns_where_examples_are_too_few(
         correlation, information = scores["total correlation"], scores["mutual information"]
         assert (correlation.value > 5) == warned
         for score, bound in ((correlation, "at most"), (information, "at least")):
-            said = score.extra.get("warnings", [])
+            said = score.warnings
             assert [text.startswith(bound) for text in said] == ([True] if warned else [])
-            assert score.extra["log_examples"] == math.log(500)
+            assert score.details["log_examples"] == math.log(500)
             assert score.protocol == "mixture of 500" and score.better == "neither"

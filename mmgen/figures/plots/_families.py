@@ -140,7 +140,7 @@ def _of(scores: Sequence[Score], metric: str, quantity: str = "") -> dict[str, S
 
 
 def _objective(score: Score) -> dict[str, Any]:
-    found = score.extra.get("objective")
+    found = score.details.get("objective")
     return found if isinstance(found, dict) else {"name": score.run.get("name", "models")}
 
 
@@ -191,9 +191,9 @@ def _check_alike(scores: Sequence[Score], encodings: bool = False) -> None:
     """
     asked: dict[str, Callable[[Score], Any]] = {
         "dataset": lambda score: score.ids.get("dataset"),
-        "split": lambda score: score.extra.get("split"),
-        "part": lambda score: score.extra.get("part"),
-        "factors": lambda score: score.extra.get("factors"),
+        "split": lambda score: score.conditions.get("split"),
+        "part": lambda score: score.conditions.get("part"),
+        "factors": lambda score: score.conditions.get("factors"),
         "protocol": lambda score: score.protocol,
     }
     if encodings:

@@ -136,17 +136,9 @@ Key = tuple[str, float | None, float, bool]
 
 
 def _key(score: Score) -> Key:
-    """What was drawn from; scores from before weights were told are of q_true with weight 1."""
-    told: Mapping[str, object] = {**score.extra, **{k: v for k, v in vars(score).items() if v is not None}}
-    guidance, text = told.get("guidance"), told.get("text_weight")
-    posterior = str(told.get("base") or "aggregate") if score.posterior == "guided" else score.posterior
-    weight = float(text) if isinstance(text, int | float) else 1.0
-    return (
-        posterior,
-        weight if posterior == "true" else None,
-        float(guidance) if isinstance(guidance, int | float) else 0.0,
-        score.balanced,
-    )
+    posterior = score.base if score.posterior == "guided" else score.posterior
+    weight = score.text_weight or 1.0 if posterior == "true" else None
+    return posterior, weight, score.guidance or 0.0, score.balanced
 
 
 def _model(score: Score, key: Key) -> tuple[str, str]:
@@ -200,8 +192,8 @@ def _by_posterior(scores: Sequence[Score]) -> Found:
 def _check_alike(groups: Sequence[Found]) -> None:
     """Raise a UsageError where points were measured on other data, or by another judge, than others."""
     for name, of in (
-        ("split", lambda score: str(score.extra.get("split") or "")),
-        ("part", lambda score: str(score.extra.get("part") or "")),
+        ("split", lambda score: score.conditions.get("split", "")),
+        ("part", lambda score: score.conditions.get("part", "")),
         ("dataset", lambda score: str(score.ids.get("dataset") or "")),
         ("judge", lambda score: str(score.ids.get("judge") or "")),
     ):
@@ -290,10 +282,9 @@ def _real(scores: Sequence[Score], axis: Axis) -> float | None:
         return 100.0
     own = [score for score in scores if score.metric == axis.metric]
     if axis.metric == "correctness":
-        key = "words" if axis.protocol == "paper" else "mean"
-        known = [(score.judge_accuracy or {}).get(key, (score.judge_accuracy or {}).get("mean")) for score in own]
+        known = [score.real_accuracy for score in own]
     else:
-        known = [score.extra.get("ceiling") for score in own]
+        known = [score.details.get("ceiling") for score in own]
     values = [float(value) for value in known if isinstance(value, int | float)]
     return float(np.mean(values)) if values else None
 

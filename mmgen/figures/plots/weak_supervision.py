@@ -98,7 +98,7 @@ def curves_of(scores: Sequence[Score]) -> list[Curve]:
 
 
 def _is_shown(score: Score) -> bool:
-    pairs, method = score.extra.get("paired"), score.extra.get("method")
+    pairs, method = score.details.get("paired"), score.details.get("method")
     return (
         score.metric == "label-accuracy"
         and score.quantity == "whole description"
@@ -114,7 +114,7 @@ def _by_point(scores: Sequence[Score]) -> dict[tuple[str, int], dict[str, Score]
     """What is shown by method and number of pairs, and there by the seed of the run; "" where a score names none."""
     found: dict[tuple[str, int], dict[str, Score]] = {}
     for score in filter(_is_shown, scores):
-        runs = found.setdefault((score.extra["method"], score.extra["paired"]), {})
+        runs = found.setdefault((score.details["method"], score.details["paired"]), {})
         seed = score.run.get("seed", "")
         runs.pop(seed, None)
         runs[seed] = score
@@ -203,8 +203,7 @@ def departures(scores: Sequence[Score]) -> str:
     """How a model's training differed from the paper's, in a sentence; "" where it did not."""
     said = {}
     for score in scores:
-        drawn = score.extra.get("least_paired_share", score.extra.get("paired_drawn"))  # its name, and its former one
-        predicts = score.extra.get("predicts")
+        drawn, predicts = score.details.get("least_paired_share"), score.details.get("predicts")
         if isinstance(drawn, int | float):
             said["drawn"] = f"at least {100 * drawn:g} % of the examples drawn are paired"
         if isinstance(predicts, dict):

@@ -39,7 +39,7 @@ class _Row:
 
     @property
     def numbers(self) -> str:
-        return _value(self.right) + (f" and {_value(self.varied)}" if self.varied else "")
+        return " and ".join(str(score.number_with_unit) for score in (self.right, self.varied) if score)
 
 
 def findings(material: Material) -> list[Finding]:
@@ -62,7 +62,9 @@ def _rows(material: Material, model: str) -> list[_Row]:
             continue
         if score.posterior == "prior" or not score.given or score.value != score.value:
             continue
-        alike = Conditions.of(score)._replace(metric="", unit="", further=(), samples="", real="")
+        named = Conditions.of(score)
+        further = tuple(one for one in named.further if one[0] in ("split", "part"))
+        alike = named._replace(metric="", unit="", further=further)
         measured.setdefault(alike, {}).setdefault((score.metric, score.given), {}).setdefault(score.source, score)
     for found in measured.values():
         right, varied = _most_given(found, _RIGHT), _most_given(found, _VARIED)
@@ -81,14 +83,10 @@ def _said(name: str, rows: list[_Row]) -> Finding:
     best, *others = rows
     count = best.right.given
     words = f"{count} attributes that are asked for" if count != 1 else "attribute that is asked for"
-    said = f"{name}: drawn from {best.right.source}, pictures show {_value(best.right)} of the {words}"
+    said = f"{name}: drawn from {best.right.source}, pictures show {best.right.number_with_unit} of the {words}"
     if best.varied is not None:
-        said += f", and coverage of what is left open is {_value(best.varied)} with {best.varied.given} given"
+        said += f", and coverage of what is left open is {best.varied.number_with_unit} with {best.varied.given} given"
     if not others:
         return Finding(f"{said}.")
     listed = "; ".join(f"{row.right.source} {row.numbers}" for row in others)
     return Finding(f"{said}.", f"The others{', by the sum of the two' if best.varied else ''}: {listed}.")
-
-
-def _value(score: Score) -> str:
-    return f"{score.value:.1f}{f' ± {score.stderr:.1f}' if score.stderr is not None else ''} %"

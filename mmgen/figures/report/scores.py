@@ -1,38 +1,17 @@
-"""Tables of scores, the papers' numbers beside one's own."""
+"""Tables of scores for a page, with published numbers beside one's own."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean
 from typing import Any
 
-from mmgen.results.conditions import CALLED, Conditions
+from mmgen.results.comparing import Column, ComparedTable, Entry, compare_entries
+from mmgen.results.conditions import Conditions
+from mmgen.results.number import Number
 from mmgen.results.published import Published, published_tables
-from mmgen.results.runs import Group, common_name, is_best, summed_up
+from mmgen.results.runs import Group
 from mmgen.results.score import Score
 
-__all__ = [
-    "AttributeTable",
-    "Cell",
-    "OtherData",
-    "Row",
-    "ScoreTable",
-    "score_tables",
-]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One number of a table.
-
-    Attributes:
-        text: As it is printed, with its error: "82.1 ± 0.6".
-        detail: What the reader may want to know beyond it: number of samples, kind of error.
-        best: Whether none of one's own in its column beats it (:func:`mmgen.results.runs.is_best`).
-    """
-
-    text: str
-    detail: str = ""
-    best: bool = False
+__all__ = ["AttributeTable", "OtherData", "Row", "ScoreTable", "score_tables"]
 
 
 @dataclass(frozen=True)
@@ -48,17 +27,17 @@ class Row:
 
     label: str
     posterior: str
-    cells: list[Cell | None]
+    cells: list[Number | None]
     published: bool = False
 
 
 @dataclass(frozen=True)
 class OtherData:
-    """A published table of other data than one's own, made by the same recipe.
+    """Published numbers of other data that the same recipe makes.
 
     Attributes:
         source: The paper and its table.
-        dataset: What it measured on, and what its errors are.
+        dataset: Its data, and what its errors are.
         differences: How one's own data differ: "size 32 instead of 64".
         rows: Its numbers, in the columns of the table that they stand below.
     """
@@ -70,28 +49,37 @@ class OtherData:
 
 
 @dataclass(frozen=True)
+class AttributeTable:
+    """Scores by attribute.
+
+    Attributes:
+        names: The attributes.
+        rows: Posterior, column of the score ("2 given"), and for each attribute its number, else "–".
+    """
+
+    names: list[str]
+    rows: list[tuple[str, str, list[str]]]
+
+
+@dataclass(frozen=True)
 class ScoreTable:
-    """All scores of one metric by one protocol, on the same data, by the same judge.
+    """All scores of one metric by one protocol, on the same data, by the same attribute classifier.
 
     Attributes:
         metric: "correctness".
-        protocol: "exact", "paper", ...; "" where there is only one.
-        split: Split scheme that queries and data points come from; "" where it was not recorded.
-        about: What the heading says of the data and the judge: "split iid, part val, judge judge-2".
+        about: Conditions in the heading: "protocol exact, split iid, judge judge-2".
         unit: "%", "nats", ...
         better: "higher", "lower" or "neither".
-        columns: What each column is: "4 given", "log p(x)".
+        columns: Headings: "4 given", "log p(x)".
         rows: One's own first, then the papers'.
-        footnotes: Datasets of the published numbers, meaning of their errors; what was measured more than once.
+        footnotes: Meaning of the errors, datasets of the published numbers, scores that were measured twice.
         others: Published numbers of other data by the same recipe, which are not to be compared.
-        explained: What the protocol and the columns are, in a sentence or two.
-        bounds: What the judge says of real pictures, and what chance would, in the same columns.
+        explained: Meaning of the protocol and the columns, in a sentence or two.
+        bounds: The same measure of real pictures, and by chance, in the same columns.
         by_attribute: The same scores attribute by attribute; None where they are of no attributes.
     """
 
     metric: str
-    protocol: str
-    split: str
     about: str
     unit: str
     better: str
@@ -101,91 +89,115 @@ class ScoreTable:
     others: list[OtherData] = field(default_factory=list)
     explained: str = ""
     bounds: list[Row] = field(default_factory=list)
-    by_attribute: "AttributeTable | None" = None
+    by_attribute: AttributeTable | None = None
 
 
-@dataclass(frozen=True)
-class AttributeTable:
-    """Scores by attribute.
+def score_tables(
+    scores: Sequence[Score],
+    names: Mapping[str, str],
+    *,
+    data: Mapping[str, Mapping[str, Any]] | None = None,
+    models: Mapping[str, str] | None = None,
+) -> list[ScoreTable]:
+    """Return scores as tables, one for all that may be compared, with the papers' numbers for the same dataset below.
 
-    Attributes:
-        names: The attributes.
-        rows: What was drawn from, the column of the score ("2 given"), and for each attribute its number, else "–".
+    Args:
+        scores: The scores.
+        names: Names of files by content id; others are called by the start of their id.
+        data: Settings of the datasets by content id: published numbers stand beside those of the same data.
+        models: Content ids of models by those of the aggregates fitted to them: samples of a model's own prior or
+            encoder are the model's, whichever file was measured.
     """
-
-    names: list[str]
-    rows: list[tuple[str, str, list[str]]]
-
-
-def _digits(value: float, error: float | None) -> str:
-    """A number with the decimals that its error leaves meaning to: one digit of the error beyond its leading one."""
-    if value != value:
-        return "not finite"
-    places = 2
-    if error is not None and error > 0:
-        places = 0 if error >= 10 else 1 if error >= 0.3 else 2
-    return f"{value:,.{places}f}" + (f" ± {error:,.{places}f}" if error is not None else "")
+    entries = [_entry(score, names, models or {}) for score in scores]
+    return [_table(table, data or {}) for table in compare_entries(entries, names=names).tables]
 
 
-def _column(score: Score | Mapping[str, Any]) -> tuple[int, str]:
-    """Which column a score belongs to, with its place: many attributes given first, then quantities by name."""
-    values = score if isinstance(score, Mapping) else {"given": score.given, "quantity": score.quantity}
-    given, quantity = values.get("given"), str(values.get("quantity") or "")
-    if given is not None:
-        return -int(given), f"{given} given"
-    return 1, quantity or "value"
+def _entry(score: Score, names: Mapping[str, str], models: Mapping[str, str]) -> Entry:
+    identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
+    if (score.base or score.posterior) in ("prior", "own", "image"):
+        identity = str(score.ids.get("model") or models.get(identity, identity))
+    return Entry(score.run.get("settings", identity), names.get(identity) or identity[:12] or "?", score)
 
 
-def _own_cell(score: Score, best: bool, seeds: int) -> Cell:
-    detail = [f"{score.n:,} samples"] if score.n else []
-    if seeds > 1:
-        detail.append(f"± is the standard deviation over {seeds} seeds")
-    elif score.stderr is not None:
+def _table(table: ComparedTable, data: Mapping[str, Mapping[str, Any]]) -> ScoreTable:
+    conditions, columns = table.conditions, list(table.columns)
+    groups = [
+        (row, column, cell) for row in table.rows for column, cell in zip(columns, row.cells, strict=True) if cell
+    ]
+    rows = [
+        Row(row.name, row.title, [_own_cell(*cell) for cell in zip(row.cells, row.best, strict=True)])
+        for row in table.rows
+    ]
+    papers, footnotes, others = _papers(conditions, columns, data)
+    seeds = sorted({group.n for *_, group in groups if group.n > 1})
+    if seeds:
+        counts = " or ".join(map(str, seeds))
+        footnotes.insert(0, f"Rows of {counts} seeds: mean ± standard deviation; of a single run ± its standard error.")
+    last = [group.runs[-1] for *_, group in groups]
+    bounds = [row for row in (_ceiling(last, columns), _by_chance(last, columns)) if row]
+    by_attribute = _by_attribute([(row.title, column.heading, group) for row, column, group in groups])
+    headings = [column.heading for column in columns]
+    return ScoreTable(
+        conditions.metric, table.about, conditions.unit, table.better, headings, [*rows, *papers],
+        [*table.notes, *footnotes], others, _explained(conditions, headings), bounds, by_attribute,
+    )  # fmt: skip
+
+
+def _own_cell(group: Group | None, best: bool) -> Number | None:
+    if group is None:
+        return None
+    score = group.runs[-1]
+    detail = [f"{group.samples:,} samples"] if group.samples else []
+    if group.n > 1:
+        detail.append(f"± is the standard deviation over {group.n} seeds")
+    elif group.stderr is not None:
         detail.append("± is the standard error")
-    splits = score.extra.get("splits_sd")
-    if isinstance(splits, int | float):
-        detail.append(f"sd over 5 splits of the queries {splits:.2f}")
-    ceiling = score.extra.get("ceiling")
-    if isinstance(ceiling, int | float):
-        detail.append(f"real halves {_digits(ceiling, None)}")
-    each = score.extra.get("by_attribute")
-    if isinstance(each, dict):
-        detail += [f"{name} {value:.1f}" for name, value in each.items() if isinstance(value, int | float)]
+    for key, name in (("splits_sd", "sd over 5 splits of the queries"), ("ceiling", "real halves")):
+        if group.n == 1 and isinstance(value := score.details.get(key), int | float):
+            detail.append(f"{name} {Number(value)}")
+    detail += [f"{name} {value:.1f}" for name, value in group.by_attribute.items()]
     if score.ids.get("dataset"):
         detail.append(f"dataset {str(score.ids['dataset'])[:12]}")
-    return Cell(_digits(score.value, score.stderr), ", ".join(detail), best)
+    return replace(group.number, best=best, detail=", ".join(detail))
 
 
-def _published_rows(table: Published, metric: str, protocol: str, columns: Sequence[str]) -> list[Row]:
-    rows = [
-        row
-        for row in table.row
-        if row.get("metric") == metric and row.get("protocol", protocol) == protocol and _column(row)[1] in columns
-    ]
+def _published_rows(table: Published, conditions: Conditions, columns: Sequence[Column]) -> list[Row]:
+    """The rows of a published table in the columns of a metric and protocol."""
+    places = {}
+    for row in table.row:
+        if row.get("metric") == conditions.metric and row.get("protocol", conditions.protocol) == conditions.protocol:
+            same = (column for column in columns if _is_of(row, column))
+            places.update({columns.index(column): row for column in same})
     found = []
     for position, method in enumerate(table.columns):
-        cells: list[Cell | None] = [None] * len(columns)
-        for row in rows:
+        cells: list[Number | None] = [None] * len(columns)
+        for place, row in places.items():
             value = row["values"][position]
+            spread = row.get("spread", [""] * len(table.columns))[position]  # "" where none was published
             if value != "":
-                spread = row.get("spread", [""] * len(table.columns))[position]  # "" where none was published
-                text = f"{value:,.2f}" + (f" ± {spread:.2f}" if spread != "" else "")
-                cells[columns.index(_column(row)[1])] = Cell(text, table.spread_means if spread != "" else "")
+                error = None if spread == "" else spread
+                cells[place] = Number(value, error, places=2, detail="" if error is None else table.spread_means)
         if any(cells):
             found.append(Row(method, table.called, cells, published=True))
     return found
 
 
+def _is_of(row: Mapping[str, Any], column: Column) -> bool:
+    if column.share is not None:
+        return False
+    return row.get("given") == column.given if column.given is not None else row.get("quantity", "") == column.quantity
+
+
 def _papers(
-    key: Conditions, columns: Sequence[str], data: Mapping[str, Mapping[str, Any]]
+    conditions: Conditions, columns: Sequence[Column], data: Mapping[str, Mapping[str, Any]]
 ) -> tuple[list[Row], list[str], list[OtherData]]:
-    """What papers report of the same data, footnotes about it; and what of other data made by the same recipe."""
-    settings = data.get(key.dataset, {})
-    if not key.dataset and len(data) == 1:  # older scores do not say, but there is only one
+    """Published numbers of the same data, footnotes about them; and those of other data made by the same recipe."""
+    settings = data.get(conditions.dataset, {})
+    if not conditions.dataset and len(data) == 1:
         settings = next(iter(data.values()))
     same, footnotes, others = [], [], []
     for table in published_tables():
-        rows = _published_rows(table, key.metric, key.protocol, columns)
+        rows = _published_rows(table, conditions, columns)
         if not rows or not table.recipe or table.recipe != settings.get("recipe"):
             continue
         spread = f"; ± is the {table.spread_means}" if table.spread_means else ""
@@ -198,167 +210,51 @@ def _papers(
     return same, footnotes, others
 
 
-def score_tables(
-    scores: Sequence[Score],
-    names: Mapping[str, str],
-    *,
-    data: Mapping[str, Mapping[str, Any]] | None = None,
-    models: Mapping[str, str] | None = None,
-) -> list[ScoreTable]:
-    """Scores as tables, one for all that may be compared, with the papers' numbers for the same dataset below.
-
-    Args:
-        scores: From :func:`read_scores`.
-        names: What to call the files, by content id; others are called by the start of their id.
-        data: Settings of the datasets by content id: published numbers stand beside those of the same data.
-        models: Content ids of models by those of the aggregates fitted to them: what is drawn from a model's own prior
-            or posterior is the model's, whichever file it was asked of.
-    """
-    groups: dict[Conditions, list[Score]] = {}
-    for score in scores:
-        groups.setdefault(Conditions.of(score), []).append(score)
-    called = _Names(names, models or {})
-    return [_table(key, group, called, data or {}, _about(key, list(groups), called)) for key, group in groups.items()]
-
-
-@dataclass(frozen=True)
-class _Names:
-    """What files and posteriors are called."""
-
-    files: Mapping[str, str]
-    models: Mapping[str, str]
-
-    def of(self, score: Score) -> tuple[str, str, str]:
-        """Identity, name of the file, name of the posterior."""
-        identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
-        if (score.base or score.posterior) in ("prior", "own", "image"):
-            identity = str(score.ids.get("model") or self.models.get(identity, identity))
-        return identity, self.file(identity), score.title
-
-    def file(self, content_id: str) -> str:
-        """Name of a file, else the start of its content id."""
-        return self.files.get(content_id) or content_id[:12] or "?"
-
-
-def _about(key: Conditions, keys: Sequence[Conditions], names: _Names) -> str:
-    """Data and judge of a table; files are named only where tables of the same kind differ in them."""
-    alike = [
-        other for other in keys if (other.metric, other.protocol, other.unit) == (key.metric, key.protocol, key.unit)
-    ]
-    said = [f"split {key.split}"] if key.split else []
-    said += [f"part {key.part}"] if key.part not in ("", "test") else []
-    said += ["pixels drawn at every sight"] if key.pixels == "drawn" else []
-    said += [f"dataset {names.file(key.dataset)}"] if len({other.dataset for other in alike}) > 1 else []
-    said += [f"judge {names.file(key.judge)}"] if len({other.judge for other in alike}) > 1 else []
-    told = {"metric", "protocol", "unit", "split", "part", "pixels", "dataset", "judge"}
-    for name in [name for name in key.named if name not in told]:
-        if len({other.named.get(name, "") for other in alike}) > 1:
-            said.append(f"{CALLED.get(name, name)} {key.named[name] or 'not recorded'}")
-    return ", ".join(said)
-
-
-def _by_attribute(scores: Mapping[tuple[str, str, str], Score], names: "_Names") -> AttributeTable | None:
-    """Scores that were counted by attribute, and the judge's own accuracy below them."""
-    counted = [(score, each) for score in scores.values() if isinstance(each := score.extra.get("by_attribute"), dict)]
-    attributes = list(dict.fromkeys(str(name) for _, each in counted for name in each))
+def _by_attribute(groups: Sequence[tuple[str, str, Group]]) -> AttributeTable | None:
+    """Scores that were counted by attribute, and the classifier's own accuracy below them."""
+    counted = [(posterior, column, group) for posterior, column, group in groups if group.by_attribute]
+    attributes = list(dict.fromkeys(name for *_, group in counted for name in group.by_attribute))
     if not attributes:
         return None
 
-    def cells(values: Mapping[str, Any]) -> list[str]:
-        known = [values.get(name) for name in attributes]
-        return [f"{value:.1f}" if isinstance(value, int | float) else "–" for value in known]
+    def cells(values: Mapping[str, float]) -> list[str]:
+        return [f"{values[name]:.1f}" if name in values else "–" for name in attributes]
 
-    rows = [(names.of(score)[2] or "–", _column(score)[1], cells(each)) for score, each in counted]
-    judges = {tuple(sorted(score.judge_accuracy.items())) for score, _ in counted if score.judge_accuracy}
+    rows = [(posterior or "–", column, cells(group.by_attribute)) for posterior, column, group in counted]
+    accuracies = (score.judge_accuracy for *_, group in counted for score in group.runs)
+    judges = {tuple(sorted(accuracy.items())) for accuracy in accuracies if accuracy}
     rows += [("judge on real pictures", "", cells(dict(accuracy))) for accuracy in sorted(judges)]
     return AttributeTable(attributes, rows)
 
 
-def _ceiling(scores: Sequence[Score], columns: Sequence[str]) -> Row | None:
-    """The judge's own accuracy, which bounds what counts its answers; with told words where these are counted."""
-    cells: list[Cell | None] = [None] * len(columns)
+def _ceiling(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
+    """The classifier's own accuracy, which bounds what counts its answers."""
+    cells: list[Number | None] = [None] * len(columns)
     for score in scores:
-        accuracy = score.judge_accuracy or {}
-        if not accuracy or not isinstance(score.extra.get("by_attribute"), dict):
-            continue
-        told = score.protocol in ("paper", "generated-text") and "words" in accuracy
-        value = accuracy.get("words" if told else "mean")
-        if value is not None:
-            cells[columns.index(_column(score)[1])] = Cell(f"{value:.1f}")
+        if score.by_attribute and score.real_accuracy is not None:
+            cells[columns.index(Column.of(score))] = Number(score.real_accuracy)
     return Row("held-out pictures of the dataset", "judge on real pictures", cells) if any(cells) else None
 
 
-def _by_chance(scores: Sequence[Score], columns: Sequence[str]) -> Row | None:
-    """What who knows nothing would reach, where scores tell it, and among how many."""
-    cells: list[Cell | None] = [None] * len(columns)
+def _by_chance(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
+    """The measure of answers by chance, and among how many."""
+    cells: list[Number | None] = [None] * len(columns)
     pools = set()
     for score in scores:
-        value = score.extra.get("chance")
+        value = score.details.get("chance")
         if isinstance(value, int | float):
-            cells[columns.index(_column(score)[1])] = Cell(_digits(value, None))
-            pools.add(score.extra.get("pool"))
+            cells[columns.index(Column.of(score))] = Number(value)
+            pools.add(score.details.get("pool"))
     among = " or ".join(f"{pool:,}" for pool in sorted(pool for pool in pools if isinstance(pool, int)))
     return Row(f"among {among}" if among else "", "chance", cells) if any(cells) else None
 
 
-def _explained(key: Conditions, columns: Sequence[str]) -> str:
-    """What a reader who has not read the papers must know of a table."""
+def _explained(conditions: Conditions, headings: Sequence[str]) -> str:
+    """Sentences for a reader who has not read the papers."""
     from mmgen import metrics
 
-    meaning = metrics.get(key.metric).protocols.get(key.protocol, "") if key.metric in metrics.names() else ""
-    if any(column.endswith(" given") and column != "0 given" for column in columns):
+    known = conditions.metric in metrics.names()
+    meaning = metrics.get(conditions.metric).protocols.get(conditions.protocol, "") if known else ""
+    if any(heading.endswith(" given") and heading != "0 given" for heading in headings):
         meaning += " “2 given”: two attributes are asked for, all others are left open."
     return meaning.strip()
-
-
-def _merged(group: Group) -> Score:
-    """The score of a single run, or one that says of several what each of them says, on average."""
-    if group.n == 1:
-        return group.runs[0]
-    said = [each for score in group.runs if isinstance(each := score.extra.get("by_attribute"), dict)]
-    names = [name for name in (said[0] if said else ()) if all(name in one for one in said)]
-    means = {name: fmean(each[name] for each in said) for name in names}
-    samples = sum(score.n for score in group.runs)
-    extra = {"by_attribute": means} if means else {}
-    return replace(group.runs[-1], value=group.mean, stderr=group.sd, n=samples, extra=extra)
-
-
-def _table(
-    key: Conditions, group: Sequence[Score], names: _Names, data: Mapping[str, Mapping[str, Any]], about: str
-) -> ScoreTable:
-    # Many attributes given first; quantities in the order of their metric.
-    columns = [name for _, name in sorted(dict.fromkeys(map(_column, group)), key=lambda column: column[0])]
-    better = group[0].better
-    found: dict[tuple[str, str, str], dict[str, Score]] = {}
-    labels: dict[str, list[str]] = {}
-    repeated = set()
-    for score in group:
-        identity, label, posterior = names.of(score)
-        run, seed = score.run.get("settings", identity), score.run.get("seed", "")
-        labels.setdefault(run, []).append(label)
-        runs = found.setdefault((run, posterior, _column(score)[1]), {})
-        if seed in runs and (runs[seed].value, runs[seed].stderr) != (score.value, score.stderr):
-            repeated.add((run, posterior, _column(score)[1], seed))
-        runs[seed] = score
-    groups = {place: summed_up(list(runs.values())) for place, runs in found.items()}
-    shown = {place: _merged(one) for place, one in groups.items()}
-    rows: dict[tuple[str, str], Row] = {}
-    for place, one in groups.items():
-        run, posterior, column = place
-        row = rows.setdefault((run, posterior), Row(common_name(labels[run]), posterior, [None] * len(columns)))
-        rivals = [other for elsewhere, other in groups.items() if elsewhere[2] == column and elsewhere != place]
-        row.cells[columns.index(column)] = _own_cell(shown[place], is_best(one, rivals), one.n)
-    papers, footnotes, others = _papers(key, columns, data)
-    if several := sorted({one.n for one in groups.values() if one.n > 1}):
-        counts = " or ".join(map(str, several))
-        said = f"Rows of {counts} seeds: their mean ± standard deviation; of a single run ± its standard error."
-        footnotes.insert(0, said)
-    if repeated:
-        count = "1 number was" if len(repeated) == 1 else f"{len(repeated)} numbers were"
-        footnotes.insert(0, f"{count} measured more than once, with other seeds or settings; the last line is shown.")
-    every = [*rows.values(), *papers]
-    return ScoreTable(
-        key.metric, key.protocol, key.split, about, key.unit, better, columns, every, footnotes, others,
-        _explained(key, columns), [row for row in (_ceiling(group, columns), _by_chance(group, columns)) if row],
-        _by_attribute(shown, names),
-    )  # fmt: skip

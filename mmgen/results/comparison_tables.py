@@ -1,0 +1,179 @@
+"""Compared scores as tables, as lines for programs, and as pages of Markdown and LaTeX."""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mmgen.results.comparing import ComparedTable, Comparison, Row
+from mmgen.results.runs import LEVEL, Contrast
+from mmgen.results.table import Cell, Table
+
+__all__ = ["every_number", "json_lines", "latex", "legend", "markdown", "tables_of"]
+
+_OVER = {
+    "seeds": "a t interval over the seeds, which both have",
+    "points": "a t interval over the same points of one run each",
+    "both": "Welch's interval of two groups of other seeds",
+    "examples": "a normal interval by the standard errors of one run each, as if they were independent",
+}
+
+
+def tables_of(compared: Comparison) -> list[Table]:
+    """Return every table, each followed by one of differences where rows are compared with one."""
+    labels, tables = Counter[str](), []
+    for one in compared.tables:
+        for kind, table in (("", _table(one)), ("difference", _differences(one))):
+            label = _label(one, kind)
+            labels[label] += 1
+            label += f"-{labels[label]}" if labels[label] > 1 else ""
+            tables += [replace(table, label=label)] if table.rows else []
+    return tables
+
+
+def _table(table: ComparedTable) -> Table:
+    headings = ["", "drawn from", *(column.heading for column in table.columns), "seeds"]
+    return Table(_title(table), headings, [[row.name, row.posterior, *_cells(row), str(row.n)] for row in table.rows])
+
+
+def _cells(row: Row) -> list[Cell]:
+    return [
+        "" if cell is None else replace(cell.number, best=best, note="" if cell.n == row.n else f", n = {cell.n}")
+        for cell, best in zip(row.cells, row.best, strict=True)
+    ]
+
+
+def _differences(table: ComparedTable) -> Table:
+    headings = ["", "drawn from", *(column.heading for column in table.columns), "seeds"]
+    rows: list[Sequence[Cell]] = []
+    for row in table.rows:
+        found = [one for one in row.differences if one is not None]
+        if found:
+            most = max(one.n for one in found)
+            rows.append([row.name, row.posterior, *(_difference(one, most) for one in row.differences), str(most)])
+    return Table(f"{_title(table)}: difference from {table.against}", headings, rows)
+
+
+def _difference(one: Contrast | None, most: int) -> Cell:
+    if one is None:
+        return ""
+    number = one.number
+    return replace(number, note=f"{number.note}, n = {one.n}") if one.low is not None and one.n != most else number
+
+
+def _title(table: ComparedTable) -> str:
+    conditions = table.conditions
+    unit = f", {conditions.unit}" + (" per example" if conditions.unit == "nats" else "")
+    lower = ", lower is better" if table.better == "lower" else ""
+    return f"{conditions.metric}{unit if conditions.unit else ''}{lower}" + (f" ({table.about})" if table.about else "")
+
+
+def _label(table: ComparedTable, kind: str) -> str:
+    """What LaTeX refers to a table by: letters, digits and dashes, whatever files contain."""
+    words = [table.conditions.metric, table.conditions.protocol, table.conditions.named.get("split", ""), kind]
+    return "tab:" + "-".join(filter(None, (re.sub("[^a-z0-9]+", "-", word.lower()).strip("-") for word in words)))
+
+
+def legend(compared: Comparison, mark: str = "*", errors: bool = True) -> str:
+    """Return sentences on what the errors, marks and intervals of the tables mean."""
+    parts = [_errors(compared.tables)] if errors else []
+    if any(any(row.best) for table in compared.tables for row in table.rows):
+        parts.append(f"{mark}: no other row beats it, the {LEVEL:.0%} interval of the difference holds 0")
+    differences = [one for table in compared.tables for row in table.rows for one in row.differences if one is not None]
+    if found := {one.over for one in differences if one.low is not None}:
+        kinds = " or ".join(_OVER[name] for name in _OVER if name in found)
+        parts.append(f"[low, high] is a {LEVEL:.0%} interval of the difference: {kinds}")
+    if any(one.stderr == 0 for one in differences):
+        parts.append("no spread: all differences are the same, which gives no interval")
+    text = "; ".join(filter(None, parts)).replace("%", " %")
+    return f"{text}." if text else ""
+
+
+def _errors(tables: Sequence[ComparedTable]) -> str:
+    """The meaning of ±; "" where there is none."""
+    cells = [cell for table in tables for row in table.rows for cell in row.cells if cell is not None]
+    several = {cell.n > 1 for cell in cells if cell.number.rounded_error}
+    if several == {True, False}:
+        return "± is the standard deviation over seeds, of a single run the standard error over its examples"
+    return (
+        {True: "± is the standard deviation over seeds", False: "± is the standard error over examples"}[several.pop()]
+        if several
+        else ""
+    )
+
+
+def markdown(compared: Comparison) -> str:
+    """Return every table in Markdown, the last one with a legend."""
+    *others, last = tables_of(compared)
+    return "\n\n".join(table.markdown() for table in (*others, replace(last, note=legend(compared, "bold"))))
+
+
+def latex(compared: Comparison) -> str:
+    r"""Return every table in LaTeX (``\usepackage{booktabs}``), the last one with a legend as a comment."""
+    tables = []
+    for one in compared.tables:
+        main, *differences = tables_of(replace(compared, tables=(one,)))
+        errors = _errors([one])
+        tables += [replace(main, title=f"{main.title}. {errors}" if errors else main.title), *differences]
+    labelled = [replace(table, label=named.label) for table, named in zip(tables, tables_of(compared), strict=True)]
+    labelled[-1] = replace(labelled[-1], note=legend(compared, "bold", errors=False))
+    return "\n\n".join([r"% \usepackage{booktabs}", *(table.latex() for table in labelled)])
+
+
+def every_number(compared: Comparison) -> Table:
+    """Return a row for every number, in full precision, for CSV and lines with tabs."""
+    records = list(_records(compared))
+    rows = [["" if value is None else str(value) for value in record.values()] for record in records]
+    return Table("", list(records[0]) if records else [], rows)
+
+
+def json_lines(compared: Comparison) -> str:
+    """Return a JSON object for every number."""
+    return "\n".join(json.dumps(record, allow_nan=False) for record in _records(compared))
+
+
+def _records(compared: Comparison) -> Iterator[dict[str, Any]]:
+    """Every number, as plain values."""
+    for table in compared.tables:
+        conditions = table.conditions
+        for row in table.rows:
+            for column, cell, best, one in zip(table.columns, row.cells, row.best, row.differences, strict=True):
+                if cell is None:
+                    continue
+                yield {
+                    "metric": conditions.metric,
+                    "quantity": column.quantity,
+                    "protocol": conditions.protocol,
+                    "split": conditions.named.get("split", ""),
+                    "part": conditions.named.get("part", ""),
+                    "given": column.given,
+                    "guidance": row.guidance or None,
+                    "balanced": row.balanced or None,
+                    "share": column.share,
+                    "dataset": conditions.dataset,
+                    "judge": conditions.judge,
+                    "name": row.name,
+                    "posterior": row.posterior,
+                    "n": cell.n,
+                    "mean": _finite(cell.mean),
+                    "sd": _finite(cell.sd),
+                    "stderr": _finite(cell.stderr),
+                    "unit": conditions.unit,
+                    "better": table.better,
+                    "best": best,
+                    "seeds": ",".join(cell.by_seed),
+                    "against": table.against or None,
+                    "difference": _finite(one.value) if one else None,
+                    "difference_stderr": _finite(one.stderr) if one else None,
+                    "difference_low": _finite(one.low) if one else None,
+                    "difference_high": _finite(one.high) if one else None,
+                    "difference_n": one.n if one else None,
+                    "difference_over": one.over if one else None,
+                }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
