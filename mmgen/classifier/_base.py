@@ -1,34 +1,53 @@
-"""What a classifier network is: images and what it is told in, features, one vector of logits per attribute out."""
+"""Base of the networks of attribute classifiers: values and known attributes in, logits of every attribute out."""
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
+
+from mmgen.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from mmgen.modalities import Description
 
 __all__ = ["JudgeNetwork", "with_planes"]
 
 
 class JudgeNetwork(nn.Module, ABC):
-    """A network over images of one shape, with one head per attribute that it says.
+    """A network over values of one shape, with one head per attribute that it says.
 
     Args:
-        image_shape: (C, H, W) of every image.
+        event_shape: Shape of every value; (C, H, W) of an image.
         sizes: Number of values V of every attribute that it says, in order.
         told_size: Width of what it is told besides the image; 0: nothing.
     """
 
-    def __init__(self, image_shape: tuple[int, int, int], sizes: tuple[int, ...], told_size: int = 0) -> None:
+    def __init__(self, event_shape: tuple[int, ...], sizes: tuple[int, ...], told_size: int = 0) -> None:
         super().__init__()
-        self.image_shape = image_shape
+        self.event_shape = event_shape
         self.sizes = sizes
         self.told_size = told_size
+
+    @classmethod
+    def over(cls, described: "Description", sizes: tuple[int, ...], told_size: int = 0) -> "JudgeNetwork":
+        """Build the network over data of a description; by default one that reads images alone.
+
+        Raises:
+            UsageError: It does not read such data.
+        """
+        if described.picture_shape != described.event_shape:
+            raise UsageError(
+                f"--network got one that reads images, but {described.name} is a {described.kind}; use encoder"
+            )
+        return cls(described.event_shape, sizes, told_size)
 
     @abstractmethod
     def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
         """What the heads read [B, F]: the last hidden layer, after its non-linearity and before dropout.
 
         Args:
-            images: [B, C, H, W] in [0, 1].
+            images: Values [B, *event_shape], such as images [B, C, H, W] in [0, 1].
             told: [B, told_size], the told attributes one-hot, all zero where unknown; None where nothing is told.
         """
 

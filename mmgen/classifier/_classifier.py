@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from mmgen.classifier._base import JudgeNetwork
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
+from mmgen.modalities import Description
 from mmgen.training.precision import autocast
 
 __all__ = ["Classifier"]
@@ -16,13 +17,14 @@ _CHUNK = 512
 
 
 class Classifier(nn.Module):
-    """Says for every attribute which value a picture shows.
+    """Says for every attribute which value a picture shows, or an example of any other kind of data.
 
     Some attributes it may be told instead: which of two objects a description names first is no property of the
     picture, but follows from the relation that the description uses (CK 5.4).
 
     Args:
         network: From this room; its heads are the attributes that are not told, in order.
+        described: The data that it reads.
         names: Attribute names.
         values: The words of every attribute.
         network_name: Name of the network in this room ("vedantam").
@@ -32,6 +34,7 @@ class Classifier(nn.Module):
     def __init__(
         self,
         network: JudgeNetwork,
+        described: Description,
         names: tuple[str, ...],
         values: tuple[tuple[str, ...], ...],
         network_name: str = "",
@@ -39,6 +42,7 @@ class Classifier(nn.Module):
     ) -> None:
         super().__init__()
         self.network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # not in its stubs
+        self.described = described
         self.names = names
         self.values = values
         self.network_name = network_name
@@ -48,11 +52,6 @@ class Classifier(nn.Module):
         "words", with the told ones counted as right. Empty while it has not been measured."""
         self.content_id = ""
         """Content id of the file that it was loaded from."""
-
-    @property
-    def image_shape(self) -> tuple[int, int, int]:
-        """(C, H, W) of the images that it judges."""
-        return self.network.image_shape
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -93,14 +92,15 @@ class Classifier(nn.Module):
             described = self.one_hot(torch.full((len(images), len(self.names)), UNKNOWN, device=images.device))
         else:
             described = self.one_hot(told)
-        return images.contiguous(memory_format=torch.channels_last), described
+        return images.contiguous(memory_format=torch.channels_last) if images.dim() == 4 else images, described
 
     def _check_shape(self, images: Tensor) -> None:
-        if tuple(images.shape[1:]) != self.image_shape:
-            got, expected = ("x".join(map(str, shape)) for shape in (images.shape[1:], self.image_shape))
+        if tuple(images.shape[1:]) != self.network.event_shape:
+            got, expected = ("x".join(map(str, shape)) for shape in (images.shape[1:], self.network.event_shape))
+            axes = " (channels x height x width)" if len(self.network.event_shape) == 3 else ""
             raise UsageError(
-                f"the judge got images of {got}, expected {expected} (channels x height x width): "
-                "train a judge on the dataset of these images"
+                f"the judge got {self.described.kind}s of {got}, expected {expected}{axes}: "
+                f"train a judge on the dataset of these {self.described.kind}s"
             )
 
     @torch.inference_mode()

@@ -8,11 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+import mmgen.modalities
 from mmgen.artifacts import Header
 from mmgen.classifier._classifier import Classifier
 from mmgen.classifier._members import get
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import printable
+from mmgen.modalities import Description
+from mmgen.settings.config import plain, validate
 from mmgen.settings.registry import unknown_name
 from mmgen.training.stage import load_trained
 
@@ -21,7 +24,7 @@ __all__ = ["build_classifier", "describe_classifier", "held_out_accuracy", "load
 
 def build_classifier(
     network: str,
-    image_shape: tuple[int, int, int],
+    described: Description,
     names: tuple[str, ...],
     values: tuple[tuple[str, ...], ...],
     told: tuple[str, ...] = (),
@@ -30,13 +33,13 @@ def build_classifier(
 
     Args:
         network: Name of a network of this room.
-        image_shape: (C, H, W).
+        described: The data that it reads.
         names: Attribute names.
         values: The words of every attribute.
         told: Names of the attributes that it is told instead of saying them.
 
     Raises:
-        UsageError: There is no such network or attribute, or nothing is left for it to say.
+        UsageError: There is no such network or attribute, it does not read such data, or nothing is left for it to say.
     """
     for name in told:
         if name not in names:
@@ -46,14 +49,14 @@ def build_classifier(
     lengths = {name: len(words) for name, words in zip(names, values, strict=True)}
     sizes = tuple(length for name, length in lengths.items() if name not in told)
     told_size = sum(lengths[name] for name in told)
-    return Classifier(get(network)(image_shape, sizes, told_size), names, values, network, told)
+    return Classifier(get(network).over(described, sizes, told_size), described, names, values, network, told)
 
 
 def describe_classifier(classifier: Classifier) -> dict[str, Any]:
     """What a judge's file says of it, besides the settings of its training: all that builds it again."""
     return {
         "network": classifier.network_name,
-        "image_shape": list(classifier.image_shape),
+        "reads": plain(classifier.described),
         "names": list(classifier.names),
         "values": [list(words) for words in classifier.values],
         "told": list(classifier.told),
@@ -75,11 +78,11 @@ def load_classifier(path: Path | str, device: str | torch.device = "cpu", measur
 
     def build(header: Header, tensors: Mapping[str, Tensor]) -> tuple[Classifier, nn.Module]:
         described = header.settings["classifier"]
-        channels, height, width = (int(side) for side in described["image_shape"])
+        reads = validate(mmgen.modalities.get(str(described["reads"]["kind"])), described["reads"])
         names = tuple(str(name) for name in described["names"])
         values = tuple(tuple(str(word) for word in words) for words in described["values"])
         told = tuple(str(name) for name in described.get("told", ()))
-        classifier = build_classifier(str(described["network"]), (channels, height, width), names, values, told)
+        classifier = build_classifier(str(described["network"]), reads, names, values, told)
         return classifier, classifier.network
 
     header, classifier, _ = load_trained(path, "classifier", build, device)

@@ -31,29 +31,28 @@ class ClassifierTask(Task):
 
     Args:
         classifier: What is trained.
-        image: Name of the image modality.
+        observed: Name of the modality that it reads.
         attributes: Name of the attributes modality.
         augmentation: Changes of an example that keep its description true, made in training only.
     """
 
-    quantity = "log p(labels|image)"
-
     def __init__(
         self,
         classifier: Classifier,
-        image: str = "image",
+        observed: str = "image",
         attributes: str = "attributes",
         augmentation: Augmentation | None = None,
     ) -> None:
         super().__init__()
         self.classifier = classifier
-        self.image = image
+        self.observed = observed
+        self.quantity = f"log p(labels|{observed})"
         self.attributes = attributes
         self.augmentation = augmentation
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
         """The log-likelihood of the known labels [B], exact, with one term per attribute."""
-        images, present = batch.values[self.image], batch.present[self.attributes]
+        images, present = batch.values[self.observed], batch.present[self.attributes]
         codes = batch.values[self.attributes].masked_fill(~present, UNKNOWN)
         if self.augmentation is not None and step is not None:
             images, codes = self.augmentation(images, codes)
@@ -62,7 +61,7 @@ class ClassifierTask(Task):
         known = asked != UNKNOWN
         parts = log_probability(logits, asked.masked_fill(~known, 0), known)
         names = [self.classifier.names[index] for index in self.classifier.said]
-        terms = {f"log p({name}|image)": parts[:, index] for index, name in enumerate(names)}
+        terms = {f"log p({name}|{self.observed})": parts[:, index] for index, name in enumerate(names)}
         return Bound(parts.sum(1), terms, is_bound=True)
 
     def saved_tensors(self) -> dict[str, Tensor]:

@@ -17,6 +17,7 @@ from mmgen.classifier._task import ClassifierTask
 from mmgen.core.errors import DataError, UsageError
 from mmgen.core.progress import Progress, Work
 from mmgen.core.seeding import numpy_generator
+from mmgen.modalities import Description
 from mmgen.settings.registry import unknown_name
 from mmgen.training.batches import DatasetRows
 from mmgen.training.fabric import make_fabric
@@ -61,16 +62,19 @@ def resolve_told(asked: Sequence[str] | None, dataset: Dataset) -> tuple[str, ..
     return tuple(name for name in names if name in asked)
 
 
-def resolve_network(name: str, device: str, told: bool = False) -> str:
-    """What ``auto`` means: the papers' networks on a GPU, small ones on a CPU, where those take hours.
+def resolve_network(name: str, device: str, told: bool = False, described: Description | None = None) -> str:
+    """Return what ``auto`` means: the papers' networks on a GPU, small ones on a CPU, where those take hours.
 
     Args:
-        name: As asked for.
-        device: As asked for.
-        told: Whether the judge is told attributes, as that of pictures of two objects is.
+        name: Name of a network, or "auto".
+        device: Name of a device, or "auto".
+        told: Whether the classifier reads known attributes, as that of pictures of two objects does.
+        described: The data; other kinds than images are read by their own encoder.
     """
     if name != "auto":
         return name
+    if described is not None and described.picture_shape != described.event_shape:
+        return "encoder"
     on_gpu = resolve_device(device).type == "cuda"
     if told:
         return "cremer" if on_gpu else "attentive"
@@ -104,7 +108,7 @@ def train_classifier(
         resume: As for :func:`mmgen.training.loop.train`.
 
     Raises:
-        DataError: The dataset has no images or no attributes.
+        DataError: The dataset has no attributes, or nothing but words.
         UsageError: ``out`` holds something else, or a judge that another run has finished.
         TrainingError, Interrupted: As for the training loop.
     """
@@ -113,8 +117,8 @@ def train_classifier(
     def run() -> Generator[Progress, None, Accuracy]:
         began = time.monotonic()
         with Dataset.open(data) as dataset:
-            if not dataset.images or not dataset.attributes:
-                raise DataError(f"dataset {data} has no images with attributes: there is nothing for a judge to learn")
+            if not dataset.observed or not dataset.attributes:
+                raise DataError(f"dataset {data} has no data with attributes: there is nothing for a judge to learn")
             identity = _identity(dataset, settings)
             if resume != "never" and not state_path(out).exists():
                 known = _finished(out, identity, next(iter(dataset.attributes.values())).names)
@@ -135,13 +139,14 @@ def train_classifier(
 
 def _stage(data: Path, dataset: Dataset, settings: ClassifierSettings, identity: dict[str, Any], command: str) -> Stage:
     """The training of a judge on an open dataset; ``identity`` are its settings as they are recorded."""
-    image, info = next(iter(dataset.images.values())), next(iter(dataset.attributes.values()))
+    described, info = next(iter(dataset.observed.values())), next(iter(dataset.attributes.values()))
 
     def build(device: torch.device) -> Built:
-        classifier = build_classifier(settings.network, image.shape, info.names, info.values, tuple(identity["told"]))
-        augmentation = augmentation_for(info.names, info.values) if settings.augment else None
+        classifier = build_classifier(settings.network, described, info.names, info.values, tuple(identity["told"]))
+        moves = settings.augment and described.picture_shape == described.event_shape
+        augmentation = augmentation_for(info.names, info.values) if moves else None
         rows, validation = (DatasetRows.of_split(dataset, identity["split"], part, device) for part in ("train", "val"))
-        task = ClassifierTask(classifier, image.name, info.name, augmentation)
+        task = ClassifierTask(classifier, described.name, info.name, augmentation)
         return Built(task, rows, validation, recorded={"classifier": describe_classifier(classifier)})
 
     return Stage(
@@ -207,8 +212,8 @@ def _measure(
     chosen = numpy_generator(settings.training.seed, "held out").permutation(len(test))[: settings.held_out]
     classifier = load_classifier(out, device, measured=False)
     held_out = DatasetRows(dataset, test[np.sort(chosen)], classifier.device)
-    image, attributes = next(iter(dataset.images)), next(iter(dataset.attributes))
-    accuracy = measure(classifier, held_out, image, attributes)
+    observed, attributes = next(iter(dataset.observed)), next(iter(dataset.attributes))
+    accuracy = measure(classifier, held_out, observed, attributes)
     return accuracy, {
         "held_out_accuracy": accuracy.percent,
         "held_out_correct": accuracy.correct,

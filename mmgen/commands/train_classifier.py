@@ -84,8 +84,8 @@ class TrainClassifier(Training["Judge"]):
             raise UsageError(unknown_name("judge network", self.network, ["auto", *names()]))
         data = path_of(self.dataset)
         with Dataset.open(data) as opened:  # a file that is no dataset is reported before any work
-            told = resolve_told(self.told, opened)
-        network = resolve_network(self.network, self.device, bool(told))
+            told, described = resolve_told(self.told, opened), next(iter(opened.observed.values()), None)
+        network = resolve_network(self.network, self.device, bool(told), described)
         values = {
             **{name: getattr(self, name) for name in ("augment", "split", "held_out")},
             "network": network,

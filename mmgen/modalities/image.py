@@ -126,11 +126,14 @@ class ImageDescription(Description):
         return described, described.pack(pixels.astype(np.uint8))
 
     def networks(self, settings: Mapping[str, Any], where: str) -> "ImageNetwork":
-        """Return a family of networks by its ``name``, "strided" by default, in sizes that suit the images."""
+        """Return a family of networks by its ``name``, in sizes that suit the images.
+
+        By default that is "strided", and "mlp" for images whose sides are no multiples of 4.
+        """
         import mmgen.networks
         from mmgen.settings.config import build_member
 
-        named = {"name": "strided", **settings}
+        named = {"name": "mlp" if any(side % 4 for side in self.shape[1:]) else "strided", **settings}
         if named.keys() == {"name"}:
             named |= mmgen.networks.get(named["name"]).for_sides(self.shape[1:])
         family: ImageNetwork = build_member(mmgen.networks, named, where)

@@ -5,6 +5,7 @@ import torch
 import mmgen.classifier
 import mmgen.networks
 from mmgen.core.errors import SettingsError
+from mmgen.modalities.image import ImageDescription
 from mmgen.settings.config import build_member
 from mmgen.testing.small import refuses
 
@@ -50,7 +51,7 @@ def check_judge_network(name: str) -> None:
 def check_judge_canvas(name: str, shape: tuple[int, int, int]) -> None:
     """Images of a shape give one vector of logits for each attribute."""
     with torch.device("meta"):  # shapes without arithmetic
-        network = mmgen.classifier.get(name)(shape, (2, 5))
+        network = mmgen.classifier.get(name).over(ImageDescription(shape=shape, layout="bytes"), (2, 5))
         logits = network.eval()(torch.rand(3, *shape))
     assert [tuple(part.shape) for part in logits] == [(3, 2), (3, 5)]
 
@@ -58,7 +59,8 @@ def check_judge_canvas(name: str, shape: tuple[int, int, int]) -> None:
 def check_judge_features(name: str) -> None:
     """What pictures are compared by: numbers that differ between pictures, of which all logits are affine functions."""
     torch.manual_seed(0)
-    network = mmgen.classifier.get(name)((1, 16, 16), (2, 5, 5, 2, 5, 5), 3).eval()
+    described = ImageDescription(shape=(1, 16, 16), layout="bytes")
+    network = mmgen.classifier.get(name).over(described, (2, 5, 5, 2, 5, 5), 3).eval()
     images, told = torch.rand(4, 1, 16, 16), torch.eye(3)[[0, 1, 2, 0]]
     with torch.inference_mode():
         features = network.features(images, told)

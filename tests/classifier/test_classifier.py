@@ -15,6 +15,7 @@ from mmgen.classifier._training import ClassifierSettings, default_training, res
 from mmgen.commands.train_classifier import TrainClassifier
 from mmgen.core.batch import Batch
 from mmgen.core.errors import ArtifactError, DataError, UsageError
+from mmgen.modalities.image import ImageDescription
 from mmgen.settings.config import validate
 from mmgen.testing.networks import check_judge_canvas, check_judge_features
 from mmgen.training.state import state_path
@@ -64,7 +65,7 @@ def test_every_network_has_features_that_its_heads_read(name: str) -> None:
 
 @pytest.mark.parametrize("told", [(), ("side",)])
 def test_features_of_a_judge(told: tuple[str, ...]) -> None:
-    judge = build_classifier("small", (1, 16, 16), NAMES, VALUES, told)
+    judge = build_classifier("small", ImageDescription(shape=(1, 16, 16), layout="bytes"), NAMES, VALUES, told)
     images = torch.rand(6, 1, 16, 16)
     codes = torch.tensor([[0, 1]] * 3 + [[1, 1]] * 3, dtype=torch.uint8)
     features = judge.features(images.double(), codes)
@@ -105,7 +106,7 @@ def test_unknown_attributes_do_not_count() -> None:
 
 
 def test_task_is_a_likelihood() -> None:
-    built = build_classifier("small", (1, 16, 16), NAMES, VALUES).eval()
+    built = build_classifier("small", ImageDescription(shape=(1, 16, 16), layout="bytes"), NAMES, VALUES).eval()
     images = torch.rand(4, 1, 16, 16)
     everything = torch.ones(4, 2, dtype=torch.bool)
     batch = Batch(
@@ -181,7 +182,7 @@ def test_networks_by_name() -> None:
     for name in classifier.names():
         validate(ClassifierSettings, {"network": name, "training": default_training(name)})
     with pytest.raises(UsageError, match="unknown judge network 'smal': did you mean 'small'"):
-        build_classifier("smal", (1, 16, 16), NAMES, VALUES)
+        build_classifier("smal", ImageDescription(shape=(1, 16, 16), layout="bytes"), NAMES, VALUES)
 
 
 def test_a_judge_goes_beside_its_dataset_as_models_do(tmp_path: Path) -> None:

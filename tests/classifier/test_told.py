@@ -13,6 +13,7 @@ from mmgen.classifier._augment import augmentation_for
 from mmgen.classifier._files import build_classifier
 from mmgen.classifier._training import ClassifierSettings, resolve_network, resolve_told, train_classifier
 from mmgen.core.errors import UsageError
+from mmgen.modalities.image import ImageDescription
 from mmgen.settings.config import validate
 
 NAMES = ("colour_1", "relation", "colour_2")
@@ -76,13 +77,15 @@ def test_relation_is_told_where_captions_spell_it(tmp_path: Path) -> None:
         assert resolve_told(None, without) == ()
     assert resolve_network("auto", "cpu", told=True) == "attentive"
     with pytest.raises(UsageError, match="nothing to say"):
-        build_classifier("small", (3, 8, 8), ("a",), (("x", "y"),), told=("a",))
+        build_classifier("small", ImageDescription(shape=(3, 8, 8), layout="bytes"), ("a",), (("x", "y"),), told=("a",))
 
 
 @pytest.mark.parametrize("network", ["attentive", "cremer", "small", "vedantam"])
 def test_what_is_told_is_answered_as_told_and_matters(network: str) -> None:
     torch.manual_seed(0)
-    judge = build_classifier(network, (3, 16, 16), NAMES, VALUES, ("relation",)).eval()
+    judge = build_classifier(
+        network, ImageDescription(shape=(3, 16, 16), layout="bytes"), NAMES, VALUES, ("relation",)
+    ).eval()
     told = torch.tensor([[255, 0, 255], [255, 3, 255], [1, 255, 1]], dtype=torch.uint8)
     images = torch.rand(1, 3, 16, 16).expand(3, -1, -1, -1)
     answers = judge.predict(images, told)

@@ -183,7 +183,13 @@ def save_judge(
     """An untrained judge of 16 x 16 images with an accuracy that somebody claims."""
     from mmgen.classifier._files import build_classifier, describe_classifier
 
-    judge = build_classifier("small", (channels, 16, 16), info.names, info.values, options.pop("told", ()))
+    judge = build_classifier(
+        "small",
+        ImageDescription(shape=(channels, 16, 16), layout="bytes"),
+        info.names,
+        info.values,
+        options.pop("told", ()),
+    )
     write_checkpoint(
         out, kind="classifier", tensors=judge.network.state_dict(), settings={"classifier": describe_classifier(judge)},
         seed=0, parents=(reference(dataset, "dataset", out),), facts={"held_out_accuracy": accuracy, **options},

@@ -19,6 +19,7 @@ from mmgen.evaluation.queries import Frequencies, Queries, weighted_mean
 from mmgen.metrics._correctness import agreement
 from mmgen.metrics._evaluate import evaluate, notice
 from mmgen.metrics.coverage import exact_coverage, picture_error
+from mmgen.modalities.image import ImageDescription
 from mmgen.results.clusters import clustered_error
 from mmgen.results.shares import share_error
 from tests.metrics.toy import Judge, Painter, loaded_painter, write_dataset
@@ -238,7 +239,7 @@ def test_decoders_and_judge_compute_as_they_are_told(
 
 
 def test_a_judge_computes_as_it_is_told() -> None:
-    judge = build_classifier("small", (1, 16, 16), ("a",), (("0", "1"),)).eval()
+    judge = build_classifier("small", ImageDescription(shape=(1, 16, 16), layout="bytes"), ("a",), (("0", "1"),)).eval()
     seen = []
     judge.network.register_forward_hook(lambda module, given, logits: seen.append(logits[0].dtype))
     for precision in ("32-true", "bf16-mixed"):

@@ -1,0 +1,50 @@
+"""The encoder of the data's own kind, and a head per attribute: for data that are no images."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mmgen.classifier._base import JudgeNetwork
+from mmgen.core.errors import UsageError
+from mmgen.modalities import Description, whole
+
+__all__ = ["Encoder"]
+
+_UNITS = 128
+
+
+class Encoder(JudgeNetwork):
+    """Features by the networks that the kind has by default, then a shared layer, then a head per attribute.
+
+    Args:
+        described: The data.
+        sizes: Number of values V of every attribute that it says, in order.
+        told_size: Width of the known attributes that it reads besides; 0: nothing.
+    """
+
+    def __init__(self, described: Description, sizes: tuple[int, ...], told_size: int = 0) -> None:
+        super().__init__(described.event_shape, sizes, told_size)
+        networks = described.networks({}, "network")
+        if networks is None:
+            raise UsageError(f"{described.name} is a {described.kind}, which has no encoder")
+        self.modality = described.modality()
+        self.encoder, width = self.modality.encoder(networks)
+        self.hidden = nn.Linear(width + told_size, _UNITS)
+        self.dropout = nn.Dropout(0.1)
+        self.head = nn.Linear(_UNITS, sum(sizes))
+        with torch.no_grad():  # layers that learn their input size from data get their weights
+            blank, _ = described.observed(torch.zeros(2, *described.event_shape))
+            self.eval().features(blank, torch.zeros(2, told_size))
+        self.train()
+
+    @classmethod
+    def over(cls, described: Description, sizes: tuple[int, ...], told_size: int = 0) -> "Encoder":
+        return cls(described, sizes, told_size)
+
+    def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
+        seen = self.modality.features(self.encoder, images, whole(images))
+        known = seen if told is None else torch.cat([seen, told.to(seen.dtype)], -1)
+        return F.relu(self.hidden(known))
+
+    def answers(self, features: Tensor) -> list[Tensor]:
+        return list(self.head(self.dropout(features)).split(self.sizes, dim=1))
