@@ -49,7 +49,8 @@ def export_decoder(loaded: TrainedModel, out: Path) -> float:
         UsageError: The extra is not installed, or the model draws no pictures from z alone.
         MmgenError: ONNX cannot express the decoder, or computes something else.
     """
-    if loaded.image is None or loaded.image.name not in loaded.model.generates or loaded.model.conditional_on:
+    main = loaded.observation
+    if main is None or main.name not in loaded.model.generates or loaded.model.conditional_on:
         raise UsageError(f"{loaded.model_path} draws no pictures from z alone, so that ONNX has nothing to hold")
     try:
         import onnxruntime
@@ -58,7 +59,7 @@ def export_decoder(loaded: TrainedModel, out: Path) -> float:
         raise UsageError(
             f"--onnx needs {error.name}, which is not installed: {how_to_install('onnx')}; or leave the option out"
         ) from None
-    decoder = _Means(loaded.model, loaded.image.name).eval()
+    decoder = _Means(loaded.model, main.name).eval()
     z = torch.zeros(2, loaded.model.latent_size, device=loaded.device)
     with atomic_path(out) as temporary:
         try:

@@ -74,8 +74,8 @@ def check_real(evaluation: "Evaluation", what: str) -> None:
 
     Else features of as many drawn pictures as are compared are kept, whichever metric has them drawn.
     """
-    if evaluation.loaded.image is None:
-        raise UsageError(f"{what} is of a model that draws images; this one does not")
+    if evaluation.loaded.observation is None:
+        raise UsageError(f"{what} is of a model that draws something besides words; this one does not")
     evaluation.check_queries(what)
     evaluation.draws.keep_features(max(LEAST, evaluation.settings.draws))
 

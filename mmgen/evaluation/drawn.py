@@ -169,14 +169,14 @@ class JudgedPictures:
             have: How many of each there are already.
         """
         loaded = self.loaded
-        assert loaded.image is not None
+        assert loaded.observation is not None
         # Captions in free words are asked for alone: their examples' attributes are what pictures are compared with.
         every = complete(loaded, queries.codes) if queries.tokens is None else complete(loaded, tokens=queries.tokens)
         for start in range(0, len(queries), _QUERIES):
             asked = every[start : start + _QUERIES]
             z = draw_latents(loaded, posterior, asked, n, self.seed, have)
             pieces = pictures(
-                loaded, loaded.image.name, z, asked, self.seed,
+                loaded, loaded.observation.name, z, asked, self.seed,
                 sampled=self.sampled, have=have, precision=self.precision,
             )  # fmt: skip
             for piece in pieces:
@@ -204,13 +204,13 @@ class JudgedPictures:
         A judge that is told words is told the generated ones (CK 5.4); a word where none belongs is ``UNKNOWN``.
         """
         loaded = self.loaded
-        assert loaded.attributes is not None and loaded.image is not None
+        assert loaded.attributes is not None and loaded.observation is not None
         asked = nothing(loaded)
         z = draw_latents(loaded, posterior, asked, n, self.seed)
         said = self._say(z, asked)
         seen = []
         for piece in pictures(
-            loaded, loaded.image.name, z, asked, self.seed, sampled=self.sampled, precision=self.precision
+            loaded, loaded.observation.name, z, asked, self.seed, sampled=self.sampled, precision=self.precision
         ):
             told = torch.from_numpy(said[piece.draws])
             seen.append(self.judge.predict(piece.seen.flatten(0, 1), told, self.precision).cpu().numpy())

@@ -58,7 +58,7 @@ class Evaluation:
     ) -> None:
         from mmgen.training.model_run import check_data  # loads torch, which names of metrics do without
 
-        check_data(dataset, loaded.path, loaded.attributes, loaded.image, loaded.text)
+        check_data(dataset, loaded.path, loaded.attributes, loaded.observation, loaded.text)
         # What guidance draws once for all descriptions has the seed of everything else.
         self.loaded = loaded.guided(loaded.tilt, settings.seed) if loaded.tilt else loaded
         self.dataset = dataset
@@ -163,8 +163,8 @@ class Evaluation:
 
         They are "drawn" at every sight, here with the seed of the evaluation, "fixed" in black and white, or "grey".
         """
-        image = self.loaded.image
-        info = self.dataset.images.get(image.name) if image is not None else None
+        main = self.loaded.observation
+        info = self.dataset.images.get(main.name) if main is not None else None
         return {"probabilities": "drawn", "bits": "fixed", "bytes": "grey"}[info.layout] if info else ""
 
     def attributes_of(self, part: str) -> NDArray[np.uint8]:
@@ -268,8 +268,8 @@ class Evaluation:
     @cached_property
     def real(self) -> Real:
         """Real pictures of descriptions, shared by the metrics that compare drawn ones with them."""
-        assert self.loaded.image is not None
-        return Real(self.dataset, self.split, self.settings, self.judge, self.loaded.image.name, self.info)
+        assert self.loaded.observation is not None
+        return Real(self.dataset, self.split, self.settings, self.judge, self.loaded.observation.name, self.info)
 
     @cached_property
     def points(self) -> Batch:

@@ -107,13 +107,13 @@ def code_of(dataset: "Dataset", loaded: "TrainedModel", factors: "Factors", seed
     from mmgen.posteriors.encoding import mean_parts
     from mmgen.training.batches import DatasetRows
 
-    assert loaded.image is not None
+    assert loaded.observation is not None
     source = DatasetRows(dataset, factors.rows, loaded.device, seed=seed)
     generator = torch_generator(seed, "layers of codes", device=loaded.device)
     means = []
     for start in range(0, len(source), _AT_ONCE):
         batch = source.batch(torch.arange(start, min(start + _AT_ONCE, len(source))))
-        parts = mean_parts(loaded.model, batch, (loaded.image.name,), precision, generator)
+        parts = mean_parts(loaded.model, batch, (loaded.observation.name,), precision, generator)
         means += [_with_numbered_labels(loaded.model, mean).double().cpu().numpy() for _, mean in parts]
     return Code(np.concatenate(means), factors.values, factors.names)
 

@@ -65,7 +65,7 @@ def generated_text(loaded: "TrainedModel") -> "TextDescription":
         UsageError: It generates none, or no images.
     """
     text = loaded.text
-    if text is None or text.name not in loaded.model.generates or loaded.image is None:
+    if text is None or text.name not in loaded.model.generates or loaded.observation is None:
         raise UsageError(
             f"{loaded.path} does not generate images and text, which this figure shows; train a model of both, "
             "for example with mmgen train two-objects.h5 --preset cremer/two-objects-cpu"
@@ -83,14 +83,14 @@ def speak(loaded: "TrainedModel", z: torch.Tensor, generator: torch.Generator, g
         generator: Randomness of the words.
         greedy: The likeliest word at every step instead of a draw.
     """
-    text, image = generated_text(loaded), loaded.image
-    assert image is not None
+    text, main = generated_text(loaded), loaded.observation
+    assert main is not None
     model, tokens, tables = loaded.model, [], []
     for part in z.split(_CHUNK):
         said = model.sample(text.name, part, generator, greedy=greedy)
         tokens.append(said.cpu())
         tables.append(model.word_probabilities(text.name, part, said).float().cpu())
-    images = means(loaded, image.name, z).cpu().numpy()
+    images = means(loaded, main.name, z).cpu().numpy()
     return Spoken(images, torch.cat(tokens).numpy(), torch.cat(tables).numpy())
 
 

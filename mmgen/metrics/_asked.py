@@ -22,7 +22,7 @@ def usual_metrics(loaded: "TrainedModel") -> list[str]:
     if loaded.attributes is None and loaded.text is not None:
         return ["retrieval"]
     captioned = loaded.text is not None and loaded.given != "attributes"
-    return ["correctness"] if captioned else ["correctness", "coverage", *(["recall"] if loaded.image else [])]
+    return ["correctness"] if captioned else ["correctness", "coverage", *(["recall"] if loaded.observation else [])]
 
 
 def left_out(

@@ -68,9 +68,9 @@ class Disentanglement(Metric):
 
     def check(self, evaluation: "Evaluation") -> None:
         loaded = evaluation.loaded
-        if loaded.image is None or not loaded.model.answers((loaded.image.name,)):
+        if loaded.observation is None or not loaded.model.answers((loaded.observation.name,)):
             raise UsageError(f"{self.name} is of a model with q(z | image); this one has none")
-        evaluation.check_images((loaded.image.name,))
+        evaluation.check_images((loaded.observation.name,))
         evaluation.factors  # noqa: B018  # says what is missing
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
@@ -81,7 +81,7 @@ class Disentanglement(Metric):
             repeats.append(self.measure(code[rng.permutation(len(code))[:half]], rng))
             yield (number + 1) / _REPEATS
         means = {key: np.mean([one.details[key] for one in repeats], axis=0).tolist() for key in repeats[0].details}
-        assert evaluation.loaded.image is not None
+        assert evaluation.loaded.observation is not None
         scores = []
         for quantity in repeats[0].values:
             values = np.array([found.values[quantity] for found in repeats])
@@ -95,7 +95,7 @@ class Disentanglement(Metric):
                     unit=self.unit,
                     better=self.better,
                     n=half,
-                    posterior=evaluation.loaded.image.name,
+                    posterior=evaluation.loaded.observation.name,
                     protocol=self.protocol,
                     ids=evaluation.ids,
                     details={

@@ -31,10 +31,10 @@ def activity(means: Tensor) -> Tensor:
 
 
 def _given(evaluation: "Evaluation") -> tuple[str, ...]:
-    """What the posterior is given: the image, or what decoders were trained with where there is no q(z | x)."""
+    """Return what the posterior is given: the main modality, or the decoders' where there is no q(z | x)."""
     loaded = evaluation.loaded
-    assert loaded.image is not None
-    return (loaded.image.name,) if loaded.model.answers((loaded.image.name,)) else loaded.encoder_given
+    assert loaded.observation is not None
+    return (loaded.observation.name,) if loaded.model.answers((loaded.observation.name,)) else loaded.encoder_given
 
 
 class ActiveUnits(Metric):
@@ -53,8 +53,10 @@ class ActiveUnits(Metric):
     reads = POINTS
 
     def check(self, evaluation: "Evaluation") -> None:
-        if evaluation.loaded.image is None:
-            raise UsageError("active units are of a model that encodes images; this one does not")
+        known = evaluation.loaded.settings.data.modalities
+        joined = [name for name, described in known.items() if not described.by_rows]
+        if evaluation.loaded.observation is None or joined:
+            raise UsageError("active units are of a model that encodes examples by themselves; this one does not")
         evaluation.check_images(_given(evaluation))
 
     @torch.inference_mode()

@@ -53,23 +53,23 @@ class NegativeElbo(Metric):
 
     def check(self, evaluation: "Evaluation") -> None:
         loaded = evaluation.loaded
-        image, model = loaded.image, loaded.model
+        main, model = loaded.observation, loaded.model
         if not isinstance(model, GaussianModel) or model.deterministic:
             raise UsageError(
                 "negative-elbo is of models whose q(z | x) is one Gaussian; of others, --metric log-likelihood has the "
                 "bound on log p(x)"
             )
-        if image is None or image.name not in model.generates or model.conditional_on:
+        if main is None or main.name not in model.generates or model.conditional_on:
             raise UsageError("negative-elbo is of a model with p(image | z); this one has none")
-        if not model.answers((image.name,)):
+        if not model.answers((main.name,)):
             raise UsageError("negative-elbo is of a model with q(z | image); this one has none")
-        evaluation.check_images((image.name,))
+        evaluation.check_images((main.name,))
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         loaded, points, settings = evaluation.loaded, evaluation.points, evaluation.settings
-        assert loaded.image is not None
-        model, name = loaded.model, loaded.image.name
+        assert loaded.observation is not None
+        model, name = loaded.model, loaded.observation.name
         assert isinstance(model, GaussianModel)  # check() has refused all others
         generator = torch_generator(settings.seed, "negative ELBO", device=loaded.device)
         errors: list[Tensor] = []
@@ -80,7 +80,7 @@ class NegativeElbo(Metric):
             prior = DiagonalGaussian.standard(*q.mean.shape, like=q.mean)
             costs.append(q.kl(prior).double())
             total = torch.zeros(batch.size, dtype=torch.float64, device=loaded.device)
-            step = max(1, passes(math.prod(loaded.image.shape)) // batch.size)
+            step = max(1, passes(math.prod(loaded.observation.event_shape)) // batch.size)
             for first in range(0, settings.samples, step):
                 z = q.sample(generator, (min(step, settings.samples - first),))
                 total -= model.log_likelihood(name, z, batch).double().sum(0)
@@ -95,7 +95,7 @@ class NegativeElbo(Metric):
 
 def _score(evaluation: "Evaluation", quantity: str, values: Tensor) -> Score:
     mean, stderr = summarise(values)
-    assert evaluation.loaded.image is not None
+    assert evaluation.loaded.observation is not None
     return Score(
         metric="negative-elbo",
         quantity=quantity,
@@ -104,7 +104,7 @@ def _score(evaluation: "Evaluation", quantity: str, values: Tensor) -> Score:
         unit="nats",
         better="lower",
         n=len(values),
-        posterior=evaluation.loaded.image.name,
+        posterior=evaluation.loaded.observation.name,
         ids=evaluation.ids,
         points=Points.of(values.tolist()),
         details={

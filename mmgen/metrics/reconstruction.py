@@ -55,12 +55,14 @@ class Reconstruction(Metric):
 
     def check(self, evaluation: "Evaluation") -> None:
         loaded = evaluation.loaded
-        if loaded.image is None or loaded.image.name not in loaded.model.modalities:
+        if loaded.observation is None or loaded.observation.name not in loaded.model.modalities:
             raise UsageError(
                 "reconstruction is of a model that draws pictures, and this one does not; use another metric"
             )
         if not loaded.model.answers(_given(evaluation)):
-            raise UsageError(f"reconstruction needs q(z | {loaded.image.name}), and this model has no such posterior")
+            raise UsageError(
+                f"reconstruction needs q(z | {loaded.observation.name}), and this model has no such posterior"
+            )
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
@@ -74,8 +76,8 @@ class Reconstruction(Metric):
             part = points[slice(start, start + _CHUNK)]
             told = codes[start : start + _CHUNK]
             pictures = _decoded(evaluation, part, encoded[start : start + _CHUNK], start)
-            assert evaluation.loaded.image is not None
-            for shown, read in ((pictures, decoded), (part.values[evaluation.loaded.image.name], real)):
+            assert evaluation.loaded.observation is not None
+            for shown, read in ((pictures, decoded), (part.values[evaluation.loaded.observation.name], real)):
                 seen = evaluation.judge.predict(shown, torch.from_numpy(told), evaluation.settings.precision)
                 read.append(seen.cpu().numpy())
             yield min(1.0, (start + _CHUNK) / points.size)
@@ -89,8 +91,8 @@ class Reconstruction(Metric):
 def _given(evaluation: "Evaluation") -> tuple[str, ...]:
     """What z is inferred from: the picture alone where the model can, else what it was trained to infer from."""
     loaded = evaluation.loaded
-    assert loaded.image is not None
-    alone = (loaded.image.name,)
+    assert loaded.observation is not None
+    alone = (loaded.observation.name,)
     return alone if loaded.model.answers(alone) else loaded.encoder_given
 
 
@@ -104,11 +106,11 @@ def _codes(evaluation: "Evaluation") -> NDArray[np.uint8]:
 def _decoded(evaluation: "Evaluation", points: Batch, z: torch.Tensor, number: int) -> torch.Tensor:
     """Pictures [B, C, H, W] of encodings z [B, D], as the judge is to see them."""
     loaded, settings = evaluation.loaded, evaluation.settings
-    assert loaded.image is not None
+    assert loaded.observation is not None
     if not evaluation.draws.sampled:
-        return means(loaded, loaded.image.name, z, points, settings.precision)
+        return means(loaded, loaded.observation.name, z, points, settings.precision)
     generator = torch_generator(settings.seed, "reconstruction", number, device=str(loaded.device))
-    return means_and_draws(loaded, loaded.image.name, z, points, generator, settings.precision)[1]
+    return means_and_draws(loaded, loaded.observation.name, z, points, generator, settings.precision)[1]
 
 
 def _score(

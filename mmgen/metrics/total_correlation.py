@@ -62,17 +62,17 @@ class TotalCorrelation(Metric):
 
     def check(self, evaluation: "Evaluation") -> None:
         loaded = evaluation.loaded
-        if loaded.image is None or not loaded.model.answers((loaded.image.name,)):
+        if loaded.observation is None or not loaded.model.answers((loaded.observation.name,)):
             raise UsageError("total-correlation is of a model with q(z | image); this one has none")
         if loaded.model.deterministic or len(loaded.model.latent.layers) > 1:
             several = "has labels beside z" if loaded.model.latent_modalities else "has several layers of z"
             what = "encodes without noise" if loaded.model.deterministic else several
             raise UsageError(f"total-correlation is of a model whose q(z | image) is one Gaussian; this one {what}")
-        evaluation.check_images((loaded.image.name,))
+        evaluation.check_images((loaded.observation.name,))
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        assert evaluation.loaded.image is not None
+        assert evaluation.loaded.observation is not None
         q = _encodings(evaluation)
         z = q.sample(torch_generator(evaluation.settings.seed, "total correlation", device=q.mean.device))
         parts = []
@@ -99,7 +99,7 @@ class TotalCorrelation(Metric):
                 unit=self.unit,
                 better=self.better,
                 n=count,
-                posterior=evaluation.loaded.image.name,
+                posterior=evaluation.loaded.observation.name,
                 protocol=f"mixture of {count:,}",
                 ids=evaluation.ids,
                 warnings=(bounds[quantity],) if quantity in bounds else (),
@@ -124,7 +124,7 @@ def _bounds(information: float, count: int) -> dict[str, str]:
 def _encodings(evaluation: "Evaluation") -> DiagonalGaussian:
     """Posteriors of images of the part, as many as a repeat of the other metrics of disentanglement looks at."""
     settings, loaded = evaluation.settings, evaluation.loaded
-    assert loaded.image is not None
+    assert loaded.observation is not None
     rows = evaluation.dataset.split(evaluation.split, settings.part)
     count = (settings.encodings + 1) // 2
     chosen = numpy_generator(settings.seed, "encodings").permutation(len(rows))[:count]
@@ -133,7 +133,11 @@ def _encodings(evaluation: "Evaluation") -> DiagonalGaussian:
             f"total-correlation got {len(chosen)} images, expected two at least; use another part or split"
         )
     source = DatasetRows(evaluation.dataset, rows[np.sort(chosen)], loaded.device, seed=settings.seed)
-    fixed = ((loaded.image.name,), settings.precision, torch_generator(settings.seed, "layers", device=loaded.device))
+    fixed = (
+        (loaded.observation.name,),
+        settings.precision,
+        torch_generator(settings.seed, "layers", device=loaded.device),
+    )
     found = [
         posterior
         for some in torch.arange(len(source)).split(_READ)

@@ -37,7 +37,7 @@ def test_images_that_the_dataset_lacks(
     loaded = loaded_painter(Path("m.safetensors"))
     name = "edges" if shape is None else "image"
     other = ImageDescription(name=name, shape=shape or (1, 1, 2), layout="bytes")
-    loaded.images = loaded.observed = {"image": loaded.image, name: other}
+    loaded.images = loaded.observed = {"image": loaded.observation, name: other}
     monkeypatch.setattr(
         type(loaded.model), "modalities", dict.fromkeys(("image", "edges", "attributes"), SimpleNamespace(alone=True))
     )

@@ -258,7 +258,7 @@ def test_repeats_and_their_error() -> None:
     evaluation = SimpleNamespace(
         code=whole,
         settings=SimpleNamespace(seed=3),
-        loaded=SimpleNamespace(image=SimpleNamespace(name="image")),
+        loaded=SimpleNamespace(observation=SimpleNamespace(name="image")),
         ids={},
     )
     running = Mig()(evaluation, "prior")  # type: ignore[arg-type]

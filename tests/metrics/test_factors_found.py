@@ -72,7 +72,7 @@ def test_scores_say_each_factor() -> None:
     evaluation = SimpleNamespace(
         code=code("permuted", 1000),
         settings=SimpleNamespace(seed=3),
-        loaded=SimpleNamespace(image=SimpleNamespace(name="image")),
+        loaded=SimpleNamespace(observation=SimpleNamespace(name="image")),
         ids={},
     )
     running = FactorsFound()(evaluation, "prior")  # type: ignore[arg-type]

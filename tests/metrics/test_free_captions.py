@@ -69,7 +69,7 @@ def loaded_painter(blind_to: str = "") -> Any:
         model_header=SimpleNamespace(content_id="m", parents=(), members=(), seed=0, settings={}),
         model=Painter(),
         settings=SimpleNamespace(data=SimpleNamespace(split="iid")),
-        image=ImageDescription(shape=(1, 1, 2), layout="bytes"),
+        observation=ImageDescription(shape=(1, 1, 2), layout="bytes"),
         attributes=INFO,
         text=TEXT,
         tilt=Tilt(),

@@ -65,7 +65,7 @@ def scores(model: Any, points: Batch, **settings: Any) -> dict[tuple[str, str], 
     evaluation = SimpleNamespace(
         loaded=SimpleNamespace(
             model=model,
-            image=SimpleNamespace(name="image"),
+            observation=SimpleNamespace(name="image"),
             observed={"image": None},
             attributes=known if isinstance(modality, Attributes) else None,
             text=known if isinstance(modality, Text) else None,

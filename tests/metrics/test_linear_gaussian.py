@@ -59,7 +59,7 @@ def loaded(model: Any) -> Any:
     )
     return SimpleNamespace(
         model=model,
-        image=SimpleNamespace(name="image", shape=(4,)),
+        observation=SimpleNamespace(name="image", event_shape=(4,)),
         observed={"image": None},
         attributes=SimpleNamespace(name="attributes", names=("a",), values=(("0",),)),
         text=None,

@@ -91,7 +91,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 def asked(dataset: Dataset, *posteriors: str, **settings: Any) -> Evaluation:
     loaded = loaded_painter(Path("m.safetensors"))
-    loaded.model, loaded.image = Free(), ImageDescription(shape=(1, 1, 4), layout="bytes")
+    loaded.model, loaded.observation = Free(), ImageDescription(shape=(1, 1, 4), layout="bytes")
     loaded.posteriors = stand_ins([*SAMPLERS, "wrong"], {**SAMPLERS, "wrong": wrong}.__getitem__)
     chosen = EvaluationSettings(**{"draws": EACH, "dropped": (0,), **settings})
     return Evaluation(loaded, dataset, Judge(), posteriors, chosen)
@@ -234,6 +234,6 @@ def test_many_features_are_measured_along_the_main_directions_of_training_pictur
 @pytest.mark.parametrize("name", MEASURES)
 def test_a_model_without_images_is_refused(name: str, dataset: Dataset) -> None:
     evaluation = asked(dataset, "perfect")
-    evaluation.loaded.image = None
-    with pytest.raises(UsageError, match=f"{name} is of a model that draws images; this one does not"):
+    evaluation.loaded.observation = None
+    with pytest.raises(UsageError, match=f"{name} is of a model that draws something besides words"):
         get(name)().check(evaluation)

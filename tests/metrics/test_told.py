@@ -94,7 +94,7 @@ def loaded_painter(draws: Any, given: str = "text") -> Any:
         model_header=SimpleNamespace(content_id="m", parents=(), members=(), seed=0, settings={}),
         model=Painter(),
         settings=SimpleNamespace(data=SimpleNamespace(split="iid")),
-        image=ImageDescription(shape=(1, 1, 2), layout="bytes"),
+        observation=ImageDescription(shape=(1, 1, 2), layout="bytes"),
         attributes=INFO,
         text=TEXT,
         tilt=Tilt(),
