@@ -12,7 +12,7 @@ import typer
 
 from mmgen.cli._completion import members, presets, words
 from mmgen.cli._console import CONSOLE, result
-from mmgen.cli._options import LookedAt, Reads, command_line, read_path, read_paths
+from mmgen.cli._options import LookedAt, Reads, ReadsPictures, command_line, read_path, read_paths
 from mmgen.commands import (
     Assignments,
     Commas,
@@ -20,6 +20,7 @@ from mmgen.commands import (
     MemberOf,
     Named,
     Reads as ReadsFile,
+    Source,
     Stage,
     StageField,
     Words,
@@ -150,6 +151,8 @@ def _named(field: StageField, kind: Any, turned_off: bool) -> tuple[Any, list[An
         min=field.range.least if is_number else None,
         max=field.range.most if is_number else None,
     )
+    if field.mark(Source):
+        return option, [ReadsPictures()]
     return option, [Reads(reads.what, reads.makes, reads.piped)] if reads else []
 
 

@@ -16,12 +16,10 @@ if TYPE_CHECKING:
     from mmgen.commands.explore import Explore
     from mmgen.commands.export import Export
     from mmgen.commands.fit_aggregate import FitAggregate
-    from mmgen.commands.notebook import (
-        make_data as make_data,
-        sample as sample,
-    )
+    from mmgen.commands.notebook import make_data as make_data
     from mmgen.commands.plot import Plot
     from mmgen.commands.report import Report
+    from mmgen.commands.sample import Sample
     from mmgen.commands.show import Show
     from mmgen.commands.train import Train
     from mmgen.commands.train_classifier import TrainClassifier
@@ -35,11 +33,12 @@ if TYPE_CHECKING:
     fit_aggregate = function(FitAggregate)
     plot = function(Plot)
     report = function(Report)
+    sample = function(Sample)
     show = function(Show)
     train = function(Train)
     train_classifier = function(TrainClassifier)
 
-_NOTEBOOK = ("make_data", "sample")
+_NOTEBOOK = ("make_data",)
 
 __all__ = [
     "__version__",

@@ -6,6 +6,7 @@ from ._fields import (
     MemberOf as MemberOf,
     Named as Named,
     Reads as Reads,
+    Source as Source,
     StageField as StageField,
     Words as Words,
     fields_of as fields_of,

@@ -17,6 +17,7 @@ __all__ = [
     "MemberOf",
     "Named",
     "Reads",
+    "Source",
     "StageField",
     "Words",
     "fields_of",
@@ -68,6 +69,10 @@ class Reads:
     what: str
     makes: str = ", or make it with the command before"
     piped: bool = False
+
+
+class Source:
+    """Marks an option that names a picture or a file of pictures, or kinds of them."""
 
 
 class MemberOf:

@@ -5,6 +5,5 @@ something to go on with that knows its ``path``. In a notebook progress is shown
 """
 
 from mmgen.commands.notebook._data import make_data
-from mmgen.commands.notebook._pictures import sample
 
-__all__ = ["make_data", "sample"]
+__all__ = ["make_data"]

@@ -1,0 +1,261 @@
+"""``mmgen sample``: pictures for a description or from other pictures, or what pictures show."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from mmgen.commands._base import Drawing
+from mmgen.commands._fields import Input, Named, Reads, Source, Words
+from mmgen.commands._words import check_words
+from mmgen.core.errors import UsageError
+from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, path_of
+
+if TYPE_CHECKING:
+    from mmgen.generation import TrainedModel
+    from mmgen.generation.draws import Draws
+    from mmgen.generation.translations import Start
+
+__all__ = ["Sample"]
+
+_EXAMPLES = 8
+"""Test examples to start from unless rows are named."""
+
+
+@dataclass(frozen=True)
+class Sample(Drawing[Any]):
+    """Draw images for a description or from other kinds of pictures, or say what images show.
+
+    Writes a grid of images (.png) or every image with its z and what the judge saw (.h5), by the ending of --output.
+    Images are framed where the judge reads them differently.
+    """
+
+    model: Annotated[File, Input("model or aggregate")]
+    """Model or aggregate."""
+    given: Annotated[str | Mapping[str, str] | Sequence[str], Named(metavar="WORDS")] = ""
+    """What to draw: "digit=3 scale=big", the rest unknown, or a whole caption where the model knows text, "large red
+    rubber cube left small blue metal sphere". Repeat it for several descriptions. With guidance also NOT and OR:
+    "digit=3 NOT scale=big OR digit=8"."""
+    n: Annotated[Count | None, Named("--number", "-n")] = None
+    """Images for each description (16 by default), or for each picture to start from (4)."""
+    output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+    """Where to write; the command writes NAME-samples.png beside the model by default."""
+    _: KW_ONLY
+    posterior: Annotated[
+        str | None, Named("-p", metavar="NAME"), Words("prior", "own", "aggregate", "true", "scan")
+    ] = None
+    """Where z comes from: prior, own (the model's q(z | words)), aggregate, true or scan; by default what was fitted,
+    else own."""
+    mean: Annotated[bool | None, Named("--mean/--sampled", default="mean")] = None
+    """Show means of p(image|z) in a picture, or draws from it."""
+    judge: Annotated[File | None, Named(metavar="FILE"), Reads("classifier")] = None
+    """Classifier that looks at the images; found beside the model."""
+    source: Annotated[str | None, Named("--from", metavar="SOURCE"), Source()] = None
+    """Read images instead of drawing them. SOURCE is a picture of any size, resized as those of the dataset were, a
+    samples or dataset file; or a kind of picture, whose test examples are taken: edges, or several together,
+    edges+mask; or edges=FILE. With targets it is what other pictures are drawn from."""
+    targets: Annotated[Sequence[str], Named("--to", metavar="NAME")] = ()
+    """The kind of picture to draw, such as mask, where the model has several; repeatable, for pictures of the same z.
+    By default the main one."""
+    rows: Annotated[Sequence[Annotated[int, Range(0)]], Named("--dataset-row")] = ()
+    """Which rows of the source, or of the model's dataset; repeatable. By default 8 of its test part."""
+
+    def run(self, command: str = "") -> Any:
+        """Draw, and write where there is an output; or read.
+
+        Returns:
+            A picture that a notebook shows and that ``save`` writes, or what was drawn for a file of another ending. Of
+            images to read a dictionary each.
+
+        Raises:
+            UsageError: The model does not know the words, or has no such posterior; something would be lost.
+        """
+        self._check_options()
+        check_words(path_of(self.model), self._words)  # before seconds of loading
+        if self.reads:
+            return self._readings()
+        output, start = optional_path(self.output), self._start
+        if output is not None:
+            self._check_output(output, *([start.file] if start and start.file else []))
+        command = command or self.command_line(given=self._words)
+        return self._translated(start, output, command) if start else self._drawn(output, command)
+
+    @property
+    def reads(self) -> bool:
+        """Whether it says what images show instead of drawing some."""
+        return (self.source is not None or bool(self.rows)) and not self.targets
+
+    @property
+    def _words(self) -> list[str]:
+        given = [self.given] if isinstance(self.given, str | Mapping) else self.given
+        if not given:
+            raise UsageError("given got no description, expected at least one; an empty text stands for any picture")
+        if all(isinstance(one, str) for one in given):
+            return [str(one) for one in given]
+        from mmgen.generation.descriptions import as_words
+
+        return [as_words(one) for one in given]
+
+    @cached_property
+    def _loaded(self) -> "TrainedModel":
+        from mmgen.generation import TrainedModel, load
+
+        loaded = self.model if isinstance(self.model, TrainedModel) else load(path_of(self.model), self.device)
+        guided = loaded.guided(self.guidance, self.seed)
+        for notice in guided.notices:
+            self.watch.say(notice)
+        return guided
+
+    @cached_property
+    def _start(self) -> "Start | None":
+        """Where pictures come from that are not drawn for a description."""
+        from mmgen.generation.translations import parse_start
+
+        if self.source is None and not self.rows:
+            return None
+        main = self._loaded.observation.name if self._loaded.observation is not None else ""
+        return parse_start(self._loaded, self.source or main)
+
+    def _check_options(self) -> None:
+        """Refuse options that this mode would ignore.
+
+        Raises:
+            UsageError: An option does not go with --from, or with the kind of output.
+        """
+        from mmgen.posteriors import Tilt
+
+        typed = "--mean" if self.mean else "--sampled"
+        if self.mean is not None and Path(str(self.output)).suffix.lower() == ".h5":
+            raise UsageError(
+                f"{typed} got {self.output}, expected a picture (.png): a file of samples holds both; leave it out"
+            )
+        if self.source is None and not self.rows:
+            return
+        described = {"--posterior": self.posterior, "--judge": self.judge, "--guidance": Tilt.of(self.guidance)}
+        if got := [name for name, value in described.items() if value]:
+            raise UsageError(
+                f"--from or --dataset-row got {' and '.join(got)} too, which only drawing for a description knows: z "
+                "is inferred from the pictures, and nobody judges; leave one or the other out"
+            )
+        drawing = {"--given": self.given, "--output": self.output, "--number": self.n, typed: self.mean is not None}
+        drawing["--overwrite"] = self.overwrite
+        if self.reads and (got := [name for name, value in drawing.items() if value]):
+            raise UsageError(
+                f"--from says what images show, got {' and '.join(got)} too, which is for drawing images; choose one, "
+                "or say with --to what to draw from them"
+            )
+
+    def _check_output(self, output: Path, *inputs: Path) -> None:
+        from mmgen.artifacts import check_output
+        from mmgen.artifacts.pages import check_page
+        from mmgen.generation.decode import wanted_images
+
+        ending = output.suffix.lower()
+        described = self._loaded.observed[wanted_images(self._loaded, list(self.targets))[0]]
+        if ending not in (".png", ".h5", *described.files):
+            own = "".join(f", {each} ({described.name})" for each in described.files)
+            raise UsageError(f"--output got {output}, expected a name ending in .png (a grid) or .h5 (samples){own}")
+        if ending == ".png" and described.picture_shape is None:
+            raise UsageError(
+                f"--output got {output}, but a {described.kind} has no picture; use a file of samples (.h5)"
+            )
+        if ending != ".h5":
+            check_page(output, "picture", self.overwrite, *inputs)
+        elif self.overwrite:
+            raise UsageError(
+                f"--overwrite got {output}, expected a picture (.png): samples replace samples anyway; leave it out"
+            )
+        else:
+            check_output(output, "samples", *inputs)
+
+    def _drawn(self, output: Path | None, command: str) -> Any:
+        """Pictures for descriptions."""
+        from mmgen.figures.drawing.samples import sample_grid
+        from mmgen.generation.asked import draw_asked
+        from mmgen.generation.draws import as_pictures
+        from mmgen.generation.judge import sees_samples
+        from mmgen.generation.samples import save_samples
+
+        loaded = self._loaded
+        drawn, file, judging = draw_asked(
+            loaded, self._words, self.n or 16, self.watch, posterior=self.posterior, judge=optional_path(self.judge),
+            near=output, seed=self.seed, targets=self.targets,
+        )  # fmt: skip
+        if output is not None and output.suffix.lower() == ".h5":
+            save_samples(output, drawn, loaded, judge=file, command=command)
+            return drawn
+        if self._written(output, drawn):
+            return drawn
+        grid = sample_grid(
+            as_pictures(loaded, drawn), loaded.attributes, text=loaded.text, sampled=self.mean is False,
+            accuracy=judging.accuracy if judging else None, judged_samples=sees_samples(loaded),
+        )  # fmt: skip
+        if output is not None:
+            grid.save(output)
+        return grid
+
+    def _translated(self, start: "Start", output: Path | None, command: str) -> Any:
+        """Pictures from other kinds of pictures."""
+        from mmgen.figures.drawing.samples import translated_grid
+        from mmgen.generation.draws import as_pictures
+        from mmgen.generation.samples import save_samples
+        from mmgen.generation.translations import as_pictures_of, drawn_from, started
+
+        loaded, (description, *others) = self._loaded, self._words
+        if others:
+            raise UsageError(
+                f"--given got {len(others) + 1} descriptions, expected one to go with the pictures of --from"
+            )
+        shown = started(loaded, start, _EXAMPLES, self.seed, list(self.rows))
+        if shown.notice:
+            self.watch.say(shown.notice)
+        drawn = drawn_from(loaded, shown, start.sources, list(self.targets), self.n or 4, self.seed, description)
+        if output is not None and output.suffix.lower() == ".h5":
+            beginning = {"from": list(start.sources), "pictures": list(shown.names)}
+            save_samples(output, drawn, loaded, command=command, start=beginning)
+            return drawn
+        if self._written(output, drawn):
+            return drawn
+        pictures = as_pictures_of(loaded, shown), start.sources, as_pictures(loaded, drawn)
+        grid = translated_grid(*pictures, description=description, sampled=self.mean is False)
+        if output is not None:
+            grid.save(output)
+        return grid
+
+    def _written(self, output: Path | None, drawn: "Draws") -> bool:
+        """Write a file of the kind of data itself, such as a sound; False where the output is a picture."""
+        from mmgen.generation.samples import write_values
+
+        if output is None or output.suffix.lower() == ".png":
+            return False
+        write_values(output, self._loaded, drawn, sampled=self.mean is False)
+        return True
+
+    def _readings(self) -> list[dict[str, Any]]:
+        """What images show: attributes with their probabilities, or texts."""
+        from mmgen.generation.read import attribute_probabilities, reading, texts_of_images
+        from mmgen.generation.translations import started
+
+        loaded, start = self._loaded, self._start
+        assert start is not None
+        if loaded.attributes is None and loaded.text is None:
+            raise UsageError(f"{loaded.path} knows no words to say what is shown; use a model of data and words")
+        shown = started(loaded, start, _EXAMPLES, self.seed, list(self.rows))
+        if shown.notice:
+            self.watch.say(shown.notice)
+        # The main picture may be encoded with unknown words, by models that infer nothing from it alone.
+        pixels: Any = {name: shown.pictures[name] for name in start.sources}
+        if loaded.observation is not None and start.sources == (loaded.observation.name,):
+            pixels = shown.pictures[loaded.observation.name]
+        if loaded.text is not None and loaded.text.name in loaded.model.generates:
+            texts = texts_of_images(loaded, pixels, seed=self.seed)
+            return [
+                {"image": name, "text": one[0], "texts": one[1:]} for name, one in zip(shown.names, texts, strict=True)
+            ]
+        probabilities = attribute_probabilities(loaded, pixels, seed=self.seed)
+        assert loaded.attributes is not None
+        return [
+            {"image": name, "attributes": reading(one, loaded.attributes)}
+            for name, one in zip(shown.names, probabilities, strict=True)
+        ]
