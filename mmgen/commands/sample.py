@@ -101,11 +101,12 @@ class Sample(Drawing[Any]):
     def _loaded(self) -> "TrainedModel":
         from mmgen.generation import TrainedModel, load
 
-        loaded = self.model if isinstance(self.model, TrainedModel) else load(path_of(self.model), self.device)
-        guided = loaded.guided(self.guidance, self.seed)
-        for notice in guided.notices:
+        if isinstance(self.model, TrainedModel):
+            return self.model.guided(self.guidance, self.seed)
+        loaded = load(path_of(self.model), self.device).guided(self.guidance, self.seed)
+        for notice in loaded.notices:
             self.watch.say(notice)
-        return guided
+        return loaded
 
     @cached_property
     def _start(self) -> "Start | None":
