@@ -1,5 +1,6 @@
 """Examples of several image modalities, and what a model makes of each from the others."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -134,7 +135,7 @@ def parse_start(loaded: "TrainedModel", text: str) -> Start:
     name, equals, file = text.partition("=")
     if equals and name in loaded.observed:
         return Start((name,), Path(file))
-    if not Path(text).exists() and not Path(text).suffix:  # a word, and no file
+    if not os.path.exists(text) and not Path(text).suffix:  # a word, and no file
         unknown = next(name for name in names if name not in loaded.observed)
         raise UsageError(unknown_name("modality", unknown, list(loaded.observed)))
     return Start((loaded.observation.name,), Path(text))
