@@ -14,7 +14,7 @@ from mmgen.experiments._page import markdown, tables_of
 from mmgen.experiments._plan import only, read_plan, script
 from mmgen.experiments._seeds import with_seed, with_seeds
 from mmgen.experiments._stages import Plan, Scale
-from mmgen.results.runs import described_run
+from mmgen.results.runs import run_record
 from mmgen.results.score import Score
 
 LIST = """
@@ -144,7 +144,7 @@ def test_every_list_of_the_package_takes_seeds_or_says_why_not(name: str) -> Non
 
 
 def scored(model: str, seed: int, value: float) -> Score:
-    run = described_run(model, [seed], [{"objective": model}], ["data"])
+    run = run_record(model, [seed], [{"objective": model}], ["data"])
     return Score("correctness", "correctness", value, 0.3, "%", "higher", 100, "own", 4, "exact", run=run)
 
 

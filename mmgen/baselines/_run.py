@@ -15,10 +15,9 @@ from mmgen.baselines._base import LabelReader, LabelSupply, Material, in_units
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import Work, relay
-from mmgen.results.clusters import clustered
-from mmgen.results.runs import described_run
+from mmgen.results.runs import run_record
 from mmgen.results.score import Points, Score, other_data
-from mmgen.results.shares import binomial_error
+from mmgen.results.standard_errors import binomial_error, with_clusters
 from mmgen.training.labelling import label_draw
 from mmgen.training.model_run import ExperimentSettings
 
@@ -102,7 +101,7 @@ def _score(
         seed=material.seed,
         points=Points.of(100.0 * values),
         details=details,
-        run=described_run(
+        run=run_record(
             method,
             [material.seed],
             [settings],
@@ -110,7 +109,7 @@ def _score(
             members=[member.to_json() for member in members_of(settings)],
         ),
     )
-    return clustered(score, None if sources is None else sources[known])
+    return with_clusters(score, None if sources is None else sources[known])
 
 
 def _drawn(material: Material, labels: LabelSupply) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from mmgen.baselines._density import DensityBaseline, Numbers
 from mmgen.core.errors import DataError, UsageError
 from mmgen.core.progress import Work, relay
 from mmgen.modalities import Description
-from mmgen.results.clusters import clustered
-from mmgen.results.runs import described_run
+from mmgen.results.runs import run_record
 from mmgen.results.score import Points, Score, other_data
+from mmgen.results.standard_errors import with_clusters
 from mmgen.settings.config import plain, validate
 from mmgen.settings.registry import unknown_name
 from mmgen.training.batches import DatasetRows
@@ -73,7 +73,7 @@ def measure_density(
             score = _score(
                 dataset, described, method, settings, np.concatenate(found), {"modality": described.name, **facts}
             )
-            return [clustered(score, dataset.sources(dataset.split(scheme, "test")))]
+            return [with_clusters(score, dataset.sources(dataset.split(scheme, "test")))]
 
     return in_units(f"baseline {method}", 1, fractions)
 
@@ -132,7 +132,7 @@ def _score(
         seed=settings["seed"],
         points=Points.of(values),
         details=details,
-        run=described_run(
+        run=run_record(
             method,
             [settings["seed"]],
             [{key: value for key, value in settings.items() if key != "seed"}],

@@ -8,7 +8,7 @@ import torch
 from mmgen.classifier._classifier import Classifier
 from mmgen.core.notation import UNKNOWN
 from mmgen.results.number import Number
-from mmgen.results.shares import binomial_error
+from mmgen.results.standard_errors import binomial_error
 from mmgen.training.batches import Rows
 
 __all__ = ["Accuracy", "confusion", "measure"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from mmgen.artifacts import Header, read_header
 from mmgen.artifacts.lineage import find_recorded
 from mmgen.core.errors import MmgenError
-from mmgen.results.runs import described_run
+from mmgen.results.runs import run_record
 
 __all__ = ["run_of_files"]
 
@@ -15,7 +15,7 @@ _BEGINNINGS = ("start", "base")
 
 
 def run_of_files(files: Sequence[tuple[Path, Header]], below: tuple[str, ...] = ()) -> dict[str, str]:
-    """The run that made some files, a model and what was fitted to it: see :func:`mmgen.results.runs.described_run`.
+    """The run that made some files, a model and what was fitted to it: see :func:`mmgen.results.runs.run_record`.
 
     What it began with counts without its seed where its file is found, else by its content id.
 
@@ -25,7 +25,7 @@ def run_of_files(files: Sequence[tuple[Path, Header]], below: tuple[str, ...] = 
     """
     headers = [header for _, header in files]
     data = {parent.content_id for header in headers for parent in header.parents if parent.kind == "dataset"}
-    return described_run(
+    return run_record(
         files[-1][0].name.removesuffix(".safetensors"),
         [header.seed for header in headers],
         [header.settings for header in headers],

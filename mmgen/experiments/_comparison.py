@@ -6,7 +6,7 @@ from glob import has_magic
 from typing import Any
 
 from mmgen.experiments._tables import Selector, Table
-from mmgen.results.runs import Group, contrast, summed_up
+from mmgen.results.groups import Group, contrast, group_of
 from mmgen.results.score import Score
 
 __all__ = ["Cell", "Compared", "Difference", "compare"]
@@ -121,7 +121,7 @@ def compare(
 
 def _cell(runs: Sequence[Score], over_seeds: bool) -> Cell:
     """A single run keeps its own error; that of several follows from how much they differ."""
-    group = summed_up(runs)
+    group = group_of(runs)
     if group.n == 1:
         return Cell(group, runs[0])
     details = {name: runs[-1].details[name] for name in ("samples",) if name in runs[-1].details}

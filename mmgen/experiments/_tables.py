@@ -3,9 +3,8 @@
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from mmgen.results.naming import posterior_called
 from mmgen.results.published import published_table
 from mmgen.settings.config import Settings
 from mmgen.settings.registry import unknown_name
@@ -21,7 +20,7 @@ class Selector(Settings):
     metric: str | None = None
     quantity: str | None = None
     protocol: str | None = None
-    posterior: Annotated[str, AfterValidator(posterior_called)] | None = None
+    posterior: str | None = None
     text_weight: float | None = None
     """Power of p(y|z) that the posterior "true" was fitted with."""
     guidance: float | None = None

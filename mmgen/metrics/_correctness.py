@@ -9,7 +9,7 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.evaluation.queries import Queries, weighted_mean
 from mmgen.metrics._base import Score
 from mmgen.results.score import Points
-from mmgen.results.shares import share_error
+from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
     from mmgen.evaluation.evaluation import Evaluation

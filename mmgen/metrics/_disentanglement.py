@@ -13,7 +13,7 @@ from mmgen.core.seeding import numpy_generator
 from mmgen.evaluation.factors import Code
 from mmgen.evaluation.settings import ENCODINGS
 from mmgen.metrics._base import Metric, Score
-from mmgen.results.shares import share_error
+from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
     from mmgen.evaluation.evaluation import Evaluation

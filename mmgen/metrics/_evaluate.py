@@ -8,9 +8,9 @@ from mmgen.core.errors import UsageError
 from mmgen.core.progress import Progress, Work
 from mmgen.evaluation.evaluation import Evaluation
 from mmgen.metrics._base import Metric, Score
-from mmgen.results.clusters import clustered
 from mmgen.results.conditions import condition_text
 from mmgen.results.score import other_data
+from mmgen.results.standard_errors import with_clusters
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
@@ -97,7 +97,7 @@ def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]
                 except StopIteration as stop:
                     named = [evaluation.named(score) for score in stop.value]
                     if member.values_of_points:
-                        named = [clustered(score, evaluation.sources_of_points) for score in named]
+                        named = [with_clusters(score, evaluation.sources_of_points) for score in named]
                     scores[member] += [_with_conditions(score, evaluation, member) for score in named]
                     break
                 yield Progress(int((number + min(1.0, fraction)) * _UNITS))

@@ -11,7 +11,7 @@ from mmgen.evaluation.neighbours import NEIGHBOURS, inside
 from mmgen.evaluation.queries import weighted_mean
 from mmgen.evaluation.real import Points
 from mmgen.metrics._base import Score
-from mmgen.results.shares import share_error
+from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
     from mmgen.evaluation.evaluation import Evaluation

@@ -17,7 +17,7 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.metrics._correctness import correctness_scores
-from mmgen.results.shares import share_error
+from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
     from mmgen.evaluation.evaluation import Evaluation

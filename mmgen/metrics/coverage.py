@@ -21,7 +21,7 @@ from mmgen.evaluation.queries import Frequencies, Mean, Queries, weighted_mean
 from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.results.score import Points
-from mmgen.results.shares import share_error
+from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
     from mmgen.evaluation.evaluation import Evaluation

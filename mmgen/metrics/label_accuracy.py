@@ -20,7 +20,7 @@ from mmgen.generation.read import latents_to_read, read_parts
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.modalities.text import Text
 from mmgen.results.score import Points
-from mmgen.results.shares import binomial_error, share_error
+from mmgen.results.standard_errors import binomial_error, share_error
 from mmgen.training.labelling import label_draw
 from mmgen.training.pairing import drawn_share, paired_count
 from mmgen.training.precision import autocast

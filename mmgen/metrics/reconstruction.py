@@ -21,7 +21,7 @@ from mmgen.generation.decode import means, means_and_draws
 from mmgen.metrics._base import Metric, Score
 from mmgen.posteriors.encoding import posterior_of
 from mmgen.results.score import Points
-from mmgen.results.shares import share_error
+from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
     from mmgen.evaluation.evaluation import Evaluation

@@ -23,7 +23,7 @@ from mmgen.evaluation.settings import POINTS
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.posteriors.encoding import posterior_of
 from mmgen.results.score import Points
-from mmgen.results.shares import binomial_error
+from mmgen.results.standard_errors import binomial_error
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from mmgen.posteriors._candidates import Chosen, Pool, log_mean, resample
 from mmgen.posteriors._counts import Counts
 from mmgen.posteriors._likelihood import WordLikelihood
 from mmgen.posteriors._tilt import CANDIDATES, Tilt
-from mmgen.results.naming import Guidance, Weights, guided_name, guided_title
+from mmgen.results.naming import Guidance, Weights, posterior_name, posterior_title
 
 __all__ = ["Guided", "GuidedCache"]
 
@@ -104,13 +104,11 @@ class Guided(Posterior):
 
     @property
     def label(self) -> str:
-        weights = self.weights
-        return guided_name(self.base, weights["guidance"], weights.get("text_weight"), self.tilt.balanced)
+        return posterior_name(self.base, **self.weights)
 
     @property
     def title(self) -> str:
-        weights = self.weights
-        return guided_title(self.base, weights["guidance"], weights.get("text_weight"), self.tilt.balanced)
+        return posterior_title(self.base, **self.weights)
 
     @property
     def report(self) -> Guidance:

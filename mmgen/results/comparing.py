@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mmgen.results.conditions import Conditions, differing, title_of
-from mmgen.results.runs import Contrast, Group, common_name, contrast, is_best, summed_up
+from mmgen.results.groups import Contrast, Group, contrast, group_of, is_best
+from mmgen.results.runs import common_name
 from mmgen.results.score import Score
 from mmgen.settings.registry import unknown_name
 
@@ -68,7 +69,7 @@ class Row:
         guidance: The weight; 0 for a posterior as it is.
         balanced: Whether attributes that are left out keep their shares.
         cells: By column; None where nothing was measured.
-        best: Whether no other row beats it (:func:`mmgen.results.runs.is_best`); never for a single row.
+        best: Whether no other row beats it (:func:`mmgen.results.groups.is_best`); never for a single row.
         differences: From the row that the others are compared with; None for itself, and without one.
     """
 
@@ -227,7 +228,7 @@ def _table(
             of = f" with seed {seed}" if seed else ""
             notes[f"{names[run]}{of} was measured more than once, by other settings; the last of these counts"] = None
         cell[seed] = score
-    groups = {row: [summed_up(list(cell.values())) if cell else None for cell in cells] for row, cells in runs.items()}
+    groups = {row: [group_of(list(cell.values())) if cell else None for cell in cells] for row, cells in runs.items()}
     rows = []
     for row, numbers in groups.items():
         compared = base.of(row, groups) if base else None

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from mmgen.results.comparing import ComparedTable, Comparison, Row
-from mmgen.results.runs import LEVEL, Contrast
+from mmgen.results.groups import LEVEL, Contrast
 from mmgen.results.table import Cell, Table
 
 __all__ = ["every_number", "json_lines", "latex", "legend", "markdown", "tables_of"]

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import Malformed, lines_bounded, parse_json
-from mmgen.results.naming import LEARNED_PRIOR, guided_name, guided_title, posterior_name, posterior_title
+from mmgen.results.naming import LEARNED_PRIOR, posterior_name, posterior_title
 from mmgen.results.number import Number
 
 __all__ = ["Better", "Points", "Score", "judge_names", "other_data", "read_scores"]
@@ -133,16 +133,20 @@ class Score:
     @property
     def source(self) -> str:
         """Name of the posterior for people, with the weights that it was fitted with."""
-        if self.posterior == "guided":
-            return guided_name(self.base, self.guidance or 0.0, self.text_weight, self.balanced)
-        return posterior_name(self.posterior, self.text_weight, given=self._given)
+        return posterior_name(
+            self._drawn_from, self.text_weight, self.guidance or 0.0, self.balanced, given=self._given
+        )
 
     @property
     def title(self) -> str:
         """Name of the posterior and what it is."""
-        if self.posterior == "guided":
-            return guided_title(self.base, self.guidance or 0.0, self.text_weight, self.balanced)
-        return posterior_title(self.posterior, self.text_weight, given=self._given)
+        return posterior_title(
+            self._drawn_from, self.text_weight, self.guidance or 0.0, self.balanced, given=self._given
+        )
+
+    @property
+    def _drawn_from(self) -> str:
+        return self.base if self.posterior == "guided" else self.posterior
 
     @property
     def _given(self) -> str | None:

@@ -15,7 +15,7 @@ from mmgen.results import comparison_tables as printers
 from mmgen.results.comparing import compare_scores
 from mmgen.results.score import Score
 from tests.program import within
-from tests.test_comparing import of, score
+from tests.results.test_comparing import of, score
 
 Files = list[tuple[str, list[Score]]]
 

@@ -268,7 +268,7 @@ def test_without_a_judge_there_is_no_ceiling(tmp_path: Path) -> None:
 
 def test_runs_that_differ_only_in_their_seed_are_one_row() -> None:
     """80, 82, 87: mean 83, sd of the sample sqrt(13); by attribute the mean too."""
-    from tests.test_comparing import score
+    from tests.results.test_comparing import score
 
     names = {f"m{seed}": f"telbo-seed{seed}" for seed in range(3)} | {"other": "jmvae"}
     scores = [

@@ -24,7 +24,7 @@ from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
 from mmgen.posteriors import Tilt
-from mmgen.results.shares import share_error
+from mmgen.results.standard_errors import share_error
 from tests.metrics.toy import Plain
 from tests.posteriors.stand_in import stand_ins
 

@@ -20,8 +20,7 @@ from mmgen.metrics._correctness import agreement
 from mmgen.metrics._evaluate import evaluate, notice
 from mmgen.metrics.coverage import exact_coverage, picture_error
 from mmgen.modalities.image import ImageDescription
-from mmgen.results.clusters import clustered_error
-from mmgen.results.shares import share_error
+from mmgen.results.standard_errors import clustered_error, share_error
 from tests.metrics.toy import Judge, Painter, loaded_painter, write_dataset
 from tests.posteriors.stand_in import stand_ins
 

@@ -15,7 +15,7 @@ from mmgen.figures.drawing.style import FAINT, INK, category_colours, new_figure
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.plots._families import Families, families
 from mmgen.figures.plots._session import Session
-from mmgen.results.runs import Group
+from mmgen.results.groups import Group
 
 __all__ = ["disentanglement"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from mmgen.results.comparing import Column, ComparedTable, Entry, compare_entries
 from mmgen.results.conditions import Conditions
+from mmgen.results.groups import Group
 from mmgen.results.number import Number
 from mmgen.results.published import Published, published_tables
-from mmgen.results.runs import Group
 from mmgen.results.score import Score
 
 __all__ = ["AttributeTable", "OtherData", "Row", "ScoreTable", "score_tables"]

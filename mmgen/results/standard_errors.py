@@ -1,6 +1,8 @@
-"""Standard errors of means over examples that come in clusters: patches of one picture, pictures of one source.
+"""Standard errors of shares, which are never 0, and of means over examples that come in clusters.
 
 References:
+    Approximate is better than "exact" for interval estimation of binomial proportions (Agresti, Coull, 1998), The
+    American Statistician 52
     Longitudinal Data Analysis Using Generalized Linear Models (Liang, Zeger, 1986), Biometrika 73
     Bias Reduction in Standard Errors for Linear Regression with Multi-Stage Samples (Bell, McCaffrey, 2002), Survey
     Methodology 28
@@ -13,21 +15,62 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmgen.results.score import Score
-from mmgen.results.shares import share_error
 
-__all__ = ["clustered", "clustered_error"]
+__all__ = ["binomial_error", "clustered_error", "share_error", "with_clusters"]
+
+_ADDED = 2
+"""Right answers added, and as many wrong ones (Agresti and Coull's "plus four")."""
+
+
+def binomial_error(value: float, n: int) -> float:
+    """Return the standard error, in percent, of a share of ``n`` independent answers that are right or wrong.
+
+    The formula counts two more right answers and two more wrong ones. All right out of 100 is no proof that none is
+    ever wrong: a plain error of 0 becomes 1.35, and value +- 1.96 errors holds the truth at 99 % too. Far from 0 and
+    100 %, and of many, hardly anything changes.
+
+    Args:
+        value: The share in percent.
+        n: Number of answers.
+
+    Example:
+        >>> round(binomial_error(100.0, 100), 2), round(binomial_error(50.0, 100), 2)
+        (1.35, 4.9)
+    """
+    total = n + 2 * _ADDED
+    centre = (n * value / 100 + _ADDED) / total
+    return 100 * math.sqrt(centre * (1 - centre) / total)
+
+
+def share_error(value: float, stderr: float, n: int) -> float:
+    """Return the same for a mean share whose error comes from a spread, such as that over clusters of pictures.
+
+    Args:
+        value: The share in percent.
+        stderr: Its standard error by the spread, in percent; never made smaller.
+        n: Number of answers: pictures, data points.
+
+    Example:
+        >>> round(share_error(100.0, 0.0, 100), 2), share_error(50.0, 5.0, 100)
+        (1.35, 5.0)
+    """
+    share, total = value / 100, n + 2 * _ADDED
+    centre = (n * share + _ADDED) / total
+    squares = (n * stderr / 100) ** 2 + n * (share - centre) ** 2
+    added = _ADDED * ((1 - centre) ** 2 + centre**2)
+    return max(stderr, 100 * math.sqrt(squares + added) / total)
 
 
 def clustered_error(values: ArrayLike, clusters: ArrayLike | None = None, weights: ArrayLike | None = None) -> float:
-    """Standard error of a weighed mean of values [N] with clusters as the independent units; NaN of a single cluster.
+    """Return the standard error of a weighted mean of values [N], clusters being independent; NaN for one cluster.
 
-    Where every value is a cluster of its own and all weigh the same it is the usual s / sqrt(N). Clusters of several
-    values each count as by the jackknife, which leaves one out at a time: the larger a cluster is beside the others,
-    the more the mean follows it, so that its distance from the mean is too small.
+    With equal weights and a cluster for each value it is the usual s / sqrt(N). Larger clusters count as by the
+    jackknife, which leaves one out at a time: the larger a cluster is beside the others, the more the mean follows it,
+    so that its distance from the mean is too small.
 
     Args:
         values: [N].
-        clusters: Which cluster each is of, any whole numbers [N]; None for each its own.
+        clusters: Number of the cluster of each value [N]; None for a cluster each.
         weights: [N]; None for equal ones.
 
     Example:
@@ -48,14 +91,14 @@ def clustered_error(values: ArrayLike, clusters: ArrayLike | None = None, weight
     return float(np.sqrt(count / (count - 1) * np.square(sums).sum()) / weight.sum())
 
 
-def clustered(score: Score, clusters: NDArray[np.int64] | None) -> Score:
+def with_clusters(score: Score, clusters: NDArray[np.int64] | None) -> Score:
     """Return the score with the error of clusters, and its points with their clusters, so that differences have it too.
 
     Nothing changes where each point is a cluster of its own, or where the score is no mean of its points.
 
     Args:
         score: The score, with ``points``.
-        clusters: Which cluster each of these points is of [N]; None where nothing is known of it.
+        clusters: Number of the cluster of each of these points [N]; None if unknown.
     """
     if clusters is None or score.points is None or len(score.points.values) != len(clusters):
         return score

@@ -14,7 +14,8 @@ from mmgen.artifacts import Header, read_header, reference, write_checkpoint
 from mmgen.core.errors import ArtifactError
 from mmgen.evaluation.runs import run_of_files
 from mmgen.results.comparing import compare_scores
-from mmgen.results.runs import contrast, described_run, is_best, paired_points, summed_up
+from mmgen.results.groups import contrast, group_of, is_best, paired_difference
+from mmgen.results.runs import run_record
 from mmgen.results.score import Points, Score, read_scores
 
 HERE = {"split": "iid", "part": "test"}
@@ -24,7 +25,7 @@ def score(
     model: str, seed: int, value: float, *, values: list[float] | None = None, weights: list[float] | None = None,
     given: int | None = 4, **changed: object,
 ) -> Score:  # fmt: skip
-    run = described_run(f"{model}-seed{seed}", [seed], [{"objective": model, "training": {"seed": seed}}], ["data"])
+    run = run_record(f"{model}-seed{seed}", [seed], [{"objective": model, "training": {"seed": seed}}], ["data"])
     made = Score(
         "correctness", "correctness", value, 0.5, "%", "higher", 100, "own", given, "exact",
         ids={"dataset": "d" * 64, "judge": "j" * 64}, conditions=dict(HERE), seed=0,
@@ -39,21 +40,21 @@ def of(model: str, *values: float) -> list[tuple[str, list[Score]]]:
 
 def test_settings_but_the_seed_make_a_run() -> None:
     training = {"seed": 0, "steps": 9, "device": "cpu"}
-    one = described_run("a", [0, 0], [{"training": training}, {"x": 1}], ["d"])
-    two = described_run("b", [1, 2], [{"training": training | {"seed": 1, "device": "cuda"}}, {"x": 1}], ["d"])
+    one = run_record("a", [0, 0], [{"training": training}, {"x": 1}], ["d"])
+    two = run_record("b", [1, 2], [{"training": training | {"seed": 1, "device": "cuda"}}, {"x": 1}], ["d"])
     assert (one["seed"], two["seed"]) == ("0", "1/2")
     assert one["settings"] == two["settings"]
     others = [
-        described_run("a", [0], [{"training": training | {"steps": 8}}, {"x": 1}], ["d"]),
-        described_run("a", [0], [{"training": training}, {"x": 2}], ["d"]),
-        described_run("a", [0], [{"training": training}, {"x": 1}], ["e"]),
+        run_record("a", [0], [{"training": training | {"steps": 8}}, {"x": 1}], ["d"]),
+        run_record("a", [0], [{"training": training}, {"x": 2}], ["d"]),
+        run_record("a", [0], [{"training": training}, {"x": 1}], ["e"]),
     ]
     assert len({one["settings"], *(other["settings"] for other in others)}) == 4
 
 
 def test_what_is_not_of_mmgen_and_what_a_run_began_with_count() -> None:
     def digest(**further: Any) -> str:
-        return described_run("a", [0], [{"x": 1}], ["d"], **further)["settings"]
+        return run_record("a", [0], [{"x": 1}], ["d"], **further)["settings"]
 
     first, second = ({"room": "objective", "name": "own", "sha256": one * 64} for one in "ab")
     assert len({digest(), digest(members=[first]), digest(members=[second]), digest(beginnings=["s"])}) == 4
@@ -97,7 +98,7 @@ def test_differences_are_paired_over_seeds_as_scipy_has_it() -> None:
     a, b = (
         [score(name, seed, value) for seed, value in enumerate(values)] for name, values in (("a", first), ("b", last))
     )
-    found = contrast(summed_up(b), summed_up(a))
+    found = contrast(group_of(b), group_of(a))
     expected = stats.ttest_rel(last, first).confidence_interval(0.95)
     assert (found.n, found.over) == (4, "seeds")
     assert found.value == pytest.approx(2.0)
@@ -109,7 +110,7 @@ def test_runs_of_other_seeds_all_count() -> None:
     a = [score("a", seed, value, values=[value, value]) for seed, value in ((0, 10.0), (1, 10.0), (2, 20.0))]
     b = [score("b", seed, value, values=[value, value]) for seed, value in ((2, 10.0), (3, 30.0), (4, 30.0))]
     found, expected = (
-        contrast(summed_up(b), summed_up(a)),
+        contrast(group_of(b), group_of(a)),
         stats.ttest_ind([10.0, 30, 30], [10.0, 10, 20], equal_var=False),
     )
     assert (found.value, found.over) == (pytest.approx(10.0), "both")
@@ -121,16 +122,16 @@ def test_a_median_is_not_paired_over_ranks() -> None:
     """Median 1 and 2, though the mean of b - a is -38.8."""
     a = score("a", 0, 1.0, values=[1.0, 1.0, 1.0, 1.0, 200.0], unit="ranks", better="lower")
     b = score("b", 0, 2.0, values=[2.0] * 5, unit="ranks", better="lower")
-    assert paired_points(a, b) is None
-    found = contrast(summed_up([b]), summed_up([a]))
+    assert paired_difference(a, b) is None
+    found = contrast(group_of([b]), group_of([a]))
     assert (found.value, found.over) == (1.0, "examples")
 
 
 def test_what_was_not_finite_is_not_paired() -> None:
     a = score("a", 0, 20.0, values=[10.0, 30.0])
     b = replace(a, points=Points([10.0, math.nan]))
-    assert paired_points(a, b) is None
-    assert contrast(summed_up([b]), summed_up([a])).over == "examples"
+    assert paired_difference(a, b) is None
+    assert contrast(group_of([b]), group_of([a])).over == "examples"
 
 
 def test_two_seeds_need_the_quantile_of_two() -> None:
@@ -156,11 +157,11 @@ def test_equal_differences_have_no_interval_and_beat_nothing(values: tuple[float
 @pytest.mark.parametrize("stderr", [0.0, math.nan])
 def test_single_runs_without_a_spread_have_no_interval_either(stderr: float) -> None:
     """Such as counts of which every resample has the same."""
-    a, b = (summed_up([score(name, 0, value, stderr=stderr)]) for name, value in (("a", 3.0), ("b", 5.0)))
+    a, b = (group_of([score(name, 0, value, stderr=stderr)]) for name, value in (("a", 3.0), ("b", 5.0)))
     found = contrast(b, a)
     assert (found.value, found.low, found.high) == (2.0, None, None)
     assert is_best(a, [b]) and is_best(b, [a])
-    groups = [summed_up([score(name, seed, value) for seed in (place, place + 1)]) for place, (name, value) in
+    groups = [group_of([score(name, seed, value) for seed in (place, place + 1)]) for place, (name, value) in
               enumerate((("a", 3.0), ("b", 5.0)))]  # fmt: skip
     assert contrast(groups[1], groups[0]).low is None, "nor do groups of other seeds, alike in themselves"
 
@@ -177,8 +178,8 @@ def test_numbers_of_parameters_are_exact() -> None:
 
 def test_groups_without_a_seed_in_common_are_compared_as_welch_does() -> None:
     first, last = [70.0, 75.0, 64.0, 71.0], [72.0, 79.0, 78.0]
-    a = summed_up([score("a", seed, value) for seed, value in enumerate(first)])
-    b = summed_up([score("b", 10 + seed, value) for seed, value in enumerate(last)])
+    a = group_of([score("a", seed, value) for seed, value in enumerate(first)])
+    b = group_of([score("b", 10 + seed, value) for seed, value in enumerate(last)])
     found = contrast(b, a)
     expected = stats.ttest_ind(last, first, equal_var=False).confidence_interval(0.95)
     assert found.over == "both"
@@ -189,12 +190,12 @@ def test_single_runs_are_paired_over_their_queries() -> None:
     """Differences 2, 4, 3: mean 3, sd 1, error 1 / sqrt(3), and of three the quantile of two degrees of freedom."""
     a = score("a", 0, 20.0, values=[10.0, 20.0, 30.0])
     b = score("b", 0, 23.0, values=[12.0, 24.0, 33.0])
-    found = contrast(summed_up([b]), summed_up([a]))
+    found = contrast(group_of([b]), group_of([a]))
     assert (found.value, found.over, found.n) == (3.0, "points", 1)
     assert found.stderr == pytest.approx(3**-0.5)
     assert found.high == pytest.approx(3 + stats.t.ppf(0.975, 2) * 3**-0.5)
     other = replace(b, seed=1)  # asked about other examples
-    apart = contrast(summed_up([other]), summed_up([a]))
+    apart = contrast(group_of([other]), group_of([a]))
     assert (apart.over, apart.stderr) == ("examples", pytest.approx(math.hypot(0.5, 0.5)))
 
 
@@ -208,8 +209,8 @@ def test_queries_with_weights_are_paired_with_them() -> None:
         for name, values in (("a", a), ("b", b))
     )
     expected = weighted_mean(np.subtract(b, a), np.array(weights), 0)
-    assert paired_points(one, other) == (pytest.approx(expected.value), pytest.approx(expected.stderr))
-    assert paired_points(one, replace(other, points=Points(b, [1.0, 1.0, 5.0]))) is None
+    assert paired_difference(one, other) == (pytest.approx(expected.value), pytest.approx(expected.stderr))
+    assert paired_difference(one, replace(other, points=Points(b, [1.0, 1.0, 5.0]))) is None
 
 
 def test_what_is_not_alike_is_never_in_one_column() -> None:
@@ -271,8 +272,8 @@ def test_what_changes_a_metrics_question_is_apart(metric: str, asked: dict[str, 
     differing = [replace(plain, conditions=plain.conditions | other) for other in others]
     tables = compare_scores([("a", [plain, *differing])]).tables
     assert len(tables) == 1 + len(others)
-    assert paired_points(plain, plain) == (0.0, 0.0)
-    assert all(paired_points(plain, other) is None for other in differing)
+    assert paired_difference(plain, plain) == (0.0, 0.0)
+    assert all(paired_difference(plain, other) is None for other in differing)
     if metric == "retrieval":
         assert [table.about.partition("iid, ")[2] for table in tables] == [
             "descriptions by text, pool 100", "descriptions by text, pool 1000", "descriptions by attributes, pool 100"

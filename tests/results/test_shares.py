@@ -14,7 +14,7 @@ from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.queries import Frequencies, Queries, weighted_mean
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics.coverage import exact_coverage, reported
-from mmgen.results.shares import binomial_error, share_error
+from mmgen.results.standard_errors import binomial_error, share_error
 from mmgen.testing.metrics import suits
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
