@@ -30,7 +30,7 @@ _MOST_BYTES = 2**27  # the largest of the three has 78.4 MB
 
 
 def _read_rows(path: Path) -> NDArray[np.uint8]:
-    """Images [n, 28, 28] of 0 and 255 in a file of one image a line, 784 numbers 0 or 1 with blanks between them."""
+    """Read images [n, 28, 28] of 0 and 255: one image a line, 784 numbers 0 or 1 separated by blanks."""
     try:
         text = text_of(read_file(path, _MOST_BYTES))
     except (CannotReadError, NotText) as error:
@@ -56,11 +56,7 @@ def _read_rows(path: Path) -> NDArray[np.uint8]:
 
 
 def read_amat(folder: Path) -> Digits:
-    """The digits of ``binarized_mnist_{train,valid,test}.amat`` in a folder, black or white; no file tells labels.
-
-    Raises:
-        DataError: A file is missing, or no such file.
-    """
+    """Read the digits of ``binarized_mnist_{train,valid,test}.amat`` in a folder, black or white, without labels."""
     if not folder.is_dir():
         raise DataError(f"there is no folder {folder}: expected one with binarized_mnist_train.amat, ..valid, ..test")
     images, parts = [], []

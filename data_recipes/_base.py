@@ -1,4 +1,4 @@
-"""What a recipe is, and how it fills a file with all cores."""
+"""The base of all recipes, and rendering by several processes."""
 
 import os
 import signal
@@ -30,10 +30,10 @@ Workers = int | str | None
 
 @dataclass(frozen=True)
 class Rows:
-    """Some consecutive examples as they are stored.
+    """Consecutive examples as they are stored.
 
     Attributes:
-        columns: Rows by modality: images (packed if bits), codes, words, whatever its kind stores.
+        columns: Rows by modality, as its kind stores them: images (packed if bits), codes, words.
         factors: Numbers by factor.
     """
 
@@ -45,19 +45,19 @@ class Rows:
 
 
 class Recipe(Settings, ABC):
-    """How one dataset is made; its fields are the dataset's settings (and the options of ``mmgen make-data``)."""
+    """Abstract: a dataset recipe; its fields are the dataset's settings and the options of ``mmgen make-data``."""
 
     resumes: ClassVar[bool] = False
-    """Whether :meth:`make`, after it was stopped, goes on from what it had finished."""
+    """Whether :meth:`make` resumes after it was stopped."""
 
     reads_sources: ClassVar[bool] = False
-    """Whether it reads what the user has and may have changed, besides what a field of paths names."""
+    """Whether it reads files of the user that may have changed, besides those in fields of paths."""
 
     fetches_anything: ClassVar[bool] = False
-    """Whether its settings name what is downloaded, be it what it may: a list from outside may not ask for that."""
+    """Whether its settings can name any download, which experiments from outside may not ask for."""
 
     def prepare(self) -> Work[Any] | None:
-        """What has to happen once before :meth:`make`, a download or a compilation; None where nothing is missing."""
+        """Return a download or compilation that has to run once before :meth:`make`; None if nothing is missing."""
         return None
 
     def survey(self, seed: int, workers: Workers) -> Work[Any] | None:
@@ -97,7 +97,7 @@ class Recipe(Settings, ABC):
 
 
 def in_order(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], workers: Workers) -> Iterator[T]:
-    """Results of ``render(*call)`` for each call, in the order of the calls, computed by several processes.
+    """Yield the results of ``render(*call)`` in the order of the calls, computed by several processes.
 
     There are never more of them than calls, nor more than a few for each core.
 
@@ -135,30 +135,21 @@ def in_order(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], workers
 
 
 def _lost_workers() -> type[BaseException]:
-    """What tells that a process of the pool is gone."""
+    """Return the error of a pool that lost a process."""
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     return TerminatedWorkerError
 
 
 def check_examples(number: int, pixels: int, at_once: int) -> None:
-    """Refuse a dataset that cannot be made in this machine's memory, before anything is made.
-
-    Args:
-        number: Examples.
-        pixels: Numbers of one image.
-        at_once: Images that a worker makes at a time.
-
-    Raises:
-        UsageError: Who is in which part, or one worker's images, would not fit.
-    """
+    """Refuse a dataset that cannot be made in this machine's memory, before anything is made."""
     check_memory(32 * number, f"a dataset of {number:,} examples", "use a smaller --number")
     check_memory(pixels * min(number, at_once), f"images of {pixels:,} numbers", "use a smaller --size")
 
 
 @contextmanager
 def _no_interrupt() -> Iterator[None]:
-    """Processes started in this block ignore Ctrl-C, which reaches the whole group: their owner gets it and ends them.
+    """Let processes that are started in this block ignore Ctrl-C: their owner receives it and ends them.
 
     For these few milliseconds the owner ignores it too, for that is what processes inherit.
     """
@@ -173,6 +164,6 @@ def _no_interrupt() -> Iterator[None]:
 
 
 def _begin(owner: int, by_kernel: bool, code: str) -> None:
-    """In a worker: end with its owner, which cannot stop it if it is killed; know the files of MMGEN_CODE."""
+    """Let a worker end with its owner, and load the files of MMGEN_CODE."""
     begin_worker(owner, by_kernel)
     named_files()  # what they define comes by name

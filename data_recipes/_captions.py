@@ -1,4 +1,4 @@
-"""Captions of scenes: which relations hold between two objects, and which true sentence is said.
+"""Captions of scenes: relations between two objects, and the choice of a true sentence.
 
 A caption of two objects has nine words, ``size colour material shape relation size colour material shape``; either
 object may come first and either true relation may be named (Cremer & Kushman, 2018, Section 5.2, "CK"). A caption of
@@ -51,7 +51,7 @@ class Captions:
         return Captions(self.codes[rows], self.horizontal[rows], self.depth[rows], self.first[rows])
 
     def tokens(self, words: Words, objects: int) -> NDArray[np.uint16]:
-        """Code [n, T] of each word in the whole vocabulary."""
+        """Return the code [n, T] of each word in the whole vocabulary."""
         index = {word: code for code, word in enumerate(vocabulary(words, objects))}
         tables = [np.array([index[word] for word in values]) for values in attribute_words(words, objects).values()]
         columns = [table[self.codes[:, place]] for place, table in enumerate(tables)]
@@ -59,7 +59,7 @@ class Captions:
 
 
 def attribute_words(words: Words, objects: int) -> dict[str, list[str]]:
-    """Words at each place of a caption, by the attribute that the place spells, in the caption's order."""
+    """Return words at each place of a caption, by the attribute that the place spells, in the caption's order."""
     if objects == 1:
         return {name: list(values) for name, values in words.items()}
     first, second = ({f"{name}_{i}": list(values) for name, values in words.items()} for i in (1, 2))
@@ -67,12 +67,12 @@ def attribute_words(words: Words, objects: int) -> dict[str, list[str]]:
 
 
 def vocabulary(words: Words, objects: int) -> list[str]:
-    """All words of captions, each once."""
+    """Return all words of captions, each once."""
     return [word for values in words.values() for word in values] + (list(RELATIONS) if objects == 2 else [])
 
 
 def relations(scenes: Scenes) -> tuple[Bytes, Bytes]:
-    """Horizontal and depth relation [n] of each scene's first object to its second."""
+    """Return the horizontal and depth relation [n] of each scene's first object to its second."""
     dx, dy = (values[:, 0].astype(np.float64) - values[:, 1] for values in (scenes.x, scenes.y))
     found = []
     for code, axis in zip((0, 2), ground_axes(scenes.camera), strict=True):
@@ -82,7 +82,7 @@ def relations(scenes: Scenes) -> tuple[Bytes, Bytes]:
 
 
 def draw_captions(scenes: Scenes, keys: Bits) -> Captions:
-    """A caption of each scene, drawn from its stream among those that are true.
+    """Draw a caption of each scene from its stream, among those that are true.
 
     At least one relation must hold in every scene of two objects.
     """
@@ -98,7 +98,9 @@ def draw_captions(scenes: Scenes, keys: Bits) -> Captions:
 
 
 def compose(scenes: Scenes, horizontal: Bytes, depth: Bytes, first: Bytes, said: Bytes) -> Captions:
-    """Captions of two objects that begin with object ``first`` [n] and name ``said`` [n], a relation of 0 to 1."""
+    """Compose captions of two objects that begin with object ``first`` [n] and name the relation ``spoken`` [n] of 0 to
+    1.
+    """
     rows = np.arange(len(scenes))
     relation = (said ^ first)[:, None]  # the opposite holds of the second object to the first
     codes = np.concatenate([scenes.looks[rows, first], relation, scenes.looks[rows, 1 - first]], axis=1)

@@ -25,18 +25,9 @@ _WINDOW = 16  # calls per core whose results may wait to be taken
 
 
 def on_cluster(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], address: str) -> Iterator[T]:
-    """Results of ``render(*call)`` for each call, in the order of the calls, computed by the cluster's workers.
+    """Yield the results of ``render(*call)`` in the order of the calls, computed by the cluster's workers.
 
     mmgen must be installed where the workers run.
-
-    Args:
-        render: What to do.
-        calls: Arguments.
-        address: Address of the cluster's scheduler, such as ``tcp://host:8786``.
-
-    Raises:
-        UsageError: Dask is not installed, or the address is none.
-        MmgenError: The cluster cannot be reached, has no workers, or loses them.
     """
     import joblib
 
@@ -60,12 +51,12 @@ def on_cluster(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], addre
 
 
 def no_workers(address: str) -> MmgenError:
-    """What to say of a cluster on which nothing can be done."""
+    """Return the error for a cluster without workers."""
     return MmgenError(f"the Dask cluster at {address} has no workers: start some, dask worker {address} --nthreads 1")
 
 
 def lost(address: str, error: BaseException) -> MmgenError:
-    """What to say of a cluster that failed."""
+    """Return the error for a cluster that failed."""
     return MmgenError(
         f"the Dask cluster at {address} failed ({_brief(error)}): look at the logs of its workers, which need the same "
         "mmgen as this machine"
@@ -73,7 +64,7 @@ def lost(address: str, error: BaseException) -> MmgenError:
 
 
 def _call(render: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-    """``render(*arguments)``; their tuple travels with the call.
+    """Return ``render(*arguments)``; their tuple travels with the call.
 
     Arrays on their own would be put on one worker beforehand, and the work would fail with that worker.
     """
@@ -81,7 +72,7 @@ def _call(render: Callable[..., T], arguments: tuple[Any, ...]) -> T:
 
 
 def cluster_failures() -> tuple[type[BaseException], ...]:
-    """How the loss of workers or of the scheduler, or workers without mmgen, show themselves."""
+    """Return the errors that tell of lost workers, a lost scheduler, or workers without mmgen."""
     from concurrent.futures import CancelledError
 
     from distributed.client import FutureCancelledError
@@ -92,7 +83,7 @@ def cluster_failures() -> tuple[type[BaseException], ...]:
 
 
 def cluster_client(address: str) -> Any:
-    """A client of the scheduler at ``address``, to be used in a ``with``; raises as :func:`on_cluster`."""
+    """Connect to the scheduler at ``address``, for a ``with`` block; raises as :func:`on_cluster`."""
     try:
         from distributed import Client
     except ImportError:
@@ -102,7 +93,7 @@ def cluster_client(address: str) -> Any:
 
     class Quiet(Client):
         def __del__(self) -> None:
-            """Nothing: one that could not quite be made would wait for its scheduler again, and complain."""
+            """Do nothing: a client that failed to connect would wait for its scheduler again, and complain."""
 
     parts = urlsplit(address)
     try:
@@ -129,11 +120,7 @@ def cluster_client(address: str) -> Any:
 
 
 def _greets(connection: socket.socket) -> bool:
-    """Whether the other side says, as Dask's first message does, which compression and which Python it has.
-
-    Raises:
-        TimeoutError: It says nothing, or not enough, for too long.
-    """
+    """Return whether the other side greets as Dask does, with its compression and Python."""
     until = time.monotonic() + ANSWERS
     said = b""
     length = 8  # the message's length comes first
@@ -159,11 +146,7 @@ async def _shake_hands(address: str) -> None:
 
 
 def _in_time(make: Callable[[], T]) -> T:
-    """What ``make`` returns; a scheduler that falls silent after its greeting is not waited for.
-
-    Raises:
-        TimeoutError: It takes too long.
-    """
+    """Return the result of ``make``, without waiting for a scheduler that falls silent after its greeting."""
     results: queue.SimpleQueue[T | BaseException] = queue.SimpleQueue()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""What all datasets of single small pictures share: sources, rows, splits and the file; all but the rendering."""
+"""The base of datasets of single small pictures: sources, rows, splits and the file; all but the rendering."""
 
 from abc import abstractmethod
 from collections.abc import Generator, Iterator
@@ -44,7 +44,7 @@ INK = Switches(
 """How the setting ``binarise`` is typed."""
 
 Binarise = Annotated[bool | Literal["dynamic"], INK]
-"""Whether pixels are drawn black or white, and if so once, or anew at every sight."""
+"""Binarisation: none, once, or anew whenever a model sees the image."""
 
 Factor = tuple[str, str, str]
 """Data type, unit and meaning of a generative factor."""
@@ -56,11 +56,11 @@ Picture = tuple[NDArray[np.uint8], NDArray[np.uint8], dict[str, NDArray[Any]]]
 """Rendered grey images [n, H, W], attribute codes [n, A], factors [n] by name."""
 
 Scheme = tuple[str, Parts]
-"""What a way to split means, and its parts."""
+"""Meaning of a split scheme, and its parts."""
 
 
 class SmallPictureRecipe(Recipe):
-    """Abstract: images of one source picture each, a digit or what else is published in the form of MNIST.
+    """Abstract: images of one source picture each, a digit or another set in the form of MNIST.
 
     Image i shows source picture ``i mod S`` of the S source pictures, so that the first N images of a larger dataset
     are the dataset of N images (but not its splits, which are exact fractions of what is in the file).
@@ -86,7 +86,7 @@ class SmallPictureRecipe(Recipe):
     vocabulary: ClassVar[Vocabulary]
     drawn_factors: ClassVar[dict[str, Factor]] = {}
     thing: ClassVar[str] = "digit"
-    """What a source picture shows, in words."""
+    """Noun for a source picture."""
 
     @field_validator("copies")
     @classmethod
@@ -107,7 +107,7 @@ class SmallPictureRecipe(Recipe):
     def schemes(
         self, source: NDArray[np.int64], part: NDArray[np.uint8], attributes: NDArray[np.uint8], seed: int
     ) -> dict[str, Scheme]:
-        """Ways to split besides iid and iid-paper, by name; the publisher's own here.
+        """Return ways to split besides iid and iid-paper, by name; here the publisher's own.
 
         Args:
             source: Number of the source digit of each image [N].
@@ -118,14 +118,14 @@ class SmallPictureRecipe(Recipe):
         return official(source, part, seed)
 
     def read_sources(self) -> Digits:
-        """The source pictures, once :meth:`prepare` has been done."""
+        """Read the source pictures, once :meth:`prepare` has been done."""
         return read_digits(self.published, self.mnist)
 
     def prepare(self) -> Work[Path] | None:
         return fetch_digits(self.published, self.mnist)
 
     def rows(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], indices: NDArray[np.int64], seed: int) -> Rows:
-        """The images ``indices`` [n] from their source digits, as they are stored; runs in a worker."""
+        """Make the images ``indices`` [n] from their source digits, as they are stored; runs in a worker."""
         keys = stream_keys(seed, self.name, indices)
         images, attributes, factors = self.picture(digits, labels, keys)
         stored = pack(binarise(images, keys)) if self.binarise is True else images[:, None]
@@ -174,13 +174,13 @@ class SmallPictureRecipe(Recipe):
         return Work(f"making {self.name}", size, "image", generate, notes_on(digits.content))
 
     def source_factors(self) -> dict[str, Factor]:
-        """Where an image is from."""
+        """Return the factors that tell the source of an image."""
         number = f"number of the source {self.thing}, in published order, training {self.thing}s first"
         part = f"0: one of the publisher's training {self.thing}s, 1: one of the test {self.thing}s"
         return {"source": ("uint32", "", number), "source_part": ("uint8", "", part)}
 
     def _recorded(self, digits: Digits, size: int) -> dict[str, Any]:
-        """Settings that decide the content, and nothing else: not where the sources lie, not how N was asked for."""
+        """Return the settings that decide the content: neither the place of the sources nor how N was chosen."""
         settings = self.model_dump(exclude={"copies", "number"}) | {"number": size}
         content = digits.content.settings if digits.content is not None else {}
         return {"recipe": self.name, **settings, "source_sha256": digits.sha256, **content}

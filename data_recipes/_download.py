@@ -15,11 +15,11 @@ _BLOCK = 1 << 16
 _TIMEOUT = 30.0  # seconds without a byte before the next mirror is tried
 
 Files = Mapping[str, tuple[str, int]]
-"""SHA-256 (hexadecimal) and size in bytes by file name; "" and 0 where whoever reads the file checks what it holds."""
+"""SHA-256 (hexadecimal) and size in bytes by file name; "" and 0 where the reader of the file checks its content."""
 
 
 def cache_folder(name: str) -> Path:
-    """Where downloads of this name are kept for the user (``~/.cache/mmgen/NAME`` on Linux)."""
+    """Return the user's folder for downloads of this name (``~/.cache/mmgen/NAME`` on Linux)."""
     import pooch
 
     return Path(pooch.os_cache("mmgen")) / name
@@ -30,16 +30,16 @@ def _is_good(path: Path, sha256: str) -> bool:
 
 
 def is_complete(folder: Path, files: Files) -> bool:
-    """Whether the folder holds every file, unharmed."""
+    """Return whether the folder holds every file, undamaged."""
     return all(_is_good(folder / name, sha256) for name, (sha256, _) in files.items())
 
 
 class _MirrorError(Exception):
-    """A mirror does not answer, or with something else than the file that was asked for."""
+    """A mirror that does not answer, or sends something other than the file."""
 
 
 def _blocks(url: str) -> Iterator[bytes]:
-    """What comes from an address, piece by piece."""
+    """Yield the content of an address piece by piece."""
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
             while block := answer.read(_BLOCK):
@@ -69,20 +69,10 @@ def _fetch(url: str, path: Path, sha256: str) -> Generator[int, None, str]:
 
 
 def download(folder: Path, files: Files, mirrors: Sequence[str], manual: str) -> Work[Path]:
-    """Fetch what the folder lacks.
-
-    Args:
-        folder: Where to; made if needed. A file appears there only once its hash has been checked.
-        files: What to fetch.
-        mirrors: Addresses, each ending in a slash, tried in turn for each file.
-        manual: What the user can do where no mirror answers, as the end of a sentence.
+    """Fetch the files that the folder lacks.
 
     Returns:
         Work in bytes, whose result is the folder.
-
-    Raises:
-        DataError: No mirror gave a file of the right content; names what each of them did.
-        ArtifactError: The folder cannot be written to.
     """
     missing = {name: rest for name, rest in files.items() if not _is_good(folder / name, rest[0])}
 

@@ -20,15 +20,7 @@ _MOST_BYTES = 2**30  # the largest of the MNIST kind, EMNIST by class, has 640 M
 
 
 def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
-    """The array in an IDX file of unsigned bytes.
-
-    Args:
-        path: The file.
-        dimensions: How many dimensions it must have (images 3, labels 1).
-
-    Raises:
-        DataError: Unreadable, not IDX, of another type or dimensionality, shorter or longer than its header says.
-    """
+    """Read the array in an IDX file of unsigned bytes."""
     expected = f"an IDX file of unsigned bytes with {dimensions} dimension{'s' if dimensions > 1 else ''}"
     length = 4 + 4 * dimensions
     try:

@@ -1,10 +1,10 @@
-"""What is no data wherever pictures lie: hidden files, thumbnails and bins of systems, downloads that are not done."""
+"""Files beside pictures that are no data: hidden files, thumbnails and bins of systems, unfinished downloads."""
 
 import posixpath
 import re
 from collections.abc import Collection
 
-__all__ = ["doubles", "why_left_out"]
+__all__ = ["thumbnails", "reason_to_skip"]
 
 _SYSTEMS = re.compile(
     r"""@(eadir|tmp|recycle|recently-snapshot|snapshots?|sharebin|transcode|upload_cache|database|syno.*|__.+)
@@ -23,7 +23,7 @@ _UNFINISHED = re.compile(r".*\.(part|partial|crdownload|download|filepart|!ut|op
 
 _SMALL = r"(thumb(nail)?s?|previews?|tn|\d{2,4}x\d{2,4})"
 _WITHIN = r"(small|mini|resized|low-?res|web)"
-"""What folders of small pictures are called, too, in or around those of the pictures; small and large are classes."""
+"""Further names of folders of small pictures, in or around those of the pictures; small and large are classes."""
 _SMALL_ANYWHERE = re.compile(f"{_SMALL}|{_WITHIN}", re.IGNORECASE)
 _SMALL_FOLDER = re.compile(rf"[._]*{_SMALL}[._]*", re.IGNORECASE)
 _WITHIN_FOLDER = re.compile(rf"[._]*{_WITHIN}[._]*", re.IGNORECASE)
@@ -32,11 +32,11 @@ _LARGE_FOLDERS = {"image", "images", "img", "picture", "pictures", "photo", "pho
                   "large", "fullsize"}  # fmt: skip
 
 
-def why_left_out(name: str, is_file: bool = True) -> str:
-    """Why a file or folder of this name, without those above it, is no data; "" if it is.
+def reason_to_skip(name: str, is_file: bool = True) -> str:
+    """Return why a file or folder of this name, without those above it, is no data; "" if it is.
 
     Example:
-        >>> [why_left_out(name) for name in (".DS_Store", "@eaDir", "$RECYCLE.BIN", "x.png.part", "red", "@home")]
+        >>> [reason_to_skip(name) for name in (".DS_Store", "@eaDir", "$RECYCLE.BIN", "x.png.part", "red", "@home")]
         ['hidden', 'of systems: thumbnails, bins', 'of systems: thumbnails, bins', 'unfinished downloads', '', '']
     """
     if name.startswith(".") and name not in (".", ".."):
@@ -46,14 +46,13 @@ def why_left_out(name: str, is_file: bool = True) -> str:
     return "unfinished downloads" if is_file and _UNFINISHED.fullmatch(name) else ""
 
 
-def doubles(names: Collection[str]) -> list[str]:
-    """Thumbnails among pictures: those in a folder called so, or called so, of which the picture itself is there too.
-
-    Args:
-        names: Names of pictures, with slashes.
+def thumbnails(names: Collection[str]) -> list[str]:
+    """Return thumbnails among pictures: those named so, or in a folder named so, whose large picture is there too.
 
     Example:
-        >>> doubles(["red/1.png", "red/thumbs/1.png", "red/2.png", "red/2_thumb.png", "fingers/3.png", "thumbs/3.png"])
+        >>> thumbnails(
+        ...     ["red/1.png", "red/thumbs/1.png", "red/2.png", "red/2_thumb.png", "fingers/3.png", "thumbs/3.png"]
+        ... )
         ['red/thumbs/1.png', 'red/2_thumb.png']
     """
     some = [name for name in names if _SMALL_ANYWHERE.search(name)]
@@ -62,7 +61,7 @@ def doubles(names: Collection[str]) -> list[str]:
 
 
 def _larger(name: str) -> list[str]:
-    """What the pictures are called, without their endings, of which one may be the thumbnail."""
+    """Return possible names, without endings, of the picture that a thumbnail shows."""
     found = []
     parts = posixpath.splitext(name)[0].split("/")
     for level, folder in enumerate(parts[:-1]):

@@ -22,7 +22,7 @@ from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.pictures import decode_picture
-from mmgen.data_recipes._left_out import why_left_out
+from mmgen.data_recipes._left_out import reason_to_skip
 from mmgen.data_recipes._published import Content, as_published, file_md5, other, unverified
 
 __all__ = ["SIDE", "Characters", "box_mean", "read_characters"]
@@ -71,7 +71,7 @@ class Characters:
         alphabets: Names of the alphabets.
         character: uint16 [S], number of the character in its alphabet, from 1; 0 where the file tells none.
         part: uint8 [S], 0 for training, 1 for test.
-        pictures: What the pictures are, in words.
+        pictures: Kind of the pictures, in words.
         content: Whether they are the published ones.
     """
 
@@ -96,7 +96,7 @@ class Characters:
 
 
 def box_mean(ink: NDArray[np.bool_], side: int = SIDE) -> NDArray[np.uint8]:
-    """Share of each of side x side boxes that is inked, times 255: bool [n, H, W] -> uint8 [n, side, side].
+    """Return the inked share of each of side x side boxes, times 255: bool [n, H, W] -> uint8 [n, side, side].
 
     A box has 3.75 x 3.75 of the original pixels; those on its border count by the area that is inside.
     """
@@ -107,7 +107,7 @@ def box_mean(ink: NDArray[np.bool_], side: int = SIDE) -> NDArray[np.uint8]:
 
 
 def _overlaps(length: int, boxes: int) -> NDArray[np.float32]:
-    """Share of each of ``boxes`` equal intervals that each of ``length`` pixels covers [boxes, length]."""
+    """Return the share of each of ``boxes`` equal intervals that each of ``length`` pixels covers [boxes, length]."""
     edges = np.arange(boxes + 1) * (length / boxes)
     pixels = np.arange(length)
     inside = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
@@ -116,11 +116,7 @@ def _overlaps(length: int, boxes: int) -> NDArray[np.float32]:
 
 
 def read_characters(path: Path | None) -> Characters:
-    """The characters of ``chardata.mat``, of a zip, or of a folder that holds the one or the other.
-
-    Raises:
-        DataError: Nothing is there, or something is missing, malformed, or both kinds are in one folder.
-    """
+    """Read the characters of ``chardata.mat``, of a zip, or of a folder that holds one of them."""
     if path is None:
         raise DataError(
             f"the recipe omniglot needs your own copy: get {_EXPECTED} and name file or folder by --omniglot"
@@ -142,7 +138,7 @@ def read_characters(path: Path | None) -> Characters:
 
 
 def _read_matrix(path: Path) -> Characters:
-    """``chardata.mat``: pictures in columns, each of them column by column, as numbers from 0 to 1.
+    """Read ``chardata.mat``: pictures in columns, each column by column, as numbers from 0 to 1.
 
     Matlab's files up to version 7 hold numbers, names and structures; SciPy reads them without running anything.
     """
@@ -190,7 +186,7 @@ def _read_matrix(path: Path) -> Characters:
 
 
 def _codes(target: NDArray[np.generic] | None, number: int) -> NDArray[np.uint8]:
-    """Alphabet codes [n] of a one-hot table [alphabets, n]; all unknown where it is none."""
+    """Return alphabet codes [n] of a one-hot table [alphabets, n]; all unknown where it is none."""
     if target is not None and target.ndim == 2 and target.shape[1] != number:
         raise DataError(
             f"{_MATRIX} holds {number} drawings and labels of {target.shape[1]}, expected as many; download it again"
@@ -204,14 +200,14 @@ def _codes(target: NDArray[np.generic] | None, number: int) -> NDArray[np.uint8]
 
 
 def _numbers(numbers: NDArray[np.generic] | None, number: int) -> NDArray[np.uint16]:
-    """Numbers of characters [n]; all 0 where there are none."""
+    """Return numbers of characters [n]; all 0 where there are none."""
     if numbers is None or numbers.dtype.kind not in "fiub" or numbers.shape != (1, number):
         return np.zeros(number, np.uint16)
     return np.clip(np.nan_to_num(numbers[0].astype(np.float64)), 0, 2**16 - 1).astype(np.uint16)
 
 
 def _read_zips(files: Sequence[tuple[Path, int]]) -> Characters:
-    """Original drawings, by alphabet, character and drawer; one that is in several zips counts once."""
+    """Read original drawings by alphabet, character and drawer; one in several zips counts once."""
     images: list[NDArray[np.uint8]] = []
     facts: list[tuple[str, int, int]] = []
     waiting: list[NDArray[np.bool_]] = []
@@ -249,7 +245,7 @@ def _content_of_zips(paths: Sequence[Path], drawings: int) -> Content:
 
 
 def _content(path: Path, found: Sequence[int], published: Sequence[int]) -> Content:
-    """By the number of drawings alone."""
+    """Compare with the published set by the number of drawings alone."""
     if list(found) != list(published):
         counts = [" and ".join(f"{number:,}" for number in numbers) for numbers in (found, published)]
         if not any(published):  # of a zip of another name
@@ -259,7 +255,7 @@ def _content(path: Path, found: Sequence[int], published: Sequence[int]) -> Cont
 
 
 def _drawings(path: Path) -> Iterator[tuple[str, int, str, NDArray[np.bool_]]]:
-    """Alphabet, character, name and ink [105, 105] of every drawing in a zip, in the order of their names."""
+    """Return alphabet, character, name and ink [105, 105] of every drawing in a zip, in the order of their names."""
     try:
         archive = open_zip(path)
     except CannotReadError as error:
@@ -270,7 +266,7 @@ def _drawings(path: Path) -> Iterator[tuple[str, int, str, NDArray[np.bool_]]]:
         matches = [
             (member, match)
             for member, name in named
-            if (match := _MEMBER.fullmatch(name)) and not any(map(why_left_out, name.split("/")))
+            if (match := _MEMBER.fullmatch(name)) and not any(map(reason_to_skip, name.split("/")))
         ]
         if not 0 < len(matches) <= _MOST_CHARACTERS:
             raise DataError(

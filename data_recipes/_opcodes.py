@@ -1,4 +1,4 @@
-"""Arrays out of old files that were pickled, read as data: nothing in them is imported, called or run.
+"""Arrays in old pickled files, read as data: nothing in them is imported, called or run.
 
 Some public datasets exist in no other form. A pickle is a list of instructions; here they only build lists, tuples,
 dictionaries, numbers and texts, and whatever would call a function becomes a :class:`Call` that says what would have
@@ -23,7 +23,7 @@ from mmgen.core.foreign import CannotReadError, read_file
 __all__ = ["Call", "array_of", "matrix_of", "read_opcodes"]
 
 _MOST = 5_000_000
-"""Instructions of a file, far above what the datasets have: a file cannot keep the reader busy for ever."""
+"""Largest number of instructions, far above those of the datasets: no file keeps the reader busy for ever."""
 _LARGEST = 200 * 2**20
 """Bytes of a file, likewise."""
 _NUMBERS = re.compile(r"[biufc]\d{1,2}")
@@ -32,12 +32,12 @@ _OPCODES = {opcode.code: opcode for opcode in pickletools.opcodes}
 
 @dataclass
 class Call:
-    """What a file would have had called.
+    """A call that a pickle describes, which is not made.
 
     Attributes:
         name: The function or class, "module.name".
-        arguments: What it would have been given.
-        state: What would have been done to the result: by BUILD, by assignment of items, by appending.
+        arguments: Its arguments.
+        state: Later changes of the result: by BUILD, by assignment of items, by appending.
     """
 
     name: str
@@ -47,11 +47,7 @@ class Call:
 
 
 def read_opcodes(path: Path) -> Any:
-    """What a pickled file holds, as plain values and :class:`Call`s.
-
-    Raises:
-        DataError: The file cannot be read, or holds instructions that no array needs.
-    """
+    """Read a pickled file as plain values and :class:`Call`s; nothing is executed."""
     try:
         blob = read_file(path, _LARGEST)
     except CannotReadError as error:
@@ -66,11 +62,7 @@ def read_opcodes(path: Path) -> Any:
 
 
 def _instructions(blob: bytes) -> Iterator[tuple[str, Any]]:
-    """Names and arguments of the instructions, as ``pickletools`` takes them apart.
-
-    Raises:
-        ValueError: One of them is none, or ends before its argument.
-    """
+    """Yield names and arguments of the instructions, by ``pickletools``."""
     source = io.BytesIO(blob)
     while code := source.read(1):
         opcode = _OPCODES.get(code.decode("latin-1"))
@@ -109,7 +101,7 @@ class _Machine:
         self.stack.append(value)
 
     def since_mark(self) -> list[Any]:
-        """All things above the last mark, which goes too."""
+        """Pop everything above the last mark, and the mark."""
         place = self.marks.pop()
         above = self.stack[place:]
         del self.stack[place:]
@@ -159,7 +151,7 @@ class _Machine:
 
 
 def _items(pairs: list[Any]) -> dict[Any, Any]:
-    """Keys and values in turn as a dictionary; keys are numbers or texts, for deep ones take deep recursion to hash."""
+    """Pair keys and values; keys are numbers or texts, since deep ones need deep recursion to hash."""
     if not all(isinstance(key, int | str | bytes) for key in pairs[::2]):
         raise ValueError("a key that is neither a number nor a text")
     return dict(zip(pairs[::2], pairs[1::2], strict=True))
@@ -228,7 +220,7 @@ _STEPS: "dict[str, Callable[[_Machine, Any], None]]" = {
 
 
 def _bytes(value: Any) -> bytes:
-    """Raw numbers, whichever of its three spellings a file uses."""
+    """Return raw numbers from any of their three spellings."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -248,12 +240,7 @@ def _dtype(value: Any) -> np.dtype[Any]:
 
 
 def array_of(value: Any) -> NDArray[Any]:
-    """The array that a :class:`Call` describes.
-
-    Raises:
-        TypeError: It describes none of plain numbers.
-        ValueError: Its numbers do not fill its shape.
-    """
+    """Build the array that a :class:`Call` describes."""
     if not isinstance(value, Call) or not value.name.endswith("multiarray._reconstruct") or value.state is None:
         raise TypeError("something that is no array")
     _, shape, dtype, fortran, raw = value.state
@@ -262,12 +249,7 @@ def array_of(value: Any) -> NDArray[Any]:
 
 
 def matrix_of(value: Any) -> Any:
-    """The compressed sparse matrix that a :class:`Call` describes, as ``scipy.sparse.csr_array``.
-
-    Raises:
-        TypeError: It describes none.
-        ValueError: Its parts do not fit together.
-    """
+    """Build the compressed sparse matrix that a :class:`Call` describes, as ``scipy.sparse.csr_array``."""
     from scipy.sparse import csr_array
 
     state = value.state if isinstance(value, Call) else None

@@ -1,4 +1,4 @@
-"""What parts of a split are called, wherever somebody names one: folders, columns of a table, splits of the hub."""
+"""Names of parts of a split in folders, columns of tables and splits of the hub."""
 
 import re
 import unicodedata
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import pairwise
 
-__all__ = ["PARTS", "could_be_parts", "part_of", "parts_of", "taken_apart"]
+__all__ = ["PARTS", "could_be_parts", "part_of", "parts_of", "split_name"]
 
 PARTS = ("train", "val", "test")
 
@@ -39,8 +39,8 @@ _TOKENS = re.compile(r"[^\W\d_]+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-def taken_apart(name: str) -> tuple[str, tuple[str, ...]]:
-    """The part that a name speaks of, "" if none or several, and its other words."""
+def split_name(name: str) -> tuple[str, tuple[str, ...]]:
+    """Split a name into the part that it speaks of, "" if none or several, and its other words."""
     name = unicodedata.normalize("NFC", name)  # macOS takes letters with accents apart
     words = _TOKENS.findall(name.casefold())
     if not any(word in _JOINED for word in words):  # else tEsT would be taken apart
@@ -55,7 +55,7 @@ def taken_apart(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def part_of(name: str) -> str:
-    """The part that a name means by itself, "" if none: in any case, with numbers and words such as set and images.
+    """Return the part that a name means by itself, "" if none; numbers and words such as set and images do not count.
 
     Example:
         >>> [part_of(name) for name in ("Validation", "training_set", "01_train", "val2017", "TestSet", "held-out")]
@@ -63,12 +63,12 @@ def part_of(name: str) -> str:
         >>> [part_of(name) for name in ("red", "trained", "contest", "valley", "test tubes", "seg_train", "trainval")]
         ['', '', '', '', '', '', '']
     """
-    part, rest = taken_apart(name)
+    part, rest = split_name(name)
     return part if not rest else ""
 
 
 def parts_of(names: Iterable[str]) -> dict[str, str]:
-    """The parts that names beside one another mean, by name; {} where not all of them do.
+    """Return the parts that names beside one another mean, by name; {} where not all of them do.
 
     Either each means one by itself, or all have the same further words.
 
@@ -78,7 +78,7 @@ def parts_of(names: Iterable[str]) -> dict[str, str]:
         >>> parts_of(["train stations", "test tubes"])
         {}
     """
-    apart = {name: taken_apart(name) for name in names}
+    apart = {name: split_name(name) for name in names}
     parts = {name: part for name, (part, _) in apart.items()}
     rests = {rest for _, rest in apart.values()}
     alike = len(rests) == 1 and (rests == {()} or len({*parts.values()}) > 1)
@@ -86,7 +86,7 @@ def parts_of(names: Iterable[str]) -> dict[str, str]:
 
 
 def could_be_parts(names: Iterable[str]) -> list[str]:
-    """Those of some names beside one another that may mean parts, although not all of them do.
+    """Return the names, of some beside one another, that may mean parts although not all of them do.
 
     They are those that mean one by themselves, and those that differ in nothing but the part.
 
@@ -99,10 +99,10 @@ def could_be_parts(names: Iterable[str]) -> list[str]:
     names = list(names)
     alike: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for name in names:
-        part, rest = taken_apart(name)
+        part, rest = split_name(name)
         if part:
             alike[rest].add(part)
-    return [name for name in names if part_of(name) or _differs(*taken_apart(name), alike)]
+    return [name for name in names if part_of(name) or _differs(*split_name(name), alike)]
 
 
 def _differs(part: str, rest: tuple[str, ...], alike: dict[tuple[str, ...], set[str]]) -> bool:

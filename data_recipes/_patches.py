@@ -16,7 +16,7 @@ from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, open_zip, read_member
 from mmgen.core.memory import check_memory
 from mmgen.core.pictures import MOST_BYTES, decode_picture
-from mmgen.data_recipes._left_out import doubles
+from mmgen.data_recipes._left_out import thumbnails
 from mmgen.data_recipes._own._files import Files
 from mmgen.data_recipes._part_names import PARTS, part_of
 from mmgen.data_recipes._published import Content, other, unverified
@@ -25,7 +25,7 @@ from mmgen.data_recipes._streams import below, bits, stream_keys
 __all__ = ["PatchSource", "Patches", "cut_patches", "find_pictures", "read_patches"]
 
 UNSAID = 255
-"""Code of the part of a picture of which nothing says it; else it is the part's place in ``PARTS``."""
+"""Code of the unknown part of a picture; other codes are places in ``PARTS``."""
 
 _SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".webp", ".gif")
 _LEAST_PICTURES = 20
@@ -85,17 +85,14 @@ class PatchSource:
 
 
 def find_pictures(path: Path) -> PatchSource:
-    """The pictures of a folder or a zip.
+    """Find the pictures of a folder or a zip.
 
     Those that lie in folders called train, val and test (:func:`part_of`) have these parts, as in the Berkeley sets
     (images/train/*.jpg); then pictures that lie elsewhere are passed over. Without such folders all are taken.
-
-    Raises:
-        DataError: There is none, or there are too few pictures.
     """
     files = Files(path)
     pictures = [name for name in files.names if name.lower().endswith(_SUFFIXES)]
-    pictures = sorted({*pictures} - {*doubles(pictures)})
+    pictures = sorted({*pictures} - {*thumbnails(pictures)})
     parts = {name: part_of(posixpath.basename(posixpath.dirname(files.within + name))) for name in pictures}
     parted, every = [name for name in pictures if parts[name]], len(pictures)
     if {*parts.values()} >= {"train", "test"}:
@@ -115,7 +112,7 @@ def find_pictures(path: Path) -> PatchSource:
 
 
 def _content(path: Path, names: NDArray[Any], part: NDArray[np.uint8]) -> Content | None:
-    """By the numbers that pictures [N] are named by; BSDS500 has BSDS300's pictures as train and val."""
+    """Compare with the published sets by the names of pictures [N]; BSDS500 has BSDS300's pictures as train and val."""
     held = [names[part == PARTS.index(one)] for one in PARTS]
     tested = held[1] if len(held[1]) else held[2]
     if (len(held[0]), len(tested)) != (200, 100):
@@ -128,18 +125,7 @@ def _content(path: Path, names: NDArray[Any], part: NDArray[np.uint8]) -> Conten
 
 
 def cut_patches(source: PatchSource, side: int, counts: NDArray[np.int64], seed: int) -> Generator[int, None, Patches]:
-    """Patches from uniform places of every picture made grey (ITU-R 601 luma); yields how many there are so far.
-
-    Args:
-        source: The pictures.
-        side: Height and width of a patch.
-        counts: Patches of each picture.
-        seed: Seed of the places: each patch draws its own.
-
-    Raises:
-        DataError: A picture cannot be read, or is smaller than a patch.
-        UsageError: So many patches do not fit into memory.
-    """
+    """Cut patches from uniform places of every picture made grey (ITU-R 601 luma); yields their number so far."""
     total = int(counts.sum())
     check_memory(total * side**2, f"{total:,} patches of {side} x {side}", "use a smaller --per-picture")
     keys = stream_keys(seed, "patches", np.arange(total))
@@ -166,11 +152,7 @@ def cut_patches(source: PatchSource, side: int, counts: NDArray[np.int64], seed:
 
 
 def read_patches(path: Path) -> Patches:
-    """An archive of patches as arrays; nothing in it is unpickled.
-
-    Raises:
-        DataError: It cannot be read, or holds something else.
-    """
+    """Read an archive of patches as arrays; nothing in it is unpickled."""
     try:
         with open_zip(path) as archive:
             train, train_image, test, test_image = (_array(archive, name) for name in _ARRAYS)
@@ -202,11 +184,7 @@ def read_patches(path: Path) -> Patches:
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    """One array of an ``.npz``.
-
-    Raises:
-        CannotReadError: There is none, it is damaged, too large or no array of plain numbers.
-    """
+    """Read one array of an ``.npz``."""
     try:
         data = read_member(archive, archive.getinfo(f"{name}.npy"), _LARGEST)
         found: NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)

@@ -73,7 +73,7 @@ class Citations:
 
     Attributes:
         edges: Pairs of papers int64 [E, 2], the smaller number first, sorted, each once, none with itself.
-        features: What each paper says, float32 [N, F]; None where the source holds none.
+        features: Words of each paper, float32 [N, F]; None where the source holds none.
         classes: The field of each paper int64 [N], -1 where it is not known; None where the source holds none.
         nodes: N.
         sha256: Hash of edges and features, whatever file they came in.
@@ -87,17 +87,7 @@ class Citations:
 
 
 def read_citations(name: str, source: Path | None) -> Citations:
-    """One network.
-
-    Args:
-        name: cora, citeseer or pubmed.
-        source: A folder with the publisher's files ``ind.NAME.*``, or an ``.npz`` file with ``edges``, ``num_nodes``,
-            and where there are features ``feature_rows``, ``feature_cols`` (of features that are 1) and
-            ``num_features``; or a folder with ``NAME.npz``. None for the user's cache.
-
-    Raises:
-        DataError: It is missing, damaged, or another network.
-    """
+    """Read one network."""
     source = source or cache_folder("planetoid")
     found = _publishers(name, source) if (source / f"ind.{name}.graph").exists() else _archive(name, source)
     known = NETWORKS[name]
@@ -116,7 +106,7 @@ def read_citations(name: str, source: Path | None) -> Citations:
 
 
 def content_of(name: str, found: Citations, source: Path | None) -> Content:
-    """Whether a network, whose edges are the published ones, says of its papers what the published one says."""
+    """Compare the papers of a network, whose edges are the published ones, with the published papers."""
     where, published = source or cache_folder("planetoid"), NETWORKS[name].content
     if found.features is None:
         return as_published(name, where)  # all that there is
@@ -126,9 +116,9 @@ def content_of(name: str, found: Citations, source: Path | None) -> Content:
 
 
 def fetch_citations(name: str, source: Path | None) -> Work[Path] | None:
-    """The download that :func:`read_citations` needs first; None where the user has a copy, or the cache has.
+    """Return the download that :func:`read_citations` needs first; None if the user or the cache has a copy.
 
-    What the publisher's files hold is checked when they are read: the edges have a known hash.
+    The content of the publisher's files is checked when they are read: the edges have a known hash.
     """
     cache = cache_folder("planetoid")
     files = {f"ind.{name}.{part}": ("", 0) for part in _PARTS}
@@ -139,12 +129,12 @@ def fetch_citations(name: str, source: Path | None) -> Work[Path] | None:
 
 
 def _edges_hash(nodes: int, edges: NDArray[np.int64]) -> str:
-    """SHA-256 of the number of nodes and the sorted edges, as 64-bit little-endian numbers."""
+    """Return the SHA-256 of the number of nodes and the sorted edges, as 64-bit little-endian numbers."""
     return hashlib.sha256(np.array(nodes, "<i8").tobytes() + edges.astype("<i8").tobytes()).hexdigest()
 
 
 def _checked(nodes: int, pairs: NDArray[Any], features: Any, classes: Any, origin: Path) -> Citations:
-    """Edges in one order and each once, all of nodes that there are, and everything under one hash."""
+    """Sort edges and keep each once, check their nodes, and hash everything."""
     pairs = np.sort(np.asarray(pairs, np.int64).reshape(-1, 2), axis=1)
     if len(pairs) and (pairs[:, 0].min() < 0 or pairs[:, 1].max() >= nodes):
         raise DataError(f"{origin} has edges of nodes outside 0 to {nodes - 1}; give the publisher's files")
@@ -186,11 +176,7 @@ def _archive(name: str, source: Path) -> Citations:
 
 
 def _array(stored: bytes) -> NDArray[Any]:
-    """An array out of the bytes of an ``.npy`` file; nothing is made room for that is not there.
-
-    Raises:
-        ValueError: They are none of plain numbers.
-    """
+    """Read an array from the bytes of an ``.npy`` file; memory is allocated only for bytes that are there."""
     source = io.BytesIO(stored)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     version = np.lib.format.read_magic(source)
@@ -204,7 +190,7 @@ def _array(stored: bytes) -> NDArray[Any]:
 
 
 def _publishers(name: str, folder: Path) -> Citations:
-    """The publisher's files: test papers come last and in another order, and Citeseer lacks some of them."""
+    """Read the publisher's files: test papers come last and in another order, and Citeseer lacks some of them."""
 
     def path(part: str) -> Path:
         return folder / f"ind.{name}.{part}"

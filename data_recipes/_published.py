@@ -1,4 +1,4 @@
-"""Whether what somebody has is the published set, by its content; what is not is said to be that, and not compared."""
+"""Comparison of the user's files with the published set, by content; other content is reported and not compared."""
 
 import hashlib
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ _BLOCK = 2**20
 
 @dataclass(frozen=True)
 class Content:
-    """What is known of some data that lie under the names of a published set.
+    """The result of comparing data under the names of a published set with that set.
 
     Attributes:
-        title: What the set is called.
-        where: Where they lie.
-        is_published: Whether they are that set; None where nobody can tell here.
-        why: What differs, or what was not compared.
+        title: Name of the set.
+        where: Place of the data.
+        is_published: Whether they are that set; None where it cannot be told.
+        why: The difference, or the part that was not compared.
     """
 
     title: str
@@ -28,7 +28,7 @@ class Content:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a dataset of them records; nothing where it is, or may be, the published set."""
+        """Entries for the dataset's settings; none where it is, or may be, the published set."""
         return {"content": f"not {self.title} as published"} if self.is_published is False else {}
 
     @property
@@ -48,22 +48,22 @@ def notes_on(content: Content | None) -> list[str]:
 
 
 def as_published(title: str, where: Path | str) -> Content:
-    """The published set."""
+    """Return content that equals the published set."""
     return Content(title, str(where), True)
 
 
 def other(title: str, where: Path | str, why: str) -> Content:
-    """Something else under its names."""
+    """Return content that differs from the published set."""
     return Content(title, str(where), False, why)
 
 
 def unverified(title: str, where: Path | str, why: str) -> Content:
-    """What may be the published set."""
+    """Return content that may be the published set."""
     return Content(title, str(where), None, why)
 
 
 def by_sha256(title: str, where: Path | str, found: str, published: str) -> Content:
-    """By the hash of all that matters of the content, whatever it is packed in.
+    """Compare by the hash of everything that matters, whatever it is packed in.
 
     Example:
         >>> by_sha256("MNIST", "folder", "0123456789abcdef", "e10378d1a1706246").notes[0][:92]
@@ -75,7 +75,7 @@ def by_sha256(title: str, where: Path | str, found: str, published: str) -> Cont
 
 
 def file_md5(path: Path) -> str:
-    """MD5 of a regular file, as publishers' copies are known by; "" where it cannot be read."""
+    """Return the MD5 of a regular file, by which publishers' copies are known; "" where it cannot be read."""
     digest = hashlib.md5(usedforsecurity=False)
     try:
         with path.open("rb") as file:

@@ -48,7 +48,7 @@ def shape_digits(digits: Bytes, factor: NDArray[np.float64], angle: NDArray[np.f
 
 
 def paste(patches: list[Patch], left: NDArray[np.int64], top: NDArray[np.int64], size: int) -> Bytes:
-    """Each patch on a black canvas of its own with its upper left pixel at (left, top): uint8 [n, size, size]."""
+    """Paste each patch on a black canvas with its upper left pixel at (left, top): uint8 [n, size, size]."""
     tall = Image.new("L", (size, size * len(patches)))
     for row, (patch, x, y) in enumerate(zip(patches, left.tolist(), top.tolist(), strict=True)):
         tall.paste(patch, (x, row * size + y))
@@ -56,7 +56,7 @@ def paste(patches: list[Patch], left: NDArray[np.int64], top: NDArray[np.int64],
 
 
 def stack(digits: Bytes, size: int) -> Bytes:
-    """Whole digits at another size: uint8 [n, H, W] to [n, size, size], bicubic and antialiased."""
+    """Resize whole digits: uint8 [n, H, W] to [n, size, size], bicubic and antialiased."""
     n, height, width = digits.shape
     if (height, width) == (size, size):
         return digits
@@ -68,7 +68,7 @@ def stack(digits: Bytes, size: int) -> Bytes:
 
 
 def binarise(images: Bytes, keys: Bits) -> Bytes:
-    """One Bernoulli draw per pixel with its intensity / 255 as probability (Salakhutdinov & Murray 2008).
+    """Draw each pixel from a Bernoulli distribution with probability intensity / 255 (Salakhutdinov & Murray 2008).
 
     Args:
         images: uint8 [n, H, W].
@@ -89,6 +89,8 @@ def binarise(images: Bytes, keys: Bits) -> Bytes:
 
 
 def pack(images: Bytes) -> Bytes:
-    """Binary images [n, H, W] eight pixels to a byte, row by row, first pixel in the highest bit: [n, ceil(HW / 8)]."""
+    """Pack binary images [n, H, W] eight pixels to a byte, row by row, first pixel in the highest bit: [n, ceil(HW /
+    8)].
+    """
     packed: NDArray[Any] = np.packbits(images.reshape(len(images), -1), axis=1)
     return packed

@@ -1,4 +1,4 @@
-"""Scenes that somebody else drew, from a JSON file."""
+"""Scenes from a JSON file of another program."""
 
 import hashlib
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ Point = tuple[Number, Number, Height]
 
 
 class _Given(BaseModel):
-    """What the file says besides is not looked at."""
+    """Base of objects in the file; further keys are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -80,14 +80,6 @@ def read_scene_file(path: Path, objects: int, words: Words) -> SceneFile:
     Each is ``{"camera": [x, y, z], "lights": {"key": [x, y, z], "fill": ..., "back": ...}, "objects": [...]}`` and may
     have a ``"caption"``; an object is ``{"size": "large", "colour": "red", "material": "metal", "shape": "cube", "x":
     0.5, "y": -1, "rotation_rad": 0.3}``.
-
-    Args:
-        path: The file.
-        objects: How many objects every scene must have.
-        words: What they may look like.
-
-    Raises:
-        DataError: The file cannot be read, or is not that; names the scene and what is wrong with it.
     """
     try:
         content = read_file(path, _MOST_BYTES)
@@ -129,7 +121,7 @@ def read_scene_file(path: Path, objects: int, words: Words) -> SceneFile:
 
 
 def _fault(error: ValidationError) -> str:
-    """The first thing that is wrong: ``scene 3, objects.0.x: field required``."""
+    """Return the first error: ``scene 3, objects.0.x: field required``."""
     first, *others = error.errors(include_url=False)
     place = [str(part) for part in first["loc"]]
     where = f"scene {place[0]}{', ' if place[1:] else ''}{'.'.join(place[1:])}: " if place else ""
@@ -147,15 +139,12 @@ def _codes(thing: _Object, number: int, words: Words, path: Path) -> list[int]:
 
 
 def caption_scenes(file: SceneFile, words: Words, keys: Bits) -> Captions:
-    """The captions that the file gives, and drawn ones where it gives none.
+    """Return the file's captions, and drawn ones where it has none.
 
     Args:
         file: Scenes.
-        words: What objects may look like.
+        words: Possible appearances of objects.
         keys: Streams [n] to draw from.
-
-    Raises:
-        DataError: A caption is not true of its scene, or no relation holds between two objects.
     """
     objects = file.scenes.x.shape[1]
     if objects == 2:
@@ -178,7 +167,7 @@ def caption_scenes(file: SceneFile, words: Words, keys: Bits) -> Captions:
 
 
 def _true_captions(scene: Scenes) -> list[Captions]:
-    """All true captions of one scene: two beginnings by at most two relations."""
+    """Return all true captions of one scene: two beginnings times at most two relations."""
     if scene.x.shape[1] == 1:
         return [draw_captions(scene, np.zeros(1, np.uint64))]
     horizontal, depth = relations(scene)

@@ -115,7 +115,7 @@ class Scenes:
 
 
 def ground_axes(camera: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Directions "right" and "front" [n, 2] on the floor: the camera's axes with the floor's normal taken out.
+    """Return directions "right" and "front" [n, 2] on the floor: the camera's axes with the floor's normal taken out.
 
     Args:
         camera: Positions [n, 3]; it looks at the origin and stands upright, not straight above.
@@ -132,16 +132,16 @@ def ground_axes(camera: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.f
 
 
 def footprint(size: NDArray[np.float64], is_cube: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Radius of the circle around what an object of this half extent covers, whatever its rotation."""
+    """Return the radius of the circle that an object of this half extent covers in any rotation."""
     corner = np.sqrt(2.0) * (1.0 - _CUBE_ROUNDING) + _CUBE_ROUNDING
     return size * np.where(is_cube, corner, 1.0)
 
 
 def scene_arrays(scenes: Scenes, words: Words, keys: Bits) -> SceneArrays:
-    """Scenes as numbers that a renderer understands, all float64 unless said otherwise.
+    """Return scenes as numbers for a renderer, float64 unless stated otherwise.
 
     Args:
-        scenes: What to describe.
+        scenes: The scenes.
         words: Words of the codes in ``scenes.looks``.
         keys: Key [n] of each image's own noise.
 
@@ -171,7 +171,7 @@ def draw_scenes(keys: Bits, objects: int, words: Words, visible_pixels: VisibleP
     Args:
         keys: Streams [n].
         objects: 1 or 2.
-        words: What objects can look like; all are equally likely.
+        words: Possible appearances of objects; all are equally likely.
         visible_pixels: The renderer's count.
     """
     n, each = len(keys), np.arange(objects)

@@ -1,4 +1,4 @@
-"""Tables as separated text: which sign parts the columns, how cells are quoted, and which rows are no rows."""
+"""Tables as separated text: separators, quotes, and lines that are no rows."""
 
 import csv
 import io
@@ -17,7 +17,7 @@ __all__ = ["SEPARATORS", "Separated", "read_separated"]
 SEPARATORS = {
     ",": "commas", "\t": "tabs", ";": "semicolons", "|": "pipes (|)", "^": "carets (^)", ":": "colons", " ": "spaces",
 }  # fmt: skip
-"""What may part columns, in words; in the order in which they are tried."""
+"""Separators of columns in words, in the order in which they are tried."""
 
 _LOOKED_AT = 100  # lines by which the separator is found
 _TITLES = 20  # of them, which may stand above the names
@@ -47,11 +47,11 @@ class Separated:
 
 @dataclass(frozen=True)
 class _Form:
-    """How a table is written.
+    """The form of a table.
 
     Attributes:
-        separator: What parts its columns.
-        quote: What stands about cells.
+        separator: Sign between columns.
+        quote: Sign around cells.
         plain: Whether each line is a row, whatever quotes stand in it.
         skipped: Lines before the names.
         commented: Whether the line of names begins with a ``#``.
@@ -64,7 +64,7 @@ class _Form:
     commented: bool = False
 
     def rows(self, data: bytes) -> Iterator[tuple[int, list[str]]]:
-        """All rows that are not empty lines, the names first, each with the line that it begins in."""
+        """Yield all rows that are not empty lines, the names first, each with its first line."""
         lines: Iterator[str] = islice(lines_of(io.BytesIO(data), _LONGEST_LINE), self.skipped, None)
         lines = (line.lstrip("\ufeff") for line in lines)  # in files that were put together
         if self.commented:
@@ -104,20 +104,11 @@ def _unquoted(cell: str) -> str:
 
 
 def read_separated(data: bytes, where: str, wanted: Wanted) -> Separated:
-    """The columns and rows of a text.
+    """Read the columns and rows of a text.
 
-    What parts its columns is seen by its first lines: commas, tabs, semicolons, pipes, carets, colons or spaces, or
-    what a first line ``sep=;`` says. Rows in which nothing is said, comments, drawn lines, a line of names that
+    Its first lines show the separator: commas, tabs, semicolons, pipes, carets, colons or spaces, or
+    the sign of a first line ``sep=;``. Empty rows, comments, drawn lines, a line of names that
     comes again and last rows of totals are left out, and counted.
-
-    Args:
-        data: The file's bytes.
-        where: The file, for messages.
-        wanted: Which columns it must have, by which the separator is told from signs inside of names.
-
-    Raises:
-        DataError: It is no text, is empty, its quotes are wrong, or a row has more or fewer cells than there are names;
-            the last two only as rows are read.
     """
     try:
         head = list(islice(lines_of(io.BytesIO(data), _LONGEST_LINE), _LOOKED_AT))
@@ -155,7 +146,7 @@ def _check_is_table(head: Sequence[str], where: str) -> None:
 
 
 def _has_numbers(form: _Form, head: Sequence[str], number: int) -> bool:
-    """Whether the rows begin with their own number, of which R's write.table says nothing among the names."""
+    """Return whether rows begin with their own number without a name for it, as R's write.table writes."""
     try:
         rows = [row for _, row in islice(form.of_lines(head[form.skipped :]), 1, 6)]
     except csv.Error:
@@ -169,7 +160,7 @@ def _called(separator: str) -> str:
 
 
 def _form(head: Sequence[str], wanted: Wanted) -> tuple[_Form, list[str]]:
-    """How a table that begins so is written, and what is to be said of its first lines."""
+    """Return the form of a table that begins so, and notes on its first lines."""
     notes: list[str] = []
     place = next((number for number, line in enumerate(head) if line.strip()), 0)
     first = head[place].strip("\n").strip('"') if head else ""
@@ -200,12 +191,12 @@ def _form(head: Sequence[str], wanted: Wanted) -> tuple[_Form, list[str]]:
 
 
 def _is_comment(line: str, separators: Sequence[str], wanted: Wanted) -> bool:
-    """Whether a line is one, and not the names of columns behind a ``#``."""
+    """Return whether a line is a comment, and not the names of columns after a ``#``."""
     return line.startswith("#") and not _is_head(line, separators, wanted)
 
 
 def _is_head(line: str, separators: Sequence[str], wanted: Wanted) -> bool:
-    """Whether a line names a column that is wanted."""
+    """Return whether a line names a column that is needed."""
     bare = line.lstrip("# ")
     return any(any(map(wanted, _names(_Form(sign), [bare]))) for sign in separators)
 
@@ -218,7 +209,7 @@ def _names(form: _Form, lines: Sequence[str]) -> list[str]:
 
 
 def _evenness(form: _Form, lines: Sequence[str]) -> float:
-    """The share of rows with as many cells as the first, if these are several; 0 where they cannot be read."""
+    """Return the share of rows with as many cells as the first, if these are several; 0 where they cannot be read."""
     try:
         sizes = [len(row) for _, row in form.of_lines(lines)]
     except csv.Error:
@@ -227,7 +218,7 @@ def _evenness(form: _Form, lines: Sequence[str]) -> float:
 
 
 def _quoted(form: _Form, lines: Sequence[str]) -> _Form:
-    """The same with single quotes about cells, where all rows begin with one, or are as long as the first only so."""
+    """Return the form with single quotes around cells if all rows begin with one, or have equal length only then."""
     other = _Form(form.separator, "'", skipped=form.skipped, commented=form.commented)
     if not any(re.search(rf"(^|{re.escape(form.separator)}) *'", line) for line in lines):
         return form
@@ -238,7 +229,7 @@ def _quoted(form: _Form, lines: Sequence[str]) -> _Form:
 
 
 def _as_lines(data: bytes, form: _Form) -> _Form:
-    """The same with quotes as letters, where columns are parted by signs that need none, and quotes would be wrong."""
+    """Return the form with quotes as letters, where separators need none and quotes would be wrong."""
     if form.separator not in "\t|^" or form.quote.encode() not in data:
         return form
     try:
@@ -265,7 +256,7 @@ def _quotes(where: str, form: _Form, line: int, error: csv.Error) -> DataError:
 def _checked(
     every: Iterator[tuple[int, list[str]]], found: Separated, form: _Form, where: str, line: int, wanted: Wanted
 ) -> Iterator[tuple[int, list[str]]]:
-    """Rows as long as the names, without those that say nothing; totals are kept back until a row follows."""
+    """Yield rows as long as the names, without empty ones; totals are held back until a row follows."""
     held: list[tuple[int, list[str]]] = []
     number, folded = len(found.names), [name.casefold() for name in found.names]
     places = [place for place, name in enumerate(found.names) if wanted(name)]
@@ -296,7 +287,7 @@ def _checked(
 
 
 def _is_total(row: list[str], places: Sequence[int]) -> bool:
-    """Whether a row is called a total, and names no picture: "mean" may be a value of the first column."""
+    """Return whether a row is named a total and names no picture: "mean" may be a value of the first column."""
     first = next(filter(None, row)).casefold().rstrip(" :")
     return first in _TOTALS and all(row[place].casefold().rstrip(" :") in ("", *_TOTALS) for place in places)
 
@@ -313,7 +304,7 @@ def _as_long(row: list[str], names: Sequence[str], line: int, form: _Form, where
     if len(row) > number:
         advice = f"put cells with {called} into quotes" if not form.plain else f"take {called} out of its cells"
     else:
-        advice = f"put the missing '{printable(sign)}' there, or remove the line" if sign.strip() else "mend the line"
+        advice = f"put the missing '{printable(sign)}' there, or remove the line" if sign.strip() else "fix the line"
     cells = f"{len(row)} cell{'s' * (len(row) > 1)}"
     raise DataError(
         f"{where} has {cells} in line {line:,} ('{printable(sign.join(row), 60)}'), expected {number} as in its first "

@@ -1,4 +1,4 @@
-"""Where digits come from: MNIST (the user's folder, the cache or the internet) or those that scikit-learn carries.
+"""Sources of digits: MNIST (the user's folder, the cache or the internet) or scikit-learn's.
 
 Fashion-MNIST is published in the same four files, and read in the same way.
 """
@@ -35,7 +35,7 @@ class _Collection:
     """Pictures published as IDX files.
 
     Attributes:
-        title: What it is called.
+        title: Its name.
         files: SHA-256 and size of the published files.
         mirrors: Where they are.
         content: :attr:`Digits.sha256` of what they hold.
@@ -113,7 +113,7 @@ class Digits:
 
 
 def _find(folder: Path, name: str, title: str) -> Path:
-    """The file of this published name in the folder, gzipped or not, also with the dot that some unpackers leave."""
+    """Find the file of this published name in the folder, gzipped or not, also with the dot of some unpackers."""
     dotted = name.replace("-idx", ".idx")
     for candidate in (f"{name}.gz", name, f"{dotted}.gz", dotted):
         if (folder / candidate).is_file():
@@ -125,7 +125,7 @@ def _find(folder: Path, name: str, title: str) -> Path:
 
 
 def _read_files(folder: Path, collection: _Collection) -> Digits:
-    """The 60,000 and 10,000 pictures (or however many the files hold) in a folder of IDX files."""
+    """Read the 60,000 and 10,000 pictures (or as many as the files hold) in a folder of IDX files."""
     if not folder.is_dir():
         raise DataError(f"there is no folder {folder}: expected one with {collection.title}'s four IDX files")
     images, labels, parts = [], [], []
@@ -150,7 +150,7 @@ def _read_files(folder: Path, collection: _Collection) -> Digits:
 
 
 def _read_bundled() -> Digits:
-    """The 1,797 handwritten digits that scikit-learn carries (E. Alpaydin, C. Kaynak, UCI 1998): no download.
+    """Read the 1,797 handwritten digits of scikit-learn (E. Alpaydin, C. Kaynak, UCI 1998): no download.
 
     They are 8 x 8 with 17 levels of grey and fill their box; 0 .. 16 becomes 0 .. 255, and bicubic interpolation
     brings them to 28 x 28. So their ink is larger than MNIST's, which fills 20 x 20 of its 28 x 28.
@@ -166,7 +166,7 @@ def _read_bundled() -> Digits:
 
 
 def fetch_digits(source: Published, folder: Path | None) -> Work[Path] | None:
-    """The download that :func:`read_digits` needs first; None where everything is at hand."""
+    """Return the download that :func:`read_digits` needs first; None where everything is at hand."""
     if source == "digits" or folder is not None:
         return None
     collection, cache = _COLLECTIONS[source], cache_folder(source)
@@ -178,15 +178,7 @@ def fetch_digits(source: Published, folder: Path | None) -> Work[Path] | None:
 
 
 def read_digits(source: Published, folder: Path | None) -> Digits:
-    """The source digits.
-
-    Args:
-        source: "mnist", "fashion-mnist", or "digits" for those that scikit-learn carries.
-        folder: Folder of the IDX files; None takes the cache, which :func:`fetch_digits` fills.
-
-    Raises:
-        DataError: Files are missing, malformed, do not belong together, or hold another known collection.
-    """
+    """Read the source digits."""
     if source == "digits":
         return _read_bundled()
     return _read_files(folder or cache_folder(source), _COLLECTIONS[source])

@@ -38,7 +38,8 @@ def by_group(
 
 
 def official(source: NDArray[Any], source_part: NDArray[Any], seed: int) -> dict[str, tuple[str, Parts]]:
-    """The scheme "official" with its meaning; none where the images hold digits of only one of the publisher's parts.
+    """Return the scheme "official" with its meaning; none where the images hold digits of only one of the publisher's
+    parts.
 
     Args:
         source: Number of the source digit of each image [N].

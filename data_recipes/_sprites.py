@@ -71,14 +71,9 @@ _HEAD = 2**16
 
 
 def sprites(shape: int, scale: int, orientation: int) -> NDArray[np.uint8]:
-    """Pictures of one sprite at every place, the row changing fastest.
+    """Render one sprite at every place, the row changing fastest.
 
     A pixel is on where its centre is inside of the shape: nothing is antialiased, as published.
-
-    Args:
-        shape: Number in ``SHAPES``.
-        scale: Number in ``SCALES``.
-        orientation: 0 to 39; turns counter-clockwise as seen.
 
     Returns:
         uint8 [1024, 64, 8], eight pixels a byte, the first one in its highest bit.
@@ -99,7 +94,7 @@ def sprites(shape: int, scale: int, orientation: int) -> NDArray[np.uint8]:
 
 
 def _near(places: int) -> tuple[Sequence[int], NDArray[np.float32]]:
-    """The first pixel of the window about each place, and its pixels' distances from the centre [places, 30]."""
+    """Return the first pixel of the window around each place, and its pixels' distances from the centre."""
     centres = 16 + 32 * np.arange(places) / (places - 1)
     first = np.round(centres).astype(int) - _WINDOW // 2
     distances = first[:, None] + np.arange(_WINDOW) + 0.5 - centres[:, None]
@@ -115,7 +110,7 @@ def _in_ellipse(u: NDArray[np.float32], v: NDArray[np.float32]) -> NDArray[np.bo
 
 
 def _in_heart(u: NDArray[np.float32], v: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Whether points lie nearer to the heart's middle than the edge of the polygon in their direction."""
+    """Return whether points lie nearer to the heart's middle than the edge of the polygon in their direction."""
     x, y = np.abs(u), v - np.float32(_HEART_CENTRE)
     step = math.pi / (len(_HEART_RADII) - 1)
     sector = np.minimum((np.arctan2(x, y) / step).astype(np.int64), len(_HEART_RADII) - 2)
@@ -134,7 +129,7 @@ _MD5 = "7da33b31b13a06f4b04a70402ce90c2e"
 
 
 class SpriteArchive:
-    """The published archive, of which only the pictures are read, in bounded memory.
+    """The published archive; only its pictures are read, in bounded memory.
 
     Args:
         path: The ``.npz``.
@@ -158,20 +153,13 @@ class SpriteArchive:
             raise DataError(f"cannot read {path} as dSprites: {error}; give {_PUBLISHED}") from None
 
     def content(self) -> Content:
-        """Whether this is the published file."""
+        """Compare with the published file."""
         if file_md5(self.path) == _MD5:
             return as_published("dSprites", self.path)
         return unverified("dSprites", self.path, "another file than the published one, of as many pictures")
 
     def pictures(self, wanted: Sequence[int]) -> Iterator[NDArray[np.uint8]]:
-        """Pictures of sprites at all places, packed [1024, 512].
-
-        Args:
-            wanted: Numbers of the sprites (shape, scale, orientation), ascending.
-
-        Raises:
-            DataError: The archive is damaged there, or a pixel is neither 0 nor 1.
-        """
+        """Return pictures of sprites at all places, packed [1024, 512]."""
         numbers, size = set(wanted), POSITIONS * SIDE**2
         try:
             with open_zip(self.path) as archive:
@@ -193,11 +181,7 @@ class SpriteArchive:
 
 
 def _header(head: bytes) -> tuple[int, tuple[int, ...]]:
-    """Where the numbers of an ``.npy`` file begin, and their shape.
-
-    Raises:
-        ValueError: They are no bytes in C order, or it is no such file.
-    """
+    """Return the offset and shape of the numbers in an ``.npy`` file."""
     source = io.BytesIO(head)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     version = np.lib.format.read_magic(source)

@@ -26,7 +26,7 @@ _MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
 
 
 def _mix(state: Bits) -> Bits:
-    """SplitMix64's output function, a bijection of 64 bits; works in place."""
+    """Apply SplitMix64's output function, a bijection of 64 bits, in place."""
     state ^= state >> np.uint64(30)
     state *= _MULTIPLIER_1
     state ^= state >> np.uint64(27)
@@ -36,35 +36,37 @@ def _mix(state: Bits) -> Bits:
 
 
 def stream_keys(seed: int, name: str, indices: NDArray[Any]) -> Bits:
-    """Starting points [n] of the streams of the images ``indices`` [n] in the named family of streams."""
+    """Return the starting points [n] of the streams of the images ``indices`` [n] in the named family of streams."""
     base = np.uint64(stream_key(seed, name))
     # Mixed twice: after one round, neighbouring indices would start one step apart on the same sequence.
     return _mix(_mix((indices.astype(np.uint64) + np.uint64(1)) * _GOLDEN + base) ^ base)
 
 
 def bits(keys: Bits, slots: NDArray[Any] | int) -> Bits:
-    """64 random bits from each stream of ``keys`` at ``slots`` (broadcast against each other)."""
+    """Return 64 random bits from each stream of ``keys`` at ``slots`` (broadcast against each other)."""
     steps = np.atleast_1d(np.asarray(slots, dtype=np.uint64)) + np.uint64(1)
     return _mix(keys + steps * _GOLDEN)
 
 
 def uniform(random: Bits) -> NDArray[np.float64]:
-    """Numbers in the open interval (0, 1): the middles of 2^52 equal cells, all of which a float64 holds exactly."""
+    """Return numbers in the open interval (0, 1): the middles of 2^52 equal cells, all of which a float64 holds
+    exactly.
+    """
     return ((random >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def below(random: Bits, n: int) -> NDArray[np.int64]:
-    """Uniform integers in 0 .. n - 1 for n < 2^31 (multiply and shift; off from uniform by less than n / 2^32)."""
+    """Return uniform integers in 0 .. n - 1 for n < 2^31 (multiply and shift; bias below n / 2^32)."""
     return (((random >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.int64)
 
 
 def choice(random: Bits, n: int) -> NDArray[np.uint8]:
-    """Uniform integers in 0 .. n - 1 for n <= 256 (multiply and shift; off from uniform by less than n / 2^32)."""
+    """Return uniform integers in 0 .. n - 1 for n <= 256 (multiply and shift; bias below n / 2^32)."""
     return (((random >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.uint8)
 
 
 def shuffled(seed: int, name: str, n: int) -> NDArray[np.int64]:
-    """A random order of 0 .. n - 1: sorted by each number's own draw."""
+    """Return a random order of 0 .. n - 1: sorted by each number's own draw."""
     return np.argsort(bits(stream_keys(seed, name, np.arange(n)), 0), kind="stable").astype(np.int64)
 
 
@@ -75,7 +77,7 @@ def truncated_normal(
     low: NDArray[Any] | float,
     high: NDArray[Any] | float,
 ) -> NDArray[np.float32]:
-    r"""Normal variables given that they lie in [low, high]: what redrawing until they do gives, without redrawing.
+    r"""Draw normal variables given that they lie in [low, high], without redrawing.
 
     .. math:: x = \mu + \sigma \, \Phi^{-1}(\Phi(a) + u (\Phi(b) - \Phi(a))),\quad a = (low - \mu) / \sigma
 

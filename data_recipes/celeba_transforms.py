@@ -37,7 +37,7 @@ class CelebaTransforms(CelebaRecipe):
     """CelebA's aligned images and five pictures made from each: six modalities, and the 18 attributes."""
 
     detector: Detector = "dlib"
-    """Where a face is looked for: dlib's detector, or aligned, where CelebA's list of landmarks says."""
+    """Search for faces: by dlib's detector, or aligned, at CelebA's list of landmarks."""
 
     landmarks: Annotated[Path | None, Field(exclude=True)] = None
     """dlib's predictor of 68 landmarks; by default that of the extra faces."""

@@ -51,13 +51,13 @@ class CelebaWords(CelebaRecipe):
 
 
 def true_words(attributes: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Which words [n, 19] are true of images with all attributes [n, 40]; one of Male and Female always is."""
+    """Return which words [n, 19] are true of images with all attributes [n, 40]; one of Male and Female always is."""
     columns = [ALL_ATTRIBUTES.index("Male" if word == _FEMALE else word) for word in WORDS]
     return (attributes[:, columns] > 0) ^ (np.array(WORDS) == _FEMALE)
 
 
 def shuffled_words(true: NDArray[np.bool_], keys: NDArray[np.uint64]) -> NDArray[np.uint16]:
-    """Codes [n, 9] of the true words [n, 19] in random order, then padding; of more than nine a random nine."""
+    """Return codes [n, 9] of the true words [n, 19] in random order, then padding; a random nine of more than nine."""
     draws = bits(keys[:, None], np.arange(len(WORDS))) >> np.uint64(1)
     order = np.argsort(np.where(true, draws, np.iinfo(np.uint64).max), axis=1, kind="stable")[:, :_LENGTH]
     filled = np.arange(_LENGTH) < true.sum(axis=1, keepdims=True)

@@ -99,7 +99,7 @@ class Dsprites(Recipe):
         return Work(f"making {self.name}", size, "image", generate, notes_on(content))
 
     def _chosen(self, seed: int) -> NDArray[np.int64]:
-        """Numbers of the combinations that are made, ascending, the row changing fastest and the shape slowest."""
+        """Return the combinations that are made, ascending, the row changing fastest and the shape slowest."""
         combinations = np.arange(_WHOLE)
         combinations = combinations[(combinations // POSITIONS) % ORIENTATIONS < self.orientations]
         if self.number is None or self.number >= len(combinations):
@@ -109,7 +109,7 @@ class Dsprites(Recipe):
     def _pictures(
         self, archive: SpriteArchive | None, chosen: NDArray[np.int64], workers: Workers, chunk: int
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
-        """The combinations ``chosen`` with their pictures [n, 512] of packed bits, in order, some at a time."""
+        """Yield the combinations ``chosen`` with their pictures [n, 512] of packed bits, in order, some at a time."""
         first = np.flatnonzero(np.diff(chosen // POSITIONS, prepend=-1))  # one sprite at all of its places
         groups = np.split(chosen, first[1:])
         if archive is not None:
@@ -125,7 +125,7 @@ class Dsprites(Recipe):
 
 
 def _drawn(groups: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Combinations with their pictures, for groups of one sprite each."""
+    """Yield combinations with their pictures, for groups of one sprite each."""
     pictures = []
     for group in groups:
         shape, scale, orientation = np.unravel_index(group[0] // POSITIONS, _SIZES[:3])

@@ -14,13 +14,13 @@ __all__ = ["Hub"]
 
 
 class Hub(OwnRecipe):
-    """Pictures and columns as the library datasets (extra hub) reads them; nobody's code is run."""
+    """Pictures and columns as the library datasets (extra hub) reads them; no code of a dataset is run."""
 
     dataset: Annotated[str, Field(exclude=True), Positional("NAME|DIR")]
     """Name on the hub (owner/name), or a folder, .parquet, .arrow or .tar on your disk."""
 
     subset: str | None = None
-    """Which of a dataset's configurations, where it has several."""
+    """Configuration of a dataset that has several."""
 
     revision: str | None = None
     """Branch, tag or commit of a dataset of the hub."""

@@ -93,7 +93,9 @@ class MnistA(DigitRecipe):
         return paste(patches, left, top, self.size), codes, factors
 
     def _start(self, u: NDArray[np.float64], far: NDArray[np.bool_], extent: NDArray[np.int64]) -> NDArray[np.int64]:
-        """First pixel [n] of ink of this extent along one axis, in the near (left, top) or far half of the canvas."""
+        """Return the first pixel [n] of ink of this extent along one axis, in the near (left, top) or far half of the
+        canvas.
+        """
         step = self.size / 16
         mean = np.where(far, 12 * step + step, 4 * step - step)
         centre = truncated_normal(u, mean, step, extent / 2, self.size - extent / 2)

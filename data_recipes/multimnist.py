@@ -99,11 +99,11 @@ class Multimnist(Recipe):
         indices: NDArray[np.int64],
         seed: int,
     ) -> Rows:
-        """The images ``indices`` [n] as they are stored; runs in a worker.
+        """Make the images ``indices`` [n] as they are stored; runs in a worker.
 
         Args:
             pictures: Source digits [m, 28, 28] of all cells that have one, image by image.
-            digit: What they show, by image and cell [n, 4].
+            digit: Digits by image and cell [n, 4].
             source: Their numbers [n, 4].
             part: The publisher's part that an image's digits are from [n].
             indices: Numbers of the images.
@@ -127,7 +127,9 @@ class Multimnist(Recipe):
     def _canvases(
         self, pictures: NDArray[np.uint8], full: NDArray[np.bool_]
     ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """Grey images [n, H, W], and where the middle of the ink is in each cell, x and y [n, 4, 2]; NaN if empty."""
+        """Return grey images [n, H, W], and where the middle of the ink is in each cell, x and y [n, 4, 2]; NaN if
+        empty.
+        """
         scale = self.size / _PUBLISHED_CANVAS
         cell = int(DIGIT_SIZE / _SHRINKING * scale)
         starts = [round(start * scale) for start in _STARTS]
@@ -188,7 +190,7 @@ class Multimnist(Recipe):
 
 
 def _pools(digits: Digits, seed: int) -> tuple[dict[str, str], NDArray[np.int64]]:
-    """Meaning of each split scheme by name, and the part of each source digit [S]: 0 train, 1 val, 2 test.
+    """Return the meaning of each split scheme by name, and the part of each source digit [S]: 0 train, 1 val, 2 test.
 
     Images can be free of leaks in one division of digits only, so ``iid`` is the publisher's where there is one.
     """
@@ -211,7 +213,7 @@ def _pools(digits: Digits, seed: int) -> tuple[dict[str, str], NDArray[np.int64]
 def _draw(
     keys: NDArray[np.uint64], pool: NDArray[np.int64], members: list[NDArray[np.int64]]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """A source digit for each cell of each image, out of the image's pool [n, 4], and which cells are full [n, 4]."""
+    """Draw a source digit for each cell of each image from the image's pool [n, 4], and which cells are full [n, 4]."""
     count = below(bits(keys, _COUNT), _CELLS + 1)
     random = bits(keys[:, None], _FIRST_DIGIT + np.arange(_CELLS))
     chosen = np.empty(random.shape, np.int64)
@@ -222,6 +224,6 @@ def _draw(
 
 
 def _middle(inked: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Half-way between the first and the last True of each row [n, L], from the row's start."""
+    """Return the middle between the first and the last True of each row [n, L], from the row's start."""
     first, after = inked.argmax(1), inked.shape[1] - inked[:, ::-1].argmax(1)
     return ((first + after) / 2).astype(np.float32)

@@ -91,7 +91,7 @@ class Omniglot(Recipe):
 
 
 def _schemes(characters: Characters, source: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
-    """Ways to split; "official" where the source has a test part."""
+    """Return ways to split; "official" where the source has a test part."""
     size, part = len(source), characters.part[source]
     schemes: dict[str, Scheme] = {
         "iid": ("85/5/10 % of the drawings", by_group(np.arange(size), size, seed, "iid")),

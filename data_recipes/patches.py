@@ -29,7 +29,7 @@ __all__ = ["NaturalPatches"]
 _BERKELEY = (200, 100)
 """Training and test pictures of BSDS300, which are BSDS500's train and val."""
 
-_HELD_OUT = 10  # one in so many training pictures is val
+_HELD_OUT = 10  # one in 10 training pictures is val
 
 _FACTORS = {
     "picture": "number of the picture, sorted by name",
@@ -94,7 +94,7 @@ class NaturalPatches(Recipe):
         return self._work(cutting, path, seed, chunk, command, int(counts.sum()), notes)
 
     def _chosen(self, found: Patches, seed: int) -> Patches:
-        """A random choice of patches, in their order; all by default."""
+        """Choose patches at random, in their order; all by default."""
         size = len(found.levels)
         if self.number is None or self.number >= size:
             return found
@@ -150,7 +150,7 @@ def _ready(found: Patches) -> Generator[int, None, Patches]:
 
 
 def _counted(cutting: Generator[int, None, Patches]) -> Generator[Progress, None, Patches]:
-    """The patches; yields how many there are so far."""
+    """Return the patches; yields their number so far."""
     while True:
         try:
             yield Progress(next(cutting))
@@ -160,11 +160,7 @@ def _counted(cutting: Generator[int, None, Patches]) -> Generator[Progress, None
 
 
 def _schemes(found: Patches, seed: int) -> dict[str, tuple[str, Parts]]:
-    """Ways to split: the publisher's, or else by picture; a picture's patches are in one part.
-
-    Raises:
-        DataError: A part is empty.
-    """
+    """Return ways to split: the publisher's, or else by picture; a picture's patches are in one part."""
     code = {part: number for number, part in enumerate(PARTS)}
     pictures = np.arange(len(found.part))
     train, test = pictures[found.part == code["train"]], pictures[found.part == code["test"]]

@@ -58,7 +58,7 @@ class Planetoid(Recipe):
         content = content_of(self.network, found, self.planetoid)
         recorded = content.settings
         shares = self.validation_share, self.test_share
-        part, absent, absent_part = held_back(found, *shares, seed)
+        part, absent, absent_part = hold_back(found, *shares, seed)
 
         def generate() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
@@ -92,10 +92,10 @@ class Planetoid(Recipe):
         return Work(f"making {self.name}", found.nodes, "node", generate, content.notes)
 
 
-def held_back(
+def hold_back(
     found: Citations, validation: float, test: float, seed: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
-    """Which citations are held back, and as many pairs that do not cite one another.
+    """Choose citations that are held back, and as many pairs that do not cite one another.
 
     No pair is in two parts, and no pair that stands for "not joined" is a citation of any part; in the authors' code a
     validation pair may be one of the test's.

@@ -33,7 +33,7 @@ Factor = tuple[str, Any, str, str, tuple[int, ...]]
 
 
 def _chosen(words: Any, info: ValidationInfo) -> Any:
-    """Some of the words that objects can have, in their usual order, from a list or from text with commas."""
+    """Parse some of the words that objects can have, in their usual order, from a list or from text with commas."""
     allowed = LOOKS[str(info.field_name).removesuffix("s")]
     given = [word.strip() for word in words.split(",")] if isinstance(words, str) else words
     if not isinstance(given, Sequence) or not given or not all(isinstance(word, str) for word in given):
@@ -105,7 +105,7 @@ class TwoObjects(Recipe):
 
     @property
     def words(self) -> Words:
-        """What objects of this dataset can look like."""
+        """Appearances of objects in this dataset."""
         return {
             "size": LOOKS["size"],
             "colour": self.colours,
@@ -121,7 +121,7 @@ class TwoObjects(Recipe):
         return compile_kernels()
 
     def rows(self, indices: NDArray[np.int64], seed: int, given: tuple[Scenes, Captions] | None) -> Rows:
-        """The images ``indices`` [n], of given or drawn scenes, as they are stored; runs in a worker."""
+        """Make the images ``indices`` [n], of given or drawn scenes, as they are stored; runs in a worker."""
         from mmgen.data_recipes import _clevr
 
         keys = stream_keys(seed, self.name, indices)
@@ -190,19 +190,19 @@ class TwoObjects(Recipe):
         return Work(f"making {self.name}", number, "image", generate)
 
     def _fitting_chunk(self) -> int:
-        """Images of about a second of work, so that progress moves; Blender takes seconds just to start."""
+        """Return images of about a second of work, so that progress moves; Blender takes seconds just to start."""
         if self.renderer == "blender":
             return 16
         seconds = 0.002 + 0.02 * (self.size / VISIBLE_AT) ** 2 * (self.samples / 64)
         return int(np.clip(1.0 / seconds, 1, 256))
 
     def _recorded(self, number: int, file: SceneFile | None) -> dict[str, Any]:
-        """Settings that decide the content, and nothing else."""
+        """Return the settings that decide the content."""
         settings = {"recipe": self.name, **self.model_dump(mode="json"), "number": number}
         return settings if file is None else settings | {"scenes_sha256": file.sha256}
 
     def _factors(self) -> list[Factor]:
-        """Every generative factor; objects are a and b, in the order in which they were drawn."""
+        """Return every generative factor; objects are a and b, in the order in which they were drawn."""
         codes = {name: ", ".join(f"{i} {word}" for i, word in enumerate(values)) for name, values in self.words.items()}
         factors: list[Factor] = []
         for letter in "ab"[: self.objects]:
@@ -260,7 +260,8 @@ class TwoObjects(Recipe):
 
 
 def _part_of_combinations(sizes: Sequence[int], seed: int) -> NDArray[np.uint8] | None:
-    """Part of each combination of colour, material and shape: 0 train, 1 val, 2 test; None if none can be held out.
+    """Return the part of each combination of colour, material and shape: 0 train, 1 val, 2 test; None if none can be
+    held out.
 
     At most one combination of a colour, and one of each material and shape, is held out, so that training shows every
     word. Of the 48 combinations six are: four for test, two for val.

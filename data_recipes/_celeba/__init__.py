@@ -1,4 +1,4 @@
-"""What the three CelebA recipes share: the user's files, pictures made from them, and work that can be resumed.
+"""The common part of the CelebA recipes: the user's files, pictures made from them, resumable work.
 
 References:
     Deep Learning Face Attributes in the Wild (Liu, Luo, Wang, Tang, ICCV 2015), arXiv:1411.7766

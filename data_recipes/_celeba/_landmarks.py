@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 Detector = Literal["aligned", "dlib"]
-"""Where a face is looked for: where CelebA's five points say, or where dlib's detector finds one."""
+"""Search for faces: at CelebA's five points, or by dlib's detector."""
 
 _NAME = "shape_predictor_68_face_landmarks.dat"
 _FILES = {_NAME: ("fbdc2cb80eb9aa7a758672cbfdda32ba6300efe9b6e6c7a299ff7e736b11b92f", 99_693_937)}
@@ -75,7 +75,7 @@ FAR = 8.0
 
 @dataclass(frozen=True)
 class Face:
-    """What was found in a picture.
+    """The landmarks of the face in a picture.
 
     Attributes:
         points: int [68, 2], x and y in pixels of the whole picture; None where no face was found.
@@ -88,11 +88,7 @@ class Face:
 
 
 def need_faces_extra() -> None:
-    """Raise unless what landmarks and edges need is installed.
-
-    Raises:
-        UsageError: Says what to install.
-    """
+    """Raise unless what landmarks and edges need is installed."""
     lacking = [said for module, said in _NEEDED.items() if importlib.util.find_spec(module) is None]
     if lacking:
         raise UsageError(
@@ -102,7 +98,7 @@ def need_faces_extra() -> None:
 
 
 def predictor_file(given: Path | None) -> Path | None:
-    """The predictor's file: the given one, that of the package face_recognition_models, the cached one; or None."""
+    """Return the predictor's file: given, of the package face_recognition_models, or cached; else None."""
     if given is not None:
         return given
     spec = importlib.util.find_spec("face_recognition_models")  # not imported: it needs a module that is gone
@@ -115,7 +111,7 @@ def predictor_file(given: Path | None) -> Path | None:
 
 
 def fetch_predictor(given: Path | None) -> Work[Path] | None:
-    """The download that is needed first; None where the predictor is at hand."""
+    """Return the download that is needed first; None where the predictor is at hand."""
     if predictor_file(given) is not None:
         return None
     return download(cache_folder("landmarks"), _FILES, _MIRRORS, _MANUAL)
@@ -123,11 +119,7 @@ def fetch_predictor(given: Path | None) -> Work[Path] | None:
 
 @lru_cache(maxsize=1)
 def load_predictor(given: Path | None) -> tuple[Any, str]:
-    """dlib's shape predictor and the SHA-256 of its file; kept by each process.
-
-    Raises:
-        DataError: It is missing, or does not predict 68 points.
-    """
+    """Load dlib's shape predictor and the SHA-256 of its file; each process keeps them."""
     import dlib
 
     path = predictor_file(given)
@@ -149,14 +141,14 @@ def load_predictor(given: Path | None) -> tuple[Any, str]:
 
 @lru_cache(maxsize=1)
 def _load_detector() -> Any:
-    """dlib's detector of frontal faces; it takes half a second to make."""
+    """Load dlib's detector of frontal faces, which takes half a second."""
     import dlib
 
     return dlib.get_frontal_face_detector()
 
 
 def face_box(five: NDArray[Any]) -> tuple[int, int, int, int] | None:
-    """The box (left, top, right, bottom) in which the predictor's mean face lies best on five points [5, 2].
+    """Return the box (left, top, right, bottom) in which the predictor's mean face fits five points [5, 2] best.
 
     Least squares over scale and place. None where the points are no face: eyes a few pixels apart, or mouth above.
     """
@@ -169,18 +161,18 @@ def face_box(five: NDArray[Any]) -> tuple[int, int, int, int] | None:
 
 
 def five_of(points: NDArray[Any]) -> NDArray[np.float64]:
-    """Eyes, nose tip and mouth corners [5, 2] of 68 points, in CelebA's order."""
+    """Return eyes, nose tip and mouth corners [5, 2] of 68 points, in CelebA's order."""
     eyes = points[36:42].mean(axis=0), points[42:48].mean(axis=0)
     return np.array([*eyes, points[30], points[48], points[54]], np.float64)
 
 
 class FaceFinder:
-    """Finds one face and its 68 points.
+    """Finder of one face and its 68 points.
 
     Args:
         detector: Where to look.
         predictor: The predictor's file, None for that of the package or the cache.
-        sha256: What the file must hold, so that all workers use the same.
+        sha256: Required hash of the file, so that all workers use the same.
 
     Raises:
         DataError: The predictor is missing or another one.
@@ -199,7 +191,7 @@ class FaceFinder:
         self._detect = _load_detector() if detector == "dlib" else None
 
     def find(self, grey: NDArray[np.uint8], five: NDArray[Any] | None) -> Face:
-        """The face in a grey picture [H, W]; ``five`` are CelebA's own points [5, 2], which ``aligned`` needs."""
+        """Find the face in a grey picture [H, W]; ``aligned`` needs CelebA's own points ``five`` [5, 2]."""
         box: Any = None
         if self._detect is not None:
             boxes = self._detect(grey, 1)  # enlarged once, as WG did
@@ -215,7 +207,7 @@ class FaceFinder:
 
 
 def draw_mask(points: NDArray[np.int64] | None) -> NDArray[np.uint8]:
-    """Regions of a face, 255 on 0 [218, 178]: hulls filled, the jaw as a line; all 0 without a face."""
+    """Draw the regions of a face, 255 on 0 [218, 178]: hulls filled, the jaw as a line; all 0 without a face."""
     import cv2
 
     canvas = np.zeros((HEIGHT, WIDTH), np.uint8)

@@ -68,7 +68,7 @@ FindText = Callable[[str], tuple[str, bytes] | None]
 
 @dataclass(frozen=True)
 class Lists:
-    """What CelebA says about N images, in the order of the attribute list.
+    """CelebA's lists for N images, in the order of the attribute list.
 
     Attributes:
         names: File names.
@@ -89,7 +89,7 @@ class Lists:
         return len(self.names)
 
     def some(self, rows: NDArray[np.int64]) -> "Lists":
-        """The images ``rows`` [n]; ``sha256`` is still that of all."""
+        """Return the images ``rows`` [n]; ``sha256`` is still that of all."""
         points = None if self.points is None else self.points[rows]
         names = tuple(self.names[row] for row in rows)
         return replace(self, names=names, attributes=self.attributes[rows], part=self.part[rows], points=points)
@@ -102,7 +102,7 @@ class _Table:
     values: NDArray[np.int64]
 
     def aligned_to(self, other: "_Table") -> NDArray[np.int64]:
-        """Values in the order of another table's names."""
+        """Return values in the order of another table's names."""
         if self.names == other.names:
             return self.values
         position = {name: row for row, name in enumerate(self.names)}
@@ -117,7 +117,7 @@ class _Table:
 
 
 def _records(where: str, data: bytes, columns: Sequence[str], counted: bool) -> Iterator[tuple[int, list[str]]]:
-    """Line number and cells of each image, after checking what stands above them."""
+    """Return line number and cells of each image, after a check of the header."""
     if where.endswith(".csv"):
         table = read_separated(data, where, {*columns}.__contains__)
         named = [place for place, name in enumerate(table.names) if name]  # programs number rows without a name
@@ -157,7 +157,7 @@ def _check_head(head: list[str], columns: Sequence[str], where: str) -> None:
 
 
 def _table(where: str, data: bytes, columns: Sequence[str], allowed: set[int] | range, counted: bool) -> _Table:
-    """One list, checked: unique names, as many whole numbers as columns, and only ``allowed`` ones."""
+    """Read one list: unique names, a whole number for each column, and only ``allowed`` ones."""
     among = f"among {', '.join(map(str, sorted(allowed)))}"
     if isinstance(allowed, range):
         among, allowed = f"from {allowed[0]} to {allowed[-1]}", set(allowed)
@@ -184,16 +184,7 @@ def _table(where: str, data: bytes, columns: Sequence[str], allowed: set[int] | 
 
 
 def read_lists(find: FindText, place: str, use_points: Points) -> Lists:
-    """The lists, checked against each other.
-
-    Args:
-        find: Gives a list by its name.
-        place: Where they were looked for, for messages.
-        use_points: Whether the landmark list is read, and must be there.
-
-    Raises:
-        DataError: A list is missing, malformed, or does not fit the others.
-    """
+    """Read the lists and check them against each other."""
 
     def table(name: str, columns: Sequence[str], allowed: set[int] | range, counted: bool = True) -> _Table | None:
         found = find(name)

@@ -26,16 +26,12 @@ _ROWS = (0.18, 0.5, 0.82)  # where the overlay's three lines have their middle, 
 
 
 def decode(data: bytes) -> Image.Image:
-    """The picture in a JPEG file, RGB, 178 x 218.
-
-    Raises:
-        CannotReadError: It is damaged, no JPEG, or of another size.
-    """
+    """Decode the picture in a JPEG file, RGB, 178 x 218."""
     return decode_picture(data, "RGB", size=(WIDTH, HEIGHT), formats=("JPEG",))
 
 
 def fitted(image: Image.Image, crop: int, size: int) -> Image.Image:
-    """The central square of ``crop`` pixels, made ``size`` pixels wide and high (bilinear, with antialiasing).
+    """Crop the central square of ``crop`` pixels and resize it to ``size`` (bilinear, with antialiasing).
 
     WG make the shorter side 64 and cut the middle 64 out of the longer one: the same to half a pixel. As there, the
     outermost pixels weigh in a little of what lies just outside.
@@ -45,13 +41,13 @@ def fitted(image: Image.Image, crop: int, size: int) -> Image.Image:
 
 
 def planes(image: Image.Image) -> NDArray[np.uint8]:
-    """uint8 [C, H, W]."""
+    """Return a picture as uint8 [C, H, W]."""
     pixels = np.asarray(image)
     return pixels[None] if pixels.ndim == 2 else np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
 def edges(grey: Image.Image, sigma: float) -> Image.Image:
-    """Canny's edges of a grey picture, 255 on 0, by scikit-image with its usual thresholds of 0.1 and 0.2.
+    """Return Canny's edges of a grey picture, 255 on 0, by scikit-image with its usual thresholds of 0.1 and 0.2.
 
     References:
         A Computational Approach to Edge Detection (Canny, PAMI 1986), https://doi.org/10.1109/TPAMI.1986.4767851
@@ -62,20 +58,20 @@ def edges(grey: Image.Image, sigma: float) -> Image.Image:
 
 
 def completion(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The picture [C, H, W] with its right half black."""
+    """Return the picture [C, H, W] with its right half black."""
     result = picture.copy()
     result[:, :, picture.shape[2] // 2 :] = 0
     return result
 
 
 def watermark(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The picture [C, H, W] under three lines of white writing, the same on every picture."""
+    """Return the picture [C, H, W] under three lines of white writing, the same on every picture."""
     white = _overlay(picture.shape[1])
     return np.rint(picture + (255.0 - picture) * _STRENGTH * white).astype(np.uint8)
 
 
 def _overlay(size: int) -> NDArray[np.uint8]:
-    """Where the writing is: 1 or 0 [size, size]; drawn for 64 pixels, and magnified by nearest neighbours."""
+    """Return the mask of the writing, 1 or 0 [size, size]; drawn at 64 pixels and magnified by nearest neighbours."""
     canvas = np.zeros((64, 64), np.uint8)
     word = np.array([[dot == "#" for dot in line] for line in _OVERLAY], np.uint8)
     height, width = word.shape

@@ -1,4 +1,4 @@
-"""What all CelebA recipes share: settings, the user's files, resumable work and the file; all but the pictures."""
+"""The base of CelebA recipes: settings, the user's files, resumable work and the file; all but the pictures."""
 
 import hashlib
 import importlib
@@ -28,7 +28,7 @@ from mmgen.data_recipes._splits import Parts
 __all__ = ["CelebaRecipe", "Scheme"]
 
 Scheme = tuple[str, Parts]
-"""What a way to split means, and its parts."""
+"""Meaning of a split scheme, and its parts."""
 
 _CHUNK = 128
 _SAID = 3  # unreadable images that an error names
@@ -39,7 +39,7 @@ _VALUES = ("no", "yes")
 
 @dataclass(frozen=True)
 class _Done:
-    """A finished shard on disk: which images of it are stored, and what became of the others."""
+    """A finished shard on disk: its stored images, and the fate of the others."""
 
     file: Path
     size: int
@@ -85,19 +85,19 @@ class CelebaRecipe(Recipe):
 
     @abstractmethod
     def columns(self, images: Sequence[Image.Image], lists: Lists, indices: NDArray[np.int64], seed: int) -> Rows:
-        """What :meth:`add_columns` has said, for images [n] with numbers ``indices`` [n]."""
+        """Return the columns that :meth:`add_columns` declares, for images [n] with numbers ``indices`` [n]."""
 
     def kept(self, rows: Rows) -> NDArray[np.bool_]:
-        """Which of some finished rows are stored [n]."""
+        """Return a mask [n] of the finished rows that are stored."""
         return np.ones(len(rows), bool)
 
     @property
     def faceless_advice(self) -> str:
-        """What else to do where no picture has a face and those without are dropped."""
+        """Advice where no picture has a face and faceless ones are dropped."""
         return ""
 
     def schemes(self, numbers: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
-        """Ways to split besides CelebA's own, of the images with these numbers [N]."""
+        """Return ways to split besides CelebA's own, of the images with these numbers [N]."""
         return {}
 
     @property
@@ -106,15 +106,11 @@ class CelebaRecipe(Recipe):
         return "ignored"
 
     def models(self) -> dict[str, str]:
-        """Hashes of the models that are used, by the name of the setting that records them."""
+        """Return hashes of the models that are used, by the name of the setting that records them."""
         return {}
 
     def need_celeba(self) -> Path:
-        """The user's copy.
-
-        Raises:
-            UsageError: None was named.
-        """
+        """Return the path of the user's copy."""
         if self.celeba is None:
             raise UsageError(f"{self.name} is made from your own copy of CelebA: {WHERE_TO_GET_IT}")
         return self.celeba
@@ -124,11 +120,13 @@ class CelebaRecipe(Recipe):
         return None
 
     def fitted(self, images: Sequence[Image.Image]) -> NDArray[np.uint8]:
-        """Pictures of 178 x 218 [n], cropped and made small: uint8 [n, C, size, size]."""
+        """Crop and resize pictures of 178 x 218 [n]: uint8 [n, C, size, size]."""
         return np.stack([planes(fitted(image, self.crop, self.size)) for image in images])
 
     def rows(self, files: Sequence[bytes | str], lists: Lists, indices: NDArray[np.int64], seed: int) -> bytes:
-        """A shard of the images ``indices`` [n] from their files (or why those cannot be read); runs in a worker."""
+        """Make a shard of the images ``indices`` [n] from their files (or the reasons why those are unreadable); runs
+        in a worker.
+        """
         images, readable, unreadable = [], [], dict[str, str]()
         for row, (name, file) in enumerate(zip(lists.names, files, strict=True)):
             try:
@@ -185,7 +183,7 @@ class CelebaRecipe(Recipe):
         return self.number or available
 
     def _versions(self) -> dict[str, str]:
-        """Another version may make a slightly different picture, so its shards are not mixed with others."""
+        """Return versions of libraries: another one may make a slightly different picture, so shards are not mixed."""
         return {name: importlib.import_module(name).__version__ for name in self.libraries}
 
     def _finish_shards(
@@ -254,7 +252,7 @@ class CelebaRecipe(Recipe):
         self, path: Path, folder: ShardFolder, done: Sequence[_Done], lists: Lists, settings: dict[str, Any], seed: int,
         command: str,
     ) -> Generator[Progress, None, None]:  # fmt: skip
-        """One file of all shards."""
+        """Write all shards into one file."""
         from mmgen.artifacts import DatasetWriter
 
         numbers = np.concatenate([one.numbers for one in done])

@@ -1,4 +1,4 @@
-"""Finished parts of a dataset on disk, so that work which was stopped can go on."""
+"""Finished parts of a dataset on disk, from which stopped work resumes."""
 
 import hashlib
 import json
@@ -41,7 +41,7 @@ class Shard:
     unreadable: dict[str, str]
 
     def to_bytes(self) -> bytes:
-        """Numbers and text only, with a checksum."""
+        """Serialise: numbers and text only, with a checksum."""
         from safetensors.numpy import save
 
         columns = {f"{group}/{name}": array for group in _GROUPS for name, array in getattr(self.rows, group).items()}
@@ -51,11 +51,7 @@ class Shard:
 
     @staticmethod
     def from_bytes(data: bytes) -> "Shard":
-        """The inverse of :meth:`to_bytes`.
-
-        Raises:
-            ValueError: The bytes are damaged.
-        """
+        """Invert :meth:`to_bytes`."""
         from safetensors import SafetensorError
         from safetensors.numpy import load
 
@@ -101,22 +97,18 @@ class ShardFolder:
             ) from None
 
     def file(self, start: int, digest: str) -> Path:
-        """Where the shard is that begins with image ``start`` and was made from these bytes."""
+        """Return the path of the shard that begins with image ``start`` and was made from these bytes."""
         return self.path / f"{start:06d}-{digest[:24]}.shard"
 
     def load(self, file: Path) -> Shard | None:
-        """A finished shard; None if it is not there, or damaged."""
+        """Return a finished shard; None if it is not there, or damaged."""
         try:
             return Shard.from_bytes(read_file(file, _MOST_BYTES))
         except (CannotReadError, ValueError):
             return None
 
     def store(self, file: Path, data: bytes) -> None:
-        """Write a shard. It is not synced: should it not survive a power cut, its checksum tells.
-
-        Raises:
-            ArtifactError: The disk is full.
-        """
+        """Write a shard. It is not synced: should it not survive a power cut, its checksum tells."""
         temporary = file.with_suffix(".part")
         try:
             temporary.unlink(missing_ok=True)  # of a writer that was killed, or a link
@@ -126,15 +118,15 @@ class ShardFolder:
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             raise ArtifactError(
-                f"cannot write {file}: {why}; mend that (a whole CelebA needs up to 12 GB here) and run the same "
+                f"cannot write {file}: {why}; fix that (a whole CelebA needs up to 12 GB here) and run the same "
                 "command again, which goes on from what is finished"
             ) from None
 
     def remove(self) -> None:
-        """Once the output is complete."""
+        """Remove the folder once the output is complete."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def remove_if_empty(self) -> None:
-        """When the work ends before any shard was finished."""
+        """Remove the folder if the work ends before any shard was finished."""
         with suppress(OSError):
             self.path.rmdir()

@@ -1,4 +1,4 @@
-"""The user's CelebA: a folder or a zip, as downloaded; images are read from the zip as they are needed."""
+"""The user's CelebA: a folder or a zip, as downloaded; images are read from the zip when needed."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.data_recipes._celeba._lists import CELEBA_SIZE, PUBLISHED, Lists, Points, read_lists
-from mmgen.data_recipes._left_out import why_left_out
+from mmgen.data_recipes._left_out import reason_to_skip
 from mmgen.data_recipes._published import Content, other, unverified
 
 __all__ = ["WHERE_TO_GET_IT", "Source"]
@@ -42,7 +42,7 @@ class Source:
         use_points: Whether the list of landmarks is read, and must be there.
 
     Attributes:
-        lists: What is said about the images; every one of them is there.
+        lists: Lists about the images; every image is there.
 
     Raises:
         DataError: Something is missing, twice there, malformed or does not fit.
@@ -89,7 +89,7 @@ class Source:
             archive.close()
 
     def content(self) -> Content:
-        """Whether this is CelebA: all of its lists as published, and an image for every name; those have no hash."""
+        """Compare with CelebA: all of its lists as published, and an image for every name; images have no hash."""
         number, names = len(self.lists), [name for name, md5 in self._md5.items() if PUBLISHED[name] not in md5]
         if number != CELEBA_SIZE:
             return other("CelebA", self.path, f"it has {number:,} images, expected {CELEBA_SIZE:,}")
@@ -99,7 +99,7 @@ class Source:
         return unverified("CelebA", self.path, f"images{lists} are counted, and not compared")
 
     def read(self, name: str) -> bytes | str:
-        """The bytes of an image's file; or, as a string, why they cannot be read."""
+        """Return the bytes of an image's file; or, as a string, why they cannot be read."""
         place = self._images[name]
         try:
             return _read(place, _MAX_IMAGE_BYTES)
@@ -115,7 +115,7 @@ class Source:
             ) from None
         self._zips.append(archive)
         for member in archive.infolist():
-            if not member.is_dir() and not any(map(why_left_out, _path((archive, member)).parts)):
+            if not member.is_dir() and not any(map(reason_to_skip, _path((archive, member)).parts)):
                 yield archive, member
 
     def _find_images(self, places: list[_Place]) -> dict[str, _Place]:
@@ -124,10 +124,10 @@ class Source:
         found: dict[str, _Place] = {}
         for place in own or images:
             if _path(place).name in found:
-                _once(_path(place).name, [_said(found[_path(place).name]), _said(place)])
+                _once(_path(place).name, [_in_words(found[_path(place).name]), _in_words(place)])
             found[_path(place).name] = place
         if not found:
-            inner = next((_said(place) for place in places if _path(place).name == f"{_FOLDER}.zip"), "")
+            inner = next((_in_words(place) for place in places if _path(place).name == f"{_FOLDER}.zip"), "")
             hint = f"unpack {self.path}, which holds {inner}, into a folder" if inner else WHERE_TO_GET_IT
             raise DataError(
                 f"there are no images in {self.path}, expected {_FOLDER}.zip or a folder {_FOLDER} with 000001.jpg "
@@ -138,7 +138,7 @@ class Source:
     def _text(self, name: str) -> tuple[str, bytes] | None:
         for ending in (".txt", ".csv"):
             found = [place for place in self._listed if _path(place).name == name + ending]
-            _once(name + ending, list(map(_said, found)))
+            _once(name + ending, list(map(_in_words, found)))
             if found:
                 try:
                     data = _read(found[0], _MAX_LIST_BYTES)
@@ -146,9 +146,9 @@ class Source:
                         unix = data.replace(b"\r\n", b"\n")  # some programs change the ends of lines
                         forms = (data, unix, unix.replace(b"\n", b"\r\n"))
                         self._md5[name] = {hashlib.md5(form, usedforsecurity=False).hexdigest() for form in forms}
-                    return _said(found[0]), data
+                    return _in_words(found[0]), data
                 except CannotReadError as error:
-                    raise DataError(f"cannot read {_said(found[0])}: {error}; get it again") from None
+                    raise DataError(f"cannot read {_in_words(found[0])}: {error}; get it again") from None
         return None
 
     def _check_images(self) -> None:
@@ -167,8 +167,8 @@ def _path(place: _Place) -> Path | PurePosixPath:
     return place if isinstance(place, Path) else PurePosixPath(place[1].filename.replace("\\", "/"))
 
 
-def _said(place: _Place) -> str:
-    """A place in words; what ends in .csv does so here."""
+def _in_words(place: _Place) -> str:
+    """Return a place in words, which ends in .csv where its file does."""
     if isinstance(place, Path):
         return str(place)
     return f"{place[0].filename}: {place[1].filename.encode('ascii', 'backslashreplace').decode()}"
@@ -180,10 +180,10 @@ def _once(name: str, places: list[str]) -> None:
 
 
 def _walk(folder: Path, depth: int) -> Iterator[Path]:
-    """Regular files down to some depth; what cannot be looked into is left out."""
+    """Yield regular files down to some depth; unreadable folders are left out."""
     with suppress(PermissionError), os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
-            if why_left_out(entry.name):
+            if reason_to_skip(entry.name):
                 continue
             if entry.is_dir() and depth < _DEPTH:
                 yield from _walk(Path(entry.path), depth + 1)
@@ -192,5 +192,5 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def _read(place: _Place, limit: int) -> bytes:
-    """A whole file of an honest size."""
+    """Read a whole file of a plausible size."""
     return read_file(place, limit) if isinstance(place, Path) else read_member(*place, limit)

@@ -19,13 +19,7 @@ SceneArrays = dict[str, NDArray[Any]]
 
 
 def render(scenes: SceneArrays, size: int, samples: int = 64) -> NDArray[np.uint8]:
-    """Pictures of n scenes; a pure function of its arguments, computed by one thread.
-
-    Args:
-        scenes: See :func:`mmgen.data_recipes._scenes.scene_arrays`.
-        size: Height and width in pixels.
-        samples: Paths per pixel that shows metal; half as many for rubber, a quarter for shadows, four for the plain
-            floor, four times as many where a lamp is mirrored.
+    """Render pictures of n scenes on one thread; a pure function of its arguments.
 
     Returns:
         uint8 [n, 3, size, size].
@@ -36,21 +30,21 @@ def render(scenes: SceneArrays, size: int, samples: int = 64) -> NDArray[np.uint
 
 
 def visible_pixels(scenes: SceneArrays, size: int = 112) -> NDArray[np.int64]:
-    """How many pixels show each object: int64 [n, objects]; a pixel shows what lies behind its middle."""
+    """Count the pixels that show each object, int64 [n, objects]; a pixel shows the object behind its middle."""
     from mmgen.data_recipes._clevr._api import visible_pixels
 
     return visible_pixels(scenes, size)
 
 
 def masks(scenes: SceneArrays, size: int) -> NDArray[np.uint8]:
-    """What each pixel shows: uint8 [n, size, size], 0 floor, i + 1 object i."""
+    """Return the object behind each pixel, uint8 [n, size, size]: 0 for the floor, i + 1 for object i."""
     from mmgen.data_recipes._clevr._api import masks
 
     return masks(scenes, size)
 
 
 def compile_kernels() -> Work[None] | None:
-    """The compilation that has to happen before the first call; None where the user's cache holds the kernels.
+    """Return the compilation that has to run before the first call; None if the user's cache holds the kernels.
 
     Without it, the first call compiles; do it before starting workers, or each of them will.
     """

@@ -27,7 +27,7 @@ def _filter() -> Floats:
 
 
 def body_rows(scenes: SceneArrays) -> Floats:
-    """Bodies [n, objects, COLUMNS] as the kernels read them."""
+    """Return bodies [n, objects, COLUMNS] in the form of the kernels."""
     rows = np.empty((*scenes["x"].shape, COLUMNS))
     rows[..., X], rows[..., Y], rows[..., SIZE] = scenes["x"], scenes["y"], scenes["size"]
     # numpy's vectorised functions may round differently in a chunk's last rows, these do not.
@@ -71,7 +71,7 @@ def masks(scenes: SceneArrays, size: int) -> NDArray[np.uint8]:
 
 
 def _example() -> SceneArrays:
-    """A scene to compile with."""
+    """Return a scene to compile with."""
     zero = np.zeros((1, 1))
     place = np.array([[7.0, -6.0, 5.0]])
     return {

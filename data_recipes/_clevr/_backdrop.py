@@ -38,7 +38,7 @@ _AMBIENT_START, _AMBIENT_STEP = -12.0, 4.0
 
 @device
 def meet_backdrop(p: Vector, w: Vector) -> float:
-    """Distance along the ray from p, which is in front of the backdrop; NOTHING if it goes into the black."""
+    """Return distance along the ray from p, which is in front of the backdrop; NOTHING if it goes into the black."""
     r, dr = p[0] * BACK[0] + p[1] * BACK[1] - START, w[0] * BACK[0] + w[1] * BACK[1]
     h, dh = p[2] - RADIUS, w[2]
     t = NOTHING
@@ -60,7 +60,7 @@ def meet_backdrop(p: Vector, w: Vector) -> float:
 
 @device
 def backdrop_normal(p: Vector) -> Vector:
-    """Unit normal at a point of the backdrop."""
+    """Return the unit normal at a point of the backdrop."""
     r = p[0] * BACK[0] + p[1] * BACK[1] - START
     if r <= 0.0:
         return 0.0, 0.0, 1.0
@@ -73,7 +73,7 @@ def backdrop_normal(p: Vector) -> Vector:
 
 @device
 def ambient(p: Vector) -> float:
-    """Radiance that the backdrop sends back, from p, of light that came over its other parts."""
+    """Return the radiance that the backdrop sends back, from p, of light that came over its other parts."""
     place = (p[0] * BACK[0] + p[1] * BACK[1] - _AMBIENT_START) / _AMBIENT_STEP
     place = min(max(place, 0.0), len(_AMBIENT) - 1.001)
     cell = int(place)

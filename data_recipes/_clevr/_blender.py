@@ -29,7 +29,7 @@ _SHAPES = ("sphere", "cylinder", "cube")
 
 
 def blender_scenes(scenes: SceneArrays, size: int, samples: int) -> dict[str, Any]:
-    """All that Blender has to know, as JSON can say it."""
+    """Return scenes for Blender as values of JSON."""
     from mmgen.data_recipes._clevr import _backdrop, _bodies, _camera, _lamps, _materials
 
     def listed(values: Any) -> list[float]:
@@ -86,7 +86,7 @@ def blender_scenes(scenes: SceneArrays, size: int, samples: int) -> dict[str, An
 
 
 def _interpreter(python: Path | None) -> str:
-    """A Python that can import bpy, as far as is known without starting it."""
+    """Find a Python that can import bpy, without starting it."""
     if python is not None:
         return str(python)
     if importlib.util.find_spec("bpy") is None:
@@ -114,7 +114,7 @@ def _run(command: list[str]) -> None:
 
 
 def _read(path: Path, size: int) -> NDArray[np.uint8]:
-    """One picture [3, size, size]."""
+    """Read one picture [3, size, size]."""
     try:
         pixels = np.asarray(read_picture(path, "RGB", size=(size, size)))
     except WrongSizeError as error:
@@ -129,20 +129,10 @@ def _read(path: Path, size: int) -> NDArray[np.uint8]:
 def render_with_blender(
     scenes: SceneArrays, size: int, samples: int = 64, python: Path | None = None
 ) -> NDArray[np.uint8]:
-    """Pictures of n scenes by Cycles, on one thread.
-
-    Args:
-        scenes: See :func:`mmgen.data_recipes._scenes.scene_arrays`.
-        size: Height and width in pixels.
-        samples: Paths per pixel.
-        python: An interpreter that can import bpy; this one by default.
+    """Render pictures of n scenes with Cycles, on one thread.
 
     Returns:
         uint8 [n, 3, size, size].
-
-    Raises:
-        UsageError: There is no such interpreter, or it has no bpy.
-        DataError: Blender fails.
     """
     interpreter = _interpreter(python)
     with tempfile.TemporaryDirectory(prefix="mmgen-blender-") as folder:

@@ -40,7 +40,7 @@ def _aim(thing: Any, position: Any, direction: Any) -> None:
 
 
 def _set_up(job: dict[str, Any]) -> None:
-    """An empty file, and how pictures are made from it."""
+    """Prepare an empty file and the settings of pictures."""
     bpy.ops.wm.read_factory_settings(use_empty=True)
     scene = bpy.context.scene
     scene.world = bpy.data.worlds.new("black")
@@ -142,7 +142,7 @@ def _material(body: dict[str, Any], job: dict[str, Any]) -> Any:
 
 
 def _cylinder(rim: float) -> tuple[list[Any], list[Any]]:
-    """Vertices and faces of a cylinder of radius and half height 1 with a rounded rim."""
+    """Return vertices and faces of a cylinder of radius and half height 1 with a rounded rim."""
     turns = [math.pi / 2 * i / _ROUNDING for i in range(_ROUNDING + 1)]
     profile = [(1.0 - rim + rim * math.sin(turn), 1.0 - rim + rim * math.cos(turn)) for turn in turns]
     profile += [(r, -z) for r, z in reversed(profile)]
@@ -156,7 +156,7 @@ def _cylinder(rim: float) -> tuple[list[Any], list[Any]]:
 
 
 def _cube(rim: float) -> tuple[list[Any], list[Any]]:
-    """Vertices and faces of a cube of half extent 1 with rounded edges; with rim 1 it is a sphere.
+    """Return vertices and faces of a cube of half extent 1 with rounded edges; with rim 1 it is a sphere.
 
     Lines on the sharp cube's six faces, denser towards its edges, are drawn in to the rounded one.
     """

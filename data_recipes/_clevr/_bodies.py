@@ -20,7 +20,7 @@ from mmgen.data_recipes._clevr._vectors import Vector, along, dot, unit
 
 __all__ = [
     "BLUE", "COLUMNS", "COS", "CUBE", "CYLINDER", "GREEN", "METAL", "NOTHING", "RED", "RIM", "SHAPE", "SIN", "SIZE",
-    "SPHERE", "X", "Y", "body_colour", "body_normal", "distance_to_body", "meet_body", "nearest_body", "seen_share",
+    "SPHERE", "X", "Y", "body_colour", "body_normal", "distance_to_body", "meet_body", "nearest_body", "visible_share",
     "shadowed",
 ]  # fmt: skip
 
@@ -35,7 +35,7 @@ _REACH = (1.0, *(sqrt(axes) * (1.0 - rim) + rim for axes, rim in zip((2, 3), RIM
 """Radius of the sphere about its centre that just holds the shape."""
 
 _BREADTH = (1.0, 1.45, 1.87)
-"""How much more of the floor's sky each shape covers than a sphere of the same size. Fitted: see ``seen_share``."""
+"""How much more of the floor's sky each shape covers than a sphere of the same size. Fitted: see ``visible_share``."""
 
 _STEPS, _CLOSE, _GRAZING = 24, 1e-4, 3e-3
 
@@ -47,7 +47,7 @@ Bodies = NDArray[np.float64]
 
 @device
 def _to_body(bodies: Bodies, i: int, p: Vector, w: Vector) -> tuple[Vector, Vector]:
-    """A point and a direction in the body's frame; distances along the ray stay what they are."""
+    """Transform a point and a direction into the body's frame; distances along the ray stay."""
     s = 1.0 / bodies[i, SIZE]
     c, n = bodies[i, COS], bodies[i, SIN]
     x, y = (p[0] - bodies[i, X]) * s, (p[1] - bodies[i, Y]) * s
@@ -57,7 +57,7 @@ def _to_body(bodies: Bodies, i: int, p: Vector, w: Vector) -> tuple[Vector, Vect
 
 @device
 def _excess(shape: int, p: Vector) -> Vector:
-    """How far p lies outside the core, the body without its rounding: (along x, along y, along z), not negative.
+    """Return how far p lies outside the core, the body without its rounding: (along x, along y, along z), not negative.
 
     A point with this vector q is at distance |q| - rim of the surface, if it is not inside the core. Where only one
     component is not 0, the surface is flat (or a cylinder's plain side).
@@ -77,7 +77,7 @@ def _is_flat(q: Vector) -> bool:
 
 @device
 def _distance(shape: int, p: Vector) -> float:
-    """From p to the surface, for points that are not inside the core, in half extents."""
+    """Return the distance of p from the surface in half extents, for points outside the core."""
     if shape == SPHERE:
         return sqrt(dot(p, p)) - 1.0
     q = _excess(shape, p)
@@ -86,7 +86,7 @@ def _distance(shape: int, p: Vector) -> float:
 
 @device
 def _slab(o: float, d: float) -> tuple[float, float]:
-    """Where a ray's coordinate o + t d is between -1 and 1."""
+    """Return the range of t in which a ray's coordinate o + t d is between -1 and 1."""
     if abs(d) < 1e-12:
         d = 1e-12
     a, b = (-1.0 - o) / d, (1.0 - o) / d
@@ -95,7 +95,9 @@ def _slab(o: float, d: float) -> tuple[float, float]:
 
 @device
 def _span(shape: int, o: Vector, d: Vector) -> tuple[float, float]:
-    """Where the ray o + t d enters and leaves the shape with sharp edges; (NOTHING, -NOTHING) where it does not."""
+    """Return the range of t in which the ray o + t d is inside the shape with sharp edges; (NOTHING, -NOTHING) if it
+    misses.
+    """
     near, far = _slab(o[2], d[2])
     if shape == CUBE:
         for k in range(2):
@@ -117,15 +119,7 @@ def _span(shape: int, o: Vector, d: Vector) -> tuple[float, float]:
 
 @device
 def meet_body(bodies: Bodies, i: int, p: Vector, w: Vector, any_point: bool) -> float:
-    """Distance along the ray (in lengths of w) to the body, NOTHING if the ray from p misses it.
-
-    Args:
-        bodies: All of them.
-        i: The one to meet.
-        p: Origin, outside the body.
-        w: Unit direction.
-        any_point: Any point of the ray inside the body will do, which is quicker to find.
-    """
+    """Return the distance along the ray (in lengths of w) to the body, NOTHING if the ray from p misses it."""
     shape = int(bodies[i, SHAPE])
     s = bodies[i, SIZE]
     x, y, z = p[0] - bodies[i, X], p[1] - bodies[i, Y], p[2] - s
@@ -159,14 +153,14 @@ def meet_body(bodies: Bodies, i: int, p: Vector, w: Vector, any_point: bool) -> 
 
 @device
 def distance_to_body(bodies: Bodies, i: int, p: Vector) -> float:
-    """From a point outside the body to its surface."""
+    """Return the distance from a point outside the body to its surface."""
     o, _ = _to_body(bodies, i, p, (0.0, 0.0, 0.0))
     return _distance(int(bodies[i, SHAPE]), o) * bodies[i, SIZE]
 
 
 @device
 def body_normal(bodies: Bodies, i: int, p: Vector) -> Vector:
-    """Unit normal at a point of the body's surface."""
+    """Return the unit normal at a point of the body's surface."""
     shape = int(bodies[i, SHAPE])
     if shape == SPHERE:
         return unit((p[0] - bodies[i, X], p[1] - bodies[i, Y], p[2] - bodies[i, SIZE]))
@@ -185,20 +179,13 @@ def body_normal(bodies: Bodies, i: int, p: Vector) -> Vector:
 
 @device
 def body_colour(bodies: Bodies, i: int) -> Vector:
-    """Linear reflectance."""
+    """Return the linear reflectance."""
     return bodies[i, RED], bodies[i, GREEN], bodies[i, BLUE]
 
 
 @device
 def nearest_body(bodies: Bodies, p: Vector, w: Vector, skip: int) -> tuple[float, int]:
-    """Distance to the first body that the ray meets, and its number; (NOTHING, -1) where there is none.
-
-    Args:
-        bodies: All of them.
-        p: Origin.
-        w: Direction.
-        skip: The body that p lies on, or -1: bodies are convex, so a ray that leaves one does not meet it again.
-    """
+    """Return the distance to the first body that the ray meets, and its number; (NOTHING, -1) where there is none."""
     first, which = NOTHING, -1
     for i in range(len(bodies)):
         if i != skip:
@@ -210,7 +197,7 @@ def nearest_body(bodies: Bodies, p: Vector, w: Vector, skip: int) -> tuple[float
 
 @device
 def shadowed(bodies: Bodies, p: Vector, w: Vector, skip: int) -> bool:
-    """Whether a body lies between p and p + t w for any t > 0; lamps are farther away than all bodies."""
+    """Return whether a body lies between p and p + t w for any t > 0; lamps are farther away than all bodies."""
     for i in range(len(bodies)):  # noqa: SIM110 - numba knows no any()
         if i != skip and meet_body(bodies, i, p, w, True) < NOTHING:
             return True
@@ -218,8 +205,8 @@ def shadowed(bodies: Bodies, p: Vector, w: Vector, skip: int) -> bool:
 
 
 @device
-def seen_share(bodies: Bodies, i: int, p: Vector, n: Vector) -> float:
-    """Share of the light that reaches p from all sides which would come from where body i is.
+def visible_share(bodies: Bodies, i: int, p: Vector, n: Vector) -> float:
+    """Return the share of the light from all sides of p that comes from the direction of body i.
 
     Exact for a sphere above the horizon: cos(theta) sin^2(half angle). Cylinders and cubes count as larger spheres.
     """

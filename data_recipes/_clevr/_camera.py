@@ -18,7 +18,7 @@ _HALF = tan(FIELD_OF_VIEW / 2.0 * pi / 180.0)
 
 @device
 def camera_axes(position: Vector) -> Axes:
-    """Right, up and forward of a camera that looks at the origin and stands upright, not straight above."""
+    """Return the right, up and forward of a camera that looks at the origin and stands upright, not straight above."""
     forward = unit(scale(position, -1.0))
     right = unit(cross(forward, (0.0, 0.0, 1.0)))
     return right, cross(right, forward), forward
@@ -26,7 +26,7 @@ def camera_axes(position: Vector) -> Axes:
 
 @device
 def primary_ray(axes: Axes, x: float, y: float, size: int) -> Vector:
-    """Unit direction through the point (x, y) of the image, in pixels from its upper left corner."""
+    """Return the unit direction through the point (x, y) of the image, in pixels from its upper left corner."""
     right, up, forward = axes
     a = (2.0 * x / size - 1.0) * _HALF
     b = (1.0 - 2.0 * y / size) * _HALF
@@ -41,7 +41,7 @@ def primary_ray(axes: Axes, x: float, y: float, size: int) -> Vector:
 
 @device
 def project(position: Vector, axes: Axes, p: Vector, size: int) -> tuple[float, float, float]:
-    """Image coordinates of a point in pixels, and its depth (positive in front of the camera)."""
+    """Return the image coordinates of a point in pixels, and its depth (positive in front of the camera)."""
     right, up, forward = axes
     v = sub(p, position)
     depth = dot(v, forward)

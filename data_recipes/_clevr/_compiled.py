@@ -22,7 +22,7 @@ Kernel = Callable[..., None]
 
 @cache
 def kernel_folder() -> Path | None:
-    """Where the machine code is kept; None where nothing can be written, so that every process has to compile.
+    """Return the folder of the machine code; None where nothing can be written, so that every process compiles.
 
     numba looks at the time stamp of one source file only, so the folder's name holds a hash of all of them (and of what
     else decides the machine code): code of another version of mmgen is never found.
@@ -42,14 +42,14 @@ def kernel_folder() -> Path | None:
 
 
 def is_cached() -> bool:
-    """Whether the kernels need not be compiled."""
+    """Return whether the kernels need not be compiled."""
     folder = kernel_folder()
     return folder is not None and len(list(folder.rglob("*.nbc"))) >= len(_SOURCES)
 
 
 @contextmanager
 def _cache_in(folder: Path) -> Iterator[None]:
-    """Functions that are marked for compilation in this block keep their code in ``folder``."""
+    """Keep the code of functions that are compiled in this block in ``folder``."""
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder)
@@ -64,7 +64,7 @@ _SOURCES = (_kernel.render_scene, _visibility.mark_bodies)
 
 @cache
 def kernels() -> tuple[Kernel, Kernel]:
-    """``render_scene`` and ``mark_bodies``; each is compiled, or loaded from the cache, when it is first called."""
+    """Return ``render_scene`` and ``mark_bodies``, each compiled or loaded from the cache at its first call."""
     folder = kernel_folder()
     if folder is None:
         return compile_later(_SOURCES[0], **OPTIONS), compile_later(_SOURCES[1], **OPTIONS)

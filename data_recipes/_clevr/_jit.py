@@ -26,6 +26,6 @@ compile_later: Any = numba.njit
 
 
 def device(function: F) -> F:
-    """A function that kernels call: compiled into them, and callable from Python too (for tests)."""
+    """Mark a function that kernels call: compiled into them, and callable from Python too (for tests)."""
     compiled: F = compile_later(function, forceinline=True, **OPTIONS)
     return compiled

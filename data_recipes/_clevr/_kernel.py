@@ -21,12 +21,12 @@ from mmgen.data_recipes._clevr._bodies import (
     body_colour,
     body_normal,
     nearest_body,
-    seen_share,
     shadowed,
+    visible_share,
 )
 from mmgen.data_recipes._clevr._camera import camera_axes, primary_ray
 from mmgen.data_recipes._clevr._jit import device
-from mmgen.data_recipes._clevr._lamps import light_from, light_seen
+from mmgen.data_recipes._clevr._lamps import light_from, visible_light
 from mmgen.data_recipes._clevr._materials import (
     GLOSSY,
     GLOSSY_SHARE,
@@ -88,7 +88,7 @@ Floats = NDArray[np.float64]
 def _backdrop_light(
     bodies: Floats, lamps: Floats, p: Vector, purpose: int, sample: int, offsets: Offsets
 ) -> tuple[Vector, bool]:
-    """Radiance of the backdrop at p, and whether a body's shadow falls there."""
+    """Return the radiance of the backdrop at p, and whether a body's shadow falls there."""
     n = backdrop_normal(p)
     lit, unshadowed, dark = _BLACK, _BLACK, False
     for k in range(len(lamps) + 1):
@@ -103,7 +103,7 @@ def _backdrop_light(
                 lit = along(lit, c, e)
     around = 1.0
     for i in range(len(bodies)):
-        share = seen_share(bodies, i, p, n)
+        share = visible_share(bodies, i, p, n)
         around -= share
         lit = add(lit, scale(mul(unshadowed, body_colour(bodies, i)), share * _RETURNED))
     rest = ambient(p) * max(around, 0.0)
@@ -123,7 +123,7 @@ def _body_light(
     sample: int,
     offsets: Offsets,
 ) -> Vector:
-    """Radiance that body i sends from p towards wo (in the frame ``axes``) of the light that comes straight from lamps.
+    """Return the radiance of lamps' direct light that body i sends from p towards wo (in the frame ``axes``).
 
     Not in it is what metal's sharp reflection shows of them: that is seen, not sampled.
     """
@@ -144,7 +144,7 @@ def _body_light(
 
 @device
 def _path(bodies: Floats, lamps: Floats, p: Vector, w: Vector, sample: int, offsets: Offsets) -> tuple[Vector, int]:
-    """Radiance that arrives at p against w, and the most special thing that the path has met."""
+    """Return the radiance that arrives at p against w, and the most special thing on the path."""
     total, through = _BLACK, (1.0, 1.0, 1.0)
     last, met, mirrored = -1, _PLAIN, True
     for vertex in range(_VERTICES):
@@ -174,7 +174,7 @@ def _path(bodies: Floats, lamps: Floats, p: Vector, w: Vector, sample: int, offs
             wi, weight = ggx_sample(wo, MIRROR, u, v)
             w = from_frame(wi, axes)
             # Lamps are not looked for after rubber: a few paths would find them, and leave specks.
-            light = light_seen(lamps, p, w) if mirrored else _BLACK
+            light = visible_light(lamps, p, w) if mirrored else _BLACK
             if light[1] > 0.0 and weight > 0.0 and not shadowed(bodies, p, w, i):
                 met = _GLINT
                 total = along(total, weight * MIRROR_SHARE, mul(through, light))
@@ -194,15 +194,15 @@ def _path(bodies: Floats, lamps: Floats, p: Vector, w: Vector, sample: int, offs
 
 @device
 def _srgb_byte(x: float) -> int:
-    """Light to a byte: clipped to white, with the sRGB curve."""
+    """Convert light to a byte: clipped to white, with the sRGB curve."""
     x = min(max(x, 0.0), 1.0)
     y = 12.92 * x if x <= 0.0031308 else 1.055 * x ** (1.0 / 2.4) - 0.055
     return int(255.0 * y + 0.5)
 
 
 @device
-def _wanted(met: int, samples: int) -> int:
-    """Samples of a pixel in which the paths met this."""
+def _sample_count(met: int, samples: int) -> int:
+    """Return the number of samples of a pixel whose paths met this."""
     if met == _GLINT:
         return samples * _GLINT_TIMES
     share = _SHADOW_SHARE if met == _SHADOW else _RUBBER_SHARE if met == _RUBBER else 1.0
@@ -247,6 +247,6 @@ def render_scene(
                 taken += 1
                 if now > met:
                     met = now
-                    wanted = _wanted(met, samples)
+                    wanted = _sample_count(met, samples)
             for channel in range(3):
                 image[channel, row, column] = _srgb_byte(total[channel] / taken)

@@ -22,7 +22,7 @@ __all__ = [
     "SUN_STRENGTH",
     "lamp_rows",
     "light_from",
-    "light_seen",
+    "visible_light",
 ]
 
 LAMP_COLUMNS = 15
@@ -56,7 +56,7 @@ _SUN_AXES = frame(SUN_DIRECTION)
 
 
 def lamp_rows(positions: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
-    """Lamps [n, 3, LAMP_COLUMNS] of n scenes from their positions [n, 3] by name."""
+    """Return lamps [n, 3, LAMP_COLUMNS] of n scenes from their positions [n, 3] by name."""
 
     def normalised(v: NDArray[np.float64]) -> NDArray[np.float64]:
         x, y, z = v[..., 0], v[..., 1], v[..., 2]
@@ -79,7 +79,7 @@ def _vector(lamps: NDArray[np.float64], k: int, column: int) -> Vector:
 
 @device
 def light_from(lamps: NDArray[np.float64], k: int, p: Vector, u: float, v: float) -> tuple[Vector, Vector]:
-    """The light that reaches p from the point (u, v) of light k: one of the lamps, or the sun after them.
+    """Return the light that reaches p from the point (u, v) of light k: one of the lamps, or the sun after them.
 
     Returns:
         Unit direction towards the light, and irradiance of a surface that faces it; 0 behind a lamp.
@@ -99,8 +99,8 @@ def light_from(lamps: NDArray[np.float64], k: int, p: Vector, u: float, v: float
 
 
 @device
-def light_seen(lamps: NDArray[np.float64], p: Vector, w: Vector) -> Vector:
-    """Radiance of all lights that a ray from p in the unit direction w meets, if nothing is in the way."""
+def visible_light(lamps: NDArray[np.float64], p: Vector, w: Vector) -> Vector:
+    """Return the radiance of all lights that a ray from p in the unit direction w meets, if nothing is in the way."""
     total = (0.0, 0.0, 0.0)
     for k in range(len(lamps)):
         aim = _vector(lamps, k, _AIM)

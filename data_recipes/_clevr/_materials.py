@@ -46,7 +46,7 @@ NO_LAYERS: Layers = (0.0, 0.0, 0.0, 0.0)
 
 @device
 def fresnel(cosine: float, index: float) -> float:
-    """Share of unpolarised light that the boundary to a dielectric of this refractive index reflects."""
+    """Return the share of unpolarised light that the boundary to a dielectric of this refractive index reflects."""
     g = sqrt(index * index - 1.0 + cosine * cosine)
     a = (g - cosine) / (g + cosine)
     b = (cosine * (g + cosine) - 1.0) / (cosine * (g - cosine) + 1.0)
@@ -55,14 +55,14 @@ def fresnel(cosine: float, index: float) -> float:
 
 @device
 def rubber_layers(cosine: float) -> Layers:
-    """What rubber looks like to a viewer at this cosine: see ``Layers``."""
+    """Return the layers of rubber for a viewer at this cosine: see ``Layers``."""
     outer, inner = fresnel(cosine, OUTER_INDEX), fresnel(cosine, INNER_INDEX)
     return (1.0 - outer) * (1.0 - inner), (1.0 - outer) * inner, outer, _beckmann_lambda(cosine)
 
 
 @device
 def _beckmann_lambda(cosine: float) -> float:
-    """W Eq. 27, Beckmann's shadowing as a rational function: G1 = 1 / (1 + Lambda)."""
+    """Return W Eq. 27, Beckmann's shadowing as a rational function: G1 = 1 / (1 + Lambda)."""
     a2 = _BECKMANN * cosine * cosine / max(1.0 - cosine * cosine, 1e-12)
     if a2 >= 1.6 * 1.6:
         return 0.0
@@ -72,7 +72,7 @@ def _beckmann_lambda(cosine: float) -> float:
 
 @device
 def _halfway(wo: Vector, wi: Vector) -> tuple[float, float]:
-    """Squared cosine of the direction halfway between the two, and (wo + wi)_z / (1 + wo . wi)."""
+    """Return the squared cosine of the direction halfway between the two, and (wo + wi)_z / (1 + wo . wi)."""
     height = wo[2] + wi[2]
     ratio = height / max(1.0 + dot(wo, wi), 1e-9)
     return min(0.5 * height * ratio, 1.0 - 1e-9), ratio
@@ -80,7 +80,7 @@ def _halfway(wo: Vector, wi: Vector) -> tuple[float, float]:
 
 @device
 def rubber_body(layers: Layers, wo: Vector, wi: Vector) -> float:
-    """f cos(wi) of rubber's diffuse and velvet layers, which the object's colour tints.
+    """Return f cos(wi) of rubber's diffuse and velvet layers, which the object's colour tints.
 
     The velvet is A's, whose microscopic normals avoid the surface's own: their density is proportional to
     exp(-cot^2 / sigma^2) / sin^4.
@@ -94,7 +94,7 @@ def rubber_body(layers: Layers, wo: Vector, wi: Vector) -> float:
 
 @device
 def rubber_coat(layers: Layers, wo: Vector, wi: Vector) -> float:
-    """f cos(wi) of rubber's glossy coat, W Eq. 20 with the density of Eq. 25."""
+    """Return f cos(wi) of rubber's glossy coat, W Eq. 20 with the density of Eq. 25."""
     cos2, _ = _halfway(wo, wi)
     over_cos2 = 1.0 / cos2
     glossy = exp((cos2 - 1.0) * over_cos2 * _BECKMANN) * _BECKMANN / pi * over_cos2 * over_cos2
@@ -127,7 +127,7 @@ def _ggx_lambda(cosine: float, alpha: float) -> float:
 
 @device
 def ggx(wo: Vector, wi: Vector, alpha: float) -> float:
-    """W Eq. 20 and 33 with height-correlated shadowing: f cos(wi) of a white mirror of this roughness."""
+    """Return W Eq. 20 and 33 with height-correlated shadowing: f cos(wi) of a white mirror of this roughness."""
     height = wo[2] + wi[2]
     a2 = alpha * alpha
     d = 1.0 + (a2 - 1.0) * 0.5 * height * height / (1.0 + dot(wo, wi))

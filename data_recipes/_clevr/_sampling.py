@@ -53,7 +53,7 @@ _ONE = np.uint64(1)
 
 @device
 def hash64(key: Any, number: Any) -> Any:
-    """64 random bits (uint64) for a key and a number (both uint64): SplitMix64's output function."""
+    """Return 64 random bits (uint64) for a key and a number (both uint64): SplitMix64's output function."""
     # Every operand is a uint64: numba turns a mixture with signed integers into floats.
     state = key + (number + _ONE) * _GOLDEN
     state = (state ^ (state >> _BITS_30)) * _MULTIPLIER_1
@@ -74,7 +74,7 @@ def prepare_pixel(key: Any, pixel: int, offsets: Offsets) -> None:
 
 @device
 def point(sample: int, purpose: int, offsets: Offsets) -> tuple[float, float]:
-    """The point (u, v) of the unit square that a sample uses for a purpose."""
+    """Return the point (u, v) of the unit square that a sample uses for a purpose."""
     # Blocks of four stay together, for pixels of which four samples are enough; the 16 blocks of every 64 samples are
     # visited in the order ((odd a) block + b) xor c, and the four of a block in the order i xor d.
     order = offsets[purpose, 2]
@@ -91,14 +91,14 @@ _CIRCLE = np.stack([np.cos(np.arange(1024) * (pi / 512)), np.sin(np.arange(1024)
 
 @device
 def circle(v: float) -> tuple[float, float]:
-    """A point of the unit circle for v in [0, 1); one of 1024, which is quicker than a cosine and a sine."""
+    """Return a point of the unit circle for v in [0, 1); one of 1024, which is quicker than a cosine and a sine."""
     k = int(v * 1024.0)
     return _CIRCLE[k, 0], _CIRCLE[k, 1]
 
 
 @device
 def disc(u: float, v: float) -> tuple[float, float]:
-    """Uniform on the unit disc."""
+    """Draw uniformly from the unit disc."""
     r = sqrt(u)
     x, y = circle(v)
     return r * x, r * y
@@ -106,13 +106,14 @@ def disc(u: float, v: float) -> tuple[float, float]:
 
 @device
 def cosine_direction(u: float, v: float) -> Vector:
-    """A direction about z with density cos(theta) / pi."""
+    """Return a direction about z with density cos(theta) / pi."""
     x, y = disc(u, v)
     return x, y, sqrt(max(0.0, 1.0 - x * x - y * y))
 
 
 def filter_table(width: float, cells: int = 512) -> NDArray[np.float64]:
-    """Inverse distribution function of the Blackman-Harris window of this full width, at the ends of equal cells.
+    """Return the inverse distribution function of the Blackman-Harris window of this full width, at the ends of equal
+    cells.
 
     Drawing a sample's place from the filter makes a pixel the plain mean of its samples.
     """
@@ -126,7 +127,7 @@ def filter_table(width: float, cells: int = 512) -> NDArray[np.float64]:
 
 @device
 def table_value(table: NDArray[np.float64], u: float) -> float:
-    """The function that ``table`` holds at equal steps from 0 to 1, at ``u`` in [0, 1)."""
+    """Return the value at ``u`` in [0, 1) of the function that ``table`` holds at equal steps from 0 to 1."""
     place = u * (len(table) - 1)
     cell = int(place)
     return table[cell] + (place - cell) * (table[cell + 1] - table[cell])

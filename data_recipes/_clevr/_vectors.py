@@ -28,55 +28,55 @@ Axes = tuple[Vector, Vector, Vector]
 
 @device
 def add(a: Vector, b: Vector) -> Vector:
-    """a + b."""
+    """Return a + b."""
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
 @device
 def sub(a: Vector, b: Vector) -> Vector:
-    """a - b."""
+    """Return a - b."""
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
 @device
 def mul(a: Vector, b: Vector) -> Vector:
-    """Products of the components: light that a surface of colour ``a`` returns of light ``b``."""
+    """Return products of the components: light that a surface of colour ``a`` returns of light ``b``."""
     return a[0] * b[0], a[1] * b[1], a[2] * b[2]
 
 
 @device
 def scale(a: Vector, s: float) -> Vector:
-    """s a."""
+    """Return s a."""
     return a[0] * s, a[1] * s, a[2] * s
 
 
 @device
 def along(origin: Vector, t: float, direction: Vector) -> Vector:
-    """origin + t direction."""
+    """Return the origin + t direction."""
     return origin[0] + t * direction[0], origin[1] + t * direction[1], origin[2] + t * direction[2]
 
 
 @device
 def dot(a: Vector, b: Vector) -> float:
-    """a . b."""
+    """Return a . b."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 @device
 def cross(a: Vector, b: Vector) -> Vector:
-    """a x b."""
+    """Return a x b."""
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 
 @device
 def unit(a: Vector) -> Vector:
-    """a / |a|."""
+    """Return a / |a|."""
     return scale(a, 1.0 / sqrt(dot(a, a)))
 
 
 @device
 def frame(n: Vector) -> Axes:
-    """Two unit vectors that complete the unit vector ``n`` to an orthonormal frame, and ``n``.
+    """Return two unit vectors that complete the unit vector ``n`` to an orthonormal frame, and ``n``.
 
     The construction has to change somewhere on the sphere. It does so close to the bottom, which nothing here shows: a
     change at n_z = 0 is seen as a dotted line round every object.
@@ -97,11 +97,11 @@ def frame(n: Vector) -> Axes:
 
 @device
 def to_frame(w: Vector, axes: Axes) -> Vector:
-    """Coordinates of w along the axes of a frame."""
+    """Return coordinates of w along the axes of a frame."""
     return dot(w, axes[0]), dot(w, axes[1]), dot(w, axes[2])
 
 
 @device
 def from_frame(local: Vector, axes: Axes) -> Vector:
-    """The vector whose coordinates along the axes of a frame are ``local``."""
+    """Return the vector whose coordinates along the axes of a frame are ``local``."""
     return along(along(scale(axes[0], local[0]), local[1], axes[1]), local[2], axes[2])

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 @device
 def _screen_box(bodies: Floats, i: int, position: Vector, axes: Any, size: int) -> tuple[int, int, int, int]:
-    """Rows and columns (first, end, first, end) outside which no pixel shows the body."""
+    """Return rows and columns (first, end, first, end) outside which no pixel shows the body."""
     half = bodies[i, SIZE]
     # Half width of an upright box with any rotation about the vertical.
     wide = half * sqrt(2.0) if bodies[i, SHAPE] == CUBE else half

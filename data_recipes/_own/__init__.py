@@ -1,1 +1,1 @@
-"""Datasets of somebody's own pictures: where they are, what is said of them, and the file that is made of both."""
+"""Datasets of the user's own pictures: sources, tables about them, and the file made from both."""

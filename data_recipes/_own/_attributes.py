@@ -1,4 +1,4 @@
-"""Attributes out of the columns of a table: which columns, which values, and what is refused or left out."""
+"""Attributes from the columns of a table: their values, and columns that are refused or left out."""
 
 import math
 import re
@@ -49,7 +49,7 @@ _OF_ROWS = (
 _SHOWN = 20
 
 Edges = int | tuple[float, ...]
-"""Into how many bins of equal counts numbers go, or where the bins meet."""
+"""Number of bins of equal counts, or the edges between bins."""
 
 
 @dataclass
@@ -82,10 +82,7 @@ def check_columns(option: str, names: Sequence[str], columns: Columns) -> None:
 
 
 def parse_bins(texts: Sequence[str]) -> dict[str, Edges]:
-    """What --bins says, by column.
-
-    Raises:
-        UsageError: It cannot be read.
+    """Parse --bins, by column.
 
     Example:
         >>> parse_bins(["age=4", "height=1.5:1.8"])
@@ -119,18 +116,7 @@ def _number(text: str) -> float | None:
 
 
 def attributes_of(columns: Columns, wanted: Sequence[str] | None, bins: Mapping[str, Edges], advice: str) -> Attributes:
-    """The attributes that columns become.
-
-    Args:
-        columns: All that may become attributes.
-        wanted: Those that shall, besides those with bins; None for all with few values.
-        bins: Into what numbers go, by column.
-        advice: How a column is left out, for messages.
-
-    Raises:
-        DataError: A column has numbers without bins, or too many or too long values, or bins and no numbers.
-        UsageError: Two columns would be one attribute.
-    """
+    """Turn columns into attributes."""
     attributes = Attributes()
     own = Counter(_plain(name) for name in columns if wanted is None or name in wanted or name in bins)
     too_many: list[str] = []
@@ -178,7 +164,7 @@ def attributes_of(columns: Columns, wanted: Sequence[str] | None, bins: Mapping[
 
 
 def _numbers_rows(name: str, counts: Mapping[str, int]) -> bool:
-    """Whether a column is of the names that programs give to the number of a row, and holds each number once."""
+    """Return whether a column has a usual name for row numbers and holds each number once."""
     if name.casefold() not in _OF_ROWS or len(counts) <= FEW or not all(map(str.isdecimal, counts)):
         return False
     numbers = sorted(map(int, counts))
@@ -186,14 +172,14 @@ def _numbers_rows(name: str, counts: Mapping[str, int]) -> bool:
 
 
 def _sentences(name: str, values: Collection[str]) -> str:
-    """What to type if values are sentences, "" if they are not."""
+    """Return advice if values are sentences, else ""."""
     if sum(len(value.split()) >= _SENTENCE for value in values) <= len(values) // 2:
         return ""
     return f"these are sentences, and --caption {typed(name)} takes them as captions"
 
 
 def _plain(name: str) -> str:
-    """A column's name as an attribute can be called in a description: "hair colour" is hair_colour."""
+    """Return a column's name as an attribute's name in descriptions: "hair colour" becomes hair_colour."""
     return _NOT_IN_NAMES.sub("_", name)
 
 
@@ -235,7 +221,7 @@ def _add_bins(attributes: Attributes, name: str, cells: Sequence[Cell], edges: E
         if cell is not None and _number(cell) is None:
             raise DataError(
                 f"--bins names the column '{name}', but picture {row:,} has '{printable(cell, 40)}' there, expected a "
-                "number or nothing; mend it, or leave it out of --bins"
+                "number or nothing; fix it, or leave it out of --bins"
             )
     read = [_number(cell or "") for cell in cells]
     numbers = np.array([math.nan if number is None else number for number in read])

@@ -1,4 +1,4 @@
-"""Files beside pictures that may be the table, parts or masks, which nobody has named: said, with what to type."""
+"""Notes on files beside pictures that may be the table, lists of parts or masks, with advice."""
 
 import re
 import shlex
@@ -18,7 +18,7 @@ _BOOKS = (
     ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers", ".gsheet", ".sav", ".dta", ".sas7bdat", ".rds", ".rdata",
     ".mat", ".feather", ".arrow", ".db", ".sqlite", ".sqlite3", ".pkl", ".pickle", ".npy", ".npz", ".h5", ".hdf5",
 )  # fmt: skip
-"""What other programs keep tables in."""
+"""Endings of other programs' tables."""
 _PACKINGS = (".gz", ".zip", ".bz2", ".xz", ".zst")
 _ONE_EACH = (".txt", ".caption", ".json", ".xml", ".yaml")
 _LISTS = (*ALL_ENDINGS, ".lst", ".list")
@@ -29,20 +29,14 @@ _MASK = (
 )
 _MASKS = re.compile(rf"[._]*{_MASK}[._]*", re.IGNORECASE)
 _MASK_FILE = re.compile(rf"(.+)[-_. ]{_MASK}", re.IGNORECASE)
-_MOST_LOOKED_AT = 16
+_MOST_TABLES = 16
 _MOST_BYTES = 2**24
 _ROWS = 20
 _HEAD = 4096  # bytes
 
 
 def table_candidates(files: Files, pictures: Sequence[str], read: Collection[str] = ()) -> list[str]:
-    """Sentences about files that name the pictures, about workbooks, and about texts with the names of pictures.
-
-    Args:
-        files: All files.
-        pictures: Those that are pictures.
-        read: Those that are read as tables.
-    """
+    """Return notes on files that name the pictures, on workbooks, and on texts with names of pictures."""
     stems = {PurePosixPath(name).stem for name in pictures}
     bases = {PurePosixPath(name).name for name in pictures} | stems
     candidates = [
@@ -57,8 +51,8 @@ def table_candidates(files: Files, pictures: Sequence[str], read: Collection[str
             "metadata.csv, with the columns file_name and text"
         )
     candidates.sort(key=lambda name: (name.count("/"), name))
-    for name in candidates[:_MOST_LOOKED_AT]:
-        if (found := _looked_at(files, name, bases)) is not None:
+    for name in candidates[:_MOST_TABLES]:
+        if (found := _note_on_table(files, name, bases)) is not None:
             notes.append(found)
     packed, books, unknown = [], [], 0
     for name in (name for name in files.names if name not in {*candidates, *each, *pictures, *read}):
@@ -67,7 +61,7 @@ def table_candidates(files: Files, pictures: Sequence[str], read: Collection[str
             packed += [name] if stem.endswith(ALL_ENDINGS) else []
             continue
         unknown += ending not in _BOOKS
-        if ending in _BOOKS or (unknown <= _MOST_LOOKED_AT and len(bases & {*_words(files, name)}) > 1):
+        if ending in _BOOKS or (unknown <= _MOST_TABLES and len(bases & {*_words(files, name)}) > 1):
             books.append(name)
     for unread, advice in ((packed, "unpack it"), (books, "save it as metadata.csv (CSV UTF-8)")):
         notes += [f"{listed(unread)} may be the table, which is not read so: {advice}"] if unread else []
@@ -75,7 +69,7 @@ def table_candidates(files: Files, pictures: Sequence[str], read: Collection[str
 
 
 def part_lists(names: Sequence[str]) -> list[str]:
-    """Sentences about files, of these that are no pictures, whose names speak of parts.
+    """Return notes on files that are no pictures and whose names speak of parts.
 
     Example:
         >>> len(part_lists(["train.txt", "lists/test.txt"])), part_lists(["labels.csv", "contest.txt"])
@@ -92,7 +86,7 @@ def part_lists(names: Sequence[str]) -> list[str]:
 
 
 def mask_candidates(pictures: Sequence[str]) -> list[str]:
-    """Sentences about pictures that are called as masks of others are: masks/1.png, 1_mask.png.
+    """Return notes on pictures that are named like masks of others: masks/1.png, 1_mask.png.
 
     Example:
         >>> len(mask_candidates(["images/1.png", "masks/1.png"])), len(mask_candidates(["1.png", "1_mask.png"]))
@@ -119,13 +113,13 @@ def mask_candidates(pictures: Sequence[str]) -> list[str]:
 
 
 def _of_one(name: str, bases: set[str]) -> bool:
-    """Whether a file is called as a picture is: 1.txt, 1.png.json, 1.png.supplemental-metadata.json of 1.png."""
+    """Return whether a file is named after one picture: 1.txt, 1.png.json, 1.png.supplemental-metadata.json."""
     stem = PurePosixPath(name).stem
     return stem in bases or PurePosixPath(stem).stem in bases
 
 
 def _words(files: Files, name: str) -> list[str]:
-    """The words that a file begins with; none where it cannot be read."""
+    """Return the first words of a file; none where it cannot be read."""
     try:
         return _words_of(files.read(name, _MOST_BYTES))
     except CannotReadError:
@@ -136,8 +130,8 @@ def _words_of(data: bytes) -> list[str]:
     return re.split(r"[^\w.-]+", data[:_HEAD].decode("utf-8", "replace").replace("\0", ""))
 
 
-def _looked_at(files: Files, name: str, bases: set[str]) -> str | None:
-    """What to type if a file is a table that names pictures, and why it cannot be one if it only looks so."""
+def _note_on_table(files: Files, name: str, bases: set[str]) -> str | None:
+    """Return advice if a file is a table that names pictures, or the reason why it cannot be read as one."""
     try:
         data = files.read(name, _MOST_BYTES)
     except CannotReadError:
@@ -166,6 +160,6 @@ def _without_names(name: str) -> str:
 
 
 def _name_pictures(cells: Sequence[Cell], bases: set[str]) -> bool:
-    """Whether the first cells name pictures, with or without folders and endings."""
+    """Return whether the first cells name pictures, with or without folders and endings."""
     names = {PurePosixPath(cell.replace("\\", "/").partition("#")[0]).name if cell else "" for cell in cells[:_ROWS]}
     return len(names) > 1 and names <= bases

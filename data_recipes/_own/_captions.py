@@ -41,9 +41,6 @@ def captions_of(name: str, cells: Sequence[Cell], max_words: int, min_count: int
         cells: A caption of each picture [N], or None.
         max_words: Words after which a caption is cut off.
         min_count: Occurrences of a word in all captions, below which it is left out.
-
-    Raises:
-        DataError: There are no words, or too many different ones.
     """
     counts: Counter[str] = Counter()
     cut, longest = 0, 0

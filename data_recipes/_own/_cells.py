@@ -1,4 +1,4 @@
-"""Cells of tables: what a value of CSV, JSON, Parquet or another table says as a text, or several texts."""
+"""Cells of tables: values of CSV, JSON, Parquet or other tables as a text, or several texts."""
 
 import math
 from decimal import Decimal
@@ -10,23 +10,20 @@ from mmgen.descriptions import one_spelling
 __all__ = ["Cell", "Columns", "cell_of", "texts_of"]
 
 Cell = str | None
-"""Text; None where nothing is said."""
+"""Text; None for an empty cell."""
 
 Columns = dict[str, list[Cell]]
-"""Cells by column, all of them equally many."""
+"""Cells by column; all columns have the same length."""
 
 _LONGEST = 2**17  # letters
 _MOST_TEXTS = 1000
 
 
 def cell_of(value: Any) -> Cell:
-    """A value of JSON or of another table as a cell: yes and no for what is true or false, None for what is missing.
+    """Convert a value of JSON or of another table to a cell: yes and no for booleans, None for missing values.
 
     Letters with accents are spelled one way (NFC). Signs that cannot be seen stay, as some join letters or emoji; a
     text of nothing else is missing.
-
-    Raises:
-        Malformed: It is a list, a table, bytes, a number beyond all bounds, or holds signs that no text has; says what.
 
     Example:
         >>> [cell_of(value) for value in (" red cube ", 3, 3.0, 0.25, True, None, float("nan"), "")]
@@ -58,10 +55,7 @@ def cell_of(value: Any) -> Cell:
 
 
 def texts_of(value: Any) -> tuple[str, ...] | None:
-    """What a list of texts says, each once, in its order; None of what is no such list.
-
-    Raises:
-        Malformed: It holds signs that no text has, or very many texts.
+    """Return the distinct texts of a list in their order; None if it is no list of texts.
 
     Example:
         >>> texts_of(["A dog.", " A dog. ", "It runs."]), texts_of(["A dog.", 3]), texts_of([])

@@ -1,4 +1,4 @@
-"""Factors of own pictures: their sizes, numbers behind attributes, and which group each is of."""
+"""Factors of own pictures: sizes, numbers behind attributes, groups."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -20,13 +20,13 @@ def add_factors(
     numbers: Mapping[str, NDArray[np.float64]],
     groups: NDArray[np.int64] | None,
 ) -> dict[str, NDArray[Any]]:
-    """Declares the factors, and gives their columns by name.
+    """Declare the factors and return their columns by name.
 
     Args:
-        writer: What writes the file.
+        writer: Writer of the file.
         sizes: Width and height of each picture before it was fitted [n, 2].
         numbers: By attribute, the numbers behind it [n], NaN where unknown.
-        groups: Number of the group of each [n], of which no two parts have the same; None without groups.
+        groups: Group of each [n], which no split divides; None without groups.
     """
     found: dict[str, NDArray[Any]] = {}
     for name, column in zip(("width", "height"), sizes.T, strict=True):

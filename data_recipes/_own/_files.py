@@ -1,4 +1,4 @@
-"""The files of a folder or a zip, by names that are relative to it; nothing outside is ever read, nothing unpacked."""
+"""The files of a folder or a zip by relative names; nothing outside is ever read, nothing unpacked."""
 
 import os
 import posixpath
@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.core.parsing import printable
-from mmgen.data_recipes._left_out import why_left_out
+from mmgen.data_recipes._left_out import reason_to_skip
 from mmgen.data_recipes._part_names import part_of
 
 __all__ = ["PICTURES", "Files", "inside", "listed", "typed"]
@@ -33,7 +33,7 @@ PICTURES = (
     ".pbm",
     ".pnm",
 )
-"""What files of pictures are called; whether they are ones is seen when they are read."""
+"""Endings of pictures; reading tells whether they are ones."""
 
 _DEPTH = 16  # folders in folders
 _MOST_FILES = 10_000_000
@@ -43,20 +43,20 @@ _ENCRYPTED = 1  # bit of a member in a zip
 _KINDS = dict.fromkeys((".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx", ".txt"), "a table") | dict.fromkeys(
     (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"), "a picture"
 )
-"""Files that are named in place of their folder."""
+"""Kinds of files that users name in place of their folder."""
 
 _Place = Path | zipfile.ZipInfo
 
 
 def listed(names: list[str], what: str = "") -> str:
-    """Some names for a sentence: "a.png, b.png, c.png and 7 more"."""
+    """Return some names for a sentence: "a.png, b.png, c.png and 7 more"."""
     shown = ", ".join(f"'{printable(name, 80)}'" for name in names[:_SAID])
     more = f" and {len(names) - _SAID:,} more" if len(names) > _SAID else ""
     return f"{shown}{more}{f' {what}' if what else ''}"
 
 
 def typed(name: str) -> str:
-    """A column as it is to be typed behind an option.
+    """Quote a column's name for the shell.
 
     Example:
         >>> typed("age"), typed("hair colour")
@@ -66,7 +66,7 @@ def typed(name: str) -> str:
 
 
 def inside(name: str) -> bool:
-    """Whether a name with slashes stays in the folder that it is relative to.
+    """Return whether a name with slashes stays in the folder that it is relative to.
 
     Example:
         >>> [inside(name) for name in ("red/x.png", "../x.png", "/etc/passwd", "C:/x.png", "a/../x.png", "")]
@@ -126,16 +126,12 @@ class Files:
         return name in self._places
 
     def is_file(self, name: str, path: Path) -> bool:
-        """Whether a file is the one at a path."""
+        """Return whether a file is the one at a path."""
         place = self._places[name]
         return isinstance(place, Path) and place.name == path.name and os.path.samefile(place, path)
 
     def read(self, name: str, most: int) -> bytes:
-        """A whole file of at most ``most`` bytes.
-
-        Raises:
-            CannotReadError: It is larger, damaged, gone, or no file.
-        """
+        """Read a whole file of at most ``most`` bytes."""
         place = self._places[name]
         if isinstance(place, Path):
             return read_file(place, most)
@@ -155,7 +151,7 @@ class Files:
             raise DataError(f"cannot look into {folder}: {why}; make it readable, or move it elsewhere") from None
         for entry in every:
             name = self._plain(before + entry.name) if "\\" in entry.name else before + entry.name
-            if why := why_left_out(entry.name, not entry.is_dir()):
+            if why := reason_to_skip(entry.name, not entry.is_dir()):
                 self.left_out[why] += 1
             elif entry.is_dir():
                 if entry.is_symlink() or depth == _DEPTH:
@@ -172,11 +168,7 @@ class Files:
                 yield name, Path(entry.path)
 
     def _plain(self, name: str) -> str:
-        """A name with slashes between its folders.
-
-        Raises:
-            DataError: It leads out of the source.
-        """
+        """Return a name with slashes between its folders; refuse one that leads out of the source."""
         plain = str(PurePosixPath(name.replace("\\", "/")))
         if not inside(plain):
             raise DataError(
@@ -200,7 +192,7 @@ class Files:
             if member.filename.endswith(("/", "\\")):
                 continue
             name = self._plain(member.filename)
-            why, above = _why_left_out(name)
+            why, above = _reason_to_skip(name)
             if why:
                 self.left_out[why] += above not in left_out
                 left_out.add(above)
@@ -217,17 +209,17 @@ class Files:
                 raise DataError(f"{self.path} holds more than {_MOST_FILES:,} files; take fewer")
 
 
-def _why_left_out(name: str) -> tuple[str, str]:
-    """Why a member of a zip is no data, "" if it is; and the file or topmost folder that is left out."""
+def _reason_to_skip(name: str) -> tuple[str, str]:
+    """Return why a member of a zip is no data, "" if it is; and the file or topmost folder that is left out."""
     parts = name.split("/")
     for level, part in enumerate(parts):
-        if why := why_left_out(part, level == len(parts) - 1):
+        if why := reason_to_skip(part, level == len(parts) - 1):
             return why, "/".join(parts[: level + 1])
     return "", ""
 
 
 def _one_folder(names: dict[str, _Place]) -> str:
-    """The folders that all names begin with, with slashes; a folder that is a part of a split is none."""
+    """Return the folders that all names begin with, with slashes; a folder that is a part of a split is none."""
     if not names:
         return ""
     kept = []

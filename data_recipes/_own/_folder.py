@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from mmgen.core.errors import DataError, UsageError
 from mmgen.core.parsing import printable
 from mmgen.core.pictures import FORMATS, MOST_BYTES as MOST_PICTURE_BYTES
-from mmgen.data_recipes._left_out import doubles
+from mmgen.data_recipes._left_out import thumbnails
 from mmgen.data_recipes._own._candidates import mask_candidates, part_lists, table_candidates
 from mmgen.data_recipes._own._cells import Cell, cell_of
 from mmgen.data_recipes._own._files import PICTURES, Files, listed
@@ -71,7 +71,7 @@ class FolderSource(Source):
                 f"{self.where}; name a table with --metadata"
             )
         else:
-            small = doubles(there)
+            small = thumbnails(there)
             self.pictures = {"image": sorted({*there} - {*small})}
             if small:
                 self.left_out.append(f"{_count(len(small))} that are thumbnails of others there: {listed(small)}")
@@ -102,13 +102,13 @@ class FolderSource(Source):
         self.left_out += [f"{count:,} {what}" for what, count in self._files.left_out.items()]
 
     def _endings(self, used: set[str]) -> list[tuple[str, int]]:
-        """What other files are called, and how many; tables are read, and none of these."""
+        """Count the endings of files that are neither pictures nor tables."""
         others = (name for name in self._files.names if name not in used)
         endings = Counter(PurePosixPath(name).suffix.lower() or "without an ending" for name in others)
         return [(printable(ending, 20), count) for ending, count in endings.most_common()]
 
     def _sort(self) -> None:
-        """Examples by name, however a table or a folder lists them."""
+        """Sort examples by name, in whatever order a table or a folder lists them."""
         order = sorted(range(len(self.names)), key=self.names.__getitem__)
         self.names = [self.names[row] for row in order]
         self.pictures = {name: [places[row] for row in order] for name, places in self.pictures.items()}
@@ -117,7 +117,7 @@ class FolderSource(Source):
         self.several = {name: {place[row]: one for row, one in each.items()} for name, each in self.several.items()}
 
     def _take_folders(self) -> None:
-        """Parts, where folders are called so; the others are classes."""
+        """Take folders as parts where they are named so, else as classes."""
         folders = [PurePosixPath(name).parts[:-1] for name in self.names]
         if not self._classes:
             self.parts, folders = parts_by_folder(folders, self.where, self._split in self.columns)
@@ -137,7 +137,7 @@ class FolderSource(Source):
                 self.classes.append(name)
 
     def _value(self, folder: str | None) -> Cell:
-        """What a folder's name says, as a cell of a table would."""
+        """Return a folder's name as a cell of a table."""
         try:
             return cell_of(" ".join(folder.split())) if folder else None
         except ValueError:

@@ -1,34 +1,26 @@
-"""Which of the folders that pictures lie in are parts of a split, and which are classes."""
+"""Folders of pictures as parts of a split or as classes."""
 
 import posixpath
 from collections.abc import Sequence
 
 from mmgen.core.errors import DataError
 from mmgen.data_recipes._own._files import listed
-from mmgen.data_recipes._part_names import could_be_parts, parts_of, taken_apart
+from mmgen.data_recipes._part_names import could_be_parts, parts_of, split_name
 
 __all__ = ["CLASSES", "parts_by_folder", "parts_by_name"]
 
 CLASSES = "--folders-are-classes"
-"""The option that says so."""
+"""The option for folders as classes."""
 
 Folders = list[tuple[str, ...]]
-"""The folders that each picture lies in [N], outermost first."""
+"""Folders of each picture [N], outermost first."""
 
 
 def parts_by_folder(folders: Folders, where: str, said_elsewhere: bool) -> tuple[list[str] | None, Folders]:
-    """The part of each picture [N] by its folders, None where they say none; and the folders that are classes.
+    """Return the part of each picture [N] by its folders, None where they name none, and the folders that are classes.
 
     Parts may be at any level: train/red, red/train, photos/train/red. A level is one of parts if all of its folders are
     called so. A publisher's zip in a folder of its own name, train/train, says it twice.
-
-    Args:
-        folders: The folders of each picture.
-        where: The source, for messages.
-        said_elsewhere: Whether a table says the parts, so that folders which could be parts are classes.
-
-    Raises:
-        DataError: Some folders of a level could be parts and some not, two levels say different parts, or none train.
     """
     folders = _without_repeats(folders)
     levels: dict[int, list[str]] = {}
@@ -57,15 +49,12 @@ def parts_by_folder(folders: Folders, where: str, said_elsewhere: bool) -> tuple
 
 
 def parts_by_name(names: Sequence[str]) -> list[str] | None:
-    """The part of each picture [N] by what its file is called: train_001.png, test_001.png; None where names say none.
+    """Return the part of each picture [N] by the name of its file (train_001.png); None where names tell none.
 
     All of them must say one, train among them, and in some folder more than one: "train stations/train 1.png" says
     what the folder is about.
-
-    Args:
-        names: Names of pictures, with slashes.
     """
-    parts = [taken_apart(posixpath.splitext(posixpath.basename(name))[0])[0] for name in names]
+    parts = [split_name(posixpath.splitext(posixpath.basename(name))[0])[0] for name in names]
     if not all(parts) or "train" not in parts:
         return None
     of_folder: dict[str, set[str]] = {}
@@ -75,24 +64,24 @@ def parts_by_name(names: Sequence[str]) -> list[str] | None:
 
 
 def _names(folders: Folders, level: int) -> list[str]:
-    """What the folders of a level are called; "" for pictures that lie further up."""
+    """Return the folders of a level; "" for pictures that lie further up."""
     return sorted({parts[level] if len(parts) > level else "" for parts in folders})
 
 
 def _without_repeats(folders: Folders) -> Folders:
-    """A folder that holds nothing but one of its own name, and may be a part, counts once."""
+    """Count a folder that holds nothing but one of its own name, and may be a part, once."""
     inside: dict[tuple[str, ...], set[str]] = {}
     for parts in set(folders):
         for level in range(1, len(parts) + 1):
             inside.setdefault(parts[:level], set()).update(parts[level : level + 1] or ("",))
-    repeated = {above for above, names in inside.items() if names == {above[-1]} and taken_apart(above[-1])[0]}
+    repeated = {above for above, names in inside.items() if names == {above[-1]} and split_name(above[-1])[0]}
     if not repeated:
         return folders
     return [tuple(name for level, name in enumerate(parts) if parts[:level] not in repeated) for parts in folders]
 
 
 def _check_others(folders: Folders, where: str) -> None:
-    """Refuse a level of which some folders are called as parts are, and some not."""
+    """Refuse a level on which some folders are named as parts and some are not."""
     for level in range(max(map(len, folders))):
         names = _names(folders, level)
         named = could_be_parts(names)

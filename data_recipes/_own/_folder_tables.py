@@ -1,4 +1,4 @@
-"""The tables of a folder or zip: which they are, what of them names pictures, and several rows of one picture."""
+"""The tables of a folder or zip: their columns of pictures, and several rows of one picture."""
 
 import re
 import unicodedata
@@ -29,21 +29,21 @@ Several = dict[str, dict[int, tuple[str, ...]]]
 
 
 def is_table(name: str) -> bool:
-    """Whether a file is read as a table without being named; systems differ in whether they tell M from m."""
+    """Return whether a file is read as a table without being named, in any case of letters."""
     path = PurePosixPath(name)
     return path.stem.casefold() == "metadata" and path.suffix.lower() in ENDINGS
 
 
 @dataclass
 class Named:
-    """What tables say of N pictures.
+    """Pictures and cells of all tables together, for N pictures.
 
     Attributes:
         pictures: Files [N] by modality, the picture itself first.
-        columns: What is said of them; of several texts the first.
+        columns: Cells by column; the first of several texts.
         several: All texts where there are several, by column and picture.
         notes: Lines for people.
-        left_out: What of the tables is left out.
+        left_out: Parts of the tables that are left out.
     """
 
     pictures: dict[str, list[str]] = field(default_factory=dict)
@@ -70,15 +70,7 @@ class FolderTables:
         self.used: set[str] = set()
 
     def read(self, metadata: Path | None) -> Named | None:
-        """What all tables say together; None where there are none.
-
-        Args:
-            metadata: A table of another name or place; by default those called metadata inside.
-
-        Raises:
-            DataError: One cannot be read, or names pictures that are not there.
-            UsageError: It does not have the columns that are named.
-        """
+        """Read all tables as one; None where there are none."""
         tables = self._tables(metadata)
         if not tables:
             return None
@@ -91,7 +83,7 @@ class FolderTables:
         return named
 
     def _tables(self, metadata: Path | None) -> list[tuple[str, Table]]:
-        """Tables with their names in words, whose file names are relative to the source."""
+        """Return tables with their names in words; file names in them are relative to the source."""
         if metadata is not None:
             self._check_ending(metadata)
             if not metadata.exists() and str(metadata) in self._files:  # inside of a zip, as the look at it says
@@ -139,7 +131,7 @@ class FolderTables:
         return column == _FILE_NAME or (column.endswith(_SUFFIX) and column not in self._ignore)
 
     def _checked(self, table: Table, folder: str, where: str) -> Table:
-        """A table with columns of pictures, whose names are honest ones and relative to the source."""
+        """Check that columns of pictures name files inside the source, and make the names relative to it."""
         if self._image_columns:
             check_columns("--image-column", self._image_columns, table.columns)
         elif not any(map(self._is_of_pictures, table.columns)):
@@ -153,7 +145,7 @@ class FolderTables:
                 if not inside(cell.replace("\\", "/")) or len(cell) > _LONGEST_NAME:
                     raise DataError(
                         f"{where} names {printable(cell, 80)!r} in {table.place(row)}, expected a file in "
-                        f"{self._where}, without '..' and no place on a machine; mend it"
+                        f"{self._where}, without '..' and no place on a machine; fix it"
                     )
             table.columns[column] = [
                 str(PurePosixPath(folder + (cell or "").replace("\\", "/"))) for cell in table.columns[column]
@@ -161,9 +153,9 @@ class FolderTables:
         return table
 
     def _no_column(self, table: Table, folder: str, where: str) -> str:
-        """The sentence for a table without names of pictures: with the column that could be meant, where one could."""
+        """Return the message for a table without names of pictures, with the most likely column."""
         names = list(table.columns)
-        if any(self._found(folder + name) for name in names if inside(name)):
+        if any(self._file_of(folder + name) for name in names if inside(name)):
             return (
                 f"{where} has no line with the names of columns, but begins with {listed(names)}; write one above it, "
                 "with file_name among them"
@@ -183,10 +175,10 @@ class FolderTables:
 
     def _names_files(self, cells: Sequence[Cell], folder: str) -> bool:
         some = [cell for cell in cells[:20] if cell]
-        return bool(some) and all(inside(cell) and self._found(folder + cell) is not None for cell in some)
+        return bool(some) and all(inside(cell) and self._file_of(folder + cell) is not None for cell in some)
 
     def _take(self, named: Named, table: Table) -> None:
-        """Fill in pictures and what is said of them, rows of one picture together."""
+        """Fill in pictures and cells, rows of one picture together."""
         columns = [name for name in table.columns if self._is_of_pictures(name)]
         columns.sort(key=lambda name: name != _FILE_NAME)  # the picture itself is the first
         if self._image_columns:
@@ -196,7 +188,7 @@ class FolderTables:
         missing: list[str] = []
         places: dict[str, list[str]] = {}
         for column in columns:
-            found = [self._found(cell or "") for cell in table.columns[column]]
+            found = [self._file_of(cell or "") for cell in table.columns[column]]
             missing += [cell or "" for cell, name in zip(table.columns[column], found, strict=True) if name is None]
             places[called[column]] = [name or "" for name in found]
         if missing:
@@ -220,7 +212,7 @@ class FolderTables:
         _merge(named, table, columns, list(rows.values()))
 
     def _add_them(self, is_all: bool) -> str:
-        """What to do about names that no file has."""
+        """Return advice on names without a file."""
         there = next((name for name in self._files.names if name.lower().endswith(PICTURES)), "") if is_all else ""
         if there:
             return f"write them as files there are called, such as '{printable(there, 80)}', or name another folder"
@@ -247,8 +239,8 @@ class FolderTables:
             found[PurePosixPath(name).name].append(name)
         return found
 
-    def _found(self, name: str) -> str | None:
-        """The file that a table means: as it is called, or from the folder above all; or the only one much like it."""
+    def _file_of(self, name: str) -> str | None:
+        """Return the file of a name in a table: of that name, relative to the top folder, or the only similar one."""
         for one in (name, name.removeprefix(self._files.within)):
             for form in ("NFC", "NFD"):  # macOS takes letters with accents apart
                 if (spelled := unicodedata.normalize(form, one)) in self._files:
@@ -269,7 +261,7 @@ class FolderTables:
 
 
 def _together(tables: Sequence[Table]) -> Table:
-    """All rows as one table."""
+    """Join tables row by row."""
     if len(tables) == 1:
         return tables[0]
     whole = Table({name: [] for table in tables for name in table.columns})
@@ -284,7 +276,7 @@ def _together(tables: Sequence[Table]) -> Table:
 
 
 def _merge(named: Named, table: Table, of_pictures: Sequence[str], groups: Sequence[Sequence[int]]) -> None:
-    """Fill in what is said of each picture: what its rows say alike once, and what they say differently as several."""
+    """Fill in the cells of each picture: equal cells of its rows once, different ones as several."""
     for name, cells in table.columns.items():
         if name in of_pictures:
             continue

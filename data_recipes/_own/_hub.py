@@ -28,7 +28,7 @@ from mmgen.data_recipes._own._hub_files import (
     elsewhere,
     is_saved,
     is_within,
-    not_taken,
+    notes_on_skipped,
     plain_yaml,
 )
 from mmgen.data_recipes._own._source import Source, modality_names
@@ -105,13 +105,13 @@ class HubSource(Source):
         return data
 
     def _read_path(self, path: str) -> bytes:
-        """A file that a dataset names: only one of the dataset itself, or of the library's cache."""
+        """Read a file that a dataset names: one of its own or of the library's cache, and no other."""
         if not is_within(path, self._roots):
             raise CannotReadError(_ELSEWHERE)
         return read_file(Path(os.path.realpath(path)), MOST_BYTES)
 
     def _chosen_splits(self, splits: dict[str, Any]) -> dict[str, Any]:
-        """Splits that are a part; of one alone the name does not matter."""
+        """Return the splits that are parts; the name of a single one does not matter."""
         self._called = parts_of(splits) or {name: part_of(name) for name in splits}
         if len(splits) == 1:
             return dict(splits)
@@ -132,7 +132,7 @@ class HubSource(Source):
         return known
 
     def _pictures_of(self, library: Any, data: Any, wanted: tuple[str, ...], ignore: tuple[str, ...]) -> dict[str, str]:
-        """Modalities by column of pictures."""
+        """Return modalities by column of pictures."""
         check_columns("--image-column", wanted, dict(data.features))
         found = [name for name, kind in data.features.items() if isinstance(kind, library.Image) and name not in ignore]
         wrong = [name for name in wanted if name not in found]
@@ -197,7 +197,7 @@ class HubSource(Source):
                 )
 
     def _cells(self, library: Any, data: Any, name: str) -> Iterator[tuple[str, list[Any]]]:
-        """The values of a column; of a table inside those of each of its columns."""
+        """Yield the values of a column, or of each column of a table inside."""
         kind = data.features[name]
         values = [value for batch in data.select_columns([name]).iter(_AT_ONCE) for value in batch[name]]
         if isinstance(kind, library.ClassLabel):
@@ -210,17 +210,17 @@ class HubSource(Source):
             yield "text" if name == "txt" else name, values
 
     def _add(self, column: str, values: list[Any]) -> None:
-        """A column's cells behind those of the parts before; of lists of texts the first, and all as several."""
+        """Append a column's cells to those of earlier parts; of lists of texts the first, and all as several."""
         cells = self.columns.setdefault(column, [])
         for value in values:
-            if isinstance(value, list) and (texts := self._said(column, texts_of, value)) is not None:
+            if isinstance(value, list) and (texts := self._converted(column, texts_of, value)) is not None:
                 if len(texts) > 1:
                     self.several.setdefault(column, {})[len(cells)] = texts
                 cells.append(next(iter(texts), None))
             else:
-                cells.append(self._said(column, cell_of, value))
+                cells.append(self._converted(column, cell_of, value))
 
-    def _said(self, column: str, read: Callable[[Any], _Read], value: Any) -> _Read:
+    def _converted(self, column: str, read: Callable[[Any], _Read], value: Any) -> _Read:
         try:
             return read(value)
         except Malformed as error:
@@ -231,7 +231,7 @@ class HubSource(Source):
 
 
 def _parts_of(kind: Any) -> Iterator[Any]:
-    """A column's kind, and of lists and tables those within."""
+    """Yield a column's type and, for lists and tables, the types inside."""
     yield kind
     if isinstance(kind, dict):
         within = list(kind.values())
@@ -243,7 +243,7 @@ def _parts_of(kind: Any) -> Iterator[Any]:
 
 
 def _library() -> Any:
-    """The library, which talks to nobody but the hub, and does not count, log or draw."""
+    """Import the library so that it contacts only the hub and does not count, log or draw."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("HF_UPDATE_DOWNLOAD_COUNTS", "0")
     try:
@@ -273,7 +273,7 @@ def _names_in(folder: str) -> list[str]:
 
 @contextmanager
 def _explained(dataset: str) -> Iterator[None]:
-    """What the library raises, in a sentence."""
+    """Turn the library's errors into one sentence."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -302,10 +302,7 @@ def _explained(dataset: str) -> Iterator[None]:
 def _loaded(
     library: Any, dataset: str, subset: str | None, revision: str | None, roots: Sequence[str]
 ) -> tuple[dict[str, Any], list[str]]:
-    """The splits of a dataset, by name, and what there is to say.
-
-    What it reads lies in these folders, or in the dataset of the hub.
-    """
+    """Load the splits of a dataset by name, and notes; it reads these folders or the dataset of the hub alone."""
     path = Path(dataset)
     if os.path.exists(path) and revision is not None:
         raise UsageError(f"--revision is for datasets of the hub, and {dataset} is on this disk; leave it out")
@@ -336,13 +333,13 @@ def _loaded(
     if reader not in _FORMATS:
         raise DataError(f"{dataset} is read as {reader}, expected {', '.join(_FORMATS)}; name a dataset of images")
     builder.download_and_prepare()
-    notes = not_taken(path, builder.info.features) if path.is_dir() and reader == "imagefolder" else []
+    notes = notes_on_skipped(path, builder.info.features) if path.is_dir() and reader == "imagefolder" else []
     return dict(builder.as_dataset()), notes
 
 
 @contextmanager
 def _own_files_alone(dataset: str, roots: Sequence[str]) -> Iterator[None]:
-    """Meanwhile the library looks for no files but those of the dataset, whatever the dataset's README names.
+    """Restrict the library to files of the dataset, whatever its README names.
 
     The library asks for addresses as soon as it looks for the files that match a pattern, before anybody sees a list.
     """
@@ -366,7 +363,7 @@ def _own_files_alone(dataset: str, roots: Sequence[str]) -> Iterator[None]:
 
 
 def _is_own(dataset: str, file: str, roots: Sequence[str], real: Callable[[str], str] = os.path.realpath) -> bool:
-    """Whether a file, or a pattern of files, belongs to a dataset: of the hub by its address, else by its folder."""
+    """Return whether a file or a pattern belongs to a dataset: on the hub by its address, else by its folder."""
     if "::" in file:  # an archive of anywhere
         return False
     if not os.path.isdir(dataset):

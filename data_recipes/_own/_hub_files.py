@@ -1,4 +1,4 @@
-"""What a copy of a dataset on this disk names, looked at before the library datasets opens anything."""
+"""Checks of a copy of a dataset on this disk, before the library datasets opens anything."""
 
 import os
 import stat
@@ -12,11 +12,11 @@ from unittest import mock
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.parsing import Malformed, parse_json, printable
-from mmgen.data_recipes._left_out import doubles
+from mmgen.data_recipes._left_out import thumbnails
 from mmgen.data_recipes._own._candidates import mask_candidates, table_candidates
 from mmgen.data_recipes._own._files import PICTURES, Files, inside, listed
 
-__all__ = ["check_all_taken", "check_plain", "check_saved", "elsewhere", "is_saved", "is_within", "not_taken",
+__all__ = ["check_all_taken", "check_plain", "check_saved", "elsewhere", "is_saved", "is_within", "notes_on_skipped",
            "plain_yaml"]  # fmt: skip
 
 _DESCRIPTIONS = ("README.md", ".huggingface.yaml", "dataset_infos.json", "dataset_info.json", "state.json",
@@ -26,12 +26,12 @@ _MOST_NODES, _DEEPEST = 200_000, 50  # of YAML
 
 
 def is_within(file: str, roots: Sequence[str], real: Callable[[str], str] = os.path.realpath) -> bool:
-    """Whether a file is in one of these folders, or one of these files."""
+    """Return whether a file is one of these files or in one of these folders."""
     return any(os.path.commonpath([root, real(file)]) == root for root in roots)
 
 
 def elsewhere(dataset: str, file: str) -> DataError:
-    """Why a dataset is refused that names a file elsewhere."""
+    """Return the error for a dataset that names a file elsewhere."""
     return DataError(
         f"{printable(dataset, 100)} names '{printable(file, 100)}', expected only files of its own; get what you trust "
         "of them into one folder, without a README.md that names others, and name the folder"
@@ -39,11 +39,7 @@ def elsewhere(dataset: str, file: str) -> DataError:
 
 
 def check_plain(dataset: str, roots: Sequence[str]) -> None:
-    """Refuse a folder in which something would block its reader, or whose descriptions are elsewhere or huge.
-
-    Raises:
-        DataError: Names the file.
-    """
+    """Refuse a folder in which something would block its reader, or whose descriptions are elsewhere or huge."""
     if not os.path.exists(dataset):  # it is one of the hub
         return
     for above, _, names in chain([("", [], [dataset])], os.walk(dataset)):
@@ -65,15 +61,7 @@ def check_plain(dataset: str, roots: Sequence[str]) -> None:
 
 
 def check_all_taken(path: Path, taken: Iterable[str]) -> None:
-    """Refuse a folder of pictures of which the library takes some and passes over others, or takes what is no data.
-
-    Args:
-        path: The folder.
-        taken: All files that the library reads.
-
-    Raises:
-        DataError: It does; says of how many pictures.
-    """
+    """Refuse a folder in which the library skips some pictures or takes files that are no data."""
     theirs = {os.path.realpath(file) for file in taken if file.lower().endswith(PICTURES)}
     own = Files(path)
     ours = {os.path.realpath(path / (own.within + name)): name for name in own.names if name.lower().endswith(PICTURES)}
@@ -90,19 +78,14 @@ def check_all_taken(path: Path, taken: Iterable[str]) -> None:
         )
 
 
-def not_taken(path: Path, columns: Collection[str]) -> list[str]:
-    """Sentences about what lies beside pictures in a folder, of which the library says nothing.
-
-    Args:
-        path: The folder.
-        columns: What the library found.
-    """
+def notes_on_skipped(path: Path, columns: Collection[str]) -> list[str]:
+    """Return notes on files beside pictures in a folder that the library skips silently."""
     own = Files(path)
     pictures = [name for name in own.names if name.lower().endswith(PICTURES)]
     if not pictures:
         return []
     notes = mask_candidates(pictures)
-    if small := doubles(pictures):
+    if small := thumbnails(pictures):
         notes.append(f"{len(small):,} pictures are thumbnails of others there, {listed(small)}, and are taken as all")
     if {*columns} <= {"image", "label"}:
         notes += table_candidates(own, pictures)
@@ -112,16 +95,12 @@ def not_taken(path: Path, columns: Collection[str]) -> list[str]:
 
 
 def is_saved(path: Path) -> bool:
-    """Whether a folder is what the library's ``save_to_disk`` wrote."""
+    """Return whether a folder was written by the library's ``save_to_disk``."""
     return (path / "dataset_dict.json").exists() or (path / "state.json").exists()
 
 
 def check_saved(path: Path, roots: Sequence[str]) -> None:
-    """Refuse a saved dataset that names anything but files of its own.
-
-    Raises:
-        DataError: It does, or its lists of files are malformed.
-    """
+    """Refuse a saved dataset that names anything but files of its own."""
     folders = [path]
     if (path / "dataset_dict.json").exists():
         splits = _listed(path / "dataset_dict.json", "splits")
@@ -154,7 +133,7 @@ def _listed(path: Path, key: str) -> list[Any]:
 
 @contextmanager
 def plain_yaml(dataset: str) -> Iterator[None]:
-    """Meanwhile YAML is what it says: no aliases, which make gigabytes of a few lines, and neither long nor deep."""
+    """Restrict YAML in this block: no aliases, which expand a few lines to gigabytes, no long or deep documents."""
     import yaml
 
     compose, count, depth = yaml.SafeLoader.compose_node, 0, 0

@@ -44,7 +44,7 @@ class Inspection:
 
     @classmethod
     def of_nothing(cls, number: int, images: int) -> Self:
-        """Return the inspection of files that nobody has read yet: all of their hashes differ."""
+        """Return the inspection of unread files: all of their hashes differ."""
         digests = np.zeros((number, images, 32), np.uint8)
         digests[:, 0, :8] = np.arange(number, dtype=np.uint64).view(np.uint8).reshape(number, 8)
         return cls(digests, np.zeros((number, images, 2), np.int32))
@@ -121,11 +121,7 @@ def inspect_pictures(
 
 
 def fitted_rows(rows: Sequence[Sequence[File]], fitting: Fitting) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return pixels uint8 [I, n, C, H, W] of n rows' pictures and the files' sha256 [n, I, 32]; runs in a worker.
-
-    Raises:
-        CannotReadError: One cannot be read any more.
-    """
+    """Return pixels uint8 [I, n, C, H, W] of n rows' pictures and the files' sha256 [n, I, 32]; runs in a worker."""
     pictures = [[_fitted(file, fitting).pixels for file in files] for files in rows]
     digests = [[np.frombuffer(_digest(file), np.uint8) for file in files] for files in rows]
     return np.stack([np.stack(each) for each in zip(*pictures, strict=True)]), np.array(digests)

@@ -17,19 +17,7 @@ _AT_ONCE = 1024  # rows
 def read_parquet(
     data: bytes, where: str, most_bytes: int, most_cells: int, ignore: Collection[str]
 ) -> tuple[list[str], Iterator[tuple[int, Sequence[Any]]]]:
-    """The columns of a table in Parquet, and its rows with their numbers.
-
-    Args:
-        data: The file's bytes.
-        where: The file, for messages.
-        most_bytes: What it may hold unpacked.
-        most_cells: What it may have of rows times columns.
-        ignore: Columns that are not read, and None in every row.
-
-    Raises:
-        DataError: It is damaged, or holds more.
-        UsageError: The library pyarrow is not installed.
-    """
+    """Read the columns of a Parquet table, and its rows with their numbers."""
     try:
         import pyarrow
         from pyarrow.parquet import ParquetFile
@@ -75,7 +63,7 @@ def read_parquet(
 
 
 def _kinds(pyarrow: Any, file: Any) -> list[tuple[str, bool]]:
-    """The columns, and whether each holds texts."""
+    """Return the columns, and whether each holds texts."""
     kinds = pyarrow.types
     return [(one.name, kinds.is_string(one.type) or kinds.is_large_string(one.type)) for one in file.schema_arrow]
 

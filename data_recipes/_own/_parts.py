@@ -1,4 +1,4 @@
-"""Which pictures are in which part: as given, by folders or a column, or drawn, so that a group stays together."""
+"""Parts of a split: the user's, by folders or a column, or drawn; a group stays together."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -10,29 +10,26 @@ from numpy.typing import NDArray
 from mmgen.core.errors import DataError
 from mmgen.core.parsing import printable
 from mmgen.data_recipes._own._files import typed
-from mmgen.data_recipes._part_names import PARTS, part_of, parts_of, taken_apart
+from mmgen.data_recipes._part_names import PARTS, part_of, parts_of, split_name
 from mmgen.data_recipes._splits import Parts, by_group
 
-__all__ = ["check_says_no_parts", "parts_as_given", "parts_drawn", "parts_of_column", "together"]
+__all__ = ["check_says_no_parts", "parts_of_user", "draw_parts", "parts_of_column", "together"]
 
 _VAL, _TEST = 0.05, 0.1
 _SURE = {"split", "splits", "partition", "fold", "folds"}
 _DIVISIONS = _SURE | {"set", "subset", "dataset", "usage", "phase"}
 _CODES = {"0", "1", "true", "false", "yes", "no"}
 _SHOWN = 5
-_MOST_WORDS = 20  # different ones of a column, of which more are no attribute
+_MOST_WORDS = 20  # different words of a column that may become an attribute
 
 
 def parts_of_column(column: str, cells: Sequence[str | None], names: Sequence[str]) -> list[str]:
-    """The part of each example [N] as a column says it.
+    """Return the part of each example [N] by a column.
 
     Args:
         column: The column's name, for messages.
         cells: Its cells [N].
         names: Names of the examples [N], for messages.
-
-    Raises:
-        DataError: A cell says none.
     """
     known = parts_of({cell or "" for cell in cells})
     parts = [known.get(cell or "") or part_of(cell or "") for cell in cells]
@@ -41,19 +38,14 @@ def parts_of_column(column: str, cells: Sequence[str | None], names: Sequence[st
         cell = cells[wrong]
         said = f"'{printable(cell, 40)}'" if cell else "nothing"
         raise DataError(
-            f"the column '{column}' has {said} for '{printable(names[wrong], 80)}', expected train, val or test; mend "
+            f"the column '{column}' has {said} for '{printable(names[wrong], 80)}', expected train, val or test; fix "
             f"it, or leave it out with --ignore {typed(column)}"
         )
     return parts
 
 
 def check_says_no_parts(columns: Mapping[str, Sequence[str | None]]) -> None:
-    """Refuse columns that would be attributes, and say which pictures are to be trained on.
-
-    Raises:
-        DataError: A column holds nothing but words for parts, train among them; or it is called as a division is, and
-            holds a word for a part, or numbers.
-    """
+    """Refuse columns that would be attributes, and say which pictures are to be trained on."""
     for name, cells in columns.items():
         words = {cell for cell in cells if cell}
         if not 1 < len(words) <= _MOST_WORDS:
@@ -74,7 +66,7 @@ def check_says_no_parts(columns: Mapping[str, Sequence[str | None]]) -> None:
 
 
 def _is_division(name: str, words: Collection[str]) -> bool:
-    """Whether a column is called as one that divides, and some of its words could be parts, or all are codes of them.
+    """Return whether a column is named as a division, and some of its words could be parts or all are codes of them.
 
     Example:
         >>> _is_division("Usage", ["Training", "PublicTest"]), _is_division("partition", "012")
@@ -83,20 +75,16 @@ def _is_division(name: str, words: Collection[str]) -> bool:
         (False, False, False)
     """
     called = {word.casefold() for word in re.split(r"[\W_]+|(?<=[a-z])(?=[A-Z])", name) if word}
-    if called & _DIVISIONS and any(taken_apart(word)[0] for word in words):
+    if called & _DIVISIONS and any(split_name(word)[0] for word in words):
         return True
     if called & _SURE and all(map(str.isdecimal, words)):
         return True
-    is_part = len(called) == 2 and called & {"is", "in"} and taken_apart(name)[0]
+    is_part = len(called) == 2 and called & {"is", "in"} and split_name(name)[0]
     return bool(is_part) and all(word.casefold() in _CODES for word in words)
 
 
 def together(*labels: Sequence[Any]) -> NDArray[np.int64]:
-    """Groups [N] of examples of which no two share a label of the same kind: numbers from 0, in order of appearance.
-
-    Args:
-        *labels: For each kind N labels; None is shared with nobody.
-    """
+    """Group examples [N] so that no two groups share a label of one kind: numbers from 0, in order of appearance."""
     parent = list(range(len(labels[0])))
 
     def root(row: int) -> int:
@@ -115,17 +103,13 @@ def together(*labels: Sequence[Any]) -> NDArray[np.int64]:
 
 
 def _shares(groups: int) -> tuple[float, float]:
-    """Shares of train and val, such that val and test get a group each."""
+    """Return shares of train and val such that val and test get a group each."""
     val, test = max(_VAL, 1 / groups), max(_TEST, 1 / groups)
     return 1 - val - test, val
 
 
-def parts_drawn(groups: NDArray[np.int64], seed: int) -> Parts:
-    """85, 5 and 10 % of the groups, at least one group each.
-
-    Raises:
-        DataError: There are fewer than three groups.
-    """
+def draw_parts(groups: NDArray[np.int64], seed: int) -> Parts:
+    """Draw 85, 5 and 10 % of the groups, at least one group each."""
     number = int(groups.max()) + 1
     if number < 3:
         raise DataError(
@@ -136,7 +120,7 @@ def parts_drawn(groups: NDArray[np.int64], seed: int) -> Parts:
     return by_group(groups, number, seed, "iid", train=train, val=val)
 
 
-def parts_as_given(
+def parts_of_user(
     given: Sequence[str],
     named: NDArray[np.int64] | None,
     alike: NDArray[np.int64],
@@ -144,21 +128,18 @@ def parts_as_given(
     names: Sequence[str],
     seed: int,
 ) -> tuple[Parts, list[str]]:
-    """The parts that somebody has divided into; val and test, where they are missing, come out of train.
+    """Return the user's parts; missing val and test are drawn from train.
 
     Args:
         given: The part of each example [N].
         named: Groups [N] of a column, which the given parts must not divide; None without one.
-        alike: Groups [N] of the same picture, of which it is said where the given parts divide them.
+        alike: Groups [N] of equal pictures; a note tells if the given parts divide one.
         groups: Groups [N] by both, which a part that is missing does not divide.
         names: Names of the examples [N], for messages.
         seed: Seed of the dataset.
 
     Returns:
         The parts, and what has to be said about them.
-
-    Raises:
-        DataError: There is no train, or a group is in two parts.
     """
     part = np.array([PARTS.index(each) for each in given])
     notes: list[str] = []
@@ -180,7 +161,7 @@ def parts_as_given(
     if missing:
         training = np.flatnonzero(part == 0)
         _, own = np.unique(groups[training], return_inverse=True)
-        drawn = parts_drawn(own.astype(np.int64), seed)
+        drawn = draw_parts(own.astype(np.int64), seed)
         for code in missing:
             part[training[drawn[PARTS[code]]]] = code
         notes.append(f"{' and '.join(PARTS[code] for code in missing)} drawn from train, where none was given")
@@ -188,7 +169,7 @@ def parts_as_given(
 
 
 def _divided(part: NDArray[np.int64], groups: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first example of each one's group [N], and those that are in another part than it."""
+    """Return the first example of each one's group [N], and the examples in another part than it."""
     _, starts = np.unique(groups, return_index=True)
     first = starts[groups]
     return first, np.flatnonzero(part != part[first])

@@ -1,4 +1,4 @@
-"""The base of recipes of somebody's own pictures: settings, the survey before anything is written, and the file."""
+"""The base of recipes of the user's own pictures: settings, the survey before anything is written, and the file."""
 
 from abc import abstractmethod
 from collections.abc import Generator
@@ -24,9 +24,9 @@ from mmgen.data_recipes._own._files import listed, typed
 from mmgen.data_recipes._own._inspection import Inspection, fitted_rows, inspect_pictures
 from mmgen.data_recipes._own._parts import (
     check_says_no_parts,
-    parts_as_given,
-    parts_drawn,
+    draw_parts,
     parts_of_column,
+    parts_of_user,
     together,
 )
 from mmgen.data_recipes._own._records import choose_captions, leave_out_several, records_of
@@ -45,49 +45,49 @@ _RECORDED = 100  # unreadable pictures that the file names
 
 
 class OwnRecipe(Recipe):
-    """Abstract: a dataset of pictures that somebody has, and of what a table says about them."""
+    """Abstract: a dataset of the user's pictures, and of a table about them."""
 
     attributes: tuple[str, ...] | None = None
     """Columns that become attributes; by default all with 2 to 20 different values."""
 
     caption: str | None = None
-    """Column of texts in free words; by default one called text or caption, or those called caption_0 and so on."""
+    """Column of captions in free text; by default one named text or caption, or those named caption_0 and so on."""
 
     image_column: tuple[str, ...] = ()
-    """Columns of pictures, each an image modality; by default all that are recognised as such."""
+    """Columns of pictures, each an image modality; by default all recognised ones."""
 
     size: Annotated[int, Field(ge=8, le=1024)] = 64
     """Height and width in pixels that pictures are made."""
 
     fit: Fit = "crop"
-    """What becomes of pictures that are not square: the middle, borders beside them, or out of proportion."""
+    """Treatment of pictures that are not square: crop the middle, add borders, or stretch."""
 
     grey: bool = False
     """One channel instead of red, green and blue."""
 
     background: Background = "white"
-    """What stands behind see-through parts, and beside pictures that are padded."""
+    """Colour behind see-through parts and beside padded pictures."""
 
     split: str | None = None
-    """Column that says train, val or test; by default one called split, or folders by these names."""
+    """Column of train, val or test; by default one named split, or folders of these names."""
 
     group: str | None = None
-    """Column of which no value may be in two parts: a person, a place."""
+    """Column whose values stay in one part: a person, a place."""
 
     ignore: tuple[str, ...] = ()
-    """Columns that are left out, and not looked at."""
+    """Columns that are left out unread."""
 
     unknown: tuple[str, ...] | None = None
-    """Words of cells that say that nothing is known, in place of NA, nan, none, null, missing, - and the like."""
+    """Words of cells for an unknown value, in place of NA, nan, none, null, missing, - and the like."""
 
     bins: tuple[str, ...] = ()
-    """Columns of numbers, and into how many bins of equal counts they go, or where bins meet: age=5,height=1.5:1.8."""
+    """Columns of numbers with a number of bins of equal counts, or edges between bins: age=5,height=1.5:1.8."""
 
     max_words: Annotated[int, Field(ge=1, le=1000)] = 32
-    """Words of a caption that are kept."""
+    """Words after which a caption is cut off."""
 
     min_count: Annotated[int, Field(ge=1)] = 1
-    """How often a word must occur to be kept."""
+    """Occurrences that a word needs to be kept."""
 
     drop_unreadable: Annotated[bool, Field(exclude=True)] = False
     """Leave out pictures that cannot be read, instead of refusing to make the file."""
@@ -97,15 +97,10 @@ class OwnRecipe(Recipe):
 
     @abstractmethod
     def open(self) -> Source:
-        """The source, with everything but the pictures read.
-
-        Raises:
-            DataError: It is missing or malformed.
-            UsageError: It does not have what settings name.
-        """
+        """Open the source and read everything but the pictures."""
 
     def identity(self) -> dict[str, Any]:
-        """What settings say of the source besides its hash; no places on a machine."""
+        """Return settings that name the source besides its hash; no places on a machine."""
         return {}
 
     @property
@@ -262,10 +257,10 @@ class OwnRecipe(Recipe):
         notes = [f"  {doubles:,} pictures are there twice, byte for byte, and stay in one part"] if doubles else []
         stay = f"no {self.group} is in two parts" if self.group is not None else ""
         if given is None:
-            parts, name = parts_drawn(groups, seed), "iid"
+            parts, name = draw_parts(groups, seed), "iid"
             meaning = f"85/5/10 % at random{f'; {stay}' if stay else ''}"
         else:
-            parts, more = parts_as_given(given, together(*labels) if labels else None, alike, groups, names, seed)
+            parts, more = parts_of_user(given, together(*labels) if labels else None, alike, groups, names, seed)
             notes, name, meaning = [f"  {one}" for one in more], "given", "; ".join(["as the source divides", *more])
         counts = ", ".join(f"{part} {len(parts[part]):,}" for part in PARTS)
         return (name, meaning), parts, [f"split '{name}' ({meaning.split(';')[0]}): {counts}", *notes]

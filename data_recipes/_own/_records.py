@@ -93,17 +93,7 @@ def records_of(
 
 
 def choose_captions(records: Records, named: str | None, taken: Collection[str], seed: int) -> CaptionChoice | None:
-    """Choose a caption for each picture; of several one is drawn by the seed and the picture's name.
-
-    Args:
-        records: The pictures.
-        named: The column that the user names; None for one called text or caption, or those called caption_0 and so on.
-        taken: Columns with another use.
-        seed: Seed of the dataset.
-
-    Raises:
-        UsageError: Two columns could be captions.
-    """
+    """Choose a caption for each picture; of several one is drawn by the seed and the picture's name."""
     columns = [named] if named is not None else _caption_columns(records.columns, taken)
     if not columns:
         return None
@@ -134,16 +124,8 @@ def _caption_columns(columns: Mapping[str, Sequence[Cell]], taken: Collection[st
 def leave_out_several(records: Records, chosen: CaptionChoice | None, needed: Collection[str]) -> list[str]:
     """Leave out columns with several values a picture that number the captions; refuse other such columns.
 
-    Args:
-        records: The pictures; such columns are removed from it.
-        chosen: The captions.
-        needed: Columns that the user names for another use.
-
     Returns:
         Lines for people on what is left out.
-
-    Raises:
-        DataError: A column says several things of a picture.
     """
     notes = []
     numbered = {

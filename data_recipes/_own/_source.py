@@ -1,4 +1,4 @@
-"""What a source of pictures offers: names, places of the pictures, columns, parts; and how its pictures are read."""
+"""A source of pictures: names, places of the pictures, columns, parts; and their bytes."""
 
 import hashlib
 import json
@@ -31,13 +31,13 @@ class Source(ABC):
         where: In words.
         names: Names of the examples [N].
         pictures: Where each example's picture is [N], by modality.
-        columns: What is said of them; of several texts the first.
+        columns: Cells by column; the first of several texts.
         several: All texts where a column says several, by column and example.
-        parts: The part that each is in [N], where somebody has divided them.
-        left_out: What of the source is not used, in sentences.
-        notes: What else there is to say about it.
-        classes: Columns that are known to be no parts, whatever they say.
-        or_else: What else one can do where its parts are not those of a column, as the end of a sentence.
+        parts: Part of each [N], where the user has divided them.
+        left_out: Parts of the source that are not used, in sentences.
+        notes: Further lines for people.
+        classes: Columns that are known to be no parts, whatever their cells.
+        or_else: End of a sentence: another remedy where its parts differ from those of a column.
     """
 
     where: str
@@ -53,25 +53,16 @@ class Source(ABC):
 
     @abstractmethod
     def read(self, place: Any) -> bytes:
-        """The bytes of a picture's file.
-
-        Raises:
-            CannotReadError: They cannot be read.
-        """
+        """Return the bytes of a picture's file."""
 
     def close(self) -> None:  # noqa: B027 - most have nothing open
-        """Let go of what is open."""
+        """Close open files."""
 
     def __len__(self) -> int:
         return len(self.names)
 
     def chunks(self, rows: Sequence[int], most: int) -> Iterator[tuple[int, list[list[File]]]]:
-        """Files of all pictures of these rows, some rows at a time: how many, and for each row its files.
-
-        Args:
-            rows: Which examples.
-            most: Rows at a time; fewer where files are large.
-        """
+        """Yield the files of some rows at a time: their number, and for each row its files."""
         some: list[list[File]] = []
         size = 0
         for row in rows:
@@ -91,7 +82,7 @@ class Source(ABC):
             return str(error)
 
     def sha256(self, rows: np.ndarray, digests: np.ndarray) -> str:
-        """A hash of what the dataset is made from: names, files, everything that is said, parts.
+        """Hash the content of the dataset: names, files, cells, parts.
 
         Args:
             rows: Examples that are used [n].
@@ -108,10 +99,7 @@ class Source(ABC):
 
 
 def modality_names(columns: Sequence[str], suffix: str = "") -> dict[str, str]:
-    """What the image modalities of some columns are called, by column; the first is "image" where none is.
-
-    Raises:
-        UsageError: A name is none for a modality, or taken.
+    """Return the image modality of each column; the first is "image" where none is.
 
     Example:
         >>> modality_names(["file_name", "mask_file_name"], "_file_name")

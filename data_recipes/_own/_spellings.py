@@ -1,4 +1,4 @@
-"""Values and columns that are perhaps one, spelled twice: said, and taken as they are."""
+"""Notes on values and columns that may be one, spelled twice; they are taken as they are."""
 
 import math
 import re
@@ -19,18 +19,14 @@ _COMMA = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?")
 
 
 def spelled_twice(what: str, words: Iterable[str]) -> list[str]:
-    """What there is to say of words that differ in nothing but their spelling.
-
-    Args:
-        what: Whose words they are, for the sentence.
-        words: Different words.
+    """Return notes on words that differ in nothing but their spelling.
 
     Example:
         >>> spelled_twice("colour", ["Red", "red", "dark red", "dark-red", "blue"])
-        ["  colour: 'Red' and 'red' differ in case only; mend the table if they are one",
-         "  colour: 'dark red' and 'dark-red' differ in case, spaces or hyphens only; mend the table if they are one"]
+        ["  colour: 'Red' and 'red' differ in case only; fix the table if they are one",
+         "  colour: 'dark red' and 'dark-red' differ in case, spaces or hyphens only; fix the table if they are one"]
         >>> spelled_twice("label", ["1", "1.0", "2"])
-        ["  label: '1' and '1.0' are one number; mend the table if they are one"]
+        ["  label: '1' and '1.0' are one number; fix the table if they are one"]
     """
     alike: dict[str, list[str]] = defaultdict(list)
     every = list(words)
@@ -41,7 +37,7 @@ def spelled_twice(what: str, words: Iterable[str]) -> list[str]:
     lines = []
     for several in found[:_SHOWN]:
         shown = " and ".join(f"'{printable(word, 40)}'" for word in several[:_SHOWN])
-        lines.append(f"  {printable(what, 60)}: {shown} {_how(several)}; mend the table if they are one")
+        lines.append(f"  {printable(what, 60)}: {shown} {_how(several)}; fix the table if they are one")
     if len(found) > _SHOWN:
         lines.append(f"  {printable(what, 60)}: {len(found) - _SHOWN:,} more are spelled in several ways")
     return lines

@@ -19,10 +19,10 @@ from mmgen.data_recipes._separated import read_separated
 __all__ = ["ALL_ENDINGS", "ENDINGS", "MOST_BYTES", "Table", "read_table"]
 
 ENDINGS = (".csv", ".jsonl", ".parquet")
-"""What tables called metadata end in."""
+"""Endings of tables named metadata."""
 _TEXT, _LINES, _JSON = (".csv", ".tsv", ".tab", ".txt"), (".jsonl", ".ndjson"), (".json",)
 ALL_ENDINGS = (*_TEXT, *_LINES, *_JSON, ".parquet")
-"""What tables that somebody names may end in."""
+"""Endings of tables that the user may name."""
 
 MOST_BYTES = 2**28
 _MOST_COLUMNS = 1000
@@ -46,7 +46,7 @@ class Table:
         places: Where each row stands in the file [n], counted in :attr:`unit`.
         unit: "line" or "row".
         notes: Lines for people on how it is written.
-        left_out: What of it is left out, in words.
+        left_out: Parts that are left out, in words.
     """
 
     columns: Columns
@@ -57,26 +57,14 @@ class Table:
     left_out: list[str] = field(default_factory=list)
 
     def place(self, row: int) -> str:
-        """Where a row stands, in words."""
+        """Return a row's place in words."""
         return f"{self.unit} {self.places[row]:,}"
 
 
 def read_table(
     data: bytes, where: str, wanted: Callable[[str], bool] = "file_name".__eq__, ignore: Collection[str] = ()
 ) -> Table:
-    """The columns of a table; what it is says the end of its name.
-
-    Args:
-        data: The file's bytes.
-        where: The file, for messages; ends in one of :data:`ALL_ENDINGS`.
-        wanted: Which columns are names of pictures.
-        ignore: Columns whose cells are not looked at; all of them are None.
-
-    Raises:
-        DataError: It is damaged, no UTF-8, has no rows, rows of different lengths, a column twice or without a name,
-            or a cell that holds more than a text or a number; or it would not fit into memory.
-        UsageError: It needs a package that is not installed.
-    """
+    """Read the columns of a table, by the ending of its name."""
     if data.count(b"\n") + data.count(b"\r") > _MOST_CELLS and not where.lower().endswith(".parquet"):
         raise DataError(f"{where} has more than {_MOST_CELLS:,} lines; leave out rows, or take another table")
     found = Table({})
@@ -120,7 +108,7 @@ def _fill(found: Table, names: Sequence[str], rows: Rows, where: str, ignore: Co
                 cell = cell_of(value) if texts is None else next(iter(texts), None)
             except Malformed as error:
                 raise DataError(
-                    f"{where} has in {found.unit} {number:,} of the column '{printable(name, 60)}' {error}; mend it, "
+                    f"{where} has in {found.unit} {number:,} of the column '{printable(name, 60)}' {error}; fix it, "
                     f"or leave the column out with --ignore {typed(name)}"
                 ) from None
             if texts is not None and len(texts) > 1:
@@ -142,7 +130,7 @@ def _check_cells(rows: int, columns: int, where: str) -> None:
 
 
 def _leave_out_numbers(found: Table, names: Sequence[str], where: str) -> None:
-    """Columns without a name in which nothing is said, or that number the rows, as programs write them."""
+    """Leave out columns without a name that are empty or number the rows, as programs write them."""
     empty = 0
     for number, name in enumerate(names, 1):
         nameless = name.startswith("\0")
@@ -167,7 +155,7 @@ def _leave_out_numbers(found: Table, names: Sequence[str], where: str) -> None:
 
 
 def _numbers_rows(cells: Sequence[str]) -> bool:
-    """Whether all are whole numbers, each of them once, or again and again from the first on as of tables put together.
+    """Return whether all cells are whole numbers, each once, or starting again and again as in joined tables.
 
     Example:
         >>> [_numbers_rows(cells) for cells in (["3", "1", "2"], ["0.0", "1.0"], [*"0123401234"], ["0", "1", "0", "1"])]
@@ -198,7 +186,7 @@ def _check_names(names: Sequence[str], where: str) -> None:
 def _text(
     data: bytes, where: str, wanted: Callable[[str], bool], found: Table
 ) -> tuple[list[str], Rows, Callable[[], None]]:
-    """Columns and rows of separated text, and what tells of it when the rows have been read."""
+    """Return columns and rows of separated text, and a function that adds notes once the rows are read."""
     table = read_separated(data, where, wanted)
     names, rows = table.names, table.rows
     if len(names) == 2 and _NUMBERED.search(names[0]) and not any(map(wanted, names)):
@@ -227,7 +215,7 @@ def _json_lines(data: bytes, where: str) -> tuple[list[str], Rows]:
                 try:
                     row = parse_json(line, keep_strange=True)
                 except Malformed as error:
-                    raise DataError(f"{where} has no JSON in line {number:,} ({error}); mend it") from None
+                    raise DataError(f"{where} has no JSON in line {number:,} ({error}); fix it") from None
                 yield number, _record(row, f"line {number:,}", where)
         except NotText as error:
             raise DataError(f"cannot read {where}: {error}") from None
@@ -236,7 +224,7 @@ def _json_lines(data: bytes, where: str) -> tuple[list[str], Rows]:
 
 
 def _json(data: bytes, where: str) -> tuple[list[str], Rows]:
-    """A list of records, or a table of columns, as programs write them."""
+    """Read a list of records, or a table of columns."""
     try:
         value = parse_json(text_of(data), keep_strange=True)
     except NotText as error:
@@ -251,7 +239,7 @@ def _json(data: bytes, where: str) -> tuple[list[str], Rows]:
 
 
 def _of_columns(value: dict[str, Any], where: str) -> list[dict[str, Any]]:
-    """Records of {"file_name": [...], ...} or of {"file_name": {"0": ...}, ...}."""
+    """Return the records of {"file_name": [...], ...} or of {"file_name": {"0": ...}, ...}."""
     if value.keys() >= {"images", "annotations"}:
         return _of_coco(value["images"], value["annotations"], where)
     if value and all(_OF_FILE.search(name) for name in value):
@@ -270,7 +258,7 @@ def _of_columns(value: dict[str, Any], where: str) -> list[dict[str, Any]]:
 
 
 def _of_coco(images: Any, annotations: Any, where: str) -> list[dict[str, Any]]:
-    """Records of COCO's captions: a list of images with id and file_name, one of annotations with image_id, caption."""
+    """Return the records of COCO's captions: images with id and file_name, annotations with image_id and caption."""
     try:
         files = {image["id"]: image["file_name"] for image in images}
         orphan = next((one["image_id"] for one in annotations if one["image_id"] not in files), None)
@@ -290,12 +278,12 @@ def _of_coco(images: Any, annotations: Any, where: str) -> list[dict[str, Any]]:
 def _record(row: Any, place: str, where: str) -> Mapping[str, Any]:
     if not isinstance(row, dict):
         kind = {"list": "list", "str": "text", "NoneType": "null"}.get(type(row).__name__, "number")
-        raise DataError(f'{where} has a {kind} in {place}, expected {{"file_name": ..., other columns}}; mend it')
+        raise DataError(f'{where} has a {kind} in {place}, expected {{"file_name": ..., other columns}}; fix it')
     return row
 
 
 def _of_records(records: Callable[[], Iterator[tuple[int, Mapping[str, Any]]]], where: str) -> tuple[list[str], Rows]:
-    """Columns and rows of records, which are run through twice."""
+    """Return columns and rows of records, which are read twice."""
     names: dict[str, None] = {}
     for rows, (_, row) in enumerate(records(), 1):
         names.update(dict.fromkeys(row))

@@ -21,8 +21,8 @@ from mmgen.data_recipes._clevr._bodies import (
     distance_to_body,
     meet_body,
     nearest_body,
-    seen_share,
     shadowed,
+    visible_share,
 )  # fmt: skip
 from mmgen.data_recipes._clevr._jit import OPTIONS, compile_later
 
@@ -174,7 +174,7 @@ def test_the_nearer_of_two_bodies_is_met():
 def test_the_share_of_light_that_a_sphere_covers_is_that_of_cosine_distributed_rays():
     @compile_later(**OPTIONS)
     def share(bodies, i):
-        return seen_share(bodies, i, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+        return visible_share(bodies, i, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 
     rows = body(SPHERE, x=0.6, y=-0.5)[None]
     random = np.random.default_rng(0)

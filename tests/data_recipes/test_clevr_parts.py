@@ -16,7 +16,7 @@ from mmgen.data_recipes._clevr._lamps import (
     SUN_STRENGTH,
     lamp_rows,
     light_from,
-    light_seen,
+    visible_light,
 )
 from mmgen.data_recipes._clevr._materials import (
     fresnel,
@@ -282,7 +282,7 @@ def test_rubber_seen_flat_is_all_coat():
 def lit(lamps, k, p, numbers, w, e, seen):
     for i in range(len(numbers)):
         d, light = light_from(lamps, k, p, numbers[i, 0], numbers[i, 1])
-        radiance = light_seen(lamps, p, d)
+        radiance = visible_light(lamps, p, d)
         for axis in range(3):
             w[i, axis], e[i, axis], seen[i, axis] = d[axis], light[axis], radiance[axis]
 
@@ -326,7 +326,7 @@ def test_a_near_lamp_gives_what_its_solid_angle_does():
     @compile_later(**OPTIONS)
     def look(lamps, p, directions, result):
         for i in range(len(directions)):
-            light = light_seen(lamps, p, (directions[i, 0], directions[i, 1], directions[i, 2]))
+            light = visible_light(lamps, p, (directions[i, 0], directions[i, 1], directions[i, 2]))
             result[i, 0], result[i, 1], result[i, 2] = light[0], light[1], light[2]
 
     look(lamps, p, directions, result)

@@ -15,7 +15,7 @@ from mmgen.core.errors import DataError
 from mmgen.data_recipes import _planetoid
 from mmgen.data_recipes._opcodes import array_of, matrix_of, read_opcodes
 from mmgen.data_recipes._planetoid import Citations, Network, fetch_citations, read_citations
-from mmgen.data_recipes.planetoid import held_back
+from mmgen.data_recipes.planetoid import hold_back
 from tests.data_recipes._network import expect, publish
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "planetoid"
@@ -30,7 +30,7 @@ def small() -> Citations:
 
 def test_no_pair_is_in_two_parts() -> None:
     found = small()
-    part, absent, absent_part = held_back(found, 0.1, 0.2, seed=0)
+    part, absent, absent_part = hold_back(found, 0.1, 0.2, seed=0)
     assert np.bincount(part).tolist() == [42, 6, 12]
     assert np.bincount(absent_part).tolist() == [0, 6, 12]
     pairs = {tuple(pair) for pair in absent.tolist()}
@@ -40,21 +40,21 @@ def test_no_pair_is_in_two_parts() -> None:
 
 
 def test_seeds_are_splits() -> None:
-    first, again, other = (held_back(small(), 0.1, 0.2, seed)[0] for seed in (0, 0, 1))
+    first, again, other = (hold_back(small(), 0.1, 0.2, seed)[0] for seed in (0, 0, 1))
     assert (first == again).all()
     assert (first != other).any()
 
 
 def test_too_few_edges_are_refused() -> None:
     with pytest.raises(DataError, match="too few to hold back"):
-        held_back(small(), 0.001, 0.1, 0)
+        hold_back(small(), 0.001, 0.1, 0)
 
 
 @needs_real
 @pytest.mark.parametrize(("name", "test", "validation"), [("cora", 527, 263), ("citeseer", 455, 227)])
 def test_real_networks_hold_back_as_published(name: str, test: int, validation: int) -> None:
     found = read_citations(name, REAL)
-    part = held_back(found, 0.05, 0.1, 0)[0]
+    part = hold_back(found, 0.05, 0.1, 0)[0]
     assert (int((part == 2).sum()), int((part == 1).sum())) == (test, validation)
     assert found.features is not None
     assert int(found.features.sum()) == {"cora": 49_216, "citeseer": 105_165}[name]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mmgen.core.errors import DataError
-from mmgen.data_recipes._own._hub_files import not_taken
+from mmgen.data_recipes._own._hub_files import notes_on_skipped
 from mmgen.data_recipes.hub import Hub
 from mmgen.settings.config import validate
 
@@ -193,7 +193,7 @@ def test_what_the_library_says_nothing_of_is_said(name: str, says: str, tmp_path
     for file in ("red/0.png", "red/1.png", name):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_bytes(b"file_name,c\n0.png,1\n1.png,2\n" if file.endswith("csv") else b"")
-    said = not_taken(tmp_path, ["image", "label"])
+    said = notes_on_skipped(tmp_path, ["image", "label"])
     assert any(says in line for line in said) if says else not said
     assert all(line.endswith("(make-data folder reads the folder itself)") for line in said)
 
@@ -202,8 +202,8 @@ def test_folders_that_are_no_classes_are_said(tmp_path: Path) -> None:
     for name in ("red/0.png", "blue/1.png"):
         (tmp_path / name).parent.mkdir()
         (tmp_path / name).touch()
-    assert not_taken(tmp_path, ["image", "label"]) == []
-    assert "folders are not taken as classes" in not_taken(tmp_path, ["image"])[0]
+    assert notes_on_skipped(tmp_path, ["image", "label"]) == []
+    assert "folders are not taken as classes" in notes_on_skipped(tmp_path, ["image"])[0]
 
 
 def test_splits_without_train_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from mmgen.core.errors import DataError
 from mmgen.core.pictures import decode_picture
-from mmgen.data_recipes._left_out import doubles, why_left_out
+from mmgen.data_recipes._left_out import reason_to_skip, thumbnails
 from mmgen.data_recipes._own._files import Files
 from mmgen.data_recipes._own._folder import FolderSource
 from tests.own_data._pictures import picture
@@ -62,7 +62,7 @@ def test_what_systems_keep_is_left_out_and_counted(zipped: bool, upper: bool, tm
     ],
 )
 def test_names_that_only_look_so_are_data(name: str) -> None:
-    assert why_left_out(name) == ""
+    assert reason_to_skip(name) == ""
 
 
 DOUBLES = {
@@ -85,7 +85,7 @@ DOUBLES = {
 @pytest.mark.parametrize("case", DOUBLES)
 def test_thumbnails_are_those_of_which_the_picture_is_there(case: str) -> None:
     names, small = DOUBLES[case]
-    assert doubles(names) == small
+    assert thumbnails(names) == small
 
 
 def test_thumbnails_are_said(tmp_path: Path) -> None:

@@ -212,7 +212,7 @@ def test_words_for_unknown_are_nobody_and_no_caption(tmp_path: Path) -> None:
 
 
 SPELLED = {
-    "case": (["Red", "red"], "'Red' and 'red' differ in case only; mend the table if they are one"),
+    "case": (["Red", "red"], "'Red' and 'red' differ in case only; fix the table if they are one"),
     "hyphens": (["dark red", "dark-red"], "'dark red' and 'dark-red' differ in case, spaces or hyphens only"),
     "width": (["red", "\uff52\uff45\uff44"], "differ in how their letters are written only"),
     "numbers": (["1", "1.0"], "'1' and '1.0' are one number"),
@@ -235,7 +235,7 @@ def test_yes_and_no_in_several_words_are_named(tmp_path: Path) -> None:
         ["file_name,hat", *(f"{name},{('yes', 'True', '1', 'no')[n % 4]}" for n, name in enumerate(NAMES))]
     )
     said = contents(tmp_path, {"metadata.csv": text}).notes
-    assert "  hat: '1' and 'True' and 'yes' say the same; mend the table if they are one" in said
+    assert "  hat: '1' and 'True' and 'yes' say the same; fix the table if they are one" in said
 
 
 def test_values_that_are_not_one_are_not(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_values_that_are_not_one_are_not(tmp_path: Path) -> None:
             *(f"{name},{('1', '-1', '1_0', '10', 'A', 'A-', '+', '+-')[n % 8]}" for n, name in enumerate(NAMES)),
         ]
     )
-    assert not any("mend the table" in line for line in contents(tmp_path, {"metadata.csv": text}).notes)
+    assert not any("fix the table" in line for line in contents(tmp_path, {"metadata.csv": text}).notes)
 
 
 OTHERS: dict[str, tuple[str, str | bytes, str]] = {
