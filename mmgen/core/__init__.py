@@ -1,1 +1,1 @@
-"""What every room uses: errors, seeding, progress, batches, and bounded reading of untrusted text and files."""
+"""The base of all rooms: errors, seeding, progress, batches, and bounded reading of untrusted text and files."""

@@ -1,4 +1,4 @@
-"""Examples of several modalities, each of which may be unknown."""
+"""Examples of several modalities; each may be unknown."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class Batch:
             0 where unknown; ``text`` modalities int64 words [B, T], V where padded; ``graph`` modalities the numbers of
             the examples' nodes, int64 [B].
         present: Bool masks, [B] for a whole modality (image, text, graph), [B, A] for single attributes.
-        shared: What belongs to all examples together, such as a graph's edges, by "modality.name". Choosing and
+        shared: Tensors of all examples together, such as a graph's edges, by "modality.name". Choosing and
             repeating examples leaves it as it is.
     """
 
@@ -36,29 +36,29 @@ class Batch:
         return next(iter(self.values.values())).device
 
     def select(self, names: Iterable[str]) -> "Batch":
-        """Only the named modalities (those that the batch has)."""
+        """Return a batch of the named modalities, where it has them."""
         kept = [name for name in names if name in self.values]
         shared = {key: tensor for key, tensor in self.shared.items() if key.rpartition(".")[0] in kept}
         return Batch({n: self.values[n] for n in kept}, {n: self.present[n] for n in kept}, shared)
 
     def __or__(self, other: "Batch") -> "Batch":
-        """Both batches' modalities, of the same examples; where both have one it is that of ``other``."""
+        """Return a batch of both batches' modalities, of the same examples; those of ``other`` win."""
         return Batch(self.values | other.values, self.present | other.present, self.shared | other.shared)
 
     def to(self, device: torch.device | str) -> "Batch":
         return Batch(*({name: t.to(device) for name, t in part.items()} for part in (*self._rows, self.shared)))
 
     def repeat(self, k: int) -> "Batch":
-        """Each example ``k`` times, one after the other: [B, ...] becomes [B * k, ...]."""
+        """Repeat each example ``k`` times, one after the other: [B, ...] becomes [B * k, ...]."""
         values, present = ({name: t.repeat_interleave(k, 0) for name, t in part.items()} for part in self._rows)
         return Batch(values, present, self.shared)
 
     def __getitem__(self, rows: slice | Tensor) -> "Batch":
-        """The examples at ``rows``."""
+        """Return the examples at ``rows``."""
         values, present = ({name: t[rows] for name, t in part.items()} for part in self._rows)
         return Batch(values, present, self.shared)
 
     @property
     def _rows(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """What has an axis of examples."""
+        """Tensors with an axis of examples."""
         return self.values, self.present

@@ -1,4 +1,4 @@
-"""Libraries that look for settings in the current folder are imported elsewhere: that folder may be a stranger's.
+"""Imports of libraries that read settings from the current folder, which may be a stranger's.
 
 matplotlib reads ``matplotlibrc`` there, by which it can start LaTeX or wait for a pipe for ever; numba reads
 ``.numba_config.yaml``, Weights & Biases ``wandb/settings``, which says whom to send the key of the account to.
@@ -11,7 +11,7 @@ __all__ = ["elsewhere"]
 
 
 def elsewhere() -> AbstractContextManager[None]:
-    """In this block, which is short, the current folder is the root of the file system.
+    """Make the root of the file system the current folder, in a short block.
 
     Example:
         >>> here = os.getcwd()
@@ -23,6 +23,6 @@ def elsewhere() -> AbstractContextManager[None]:
     """
     try:
         os.getcwd()
-    except OSError:  # a folder that is gone holds no settings, and nobody could go back
+    except OSError:  # a folder that is gone holds no settings, and there is no way back
         return nullcontext()
     return chdir(os.path.abspath(os.sep))

@@ -1,4 +1,4 @@
-"""What can go wrong.
+"""Errors that users can cause.
 
 Every error that a user can cause is an :class:`MmgenError` whose text is one sentence: what, got, expected, what to do.
 The command line prints that sentence and leaves with ``exit_code``; anything else is a bug and keeps its traceback.
@@ -23,7 +23,7 @@ _LONGEST_SENTENCE = 2_000
 
 
 def clip(text: str, most: int) -> str:
-    """``text`` with its middle left out where it has more than ``most`` characters.
+    """Return ``text`` without its middle if it has more than ``most`` characters.
 
     Example:
         >>> clip("abcdefghijklmnopqrstuvwxyz", 11)
@@ -36,12 +36,12 @@ def clip(text: str, most: int) -> str:
 
 
 class MmgenError(Exception):
-    """A mistake or condition that the user can mend; the message is one sentence."""
+    """A mistake or condition that the user can fix; the message is one sentence."""
 
     exit_code = 1
 
     def __str__(self) -> str:
-        """The sentence, whatever was put into it: a value of a megabyte is shown by its beginning and its end."""
+        """Return the sentence; a value of a megabyte is shown by its beginning and its end."""
         whole = super().__str__()
         if len(whole) <= _LONGEST_WORD:
             return whole
@@ -49,33 +49,33 @@ class MmgenError(Exception):
 
 
 class UsageError(MmgenError):
-    """An argument that makes no sense: unknown name, impossible combination."""
+    """An invalid argument: unknown name, impossible combination."""
 
     exit_code = 2
 
 
 class SettingsError(UsageError):
-    """One or more settings do not validate; the message names all of them."""
+    """Invalid settings; the message names all of them."""
 
 
 class ArtifactError(MmgenError):
-    """A file is not what it should be: unreadable, foreign, truncated, of another kind or of a newer version."""
+    """A file that cannot be used: unreadable, foreign, truncated, of another kind or version."""
 
 
 class MissingParentError(ArtifactError):
-    """A file that this one was made from cannot be found; the message names the command that makes it."""
+    """A missing file that this one was made from; the message names the command that makes it."""
 
 
 class DataError(MmgenError):
-    """Source data are missing, malformed or hold values that they must not hold."""
+    """Source data that are missing, malformed or hold forbidden values."""
 
 
 class TrainingError(MmgenError):
-    """Training cannot go on (NaN, infinite gradient); the message names the term and the step."""
+    """Failed training (NaN, infinite gradient); the message names the term and the step."""
 
 
 class Interrupted(MmgenError):
-    """Work was stopped by a signal after saving; ``exit_code`` is 128 + the signal's number (130, 143)."""
+    """Work that a signal stopped after saving; ``exit_code`` is 128 + the signal's number (130, 143)."""
 
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""The libraries of each extra, as the package declares them, and how a message says that one is missing."""
+"""The libraries of each extra, as the package declares them, and messages about missing ones."""
 
 import re
 import shlex
@@ -7,11 +7,11 @@ from importlib.metadata import PackageNotFoundError, requires
 __all__ = ["DISTRIBUTION", "declared", "how_to_install"]
 
 DISTRIBUTION = "mmgen-toolkit"
-"""What this package is called where it is installed. No message names it: nobody has to publish it as that."""
+"""Name of the installed distribution. No message shows it, since it may be published under another name."""
 
 
 def declared() -> dict[str, list[str]]:
-    """What each extra asks for, such as "datasets>=4.4"; what is always needed is under "".
+    """Return the requirements of each extra, such as "datasets>=4.4"; those of the package itself are under "".
 
     Returns:
         Requirements without their conditions, by extra; {} where mmgen runs without being installed.
@@ -30,7 +30,7 @@ def declared() -> dict[str, list[str]]:
 
 
 def how_to_install(extra: str) -> str:
-    """The end of a sentence about a library that is missing: the commands that install all of an extra.
+    """Return the end of a sentence on a missing library: the commands that install an extra.
 
     Example:
         >>> print(how_to_install("tensorboard"))

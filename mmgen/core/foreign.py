@@ -1,4 +1,4 @@
-"""Files that others made, read whole and never beyond what they may honestly hold.
+"""Foreign files, read whole within bounds.
 
 A pipe would block its reader for ever, a device has no end, and a packed file of 8 MB can hold 8 GB: only regular
 files are opened, and whatever is unpacked is counted while it is unpacked. Whoever reads says how much is too much.
@@ -31,11 +31,11 @@ _GZIP = b"\x1f\x8b"
 _LONGEST = 200  # characters of a library's own words
 
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""The packings whose unpacker can be stopped half-way; zipfile unpacks the others whole, however much that is."""
+"""Compressions whose unpacker can be stopped half-way; zipfile unpacks others whole, of any size."""
 
 
 class CannotReadError(Exception):
-    """Why a file cannot be read, as the end of a sentence; what a library or a file says in it is made printable."""
+    """Reason why a file cannot be read, as the end of a sentence; foreign text in it is made printable."""
 
     def __init__(self, why: str) -> None:
         line = (why.splitlines() or [""])[0]
@@ -44,7 +44,7 @@ class CannotReadError(Exception):
 
     @staticmethod
     def of(error: BaseException) -> "CannotReadError":
-        """What another library's error says."""
+        """Return the error for another library's error."""
         why = getattr(error, "strerror", None) or str(error) or type(error).__name__
         return CannotReadError(str(why).lower())
 
@@ -55,7 +55,7 @@ def _check_regular(mode: int) -> None:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """A regular file, open for reading bytes.
+    """Open a regular file for reading bytes.
 
     Raises:
         CannotReadError: There is none, it may not be read, or it is a folder, a device or a pipe.
@@ -83,7 +83,7 @@ def _within(size: int, most: int) -> None:
 
 
 def _take(file: BinaryIO, most: int) -> bytearray:
-    """The next ``most`` bytes, without ever making room for more than there are."""
+    """Read the next ``most`` bytes; memory is allocated only for bytes that are there."""
     data = bytearray()
     while len(data) < most and (block := file.read(min(_BLOCK, most - len(data)))):
         data += block
@@ -91,7 +91,7 @@ def _take(file: BinaryIO, most: int) -> bytearray:
 
 
 def read_file(path: Path, most: int) -> bytes:
-    """All bytes of a regular file of at most ``most`` bytes.
+    """Read all bytes of a regular file of at most ``most`` bytes.
 
     Raises:
         CannotReadError: It cannot be read, is no regular file, or is larger.
@@ -120,7 +120,7 @@ def read_file(path: Path, most: int) -> bytes:
 
 @contextmanager
 def open_unpacked(path: Path) -> Iterator[BinaryIO]:
-    """What a regular file holds as a stream, unpacked if it starts like gzip, whatever it is called.
+    """Open a regular file as a stream, unpacked if it starts like gzip, whatever its name.
 
     Read it by :func:`read_bounded`, which takes no more memory than it returns.
 
@@ -141,7 +141,8 @@ def open_unpacked(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_bounded(file: BinaryIO, most: int) -> bytearray:
-    """The next ``most`` bytes of :func:`open_unpacked`; fewer at the end, without ever making room for the others.
+    """Read the next ``most`` bytes of :func:`open_unpacked`; fewer at the end. Memory is allocated only for bytes that
+    are there.
 
     Raises:
         CannotReadError: It is damaged.
@@ -153,7 +154,7 @@ def read_bounded(file: BinaryIO, most: int) -> bytearray:
 
 
 def open_zip(path: Path) -> zipfile.ZipFile:
-    """A zip; members are read by :func:`read_member`.
+    """Open a zip; :func:`read_member` reads its members.
 
     Raises:
         CannotReadError: It cannot be read, is no regular file, no zip, or one that broke off.
@@ -170,7 +171,7 @@ def open_zip(path: Path) -> zipfile.ZipFile:
 
 
 def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> bytes:
-    """All bytes of a member of a zip, at most ``most``; its length and checksum are checked.
+    """Read a member of a zip, at most ``most`` bytes; its length and checksum are checked.
 
     Raises:
         CannotReadError: It is larger, damaged, or packed in a way that cannot be unpacked bit by bit.
@@ -180,7 +181,7 @@ def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) ->
 
 
 def read_pieces(archive: zipfile.ZipFile, member: zipfile.ZipInfo, size: int) -> Iterator[bytes]:
-    """A member of a zip piece by piece, for one that is larger than memory; its length and checksum are checked.
+    """Read a member of a zip piece by piece, for one larger than memory; its length and checksum are checked.
 
     Args:
         archive: The zip.
@@ -210,7 +211,7 @@ def read_pieces(archive: zipfile.ZipFile, member: zipfile.ZipInfo, size: int) ->
 
 
 def unpack(data: bytes, most: int) -> bytes:
-    """What zlib packed, at most ``most`` bytes.
+    """Unpack bytes packed by zlib, at most ``most``.
 
     Raises:
         CannotReadError: It is larger or damaged.

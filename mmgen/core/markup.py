@@ -1,4 +1,4 @@
-"""Small tables of HTML, which notebooks show for what would be a line of text elsewhere."""
+"""Small HTML tables for notebooks."""
 
 from collections.abc import Iterable
 from html import escape
@@ -7,7 +7,7 @@ __all__ = ["facts_table"]
 
 
 def facts_table(title: str, facts: Iterable[tuple[str, object]]) -> str:
-    """Names and values below a title; everything is text, whatever files put into it.
+    """Return names and values below a title as HTML; everything is text, whatever files put into it.
 
     Example:
         >>> facts_table("a <b>", [("z", 2)])

@@ -1,4 +1,4 @@
-"""How much memory there is, asked before something large is begun: a machine that swaps or kills explains nothing."""
+"""Checks of available memory before large work: a machine that swaps or kills explains nothing."""
 
 import os
 import resource
@@ -15,7 +15,7 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 def readable(size: float) -> str:
-    """Bytes for people.
+    """Return a number of bytes for people.
 
     Example:
         >>> readable(3 * 2**30), readable(700)
@@ -38,7 +38,7 @@ def _number_in(path: str) -> int | None:
 
 
 def available_memory() -> int | None:
-    """Bytes that this process may still take, on disk (swap) included; None where the system does not say."""
+    """Return the bytes that this process may still take, swap included; None where the system does not tell."""
     known = []
     with suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -60,8 +60,8 @@ def check_memory(needed: float, what: str, advice: str) -> None:
 
     Args:
         needed: Bytes that it takes at least; a bound from below, so that nothing is refused that would work.
-        what: What takes them ("1,000,000,000 images").
-        advice: What to ask for instead.
+        what: Their use ("1,000,000,000 images").
+        advice: The next step.
 
     Raises:
         UsageError: There is less.

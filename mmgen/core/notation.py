@@ -15,7 +15,7 @@ N   examples in a dataset
 ==  ==========================================================
 
 Images are NCHW; on disk uint8 (bytes, or bits packed eight to a byte), in a network float32 in [0, 1].
-Attribute values are integer codes; :data:`UNKNOWN` on disk marks a value that nobody recorded, and a presence mask
+Attribute values are integer codes; :data:`UNKNOWN` on disk marks a value that was not recorded, and a presence mask
 says the same in memory. Log-densities, bounds and divergences are in nats.
 """
 

@@ -1,4 +1,4 @@
-"""Text that others wrote, with distrust: JSON and TOML of bounded size, depth and numbers, and letters safe to show.
+"""Foreign text: JSON and TOML of bounded size, depth and numbers, and text that is safe to show.
 
 One parser for everything that is read: headers, logs, scores, settings files and ``--set``. What Python's own parsers
 let through and later code stumbles over is refused here: numbers that no float or 64-bit integer holds, nesting without
@@ -40,13 +40,13 @@ __all__ = [
 ]
 
 MAX_TEXT_BYTES = 16 * 2**20
-"""No honest header, line or settings file comes near this; a larger one is refused unread."""
+"""Largest header, line or settings file, far above honest ones; a larger one is refused unread."""
 LOG_ENDING = ".log.jsonl"
-"""What logs of training end in, beside what is trained."""
+"""Ending of training logs."""
 MAX_LOG_BYTES = 2**30
 """Limit of a log or a file of scores, whose lines are bounded by :data:`MAX_TEXT_BYTES`."""
 MAX_DEPTH = 64
-"""Tables in tables; what mmgen writes has less than ten."""
+"""Depth of nested tables; files of mmgen have less than ten."""
 _MAX_TOML_LETTERS = 2**20  # tomllib is slow, and settings are written by people
 _INTEGERS = range(-(2**63), 2**64)  # what numpy, torch and HDF5 can hold
 # tomllib needs time and memory that grow with the square of the length of a dotted key.
@@ -57,26 +57,26 @@ _SENTENCE_ENDS = re.compile(r"(?<!\b(?:al|cf|Eq|vs))(?<!\b(?:Fig|Sec|App|e\.g|i\
 
 
 class Malformed(ValueError):
-    """What is wrong with a text, as a phrase without the file's name; safe to show."""
+    """Error in a text, as a phrase without the file's name; safe to show."""
 
 
 @dataclass(frozen=True)
 class Strange:
-    """A value of JSON that is beyond the bounds.
+    """A JSON value beyond the bounds.
 
     Attributes:
-        why: What is wrong with it.
+        why: The reason.
     """
 
     why: Malformed
 
 
 class NotToml(Malformed):
-    """A text that is no TOML at all."""
+    """Text that is no TOML."""
 
 
 def printable(text: str, limit: int = 300) -> str:
-    r"""Text of others, safe to put into a message: one line of bounded length without control characters.
+    r"""Return the foreign text in a form safe for a message: one line of bounded length without control characters.
 
     Example:
         >>> printable("red\x1b[2J \u202egreen")
@@ -87,7 +87,8 @@ def printable(text: str, limit: int = 300) -> str:
 
 
 def shown(text: str, keep: str = "\n\t") -> str:
-    r"""Text of others as a terminal, a picture or a page may show it: nothing that steers them or hides letters.
+    r"""Return foreign text in a form safe for a terminal, a picture or a page: without signs that steer them or hide
+    letters.
 
     Args:
         text: Any text.
@@ -155,7 +156,7 @@ def _nan(text: str) -> float:
 
 
 def _kept(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The same, but what is beyond the bounds is kept as why it is."""
+    """Copy a value; parts beyond the bounds become :class:`Strange`."""
 
     def kept(given: Any) -> Any:
         try:
@@ -167,7 +168,7 @@ def _kept(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def parse_json(text: str | bytes, keep_strange: bool = False) -> Any:
-    """The values of a JSON text.
+    """Parse a JSON text within bounds.
 
     Args:
         text: The text.
@@ -208,7 +209,7 @@ def parse_json(text: str | bytes, keep_strange: bool = False) -> Any:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The values of a TOML text; bounds as :func:`parse_json`.
+    """Parse a TOML text within the bounds of :func:`parse_json`.
 
     Raises:
         NotToml: It is no TOML.
@@ -237,7 +238,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def _open_bounded(path: Path, most: float) -> BinaryIO:
-    """A file of bounded size, open: a pipe would block its reader."""
+    """Open a file of bounded size; a pipe, which would block its reader, is refused."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     status = os.fstat(descriptor)
     if stat.S_ISREG(status.st_mode) and status.st_size <= most:
@@ -249,7 +250,7 @@ def _open_bounded(path: Path, most: float) -> BinaryIO:
 
 
 def beginning(path: Path, most: int = 4096) -> str:
-    """The first letters of a file of any size; "" where there is none that can be read."""
+    """Return the first letters of a file of any size; "" if it cannot be read."""
     try:
         with _open_bounded(path, math.inf) as file:
             return file.read(most).decode("utf-8", "replace")
@@ -258,7 +259,7 @@ def beginning(path: Path, most: int = 4096) -> str:
 
 
 def read_bounded(path: Path, most: int = MAX_TEXT_BYTES, errors: str = "strict") -> str:
-    """The text of a file as :func:`mmgen.core.plain_text.text_of` reads it, once its size is known to be bounded.
+    """Read the text of a file of bounded size, as :func:`mmgen.core.plain_text.text_of` does.
 
     Args:
         path: The file.
@@ -280,7 +281,7 @@ def read_bounded(path: Path, most: int = MAX_TEXT_BYTES, errors: str = "strict")
 
 
 def lines_bounded(path: Path) -> Generator[str]:
-    """Lines of a log or a file of scores, one after the other, each of bounded size; who stops early closes it.
+    """Yield the lines of a log or a file of scores, each of bounded size; the file is closed if the reader stops early.
 
     Raises:
         OSError: It cannot be read.
@@ -294,8 +295,8 @@ def lines_bounded(path: Path) -> Generator[str]:
 
 
 def opening(text: str) -> str:
-    r"""The whole sentences that a comment or docstring opens with, without the last full stop: those that end in its
-    first line; where none does, the first one, over as many lines of its first paragraph as it takes.
+    r"""Return the whole sentences that a comment or docstring opens with, without the last full stop: those that end in
+    its first line; where none does, the first one, over as many lines of its first paragraph as it takes.
 
     Example:
         >>> opening("Draws one thing. Then it\ndraws another.")
@@ -311,7 +312,7 @@ def opening(text: str) -> str:
 
 
 def listed(text: str) -> list[str]:
-    """What a person says with commas between; blanks around a part are none of it, and one inside parts nothing.
+    """Split a setting at commas; blanks around a part are removed, blanks inside stay.
 
     Example:
         >>> listed("4, 3,2"), listed("4 3")
@@ -321,7 +322,7 @@ def listed(text: str) -> list[str]:
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Nested settings as ``room.key`` and text.
+    """Flatten nested settings to ``room.key`` and text.
 
     Example:
         >>> flat({"model": {"latent_size": 2}, "seed": 0})

@@ -1,4 +1,4 @@
-"""A look at the bytes of PNG and JPEG files before they are decoded: what is not used, and what would take for ever."""
+"""Checks of the bytes of PNG and JPEG files before decoding: unused chunks, and chunks that would take for ever."""
 
 import re
 import zlib
@@ -23,14 +23,14 @@ _OTHERS = (
     (rb"PK\x03\x04", "a zip"),
     (rb"\s*[{\[]", "a text, as a download that failed leaves it: load it again"),
 )
-"""How files begin that are called as pictures are, and what they are."""
+"""First bytes of other files with names of pictures, and their kinds."""
 
 _MOST_CHUNKS = 200_000  # a PNG of 64 MiB in pieces of 512 bytes has fewer
 _MOST_TEXT = 2**20
 _MOVING = (b"acTL", b"fcTL", b"fdAT")
 _TEXTS = (b"tEXt", b"zTXt", b"iTXt")
 _TURNING = (b"XML:com.adobe.xmp", b"Raw profile type exif")
-"""Texts that may say which way up the picture is."""
+"""Texts that may hold the orientation."""
 
 _MARKER = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])")
 _EOI, _SOS = b"\xd9", b"\xda"
@@ -42,12 +42,12 @@ _MOST_WORK = 2**31  # scans times pixels; of 33 million pixels 64 scans, of whic
 
 
 def called(data: bytes) -> str:
-    """What format a file begins like: PNG, JPEG, GIF, WEBP or ""."""
+    """Return the format that a file begins like: PNG, JPEG, GIF, WEBP or ""."""
     return next((name for name, magic in _MAGIC.items() if data.startswith(magic)), "")
 
 
 def something_else(data: bytes) -> str:
-    """What a file is that is no picture of a format that is read, as far as it is known, and what to do; else "".
+    """Return the kind of a file that is no readable picture, if it can be told, with advice; else "".
 
     Example:
         >>> something_else(b""), something_else(b"8BPS..."), something_else(b"?")
@@ -61,9 +61,9 @@ def something_else(data: bytes) -> str:
 
 
 def without_remarks(data: bytes) -> bytes:
-    """A PNG without texts, colour profiles and whatever else changes no pixel; other files as they are.
+    """Remove texts, colour profiles and other chunks of a PNG that change no pixel; other files stay as they are.
 
-    Nothing that is dropped is unpacked, or need be whole. What says which way up the picture is stays, up to 1 MiB.
+    Dropped chunks are not unpacked, and may be truncated. The orientation stays, up to 1 MiB.
 
     Raises:
         CannotReadError: It has far more pieces than a picture of 64 MiB needs.
@@ -81,7 +81,7 @@ def without_remarks(data: bytes) -> bytes:
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Kind, start and end of each chunk; a last one that broke off ends with the file."""
+    """Yield kind, start and end of each chunk; a truncated last one ends with the file."""
     at = len(_PNG)
     for _ in range(_MOST_CHUNKS):
         if at >= len(data):
@@ -99,7 +99,7 @@ def _is_whole(data: bytes, start: int, end: int) -> bool:
 
 
 def _turns(data: bytes, kind: bytes, start: int, end: int) -> bool:
-    """Whether a chunk is whole, may say which way up the picture is, and is not long."""
+    """Return whether a chunk is whole, short, and of a kind that may hold the orientation."""
     if not end - start <= _MOST_TEXT or not _is_whole(data, start, end):
         return False
     if kind == b"eXIf":

@@ -1,4 +1,4 @@
-"""The one way in for pictures that somebody gives: from a file's bytes to pixels, and to pixels of a wanted size.
+"""The one entrance for the user's pictures: from a file's bytes to pixels of a given size.
 
 Pillow knows some fifty formats, and asks each of its decoders; that for EPS starts Ghostscript from the PATH. Here only
 a few formats of pixels are tried, and the size that the file's head tells is looked at before anything is decoded.
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "PPM")
-"""Formats of pictures that are read; what a file is called says nothing, what it begins with does."""
+"""Readable formats of pictures, known by their first bytes and not by names."""
 
 MOST_BYTES = 2**26
 """Larger files are not read."""
@@ -45,22 +45,22 @@ MOST_PIXELS = 2**25
 """Larger pictures are not decoded: 5,800 x 5,800."""
 
 _MODES = ("1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr")
-"""Pillow's names of what has 8 bits or less a channel. It cuts the others off at 255 without a word."""
+"""Pillow's modes with 8 bits or less a channel. It silently clips the others at 255."""
 
 _DEEP = ("I", "I;16", "I;16B", "I;16L")
-"""Pillow's names of grey pictures of 16 bits. Colours of 16 bits it makes 8 by itself, their higher ones."""
+"""Pillow's modes of grey pictures of 16 bits. It reduces colours of 16 bits to their higher 8 by itself."""
 
 _ORIENTATION = 0x0112  # Exif's tag
 
 Fit = Literal["crop", "pad", "stretch"]
-"""What becomes of a picture of another shape: its middle alone, borders beside it, or all of it out of proportion."""
+"""Treatment of a picture of another shape: crop the middle, add borders, or stretch."""
 
 Background = Literal["white", "black"]
-"""What stands behind a picture that one can see through, and beside one that is padded."""
+"""Colour behind see-through parts and beside padded pictures."""
 
 
 class WrongSizeError(CannotReadError):
-    """The picture has another size than the expected one.
+    """A picture of another size than the expected one.
 
     Attributes:
         size: Its width and height in pixels.
@@ -73,14 +73,14 @@ class WrongSizeError(CannotReadError):
 
 @dataclass(frozen=True)
 class Fitting:
-    """How the pictures of a dataset were brought to one size.
+    """Settings by which the pictures of a dataset were brought to one size.
 
     Attributes:
         height: In pixels.
         width: In pixels.
-        fit: What became of those of another shape.
+        fit: Treatment of other shapes.
         grey: Whether they have one channel, and not three.
-        background: What stands behind and beside them.
+        background: Colour behind and beside them.
     """
 
     height: int
@@ -96,7 +96,7 @@ class Fitting:
 
     @staticmethod
     def for_shape(shape: Sequence[int], settings: Mapping[str, Any] | None = None) -> "Fitting":
-        """How a picture becomes one of a dataset's.
+        """Return the fitting of pictures to a dataset's shape.
 
         Args:
             shape: (C, H, W) of the dataset's images.
@@ -116,12 +116,12 @@ class Fitting:
 
 @dataclass(frozen=True)
 class FittedPicture:
-    """A picture of a wanted size.
+    """A picture of the dataset's size.
 
     Attributes:
         pixels: uint8 [C, H, W].
-        size: Width and height in pixels that it had, as it is looked at.
-        traits: What was special about it and has been dealt with: "turned", "see-through", "16 bits", "CMYK",
+        size: Original width and height in pixels, upright.
+        traits: Special properties that have been handled: "turned", "see-through", "16 bits", "CMYK",
             "moving", "grey".
     """
 
@@ -132,8 +132,8 @@ class FittedPicture:
 
 @contextmanager
 def _opened(data: bytes, formats: Sequence[str]) -> Iterator[Image.Image]:
-    """A picture of which only the head has been read, and which is not too large; all that goes wrong in the block
-    becomes CannotReadError.
+    """Open a picture whose header alone has been read and whose size is bounded; errors in the block become
+    CannotReadError.
     """
     listed = " or ".join(filter(None, [", ".join(formats[:-1]), formats[-1]]))
     try:
@@ -164,7 +164,7 @@ def _check_work(image: Image.Image, data: bytes) -> None:
 def decode_picture(
     data: bytes, mode: str, *, size: tuple[int, int] | None = None, formats: Sequence[str] = FORMATS
 ) -> Image.Image:
-    """The picture in a file's bytes; of a moving one, the first.
+    """Decode the picture in a file's bytes; the first one of a moving picture.
 
     Args:
         data: The file's bytes.
@@ -186,7 +186,7 @@ def decode_picture(
 
 
 def fit_picture(data: bytes, fitting: Fitting) -> FittedPicture:
-    """The picture in a file's bytes, whatever its size, shape and kind, as a dataset holds it.
+    """Decode the picture in a file's bytes, of any size, shape and kind, and fit it to a dataset.
 
     =========== =======================================================================================
     turned      Exif's orientation is applied, as every viewer does
@@ -197,7 +197,7 @@ def fit_picture(data: bytes, fitting: Fitting) -> FittedPicture:
     moving      its first picture
     =========== =======================================================================================
 
-    It is resized once, bilinearly with antialiasing; one that has the wanted size keeps its pixels.
+    It is resized once, bilinearly with antialiasing; one of that size keeps its pixels.
 
     Raises:
         CannotReadError: It is none of :data:`FORMATS`, too large, damaged, or of numbers that are no colours.
@@ -220,7 +220,7 @@ def fit_picture(data: bytes, fitting: Fitting) -> FittedPicture:
 
 
 def _orientation(image: Image.Image) -> int:
-    """Exif's orientation, 1 to 8; 1, upright, where it has none or its Exif is damaged."""
+    """Return Exif's orientation, 1 to 8; 1, upright, where it is missing or damaged."""
     try:
         return int(image.getexif().get(_ORIENTATION, 1))
     except Exception:  # what Pillow raises for damaged Exif is written down nowhere; the pixels may be whole
@@ -247,7 +247,7 @@ def _eight_bits(image: Image.Image, traits: list[str]) -> Image.Image:
 
 
 def _in_colour(image: Image.Image, fitting: Fitting, traits: list[str]) -> Image.Image:
-    """RGB or, if that is wanted, grey, with nothing to see through."""
+    """Convert to RGB or grey, over the background."""
     if image.mode == "CMYK":
         traits.append("CMYK")
     if image.mode in ("1", "L", "LA", "La"):
@@ -275,13 +275,13 @@ def _resized(image: Image.Image, fitting: Fitting) -> Image.Image:
 
 
 def _planes(image: Image.Image) -> NDArray[np.uint8]:
-    """uint8 [C, H, W]."""
+    """Return a picture as uint8 [C, H, W]."""
     pixels = np.asarray(image)
     return pixels[None] if pixels.ndim == 2 else np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
 def read_picture(path: Path, mode: str, *, size: tuple[int, int] | None = None) -> Image.Image:
-    """The picture in a regular file; see :func:`decode_picture`.
+    """Decode the picture in a regular file; see :func:`decode_picture`.
 
     Raises:
         WrongSizeError: It has another size.

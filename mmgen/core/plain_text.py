@@ -1,4 +1,4 @@
-"""The one door for a text that a person wrote or a program saved: bytes become text, or it is said why they are none.
+"""The one entrance for text files: bytes become text, or an error tells why they are none.
 
 Byte order marks are obeyed, line ends of all systems are one, and no other encoding than Unicode's is guessed: a
 letter that a guess gets wrong would be another value in silence.
@@ -19,10 +19,10 @@ _ENCODINGS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-"""Byte order marks, and how what follows them is read."""
+"""Encodings by byte order mark."""
 
 MARKS = tuple(mark for mark, _ in _ENCODINGS)
-"""What a text may begin with that says its encoding."""
+"""First bytes of a text that tell its encoding."""
 
 _KINDS = (
     (b"PK\x03\x04", "a zip, as .xlsx, .ods and .docx are: save it as text (CSV UTF-8)"),
@@ -45,18 +45,18 @@ _KINDS = (
     (b"GIF8", "a picture"),
     (b"\x93NUMPY", "an array of NumPy"),
 )
-"""How files begin that are no text, and what they are."""
+"""First bytes of files that are no text, and their kinds."""
 
 
 _HEAD = 400  # bytes that are looked at
 
 
 class NotText(ValueError):
-    """Why bytes are no text, as the end of a sentence that begins with their file."""
+    """Reason why bytes are no text, as the end of a sentence that begins with their file."""
 
 
 def text_of(data: bytes) -> str:
-    r"""The text that bytes hold: UTF-8, or what a byte order mark says; lines end in ``\n``.
+    r"""Decode text: UTF-8, or the encoding of a byte order mark; lines end in ``\n``.
 
     Raises:
         NotText: It is a file of another kind, in another encoding, or holds a zero character.
@@ -81,7 +81,7 @@ def text_of(data: bytes) -> str:
 
 
 def lines_of(file: BinaryIO, longest: int = 2**28) -> Iterator[str]:
-    r"""The same line after line, each with its ``\n``, of a file of any size.
+    r"""Yield lines of a file of any size, read as :func:`text_of` does, each with its newline.
 
     Args:
         file: The file at its beginning.
@@ -111,7 +111,7 @@ def lines_of(file: BinaryIO, longest: int = 2**28) -> Iterator[str]:
 
 
 def _first_wrong(file: BinaryIO, encoding: str, error: UnicodeDecodeError) -> NotText:
-    """What is wrong with a file, whose error knows no place in the whole of it."""
+    """Describe the first error in a file, with its line."""
     if not encoding.startswith("utf-8"):
         return _wrong(b"", encoding, error)
     file.seek(0)
@@ -126,7 +126,7 @@ def _first_wrong(file: BinaryIO, encoding: str, error: UnicodeDecodeError) -> No
 
 
 def _encoding(data: bytes) -> str:
-    """How a file that begins so is to be read."""
+    """Return the encoding of a file that begins so."""
     encoding = next((encoding for mark, encoding in _ENCODINGS if data.startswith(mark)), "utf-8")
     kind = next((kind for start, kind in _KINDS if data.startswith(start)), "")
     if kind:
@@ -157,5 +157,5 @@ def _not_utf8(line: int, byte: int) -> NotText:
 
 
 def _line(before: bytes) -> int:
-    """The number of the line that begins or goes on after these bytes."""
+    """Return the number of the line at the end of these bytes."""
     return (before.count(b"\n") or before.count(b"\r")) + 1

@@ -1,6 +1,6 @@
-"""Processes that we start: where they look for modules, that they end when we do, how many there are.
+"""Child processes: their import path, their end with ours, their number.
 
-A folder of pictures that somebody sends, or that of a list, may hold a ``numpy.py``. Nothing that we start has such a
+A folder of a stranger's pictures or experiment may hold a ``numpy.py``. Nothing that we start has such a
 folder on its import path, and nothing that we start outlives us.
 """
 
@@ -36,13 +36,13 @@ __all__ = [
 ]
 
 MOST = 1000
-"""The largest number of processes that can be asked for."""
+"""Largest number of processes."""
 
 OWNER = "MMGEN_OWNER"
-"""Variable in the environment of a process that we have started: our number."""
+"""Environment variable of a child process: the number of its parent."""
 
 A_CORE = 4
-"""Processes that are started for each core at most."""
+"""Most processes for each core."""
 
 _LOOK_EVERY = 0.25  # seconds, whether the owner is there
 _FILES, _FILES_EACH = 50, 10  # that may be open at once: those of a command, and those for each process that it starts
@@ -52,7 +52,7 @@ _HOME = str(Path(__file__).resolve().parents[2])
 
 
 def _means_here() -> Callable[[str], bool]:
-    """Whether an entry of an import path is the current folder, however it is written."""
+    """Return whether an entry of an import path is the current folder, in any spelling."""
     try:
         current = os.stat(".")
     except OSError:  # which was removed
@@ -67,7 +67,7 @@ def _means_here() -> Callable[[str], bool]:
 
 
 def without_current_folder(path: Sequence[str]) -> list[str]:
-    """An import path without the current folder.
+    """Return an import path without the current folder.
 
     Where mmgen itself, or the script that uses it, lies in that folder, it comes last: no file in it can take the place
     of an installed module.
@@ -79,7 +79,7 @@ def without_current_folder(path: Sequence[str]) -> list[str]:
 
 
 def _safe_variables() -> dict[str, str]:
-    """What keeps the current folder off the path of every Python that is started with it in its environment."""
+    """Return variables that keep the current folder off the import path of every Python started with them."""
     means_here = _means_here()
     named = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
     kept = [entry for entry in named if entry == _HOME or not means_here(entry)]
@@ -89,13 +89,13 @@ def _safe_variables() -> dict[str, str]:
 
 
 def child_environment() -> dict[str, str]:
-    """What a Python that we start has in its environment besides ours; it is to end with :data:`OWNER`."""
+    """Return the further variables of a Python that we start; it is to end with :data:`OWNER`."""
     return {**_safe_variables(), OWNER: str(os.getpid())}
 
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """In this block libraries may start processes: none of them has the current folder on its import path."""
+    """Let libraries start processes in this block: none has the current folder on its import path."""
     path, variables = list(sys.path), _safe_variables()
     before = {name: os.environ.get(name) for name in variables}
     cleaned = without_current_folder(path)
@@ -119,7 +119,7 @@ def start_mmgen(
     """Start ``mmgen`` as a process that ends when we end, however that is.
 
     Args:
-        arguments: What follows ``mmgen``.
+        arguments: Arguments of ``mmgen``.
         environment: Variables that it has besides ours, or in their place.
         more: As for :class:`subprocess.Popen`.
     """
@@ -143,7 +143,7 @@ def begin_program() -> None:
 
 
 def is_program() -> bool:
-    """Whether this process runs a command of ``mmgen``, rather than a script that uses the library."""
+    """Return whether this process runs a command of ``mmgen``, rather than a script that uses the library."""
     return _is_program
 
 
@@ -188,7 +188,7 @@ def end_with(owner: int, by_kernel: bool = True) -> None:
 
 
 def bounded(asked: int | None, cores: int, option: str = "--workers") -> int:
-    """How many processes to start at most: as many as are asked for, but a few for each core; by default one each.
+    """Return the number of processes to start: the requested one, but at most a few for each core; by default one each.
 
     Raises:
         UsageError: No such number can be asked for.
@@ -204,7 +204,7 @@ def bounded(asked: int | None, cores: int, option: str = "--workers") -> int:
 
 
 def check_files(processes: int, option: str = "--workers") -> None:
-    """Make sure that so many processes can be started as far as open files go, raising our own limit where we may.
+    """Make sure that the limit of open files allows so many processes, and raise our own limit where possible.
 
     Raises:
         UsageError: The limit is too low.

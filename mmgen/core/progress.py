@@ -1,4 +1,4 @@
-"""Long work as an iterable: the library reports, whoever called it decides what to draw."""
+"""Long work as an iterable: the library reports progress, the caller shows it."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Progress:
-    """How far some work is: ``done`` of the work's ``total`` units, with figures worth showing (bound, accuracy).
+    """Progress of work: ``done`` of its ``total`` units, with figures (bound, accuracy).
 
     Attributes:
         done: Units done.
         values: Figures by name.
-        seconds_left: When the work ends at the latest, whatever is done by then; None where nothing limits it.
+        seconds_left: Time until the work ends at the latest; None without a limit.
     """
 
     done: int
@@ -28,11 +28,11 @@ class Work(Generic[T]):
     """An iterable of :class:`Progress` with a length and, once exhausted, a ``result``.
 
     Args:
-        description: What is being done, as a person would say it ("rendering mnist-a").
+        description: The work in words ("rendering mnist-a").
         total: Number of units of work; ``len()`` returns it.
-        unit: What a unit is ("image", "step"); "" where it is a mere share of the whole.
+        unit: Noun for a unit ("image", "step"); "" for a share of the whole.
         generator: Called without arguments at the first iteration; yields progress, returns the result.
-        notes: Lines for people on what the work starts from.
+        notes: Lines for people on the sources of the work.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Work(Generic[T]):
 
     @property
     def result(self) -> T:
-        """What the work made; only after iteration has ended."""
+        """The result; available once iteration has ended."""
         assert self._result, "the work has not been run to its end"
         return self._result[0]
 
@@ -76,10 +76,10 @@ class Work(Generic[T]):
 
 
 class Watch:
-    """Whoever watches a stage: is told what is to be known, and decides how progress is shown. This one is silent."""
+    """Observer of a stage, who shows its messages and progress. This one is silent."""
 
     def say(self, text: str) -> None:
-        """A sentence for people."""
+        """Show a sentence to people."""
 
     def follow(self, work: Work[T]) -> T:
         """Do the work and return its result."""
@@ -87,7 +87,7 @@ class Watch:
 
 
 def relay(work: Generator[float, None, T], start: float, share: float) -> Generator[float, None, T]:
-    """``work`` with its fractions mapped from [0, 1] to [start, start + share]; returns what it returns."""
+    """Yield from ``work`` with its fractions mapped from [0, 1] to [start, start + share]; return its result."""
     while True:
         try:
             yield start + share * next(work)
@@ -97,7 +97,7 @@ def relay(work: Generator[float, None, T], start: float, share: float) -> Genera
 
 
 def outcome(work: Generator[Any, None, T]) -> T:
-    """What a generator returns, its progress passed over."""
+    """Run a generator and return its result."""
     while True:
         try:
             next(work)

@@ -1,4 +1,4 @@
-"""Pixels that are drawn anew at every sight: black or white by a stored probability, or between two stored levels.
+"""Pixels that are sampled whenever a model sees them: black or white, or between two stored levels.
 
 A draw is a pure function of a key, the example's own number and the pixel, in integers alone: it does not depend on
 which other examples are looked at, in which order, by how many processes or on which device. So a resumed run sees what
@@ -26,24 +26,24 @@ _MULTIPLIER_2 = 0x94D049BB133111EB - 2**64
 
 
 def sight_key(seed: int, modality: str, *sight: str | int) -> int:
-    """Key of the draw of a modality's pixels at a sight: a step of training, say; without one, that of evaluations."""
+    """Return the key of a draw of a modality's pixels, for a step of training or, without one, for evaluations."""
     return stream_key(seed, "pixels", modality, *sight)
 
 
 def _shifted(state: Tensor, places: int) -> Tensor:
-    """The bits moved right, zeros coming in: torch's own shift of int64 repeats the sign."""
+    """Shift bits right and fill with zeros: torch's own shift of int64 repeats the sign."""
     return (state >> places).bitwise_and_(2 ** (64 - places) - 1)
 
 
 def _mix(state: Tensor) -> Tensor:
-    """SplitMix64's output function, a bijection of 64 bits; works in place."""
+    """Apply SplitMix64's output function, a bijection of 64 bits, in place."""
     state.bitwise_xor_(_shifted(state, 30)).mul_(_MULTIPLIER_1)
     state.bitwise_xor_(_shifted(state, 27)).mul_(_MULTIPLIER_2)
     return state.bitwise_xor_(_shifted(state, 31))
 
 
 def drawn_pixels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
-    """One Bernoulli draw of every pixel, white with probability stored / 255: float32 of 0 and 1.
+    """Draw every pixel from a Bernoulli distribution, white with probability stored / 255: float32 of 0 and 1.
 
     Args:
         stored: uint8 [B, ...].
@@ -64,7 +64,7 @@ def drawn_pixels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
 
 
 def drawn_levels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
-    """Stored levels v as values (v + u) / 256 with u uniform in (0, 1), drawn for every pixel: float64 in (0, 1).
+    """Dequantise stored levels v as (v + u) / 256 with u uniform in (0, 1) for every pixel: float64 in (0, 1).
 
     So a density of the values is bounded by the probabilities of the levels (Theis, van den Oord, Bethge, 2016,
     arXiv:1511.01844, Section 3.1).
@@ -84,7 +84,7 @@ def drawn_levels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
 
 
 def _halves(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
-    """32 random bits for every pixel of uint8 [B, ...]: int64 [B, pixels]."""
+    """Return 32 random bits for every pixel of uint8 [B, ...]: int64 [B, pixels]."""
     pixels = math.prod(stored.shape[1:])
     examples = _mix(_mix((numbers.to(stored.device) + 1) * _GOLDEN + key).bitwise_xor_(torch.tensor(key)))
     # Two pixels share the 64 bits of a draw.

@@ -1,4 +1,4 @@
-"""Which version of mmgen this is."""
+"""Version of mmgen."""
 
 __all__ = ["__version__"]
 

@@ -66,7 +66,7 @@ def draw_asked(
 def _judge(
     loaded: "TrainedModel", given: Path | None, near: Path | None, watch: Watch
 ) -> "tuple[Path | None, Classifier | None]":
-    """The judge that was named, else one found near the files; a missing or unreadable one gives a notice, no error."""
+    """Return the named classifier, else one near the files; a missing or unreadable one gives a notice, no error."""
     if given is not None:
         return given, load_classifier(given, loaded.device)
     places = [loaded.path, *([near] if near else [])]

@@ -16,7 +16,7 @@ __all__ = ["choose_concepts", "hierarchy_queries"]
 
 
 def choose_concepts(attributes: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
-    """Concepts that show as many different values as so few can.
+    """Choose concepts that show as many different values as possible.
 
     Args:
         attributes: uint8 [N, A] of the examples to choose from; those with unknown attributes are passed over, unless
@@ -52,7 +52,7 @@ def choose_concepts(attributes: np.ndarray, count: int, seed: int = 0) -> np.nda
 
 
 def hierarchy_queries(codes: np.ndarray, order: Sequence[int] | None = None) -> np.ndarray:
-    """A concept and its ancestors, from the most abstract to the concept itself.
+    """Return a concept and its ancestors, from the most abstract to the concept itself.
 
     Args:
         codes: uint8 [A], the concept; attributes that it leaves unknown stay so.

@@ -66,18 +66,18 @@ class Draws:
     guidance: Guidance | None = None
 
     def pictures(self, sampled: bool = False) -> dict[str, np.ndarray]:
-        """All image modalities by name, [Q, n, C, H, W] each: means, or draws from p(image|z)."""
+        """Return all image modalities by name, [Q, n, C, H, W] each: means, or draws from p(image|z)."""
         every = {self.image: (self.means, self.sampled), **self.further}
         return {name: both[int(sampled)] for name, both in every.items()}
 
     @property
     def descriptions(self) -> Descriptions:
-        """What was asked for."""
+        """The descriptions."""
         return Descriptions(self.asked, self.asked_words, self.expressions)
 
     @property
     def wrong(self) -> np.ndarray | None:
-        """Bool [Q, n]: the judge reads something else than was asked for; None without a judge."""
+        """Bool [Q, n]: the attribute classifier reads something else than was described; None without one."""
         if self.judged is None:
             return None
         wrong = judged_wrong(self.asked[:, None], self.judged)
@@ -88,7 +88,7 @@ class Draws:
 
     @property
     def right(self) -> tuple[int, int]:
-        """How many of the attributes asked for the judge agrees with, and how many were asked for, over all images.
+        """Counts over all images: described attributes that the classifier agrees with, and all described ones.
 
         Of a description with negation, alternatives or operators each image counts once, as right or wrong.
         """
@@ -104,7 +104,9 @@ class Draws:
         return right, int(known.sum()) + int(whole.sum()) * self.judged.shape[1]
 
     def remark(self, row: int, number: int, info: Vocabulary) -> str:
-        """What the judge sees in one image instead of what was asked for: "judge: 5, small"; "" where it agrees."""
+        """Return the values that the classifier reads in one image instead of the described ones: "judge: 5, small"; ""
+        if it agrees.
+        """
         if self.judged is None or self.wrong is None:
             return ""
         expression = self.expressions[row] if self.expressions else None
@@ -200,14 +202,12 @@ def as_pictures(loaded: "TrainedModel", drawn: Draws) -> Draws:
 
 
 def _without_meaning(draws: Draws) -> list[int]:
-    """Rows of descriptions that say nothing once their operators are carried out: "digit=3 IN COMMON digit=4"."""
+    """Return rows of descriptions that restrict nothing: "digit=3 IN COMMON digit=4"."""
     return [row for row, one in enumerate(draws.expressions) if one is not None and not one.mentioned.any()]
 
 
 def unjudged(draws: Draws) -> list[str]:
-    """A sentence for each description that says nothing once its operators are carried out, so that nobody can judge
-    whether an image is right.
-    """
+    """Return a sentence for each description that restricts nothing, so that no image of it can be judged."""
     found = []
     for row in _without_meaning(draws):
         one = draws.expressions[row]
@@ -217,7 +217,7 @@ def unjudged(draws: Draws) -> list[str]:
 
 
 def share_right(draws: Draws) -> str:
-    """The judge's verdict over all images of ``draws``, as a sentence; "" without a judge."""
+    """Return the classifier's verdict over all images as a sentence; "" without one."""
     right, asked = draws.right
     what = "descriptions" if any(draws.expressions) else "attributes"
     return f"{100 * right / asked:.1f} % of {asked:,} {what} right" if asked else ""
