@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.program import environment
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PLANTED = {
     "matplotlibrc": "text.usetex: True\nfont.size: 77\n",
     ".numba_config.yaml": "disable_jit: 1\ncaptured_errors: nonsense\n",

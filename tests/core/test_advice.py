@@ -10,7 +10,7 @@ import pytest
 from mmgen.core import extras
 from mmgen.core.extras import declared, how_to_install
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = {name: wants for name, wants in PROJECT["optional-dependencies"].items() if name != "dev"}
 TOLD = [

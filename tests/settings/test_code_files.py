@@ -14,7 +14,7 @@ from mmgen.cli._main import command_names, load_command, main
 from mmgen.core.errors import UsageError
 from mmgen.settings import plugins, registry
 
-PACKAGE = Path(__file__).parent / "stranger" / "mmgen_stranger"
+PACKAGE = Path(__file__).parents[1] / "stranger" / "mmgen_stranger"
 TINY = ["--set", "model.latent_size=2", "--set", "model.hidden=16", "--steps", "4", "--batch", "16"]
 Call = Callable[..., tuple[int, str, str]]
 
