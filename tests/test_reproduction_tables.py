@@ -53,7 +53,7 @@ def test_comparison_by_hand(tmp_path: Path) -> None:
     assert by_name[0]["ours: q_agg"] == "81.50 ± 0.30" and by_name[0]["n"] == "6,000"
     assert by_name[0]["ours: q_true(w = 200), as published"] == "70.00 ± 0.30"
     assert by_name[1]["ours: q_true(w = 200), as published"] == "60.00 ± 0.30"
-    assert rows[0][columns.index("gain of q_agg: paper") :][:2] == ["+14.26", "+11.50 ± 0.42"]
+    assert rows[0][columns.index("gain of q_agg: paper") :][:2] == ["+14.26", "+11.5 ± 0.4"]
     assert by_name[1]["ours: q_agg"] == "not measured"
     assert by_name[2]["ours: q_agg"] == "30,000.50 ± 0.30"
     assert "95.56 % of all words, 95.00 % of those it says (colour_1 98.0)" in judge_sentence([found])
@@ -155,11 +155,11 @@ def test_models_as_rows_by_hand(two_models: Plan, tmp_path: Path) -> None:
     columns = ["", "paper: log p(x)", "paper: log p(x,y)", "ours: log p(x)", "ours: log p(x,y)", "n", "draws of z"]
     assert shown[0][1] == columns
     assert shown[0][2] == [
-        ["A", "-86.300", "", "-87.000 ± 0.700", "", "2", "1,000"],
-        ["B", "-86.000", "-86.200", "-85.500 ± 0.700", "-86.500 ± 0.700", "2", "1,000"],
+        ["A", "-86.300", "", "-87.0 ± 0.7", "", "2", "1,000"],
+        ["B", "-86.000", "-86.200", "-85.5 ± 0.7", "-86.5 ± 0.7", "2", "1,000"],
     ]
-    assert shown[1][2] == [["A", "-0.300", "", "-1.50 ± 0.50", ""]]  # of the points: -1 and -2
-    assert shown[2][2] == [["A", "22.50 ± 0.50", "2", "1,000"]]  # the paper has none of these
+    assert shown[1][2] == [["A", "-0.300", "", "-1.5 ± 0.5", ""]]  # of the points: -1 and -2
+    assert shown[2][2] == [["A", "22.5 ± 0.5", "2", "1,000"]]  # the paper has none of these
     page = markdown(two_models, two_models.at("cpu"), found, tmp_path, [])
     assert "## Likelihoods: differences from B" in page
 
@@ -170,7 +170,7 @@ def test_no_published_numbers_stand_beside_scores_of_other_data(two_models: Plan
     found = [compare(table, {"a.jsonl": [other], "b.jsonl": [other]}) for table in two_models.table]
     title, columns, rows = tables_of(two_models, found)[0]
     assert title == "Likelihoods (ours are of data that are not MNIST as published)"
-    assert not [name for name in columns if name.startswith("paper")] and rows[0][1] == "-87.000 ± 0.700"
+    assert not [name for name in columns if name.startswith("paper")] and rows[0][1] == "-87.0 ± 0.7"
 
 
 def test_part_of_a_table(two_models: Plan) -> None:

@@ -1,6 +1,5 @@
 """A reproduced table for people: on the terminal, in a page of Markdown, in a report."""
 
-import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from mmgen.experiments._comparison import Cell, Compared, Difference
 from mmgen.experiments._notes import has_header
 from mmgen.experiments._plan import comment
 from mmgen.experiments._stages import Plan, Scale
+from mmgen.results.number import Number
 from mmgen.results.published import published_table
 
 __all__ = ["Shown", "judge_sentence", "markdown", "tables_of"]
@@ -83,13 +83,14 @@ def _published(one: Compared, row: int, column: int) -> str:
 
 
 def _ours(one: Compared, row: int, column: int) -> str:
-    cell, places = one.ours[row][column], one.table.decimals
+    cell = one.ours[row][column]
     if cell is None:
         # Where the paper has numbers of this row but not here, there may be nothing to measure.
         nothing = bool(one.table.row[row].paper) and one.published(row, column) is None
         return "" if nothing else "not measured"
-    error = cell.group.sd if cell.over_seeds else cell.stderr
-    return f"{cell.value:,.{places}f}" + (f" ± {error:.{places}f}" if error is not None else "")
+    return str(
+        Number(cell.value, cell.group.sd if cell.over_seeds else cell.stderr, whole=cell.score.unit == "parameters")
+    )
 
 
 def _gain(value: float | None, decimals: int) -> str:
@@ -101,8 +102,8 @@ def _with_error(difference: Difference | None) -> str:
         return ""
     value, error = difference
     if error == 0:
-        return f"{value:+,.2f} (no spread)"
-    return f"{value:+,.2f}" + (f" ± {error:.2f}" if error is not None and math.isfinite(error) else "")
+        return str(Number(value, signed=True, note=" (no spread)"))
+    return str(Number(value, error, signed=True))
 
 
 def _seeds(cells: Sequence[Cell]) -> str:

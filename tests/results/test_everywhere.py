@@ -1,0 +1,74 @@
+"""The same score reads the same in every output: one file, one string."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mmgen.cli import eval as eval_cli
+from mmgen.cli._quickstart_table import final_table
+from mmgen.commands.exporting import _measured
+from mmgen.experiments import compare, read_plan, tables_of
+from mmgen.figures.report.scores import score_tables
+from mmgen.results import comparison_tables
+from mmgen.results.comparing import compare_scores
+from mmgen.results.score import Score, read_scores
+from mmgen.results.score_table import Scores, table_of
+from mmgen.results.table import Table
+
+READS = "85.9 ± 1.1"
+
+
+@pytest.fixture
+def scores(tmp_path: Path) -> list[Score]:
+    score = Score(
+        "correctness", "correctness", 85.94, 1.08, "%", "higher", 6000, "aggregate", 9, "paper",
+        {"digit": 90.0, "mean": 90.0}, ids={"model": "m" * 64, "judge": "j" * 64},
+        run={"name": "telbo", "settings": "s", "seed": "0"}, conditions={"split": "iid", "part": "test"}, seed=0,
+    )  # fmt: skip
+    path = tmp_path / "scores.jsonl"
+    path.write_text("".join(json.dumps(one.to_json()) + "\n" for one in (score, replace(score, given=4))))
+    return read_scores(path)
+
+
+def test_eval(scores: list[Score], capsys: pytest.CaptureFixture[str]) -> None:
+    eval_cli.show_scores(scores, as_result=False)
+    assert READS in capsys.readouterr().err
+
+
+def test_compare(scores: list[Score]) -> None:
+    compared = compare_scores([("telbo", scores)])
+    (table,) = comparison_tables.tables_of(compared)
+    assert all(READS in text for text in (table.text(80), table.html(), comparison_tables.markdown(compared)))
+    assert READS.replace("±", r"\pm") in comparison_tables.latex(compared)
+    assert [json.loads(line)["mean"] for line in comparison_tables.json_lines(compared).splitlines()] == [85.94] * 2
+
+
+def test_report(scores: list[Score]) -> None:
+    (table,) = score_tables(scores, {})
+    assert {str(cell) for row in table.rows for cell in row.cells if not row.published} == {READS}
+
+
+def test_reproduce(scores: list[Score]) -> None:
+    plan = read_plan("cremer-table1")
+    ((_, columns, rows), *_) = tables_of(plan, [compare(plan.table[0], {"scores.jsonl": scores})])
+    assert READS in [cell for row in rows for heading, cell in zip(columns, row, strict=True) if "ours" in heading]
+
+
+def test_model_card(scores: list[Score]) -> None:
+    assert READS in "\n".join(_measured(scores))
+
+
+def test_quickstart(scores: list[Score]) -> None:
+    text = Table("", *final_table(scores, [("correctness", 4)])).text()
+    assert f"{READS} %" in text
+
+
+def test_notebook(scores: list[Score]) -> None:
+    assert READS in repr(Scores(scores)) and READS in Scores(scores)._repr_html_()
+
+
+def test_files_keep_full_precision(scores: list[Score]) -> None:
+    assert "85.94,1.08" in table_of(scores).csv() and "85.94\t1.08" in table_of(scores).tabs()
+    assert scores[0].to_json()["value"] == 85.94
