@@ -1,36 +1,39 @@
-"""The table that ``mmgen quickstart`` ends with, and what it says, in words."""
+"""The table that ``mmgen quickstart`` ends with, and its sentence of differences."""
 
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mmgen.core.errors import ArtifactError, MmgenError
 from mmgen.results.number import Number
 from mmgen.results.score import Score, judge_names, read_scores as scores_in
-from mmgen.results.table import Cell
 
-__all__ = ["ASKED", "Asked", "asked_of", "final_table", "finding", "read_scores"]
+if TYPE_CHECKING:
+    from mmgen.results.table import Cell
 
-Asked = Sequence[tuple[str, int]]
-"""Columns of the table: what is measured, and how many words are given."""
+__all__ = ["COLUMNS", "Columns", "columns_for", "final_table", "finding", "read_scores"]
 
-ASKED: Asked = (("correctness", 4), ("correctness", 3), ("coverage", 3), ("recall", 3))
-_OF_FINDING = (("correctness", 4), ("coverage", 3), ("recall", 3))
+Columns = Sequence[tuple[str, int]]
+"""Columns of the table: a metric, and how many words are given."""
+
+COLUMNS: Columns = (("correctness", 4), ("correctness", 3), ("coverage", 3), ("recall", 3))
+_COMPARED = (("correctness", 4), ("coverage", 3), ("recall", 3))
 _POOLED = "pooled"  # recall of all descriptions together, which is no column
 
 _Row = list[Score | None]
 
 
 def read_scores(path: Path) -> list[Score]:
-    """The scores that ``mmgen eval`` wrote."""
+    """Return the scores that ``mmgen eval`` wrote."""
     try:
         return scores_in(path)
     except ArtifactError as error:
         raise MmgenError(f"{error}; or remove it and run the quickstart again") from None
 
 
-def asked_of(scores: Sequence[Score]) -> Asked:
-    """Columns for scores of any number of attributes: all and one less given, and how varied the latter are."""
+def columns_for(scores: Sequence[Score]) -> Columns:
+    """Return columns for any number of attributes: correctness with all and one less given, coverage and recall."""
     correctness = sorted({s.given for s in scores if s.metric == "correctness" and s.given}, reverse=True)
     coverage = sorted({s.given for s in scores if s.metric == "coverage" and s.given is not None}, reverse=True)
     recall = {s.given for s in scores if s.metric == "recall"}
@@ -41,20 +44,24 @@ def asked_of(scores: Sequence[Score]) -> Asked:
     ]
 
 
-def _rows(scores: Sequence[Score], asked: Asked) -> dict[str, dict[str, _Row]]:
-    """Scores by where z came from and by judge, one for each column, in the order in which they were measured."""
+def _rows(scores: Sequence[Score], columns: Columns) -> dict[str, dict[str, _Row]]:
+    """Return scores by posterior and by judge, one for each column, in the order in which they were measured."""
     rows: dict[str, dict[str, _Row]] = {}
     for score, judge in zip(scores, judge_names(scores), strict=True):
         name = f"{score.source}, the prior" if score.posterior == "prior" else score.source
-        row = rows.setdefault(name, {}).setdefault(judge, [None] * len(asked))
-        if (score.metric, score.given) in asked and score.protocol != _POOLED:
-            row[asked.index((score.metric, score.given))] = score
+        row = rows.setdefault(name, {}).setdefault(judge, [None] * len(columns))
+        if (score.metric, score.given) in columns and score.protocol != _POOLED:
+            row[columns.index((score.metric, score.given))] = score
     return rows
 
 
-def _real(rows: dict[str, dict[str, _Row]], judge: str, asked: Asked) -> list[Cell]:
-    """What real pictures get by a judge: its own accuracy, and the recall of one half by the other."""
-    cells: list[Cell] = [""] * len(asked)
+def _cell(score: Score | None) -> "Cell":
+    return "" if score is None else score.number_with_unit
+
+
+def _real_pictures(rows: dict[str, dict[str, _Row]], judge: str, columns: Columns) -> "list[Cell]":
+    """Return scores of real pictures by a judge: its own accuracy, and the recall of one half by the other."""
+    cells: list[Cell] = [""] * len(columns)
     for row in (by_judge[judge] for by_judge in rows.values() if judge in by_judge):
         for place, score in enumerate(row):
             if score is not None and score.metric == "recall" and isinstance(score.details.get("ceiling"), float):
@@ -64,57 +71,55 @@ def _real(rows: dict[str, dict[str, _Row]], judge: str, asked: Asked) -> list[Ce
     return cells
 
 
-def final_table(scores: Sequence[Score], asked: Asked = ASKED) -> tuple[list[str], list[list[Cell]]]:
-    """Columns and rows: where z came from against correctness, coverage and recall by each judge, and below what real
-    pictures get: the judge's own accuracy, and the recall of one half by the other.
-    """
-    rows = _rows(scores, asked)
+def final_table(scores: Sequence[Score], columns: Columns = COLUMNS) -> "tuple[list[str], list[list[Cell]]]":
+    """Return headings and rows: posteriors by each judge, and below them real pictures by each judge."""
+    rows = _rows(scores, columns)
     judges = list(dict.fromkeys(judge for by_judge in rows.values() for judge in by_judge))
     several = len(judges) > 1
-    columns = [
+    headings = [
         "pictures drawn from",
         *["judge"] * several,
-        *(f"{metric}, {given} words given" for metric, given in asked),
+        *(f"{metric}, {given} words given" for metric, given in columns),
     ]
     cells: list[list[Cell]] = [
-        [name, *[judge] * several, *("" if score is None else score.number_with_unit for score in row)]
+        [name, *[judge] * several, *map(_cell, row)]
         for name, by_judge in rows.items()
         for judge, row in by_judge.items()
     ]
     for judge in judges:
-        real = _real(rows, judge, asked)
+        real = _real_pictures(rows, judge, columns)
         if any(real):
             cells.append(["(real pictures)", *[judge] * several, *real])
-    return columns, cells
+    return headings, cells
 
 
 def finding(scores: Sequence[Score]) -> str:
-    """What the quickstart is for, in words: the guided aggregate against all that was fitted, by each judge."""
-    rows = _rows(scores, ASKED)
+    """Return the differences of the guided posterior from all others that were fitted, by each judge, in words."""
+    rows = _rows(scores, COLUMNS)
     guided = next((name for name, row in rows.items() if _is_of(row, ("guided",))), None)
     if guided is None:
         return ""
-    said, pictures = [], []
+    rivals, pictures = [], []
     for name, by_judge in rows.items():
         if not _is_of(by_judge, ("true", "aggregate")):
             continue
-        told = []
+        by_each = []
         for judge, row in by_judge.items():
             pairs = [
                 (one, other)
-                for asked, one, other in zip(ASKED, rows[guided].get(judge, _Row()), row, strict=False)
-                if asked in _OF_FINDING and one and other
+                for column, one, other in zip(COLUMNS, rows[guided].get(judge, _Row()), row, strict=False)
+                if column in _COMPARED and one and other
                 if math.isfinite(one.value) and math.isfinite(other.value)
             ]
             gains = [f"{_gain(one, other)} {one.metric} ({one.given} given)" for one, other in pairs]
-            told += [f"{f'by {judge} ' * (len(by_judge) > 1)}{', '.join(gains)}"] if gains else []
+            by_each += [f"{f'by {judge} ' * (len(by_judge) > 1)}{', '.join(gains)}"] if gains else []
             pictures += [score.n for pair in pairs for score in pair]
-        said += [f"{', '.join(told)}, against {name}"] if told else []
-    if not said:
+        rivals += [f"{', '.join(by_each)}, against {name}"] if by_each else []
+    if not rivals:
         return ""
     return (
-        f"{guided}, differences in points: {'; '.join(said)} (same family, size and steps; {min(pictures):,} pictures "
-        "or more each, of concepts in the test split; ± combines their standard errors)."
+        f"{guided}, differences in points: {'; '.join(rivals)} (same family, size and steps; {min(pictures):,} "
+        "pictures or more each, of concepts in the test split; ± combines their standard errors)."
     )
 
 
@@ -123,6 +128,6 @@ def _is_of(by_judge: dict[str, _Row], posteriors: Sequence[str]) -> bool:
 
 
 def _gain(ours: Score, rival: Score) -> str:
-    both = ours.stderr is not None and rival.stderr is not None
-    error = math.hypot(ours.stderr or 0.0, rival.stderr or 0.0) if both else None
+    known = rival.stderr is not None and ours.stderr is not None
+    error = math.hypot(ours.stderr or 0, rival.stderr or 0) if known else None
     return str(Number(ours.value - rival.value, error, signed=True))

@@ -1,96 +1,73 @@
-"""Stages of a list, run one after the other; each by one at a time.
+"""Stages of an experiment, each run as soon as the files that it reads are there: several at once, or one by one."""
 
-Whoever runs a stage holds a lock on the file that it makes, and so does the process that makes it: if we are killed, or
-the worker is, that process may go on, and who comes next waits for it instead of writing the same file beside it.
-"""
-
-import fcntl
 import os
-import shlex
 import socket
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent import futures
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import IO, Any
 
-from mmgen.artifacts.files import leads_out, open_own
-from mmgen.cli._console import say
+import joblib
+
+from mmgen.artifacts.files import leads_out
+from mmgen.cli._console import WIDTH, say, terminal_width
+from mmgen.cli._locks import locked
 from mmgen.cli._stages import run_command
-from mmgen.core.errors import ArtifactError, Interrupted, MmgenError, UsageError
+from mmgen.core.errors import ArtifactError, MmgenError, UsageError
+from mmgen.core.processes import bounded, check_files
+from mmgen.experiments import Stage
 
-if TYPE_CHECKING:
-    from mmgen.experiments import Stage
+__all__ = ["WHAT", "Ran", "Study", "jobs_for", "perform", "run_stages"]
 
-__all__ = ["WHAT", "Ran", "announce", "perform", "run_here", "settled"]
-
-_ASK_EVERY = 0.5  # seconds, of a lock that somebody else holds
 WHAT = "the reproduction"
 _REMARKS = {
     "done": "{} is there",
     "unfinished": "continued",
     "unsure": "{} is there, by a command in other words: this one says whether it is the same",
 }
+_THREADS, _WORKERS = "OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"
+_NARROWEST = 20  # columns that are left to a command beside its number
+_LAST_WORDS = 5.0  # seconds that are waited for the talk of a command that has ended
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What became of a stage: seconds, None where somebody else had made its file meanwhile; and where it was run."""
+    """A stage that was run: its seconds, None where somebody else had made its file meanwhile; and the machine."""
 
     seconds: float | None
     host: str
 
 
-def run_here(stages: "Sequence[Stage]", folder: Path, what: str = WHAT) -> bool:
-    """Run what is not there yet, in order.
+def jobs_for(asked: int | None) -> int:
+    """Return how many commands run at once: two unless the user says, one on a single core."""
+    return asked or min(2, joblib.cpu_count())
+
+
+def run_stages(stages: Sequence[Stage], folder: Path, jobs: int = 1, what: str = WHAT) -> bool:
+    """Run the stages whose files are not there yet, and return whether there were any.
 
     Args:
-        stages: The list.
+        stages: In an order in which they could run one after the other.
         folder: Where their paths begin.
+        jobs: How many run at once. Each then has its share of the cores, unless OMP_NUM_THREADS is set, and its talk is
+            printed behind its number.
         what: What ends if one fails, for the message.
 
-    Returns:
-        Whether there was anything.
-
     Raises:
-        MmgenError: A command failed, or made another file than its list says.
-        ArtifactError: What is there is of other files, of another seed or of another command.
+        MmgenError: A command failed, or made another file than its stage says; those beside it stop and save.
+        ArtifactError: A file is there that was made from other files or with another seed.
     """
-    ran = False
-    made = [stage.makes for stage in stages]
-    for number, stage in enumerate(stages, 1):
-        state = settled(stage, folder, made[: number - 1])
-        announce(stage, number, len(stages), state)
-        if state == "done":
-            continue
-        done = perform(stage, folder, made[: number - 1], what=what)
-        ran = True
-        if done.seconds is not None:
-            say(f"took {done.seconds:,.0f} s")
-    return ran
-
-
-def settled(stage: "Stage", folder: Path, earlier: list[str]) -> str:
-    """The state of a stage, once nobody is at work on it if it is no good before."""
-    from mmgen.experiments import state_of
-
-    try:
-        return state_of(stage, folder, earlier)
-    except ArtifactError:  # perhaps between one file and the next of somebody else
-        with _locked(folder / stage.makes, lambda: True):
-            return state_of(stage, folder, earlier)
-
-
-def announce(stage: "Stage", number: int, count: int, state: str, where: str = "") -> None:
-    remark = _REMARKS.get(state, "").format(stage.makes)
-    said = ", ".join(filter(None, (remark, where)))
-    say(f"\n[{number}/{count}] {stage.why}" + (f" ({said})" if said else "") + f"\n$ {stage.typed}")
+    return _Here(stages, folder, jobs, what).run()
 
 
 def perform(
-    stage: "Stage",
+    stage: Stage,
     folder: Path,
     earlier: list[str],
     *,
@@ -100,83 +77,177 @@ def perform(
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Ran:
     """Run a stage under its lock, unless somebody else has while we waited."""
-    from mmgen.experiments import note_of, remember, state_of
+    from mmgen.experiments import is_noted, remember, state_of
 
     if leads_out((folder / stage.makes).parent, folder):
         raise UsageError(f"{stage.makes} is behind a link that leads out of {folder}; remove the link, or use --output")
-    with _locked(folder / stage.makes, wanted) as lock:
+    with locked(folder / stage.makes, wanted) as lock:
         began = time.monotonic()
         state = state_of(stage, folder, earlier)
         if state == "done":
             return Ran(None, socket.gethostname())
-        ours = state == "outdated" and note_of(stage, folder) is not None  # else the command says whether it is lost
-        replaces = ["--overwrite"] if ours and _overwrites(stage.arguments[0]) else []
-        run_command(
-            [*stage.arguments, *replaces], folder, what, talk=talk, keep=[lock], wanted=wanted, environment=environment
-        )
+        ours = state == "outdated" and is_noted(stage, folder) is not None  # else the command says whether it is lost
+        words = [*stage.arguments, *(["--overwrite"] if ours and _can_overwrite(stage.command) else [])]
+        run_command(words, folder, what, talk=talk, keep=[lock], wanted=wanted, environment=environment)
         if not (folder / stage.makes).exists():
-            raise MmgenError(
-                f"this command did not make {stage.makes}, as its list says: {shlex.join(stage.arguments)}"
-            )
+            raise MmgenError(f"this command did not make {stage.makes}, as its list says: {stage.typed}")
         remember(stage, folder)
         return Ran(time.monotonic() - began, socket.gethostname())
 
 
-def _overwrites(command: str) -> bool:
-    """Whether a command replaces a finished file only when told."""
+def settled_state(stage: Stage, folder: Path, earlier: list[str]) -> str:
+    """Return the state of a stage; where its file cannot be used, once nobody is at work on it."""
+    from mmgen.experiments import state_of
+
+    try:
+        return state_of(stage, folder, earlier)
+    except ArtifactError:  # perhaps between one file and the next of somebody else
+        with locked(folder / stage.makes, lambda: True):
+            return state_of(stage, folder, earlier)
+
+
+def _can_overwrite(command: str) -> bool:
+    """Return whether a command replaces a finished file only with --overwrite."""
     from mmgen.cli._main import load_command
 
     return any("--overwrite" in parameter.opts for parameter in load_command(command).params)
 
 
+class Study(ABC):
+    """Stages that are run: which are left, which are running, and which files are finished."""
+
+    where = ""
+
+    def __init__(self, stages: Sequence[Stage], folder: Path) -> None:
+        self.stages, self.folder = stages, folder
+        self.made = [stage.makes for stage in stages]
+        self.left = list(range(len(stages)))
+        self.finished: set[str] = set()
+        self.running: dict[Any, int] = {}
+        self.ran = False
+
+    @abstractmethod
+    def submit(self, place: int, earlier: list[str], read: list[str]) -> Any:
+        """Begin a stage and return a future of :class:`Ran`."""
+
+    @abstractmethod
+    def wait(self) -> Iterable[Any]:
+        """Return futures of ``running`` that are done, at least one of them, or none after some time."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Let nothing go on."""
+
+    def has_room(self) -> bool:
+        """Return whether another stage may begin."""
+        return True
+
+    def run(self) -> bool:
+        """Run all stages, and return whether there was anything to do."""
+        try:
+            while self.left or self.running:
+                self._begin()
+                if self.running:
+                    for future in self.wait():
+                        self._finish(future)
+        finally:
+            self.stop()
+        return self.ran
+
+    def _begin(self) -> None:
+        """Hand over every stage whose files are there."""
+        for place in list(self.left):
+            if not self.has_room():
+                return
+            stage, earlier = self.stages[place], self.made[:place]
+            read = [file for file in stage.reads if file in earlier]
+            if not self.finished.issuperset(read):
+                continue
+            self.left.remove(place)
+            state = settled_state(stage, self.folder, earlier)
+            remarks = [_REMARKS.get(state, "").format(stage.makes), "" if state == "done" else self.where]
+            remark = ", ".join(filter(None, remarks))
+            said = f" ({remark})" if remark else ""
+            say(f"\n[{place + 1}/{len(self.stages)}] {stage.why}{said}\n$ {stage.typed}")
+            if state == "done":
+                self.finished.add(stage.makes)
+            else:
+                self.running[self.submit(place, earlier, read)] = place
+
+    def _finish(self, future: Any) -> None:
+        place = self.running.pop(future)
+        stage = self.stages[place]
+        ran: Ran = future.result()
+        if not (self.folder / stage.makes).exists():
+            raise MmgenError(
+                f"{ran.host} made {stage.makes}, but it is not in {self.folder} here: choose a folder that all "
+                "machines share (--output)"
+            )
+        self.ran = True
+        self.finished.add(stage.makes)
+        took = "was made by somebody else" if ran.seconds is None else f"took {ran.seconds:,.0f} s"
+        say(f"[{place + 1}/{len(self.stages)}] {stage.makes} {took}" + (f" on {ran.host}" if self.where else ""))
+
+
+class _Here(Study):
+    """Stages on this machine: a thread for each command, which is a process."""
+
+    def __init__(self, stages: Sequence[Stage], folder: Path, jobs: int, what: str) -> None:
+        super().__init__(stages, folder)
+        self.jobs, self.what = max(1, min(bounded(jobs, joblib.cpu_count(), "--jobs"), len(stages))), what
+        self.environment: dict[str, str] = {}
+        if self.jobs > 1:
+            check_files(self.jobs, "--jobs")
+            share = str(max(1, joblib.cpu_count() // self.jobs))
+            self.environment = {name: os.environ.get(name) or share for name in (_THREADS, _WORKERS)}
+            self.environment |= {"NO_COLOR": "1", "FORCE_COLOR": ""}  # its talk goes through a pipe and our console
+            if (width := terminal_width()) is not None:
+                self.environment[WIDTH] = str(max(_NARROWEST, width - len(f"[{len(stages)}] ")))
+        self.pool = futures.ThreadPoolExecutor(self.jobs, "stage")
+        self.stopping = threading.Event()
+
+    def has_room(self) -> bool:
+        return len(self.running) < self.jobs
+
+    def submit(self, place: int, earlier: list[str], read: list[str]) -> Any:
+        return self.pool.submit(self._perform, place, earlier)
+
+    def _perform(self, place: int, earlier: list[str]) -> Ran:
+        with _relayed(f"[{place + 1}] ") if self.jobs > 1 else nullcontext() as talk:
+            return perform(
+                self.stages[place], self.folder, earlier, what=self.what, talk=talk,
+                wanted=lambda: not self.stopping.is_set(), environment=self.environment,
+            )  # fmt: skip
+
+    def wait(self) -> Iterable[Any]:
+        return futures.wait(self.running, return_when=futures.FIRST_COMPLETED).done
+
+    def stop(self) -> None:
+        """End what still runs, which saves what it has."""
+        self.stopping.set()
+        while True:
+            try:
+                self.pool.shutdown(cancel_futures=True)
+            except KeyboardInterrupt:  # again: those at a terminal have got it too, and hurry
+                continue
+            return
+
+
 @contextmanager
-def _locked(path: Path, wanted: Callable[[], bool]) -> Iterator[int]:
-    """In this block nobody else runs the stage that makes ``path``; gives the open file that is locked.
+def _relayed(prefix: str) -> Iterator[IO[bytes]]:
+    """Give a file whose lines are printed with ``prefix`` before each, as they come."""
+    reading, writing = os.pipe()
 
-    Raises:
-        Interrupted: We are not wanted any more, before it was our turn.
-        MmgenError: The file system knows no locks.
-    """
-    name = path.with_name(f".{path.name}.lock")
-    handle = _open_locked(name, wanted)
+    def relay() -> None:
+        with os.fdopen(reading, errors="replace") as lines:
+            for line in lines:
+                if line.strip():
+                    say(f"{prefix}{line.rstrip()}")
+
+    thread = threading.Thread(target=relay, daemon=True)
+    thread.start()
     try:
-        yield handle
+        with os.fdopen(writing, "wb") as talk:
+            yield talk
     finally:
-        with suppress(OSError):
-            name.unlink()  # while we hold it: whoever waits sees that it is gone, and makes another
-        os.close(handle)
-
-
-def _no_lock(name: Path, error: OSError) -> MmgenError:
-    return MmgenError(
-        f"cannot lock {name}: {(error.strerror or str(error)).lower()}; use a folder on a file system that "
-        "has locks (--output)"
-    )
-
-
-def _open_locked(name: Path, wanted: Callable[[], bool]) -> int:
-    told = False
-    while True:
-        name.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            handle = open_own(name, os.O_RDWR)
-        except OSError as error:
-            raise _no_lock(name, error) from None
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(handle), os.stat(name)):
-                    return handle
-            os.close(handle)
-            continue
-        except BlockingIOError:
-            os.close(handle)
-        except OSError as error:
-            os.close(handle)
-            raise _no_lock(name, error) from None
-        if not told:
-            say(f"somebody else makes {name.name.removeprefix('.').removesuffix('.lock')} already; waiting for them")
-            told = True
-        if not wanted():
-            raise Interrupted(f"{name} was held by somebody else until nobody wanted it", 15)
-        time.sleep(_ASK_EVERY)
+        thread.join(_LAST_WORDS)  # a process that it has left behind may have the file too

@@ -83,13 +83,14 @@ def reproduce_command(
 ) -> None:
     """Make a published table again, and print it beside the paper's numbers.
 
-    Runs the commands of a plain list (TOML, in mmgen/experiments), each of which makes one file. Files that are there
-    and fit are used as they are, and an interrupted training is continued; so the command can be given again at any
-    time, here or on a cluster. The table goes into a page of Markdown and opens a report with pictures, whose paths
-    are printed.
+    Runs the stages of an experiment file (TOML, in mmgen/experiments), each of which is a command and makes one file.
+    Files that are there and fit are used as they are, and an interrupted training is continued; so the command can be
+    given again at any time, here or on a cluster. The table goes into a page of Markdown and opens a report with
+    pictures, whose paths are printed.
     """
     from mmgen.artifacts.files import check_place, check_writable, leads_out
-    from mmgen.cli._side_by_side import run_on_cluster, run_side_by_side
+    from mmgen.cli._cluster import run_on_cluster
+    from mmgen.cli._runs import run_stages
     from mmgen.experiments import (
         check_is_data,
         find_list,
@@ -139,14 +140,14 @@ def reproduce_command(
             check_writable(path)
         say(f"{plan.title}\n{chosen.about.strip()}\nEverything happens in {folder}.")
         if scheduler is None:
-            ran = run_side_by_side(chosen.stage, folder, jobs or 1)
+            ran = run_stages(chosen.stage, folder, jobs or 1)
         else:
             ran = run_on_cluster(chosen.stage, folder, scheduler)
         _present(plan, everything, runs, page, ran)
 
 
 def _check_typed(scale: "Scale", listed: str) -> None:
-    """Refuse a list of somebody's own with a command that cannot be typed, before any of them runs.
+    """Refuse a list of the user's own with a command that mmgen does not take, before any of them runs.
 
     Raises:
         UsageError: Names the stage and what is wrong with its command.
@@ -156,8 +157,6 @@ def _check_typed(scale: "Scale", listed: str) -> None:
 
     for number, stage in enumerate(scale.stage, 1):
         command, *words = stage.arguments
-        if asked := {"--help", "-h"} & {*words}:
-            raise UsageError(f"{listed}: stage {number} says {asked.pop()}, which makes no file; take it out")
         try:
             loaded = load_command(command)
             context = loaded.make_context(f"mmgen {command}", list(words))
@@ -186,12 +185,12 @@ def _stem(listed: str) -> str:
 def _present(plan: "Plan", scale: "Scale", runs: "Runs", page: Path, ran: bool) -> None:
     """The tables, on the terminal, in a page of Markdown and in a report with pictures."""
     from mmgen.artifacts import write_text_atomic
-    from mmgen.experiments import compare, fitting, judge_sentence, markdown, tables_of
+    from mmgen.experiments import compare, finished_files, judge_sentence, markdown, tables_of
     from mmgen.figures.report.make import Summary, make_report
     from mmgen.results.score import read_scores
 
     folder = page.parent
-    there = fitting(scale, folder)
+    there = finished_files(scale, folder)
     scores = {file: read_scores(folder / file) for file in there if file.endswith(".jsonl")}
     compared = [compare(part, scores, runs) for part in plan.table]
     note = judge_sentence(compared)

@@ -1,6 +1,6 @@
-"""How published tables are made again: one TOML list of commands and numbers per table, to be read and edited.
+"""Experiments as data: stages as settings, rows and scales as a matrix, seeds, and tables beside the paper's numbers.
 
-A table of several datasets is a folder with one list for each.
+A published table is one TOML file, to be read and extended; a table of several datasets is a folder with one for each.
 """
 
 import lazy_loader

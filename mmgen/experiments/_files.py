@@ -1,7 +1,4 @@
-"""How published tables are made again: one TOML list of commands and numbers per table, to be read and edited.
-
-A table of several datasets is a folder with one list for each.
-"""
+"""Published tables to be made again: an experiment file (TOML) for each, or a folder with one for each dataset."""
 
 from importlib import resources
 
@@ -11,28 +8,28 @@ __all__ = ["datasets_of", "names", "text_of", "usual_dataset_of"]
 
 
 def names() -> list[str]:
-    """Names of the lists in the package: "cremer-table1", "wu-table2/mnist"."""
-    found = []
+    """Return the names of the experiments in the package: "cremer-table1", "wu-table2/mnist"."""
+    files = []
     for file in resources.files(__package__).iterdir():
-        if file.name.endswith(".toml"):
-            found.append(file.name)
+        if file.name.endswith(".toml") and not file.name.startswith("_"):
+            files.append(file.name)
         elif file.is_dir():
-            found += [f"{file.name}/{part.name}" for part in file.iterdir() if part.name.endswith(".toml")]
-    return sorted(name.removesuffix(".toml") for name in found)
+            files += [f"{file.name}/{part.name}" for part in file.iterdir() if part.name.endswith(".toml")]
+    return sorted(name.removesuffix(".toml") for name in files)
 
 
 def datasets_of(table: str) -> list[str]:
-    """Datasets that a table is measured on, where it has a list for each; [] for a list of its own."""
+    """Return the datasets that a table is measured on, where it has a file for each; [] for a file of its own."""
     return [name.split("/")[1] for name in names() if name.startswith(f"{table}/")]
 
 
 def text_of(name: str) -> str:
-    """The list called ``name``, as it is in the package."""
+    """Return the text of an experiment file of the package."""
     return resources.files(__package__).joinpath(*f"{name}.toml".split("/")).read_text(encoding="utf-8")
 
 
 def usual_dataset_of(table: str) -> str | None:
-    """The dataset that a table is meant of where none is said: that of the list which says ``usual``."""
+    """Return the dataset of a table that is used where none is given: that of the file with ``usual``."""
     for dataset in datasets_of(table):
         if parse_toml(text_of(f"{table}/{dataset}")).get("usual"):
             return dataset

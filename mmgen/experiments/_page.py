@@ -7,9 +7,9 @@ from pathlib import Path
 from mmgen.artifacts import read_header
 from mmgen.core.parsing import printable
 from mmgen.experiments._comparison import Cell, Compared, Difference
-from mmgen.experiments._notes import has_header
 from mmgen.experiments._plan import comment
 from mmgen.experiments._stages import Plan, Scale
+from mmgen.experiments._states import has_header
 from mmgen.results.number import Number
 from mmgen.results.published import published_table
 

@@ -1,119 +1,90 @@
-"""Another seed for a list of stages, or several: which stages have a run for each, and what their files are called."""
+"""Another seed for the stages of an experiment, or several: which stages run for each, and names of their files."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 from mmgen.core.errors import UsageError
-from mmgen.experiments._stages import JUDGE, RUN, SEED, Scale, Stage
+from mmgen.experiments._stages import Scale, Stage
 
 __all__ = ["Runs", "with_seed", "with_seeds"]
 
 Runs = Mapping[str, Sequence[str]]
-"""The files that the runs of a stage make, by the name that the list gives the one that it makes."""
+"""The files that the runs of a stage make, by the name that the experiment gives the one that it makes."""
 
 
 def with_seed(scale: Scale, seed: int) -> Scale:
-    """The same stages with another seed, in a folder of its own; the dataset is made as it was.
+    """Return the same stages with another seed, in a folder of its own; the dataset is made as it was.
 
     Raises:
-        UsageError: No stage but that of the dataset is given a seed, or each run of the list has its own.
+        UsageError: No stage but that of the dataset has a seed, or each row of the experiment has its own.
     """
     _check_seeded(scale, f"--seed got {seed}")
-
-    def drawn(stage: Stage) -> Stage:
-        return stage if stage.is_data or stage.seed in (None, seed) else _seeded(stage, str(seed))
-
-    stages = tuple(drawn(stage) for stage in scale.stage)
+    stages = tuple(stage if stage.is_data else stage.with_seed(seed) for stage in scale.stage)
     folder = scale.folder if stages == scale.stage else f"{scale.folder}-seed{seed}"
     return scale.model_copy(update={"stage": stages, "folder": folder, "seeds": ()})
 
 
 def with_seeds(scale: Scale, seeds: Sequence[int]) -> tuple[Scale, Runs]:
-    """Every stage that has a seed once for each seed, and the files of these runs.
+    """Return every stage that has a seed once for each seed, and the files of these runs.
 
-    Data and judges are made once, with the seed that they have, and so is what says ``once``; what reads a file that
-    there is of each seed is run for each, whether it has a seed or not. The run with the seed that the list itself says
-    keeps the names of its files, so that one seed becomes five without being run again; those of the others are called
+    Datasets and classifiers are made once, with the seed that they have, and so are stages that say ``once``. A stage
+    that reads a file of a seed is run for each, whether it has a seed or not. The run with the seed that the experiment
+    itself says keeps the names of its files, so that one seed becomes five without being run again; the others make
     ``model-seed3.safetensors``. Stages of a seed stand together, one seed after the other.
 
     Args:
         scale: The stages, each with its own seed.
-        seeds: The seeds; none for the list as it is.
+        seeds: The seeds; none for the stages as they are.
 
     Raises:
-        UsageError: No stage is given a seed, each run of the list has its own, or what is made once reads what is not.
+        UsageError: No stage has a seed, each row has its own, or a stage that runs once reads one that does not.
     """
     if not seeds:
         return scale, {stage.makes: [stage.makes] for stage in scale.stage}
-    _check_seeded(scale, f"seeds got {_said(seeds)}")
+    got = f"seeds got {','.join(map(str, seeds))}"
+    _check_seeded(scale, got)
     repeated = _repeated(scale.stage)
+    if not repeated:
+        raise UsageError(f"{got}, but every stage of this list that has one is made once")
     own = {stage.seed for stage in repeated.values() if stage.seed is not None}
     usual = own.pop() if len(own) == 1 else None
-    if not repeated:
-        raise UsageError(f"seeds got {_said(seeds)}, but every stage of this list that has one is made once")
-
-    def named(seed: int) -> dict[str, str]:
-        return {file: file if seed == usual else _with_number(file, seed) for file in repeated}
-
-    templates = [_template(stage) for stage in repeated.values()]
+    names = {seed: {file: file if seed == usual else _with_number(file, seed) for file in repeated} for seed in seeds}
     stages = [stage for stage in scale.stage if stage.makes not in repeated]
     for seed in seeds:
-        stages += [_renamed(template.numbered(seed), named(seed)) for template in templates]
-    runs = {
-        stage.makes: [named(seed)[stage.makes] for seed in seeds] if stage.makes in repeated else [stage.makes]
-        for stage in scale.stage
-    }
+        for stage in repeated.values():
+            stages.append(stage.with_seed(seed).with_files(names[seed], why=f"{stage.why} (seed {seed})"))
     made = [stage.makes for stage in stages]
-    twice = next((file for file in made if made.count(file) > 1), None)
-    if twice is not None:
-        raise UsageError(f"seeds got {_said(seeds)}, but the list itself makes a file called {twice}; rename it there")
+    if twice := next((file for file in made if made.count(file) > 1), None):
+        raise UsageError(f"{got}, but the list itself makes a file called {twice}; rename it there")
+    runs = {
+        file: [names[seed][file] for seed in seeds] if file in repeated else [file]
+        for file in (stage.makes for stage in scale.stage)
+    }
     return scale.model_copy(update={"stage": tuple(stages), "seeds": tuple(seeds)}), runs
-
-
-def _said(seeds: Sequence[int]) -> str:
-    return ",".join(map(str, seeds))
 
 
 def _check_seeded(scale: Scale, got: str) -> None:
     if not any(stage.seed is not None for stage in scale.stage if not stage.is_data):
-        raise UsageError(f"{got}, but no command of this list takes {SEED}; leave the option out")
+        raise UsageError(f"{got}, but no command of this list takes --seed; leave the option out")
     if len({stage.seed for stage in scale.stage if stage.is_data and stage.seed is not None}) > 1:
         raise UsageError(f"{got}, but this list has a seed for each of its runs; leave the option out")
 
 
 def _repeated(stages: Sequence[Stage]) -> dict[str, Stage]:
-    """The stages that are run for each seed, by the file that they make, in order."""
-    found: dict[str, Stage] = {}
+    """Return the stages that run for each seed, by the file that they make, in order."""
+    repeated: dict[str, Stage] = {}
     for stage in stages:
-        read = [word for word in stage.arguments if word in found]
-        once = stage.once if stage.once is not None else stage.is_data or stage.arguments[0] == JUDGE
-        if once and read:
+        inputs = stage.inputs(list(repeated))
+        once = stage.is_shared if stage.once is None else stage.once
+        of_seeds = [file for file in inputs if file in repeated]
+        if once and of_seeds:
             raise UsageError(
-                f"the stage that makes {stage.makes} is to be run once, but it reads {read[0]}, of which each seed has "
-                "one; say once = false there, or leave the seeds out"
+                f"the stage that makes {stage.makes} is to be run once, but it reads {of_seeds[0]}, of which each seed "
+                "has one; say once = false there, or leave the seeds out"
             )
-        if not once and (stage.seed is not None or read):
-            found[stage.makes] = stage
-    return found
-
-
-def _template(stage: Stage) -> Stage:
-    """A stage whose seed is the number of its run (``{run}``, as of stages with ``times``)."""
-    told = stage.model_copy(update={"why": f"{stage.why} (seed {RUN})"})
-    return told if stage.seed is None else _seeded(told, RUN)
-
-
-def _seeded(stage: Stage, seed: str) -> Stage:
-    """A stage with another word behind ``--seed``."""
-    words = stage.arguments
-    words[words.index(SEED) + 1] = seed
-    return stage.with_arguments(words)
-
-
-def _renamed(stage: Stage, names: Mapping[str, str]) -> Stage:
-    """A stage with other names of files."""
-    renamed = stage.with_arguments(names.get(word, word) for word in stage.arguments)
-    return renamed.model_copy(update={"makes": names[stage.makes]})
+        if not once and (stage.seed is not None or of_seeds):
+            repeated[stage.makes] = stage
+    return repeated
 
 
 def _with_number(file: str, seed: int) -> str:

@@ -1,9 +1,11 @@
-"""What a list says: the published table, and at each scale the commands that make it."""
+"""What an experiment file says once its rows are written out: the published table, and at each scale its stages."""
 
+import json
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from pathlib import PurePath
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -12,19 +14,31 @@ from mmgen.core.errors import UsageError, clip
 from mmgen.core.parsing import listed
 from mmgen.experiments._tables import Selector, Table
 from mmgen.settings.config import Settings
-from mmgen.settings.registry import registry_of, unknown_name
+from mmgen.settings.registry import nearest, registry_of, unknown_name
 
-__all__ = ["DATA", "JUDGE", "PROGRAM", "RUN", "SEED", "Plan", "Scale", "Stage", "seeds_of", "split"]
+__all__ = ["COMMANDS", "Plan", "Scale", "Stage", "seeds_of"]
 
-PROGRAM = "mmgen"
-DATA = "make-data"
-JUDGE = "train-classifier"
-SEED = "--seed"
-RUN = "{run}"
-
+COMMANDS = {
+    "make-data": "recipe",
+    "train-classifier": "dataset",
+    "train": "dataset",
+    "fit-aggregate": "model",
+    "eval": "model",
+    "baseline": "dataset",
+    "sample": "model",
+    "plot": "figure",
+    "report": "",
+    "explore": "",
+}
+"""Commands that a stage may be, and what a stage calls the first argument of each; further ones are ``files``."""
+_LAST = "set seed"
+_READ_NOWHERE = ("set", "report")
+"""Settings that are no files to read: ``explore`` links to a report that is made after it."""
+_METRICS = "mmgen.metrics"
+_WORD = re.compile(r"(?!(?:true|false|inf|nan)$)[A-Za-z][\w-]*", re.ASCII)
+_KEY = re.compile(r"[a-z][a-z0-9_]+")
 
 _MOST_SEEDS = 1000
-_METRICS = "mmgen.metrics"
 
 
 def seeds_of(value: Any) -> Any:
@@ -54,86 +68,141 @@ def seeds_of(value: Any) -> Any:
     return tuple(found)
 
 
-_WITH_VALUE = re.compile(r"(--[^=]+)=(.*)|(-o)(.+)", re.DOTALL)
-
-
-def split(command: str) -> list[str]:
-    """Words of a command, an option and its value apart however they are typed.
-
-    Raises:
-        ValueError: A quote has no end.
-
-    Example:
-        >>> split("mmgen train a.h5 --seed=3 --set=x=1 -om.safetensors")
-        ['mmgen', 'train', 'a.h5', '--seed', '3', '--set', 'x=1', '-o', 'm.safetensors']
-    """
-    found: list[str] = []
-    for word in shlex.split(command):
-        typed = _WITH_VALUE.fullmatch(word)
-        found += [part for part in typed.groups() if part is not None] if typed else [word]
-    return found
-
-
 class Stage(Settings):
-    """One command."""
+    """One command of ``mmgen``, as settings, and the one file that it makes."""
 
     why: str
     """What it is for, in a sentence."""
     command: str
-    """What one would type, paths relative to the folder that it all happens in."""
+    """Name of the command ("train")."""
     makes: str
-    """The file that it makes there."""
+    """The file that it makes, below the folder of the experiment."""
     of: str = ""
     """The row that it belongs to (a model), for ``--only``; empty for what all rows need."""
-    times: Annotated[int, Field(ge=1, le=1000)] = 1
-    """How often it is run: the number of the run, from 0, stands where why, command and makes say ``{run}``."""
     once: bool | None = None
-    """Whether it is run once however many seeds there are; left out, what makes data and judges is, and nothing else
-    that is given a seed, or a file that there is of each seed."""
+    """Whether it is run once, however many seeds there are; by default data and classifiers are, and stages without a
+    seed that read nothing which depends on one."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Arguments and options of the command by name; ``set`` holds a table of nested settings."""
 
-    @property
-    def runs(self) -> "list[Stage]":
-        """It as so many stages, each with its number filled in."""
-        return [self] if self.times == 1 else [self.numbered(run) for run in range(self.times)]
-
-    def numbered(self, run: int) -> "Stage":
-        """It with a number filled in."""
-        said = self.model_dump(include={"why", "command", "makes"})
-        return self.model_copy(update={key: text.replace(RUN, str(run)) for key, text in said.items()} | {"times": 1})
+    @model_validator(mode="before")
+    @classmethod
+    def _spelled(cls, values: Any) -> Any:
+        """Refuse a misspelt key, which else would be taken for a setting of the command."""
+        if isinstance(values, Mapping) and isinstance(values.get("settings"), Mapping):
+            for key in ("why", "command", "makes"):
+                near = nearest(key, list(values["settings"])) if key not in values else ""
+                if near:
+                    raise ValueError(f"got '{clip(near, 80)}', did you mean '{key}'?")
+        return values
 
     @field_validator("command")
     @classmethod
-    def _typed(cls, value: str) -> str:
-        words = shlex.split(value)
-        if words[:1] != [PROGRAM] or len(words) < 2:
-            raise ValueError(f"got {clip(repr(value), 120)}, expected a command that begins with {PROGRAM}")
+    def _known(cls, value: str) -> str:
+        if value not in COMMANDS:
+            raise ValueError(unknown_name("command", value, list(COMMANDS)))
+        return value
+
+    @field_validator("settings")
+    @classmethod
+    def _typable(cls, value: dict[str, Any]) -> dict[str, Any]:
+        try:
+            json.dumps(value)
+        except TypeError:
+            raise ValueError("expected text, numbers, true or false, and lists of them") from None
+        for key, inner in value.items():
+            if not _KEY.fullmatch(key) or key in ("help", "output"):
+                raise ValueError(
+                    f"got the key {clip(repr(key), 80)}, expected an option of the command by its long name"
+                )
+            if (key == "set") != isinstance(inner, Mapping):
+                raise ValueError(
+                    f"{key} got {clip(repr(inner), 80)}, expected {'a table' if key == 'set' else 'a value'}"
+                )
+            if key in ("files", *COMMANDS.values()) and any(_text(one).startswith("-") for one in _each(inner)):
+                raise ValueError(f"{key} got {clip(repr(inner), 80)}, expected names that begin with no dash")
         return value
 
     @property
     def arguments(self) -> list[str]:
-        """What follows ``mmgen``, as :func:`split` has it."""
-        return split(self.command)[1:]
-
-    def with_arguments(self, arguments: Iterable[str]) -> "Stage":
-        """It with something else after ``mmgen``."""
-        return self.model_copy(update={"command": shlex.join([PROGRAM, *arguments])})
-
-    @property
-    def seed(self) -> int | None:
-        """What its command gives as --seed, if anything."""
-        words = self.arguments
-        said = words[words.index(SEED) + 1] if SEED in words[:-1] else ""
-        return int(said) if said.isdecimal() else None
+        """The words of the command, each one argument of a process; equal settings are equal words."""
+        places = (COMMANDS[self.command], "files")
+        words = [self.command, *(_text(one) for place in places for one in _each(self.settings.get(place, [])))]
+        for key, value in sorted(self.settings.items(), key=lambda item: (_LAST.find(item[0]), item[0])):
+            if key == "set":
+                words += [word for name, one in sorted(_leaves(value)) for word in ("--set", f"{name}={_toml(one)}")]
+            elif key not in places:
+                option = f"--{key.replace('_', '-')}"
+                for one in _each(value):
+                    words += (
+                        [option if one else f"--no-{option[2:]}"] if isinstance(one, bool) else [option, _text(one)]
+                    )
+        return [*words, "-o", self.makes]
 
     @property
     def typed(self) -> str:
-        """The command, each word quoted where a shell needs it: nothing in it ends it or begins another."""
-        return shlex.join([PROGRAM, *self.arguments])
+        """The command as one would type it, each word quoted where a shell needs it."""
+        return shlex.join(["mmgen", *self.arguments])
+
+    @property
+    def seed(self) -> int | None:
+        """The seed that it is given, if any."""
+        seed = self.settings.get("seed")
+        return seed if type(seed) is int else None
 
     @property
     def is_data(self) -> bool:
-        """Whether it makes the dataset."""
-        return self.arguments[0] == DATA
+        """Whether it makes a dataset."""
+        return self.command == "make-data"
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether runs with different seeds use the same file unless it says otherwise."""
+        return self.command in ("make-data", "train-classifier")
+
+    @property
+    def reads(self) -> list[str]:
+        """Text among its settings that may be a file of an earlier stage."""
+        values = [value for key, value in self.settings.items() if key not in _READ_NOWHERE]
+        return [one for value in values for one in _each(value) if isinstance(one, str)]
+
+    def inputs(self, earlier: list[str]) -> list[str]:
+        """Return the files that it reads: those of ``earlier`` stages, and datasets of the user's own."""
+        return [file for file in self.reads if file in earlier or (file[-3:] == ".h5" and PurePath(file).is_absolute())]
+
+    def with_files(self, names: Mapping[str, str], **changes: Any) -> "Stage":
+        """Return it with other names of files, and with other values of its fields."""
+
+        def renamed(value: Any) -> Any:
+            return [renamed(one) for one in value] if isinstance(value, list) else names.get(value, value)
+
+        settings = {key: value if key == "set" else renamed(value) for key, value in self.settings.items()}
+        return self.model_copy(update={"settings": settings, "makes": names.get(self.makes, self.makes), **changes})
+
+    def with_seed(self, seed: int) -> "Stage":
+        """Return it with another seed, if it has one."""
+        return self if self.seed is None else self.model_copy(update={"settings": self.settings | {"seed": seed}})
+
+
+def _each(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _toml(value: Any) -> str:
+    """Return a value as ``--set`` reads it; words need no quotes there."""
+    return value if isinstance(value, str) and _WORD.fullmatch(value) else json.dumps(value)
+
+
+def _leaves(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
 
 
 class Scale(Settings):
@@ -144,14 +213,9 @@ class Scale(Settings):
     folder: str
     """Where it all happens unless told otherwise; lists that share stages share a folder."""
     stage: tuple[Stage, ...]
-    """In order."""
+    """Stages in order; each reads files of those before it."""
     seeds: Annotated[tuple[int, ...], BeforeValidator(seeds_of)] = ()
     """Seeds that every stage which has one is run with: a number of them, from 0, or which; none for each its own."""
-
-    @field_validator("stage")
-    @classmethod
-    def _repeated(cls, value: tuple[Stage, ...]) -> tuple[Stage, ...]:
-        return tuple(run for stage in value for run in stage.runs)
 
 
 class Plan(Settings):
@@ -176,10 +240,10 @@ class Plan(Settings):
             if twice is not None:
                 raise ValueError(
                     f"stages {twice[0] + 1} and {twice[1] + 1} of '{size}' both make {made[twice[0]]}, expected a file "
-                    f"of its own for each; what is run several times has {RUN} in its name"
+                    "of its own for each; what is run for several rows has their names in its own"
                 )
             for place, stage in enumerate(scale.stage):
-                if later := next((one for one in made[place + 1 :] if one in stage.arguments), None):
+                if later := next((one for one in made[place + 1 :] if one in stage.reads), None):
                     raise ValueError(
                         f"stage {place + 1} of '{size}' reads {later}, which stage {made.index(later) + 1} makes, "
                         "expected files of stages before it; change their order"

@@ -7,7 +7,7 @@ of the preset that are dropped first.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from mmgen.core.errors import SettingsError, clip
@@ -31,46 +31,50 @@ def preset(name: str) -> dict[str, Any]:
     return extended(_values(name), f"preset {name}")
 
 
-def extended(values: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _values(name: str) -> dict[str, Any]:
+    return parse_toml(presets.text_of(find_preset(name)))
+
+
+def extended(
+    values: Mapping[str, Any], where: str, read: Callable[[str], dict[str, Any]] = _values, kind: str = "preset"
+) -> dict[str, Any]:
     """Return the values of a settings file on top of those of the preset that it extends, if it does.
 
     Args:
         values: Nested plain values of the file.
         where: The file's name in messages.
+        read: Returns the values of a file of the package by name.
+        kind: What such files are called in messages.
 
     Raises:
         SettingsError: ``extends`` or ``without`` is malformed, or presets extend each other without end.
         UsageError: There is no such preset.
     """
-    layers = [_layer(values, where)]
+    layers = [_layer(values, where, kind)]
     while base := layers[-1][1]:
         if len(layers) > _DEEPEST:
-            raise SettingsError(f"{where} extends more than {_DEEPEST} presets one after the other; extend fewer")
-        layers.append(_layer(_values(base), f"preset {base}"))
+            raise SettingsError(f"{where} extends more than {_DEEPEST} {kind}s one after the other; extend fewer")
+        layers.append(_layer(read(base), f"{kind} {base}", kind))
     result: dict[str, Any] = {}
     for own, base, without in reversed(layers):
         for dotted in without:
-            result = _dropped(result, dotted, f"preset {base}")
+            result = _dropped(result, dotted, f"{kind} {base}")
         result = merge(result, own)
     return result
 
 
-def _values(name: str) -> dict[str, Any]:
-    return parse_toml(presets.text_of(find_preset(name)))
-
-
-def _layer(values: Mapping[str, Any], where: str) -> tuple[dict[str, Any], str, list[str]]:
-    """Return a file's own values, the preset that it extends ("" for none), and what it drops of that."""
+def _layer(values: Mapping[str, Any], where: str, kind: str = "preset") -> tuple[dict[str, Any], str, list[str]]:
+    """Return a file's own values, the preset that it extends ("" for none), and the settings of that to drop."""
     own = dict(values)
     base, without = own.pop("extends", ""), own.pop("without", [])
     if not isinstance(base, str):
-        raise SettingsError(f"setting 'extends' of {where} got {clip(repr(base), 100)}, expected the name of a preset")
+        raise SettingsError(f"setting 'extends' of {where} got {clip(repr(base), 100)}, expected the name of a {kind}")
     if not isinstance(without, list) or not all(isinstance(one, str) for one in without):
         raise SettingsError(
             f"setting 'without' of {where} got {clip(repr(without), 100)}, expected a list of names of settings"
         )
     if without and not base:
-        raise SettingsError(f"setting 'without' of {where} drops settings of a preset; name it with extends = \"...\"")
+        raise SettingsError(f"setting 'without' of {where} drops settings of a {kind}; name it with extends = \"...\"")
     return own, base, without
 
 

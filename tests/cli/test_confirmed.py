@@ -8,9 +8,10 @@ import pytest
 
 from mmgen.artifacts import read_header
 from mmgen.cli import _runs, reproduce
-from mmgen.experiments._plan import fitting, read_plan
+from mmgen.experiments._plan import read_plan
 from mmgen.experiments._seeds import with_seeds
-from tests.test_reproduction_states import write_data, write_model
+from mmgen.experiments._states import finished_files
+from tests.experiments.files import write_data, write_model
 
 LIST = """
 title = "One model"
@@ -22,17 +23,22 @@ row = [{ name = "VAE", scores = "vae.jsonl" }]
 [scale.cpu]
 about = "Small."
 folder = "one"
-[[scale.cpu.stage]]
+[[stage]]
 why = "Data"
-command = "mmgen make-data mnist -o data.h5"
+command = "make-data"
+recipe = "mnist"
 makes = "data.h5"
-[[scale.cpu.stage]]
+[[stage]]
 why = "Model"
-command = "mmgen train data.h5 --steps 9 --batch 3 -o vae.safetensors"
+command = "train"
+dataset = "data.h5"
+steps = 9
+batch = 3
 makes = "vae.safetensors"
-[[scale.cpu.stage]]
+[[stage]]
 why = "Scores"
-command = "mmgen eval vae.safetensors -o vae.jsonl"
+command = "eval"
+model = "vae.safetensors"
 makes = "vae.jsonl"
 """
 
@@ -57,11 +63,11 @@ def test_a_model_that_says_it_is_the_same_is_in_the_table(
         return ""
 
     monkeypatch.setattr(_runs, "run_command", run_command)
-    assert _runs.run_here(scale.stage, tmp_path)
+    assert _runs.run_stages(scale.stage, tmp_path)
     assert ran == ["train", "eval"]
-    assert fitting(scale, tmp_path) == ["data.h5", "vae.safetensors", "vae.jsonl"]
+    assert finished_files(scale, tmp_path) == ["data.h5", "vae.safetensors", "vae.jsonl"]
     page = tmp_path / "one-cpu.md"
     page.with_suffix(".html").write_text("made before")
     reproduce._present(plan, scale, runs, page, ran=False)
     assert "-91.25" in page.read_text() and "not measured" not in page.read_text()
-    assert not _runs.run_here(scale.stage, tmp_path), "nobody is asked twice"
+    assert not _runs.run_stages(scale.stage, tmp_path), "nobody is asked twice"

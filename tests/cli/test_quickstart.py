@@ -14,12 +14,11 @@ import pytest
 
 from mmgen.cli import _runs, quickstart
 from mmgen.cli._main import command_names, load_command
-from mmgen.cli._own_pictures import score_files
 from mmgen.cli._quickstart_table import final_table, finding, read_scores
 from mmgen.core.errors import MmgenError
 from mmgen.results.score import Score
+from tests.experiments.files import write_data
 from tests.program import within
-from tests.test_reproduction_states import write_data
 
 ROOT = Path(__file__).resolve().parents[2]
 SCORE = {
@@ -33,9 +32,9 @@ SCORE = {
 }
 
 
-@pytest.mark.parametrize("size", [quickstart.FULL, quickstart.QUICK])
-def test_every_command_can_be_typed(size: quickstart.Size) -> None:
-    for stage in quickstart.stages(size, seed=3):
+@pytest.mark.parametrize("quick", [False, True])
+def test_every_command_can_be_typed(quick: bool) -> None:
+    for stage in quickstart.stages(quick, seed=3):
         name, *arguments = stage.arguments
         assert name in command_names() and arguments[-2:] == ["-o", stage.makes]
         load_command(name).make_context(name, arguments)
@@ -43,15 +42,15 @@ def test_every_command_can_be_typed(size: quickstart.Size) -> None:
 
 def test_the_report_shows_the_best_row_and_waits_for_the_page_that_it_links_to() -> None:
     """The page is named by the report, which is made after it; the page names the report, which is not there yet."""
-    *_, explored, report = quickstart.stages(quickstart.FULL, 0)
+    *_, explored, report = quickstart.stages(False, 0)
     assert (explored.makes, report.makes) == (quickstart.EXPLORE, quickstart.REPORT)
     for stage, other in ((explored, "--report report.html"), (report, "--explore explore.html")):
-        assert f"--guidance {quickstart.GUIDANCE}" in stage.command and other in stage.command
+        assert "--guidance 3:balanced" in stage.typed and other in stage.typed
 
 
 def test_short_runs_are_validated_several_times() -> None:
     """Else their learning curves would be of one point, at the end."""
-    short = [stage.arguments for stage in quickstart.stages(quickstart.FULL, 0)
+    short = [stage.arguments for stage in quickstart.stages(False, 0)
              if stage.arguments[0] in ("train-classifier", "fit-aggregate")]  # fmt: skip
     for words in short:
         every = next(int(word.partition("=")[2]) for word in words if word.startswith("training.validate_every="))
@@ -61,28 +60,21 @@ def test_short_runs_are_validated_several_times() -> None:
 
 def test_all_posteriors_are_treated_alike() -> None:
     """One family, size and number of steps; every fit is measured, and the same is asked of each."""
-    commands = [stage.command.removesuffix(stage.makes) for stage in quickstart.stages(quickstart.FULL, 0)]
-    fits = [command for command in commands if command.startswith("mmgen fit-aggregate")]
-    asked = [command for command in commands if command.startswith("mmgen eval")]
-    assert len(fits) == len(quickstart.FITS) == len(asked) - 1
-    # The guided one is that of one fit with a weight, and nothing else: one command measures it without and with.
-    assert quickstart.FITS[-1].name == quickstart.GUIDED
-    weights = f" --guidance 0 --guidance {quickstart.GUIDANCE}"
-    assert [weights in command for command in asked] == [False] * len(quickstart.FITS) + [True]
-    asked[-1] = asked[-1].replace(weights, "")
-    same = set()
-    for fit, fitted, measured in zip(quickstart.FITS, fits, asked[1:], strict=True):
-        assert fit.options in fitted and "--family" not in fit.options and "--steps" not in fit.options
-        fitted = fitted.replace(fit.options, "OPTIONS")
-        measured = measured.replace(f"{fit.name}.safetensors", "FILE").replace(
-            f"posterior {fit.posterior}", "posterior"
-        )
-        same.add((fitted, measured))
-    assert len(same) == 1
-    assert [fit.options for fit in quickstart.FITS if fit.posterior == "true"] == [
-        "--target true",  # with the weight of the model's training
-        "--target true --text-weight 1",
+    plan = quickstart.stages(False, 0)
+    fits = [stage for stage in plan if stage.command == "fit-aggregate"]
+    asked = [stage for stage in plan if stage.command == "eval"]
+    assert [(fit.settings["target"], fit.settings.get("text_weight")) for fit in fits] == [
+        ("true", None),  # with the weight of the model's training
+        ("true", 1),
+        ("aggregate", None),
     ]
+    assert [stage.settings["model"] for stage in asked] == ["model.safetensors", *(fit.makes for fit in fits)]
+    assert [stage.settings["posterior"] for stage in asked] == ["prior", "true", "true", "aggregate"]
+    # The guided one is that of one fit with a weight, and nothing else: one command measures it without and with.
+    assert [stage.settings.get("guidance") for stage in asked] == [None, None, None, [0, "3:balanced"]]
+    for stages, differ in ((fits, {"target", "text_weight"}), (asked, {"model", "posterior", "guidance"})):
+        same = [{key: value for key, value in stage.settings.items() if key not in differ} for stage in stages]
+        assert all(settings == same[0] for settings in same) and "family" not in same[0]
 
 
 @pytest.mark.parametrize("record", [{**SCORE, "judge_accuracy": {"digit": 90.0}}, {**SCORE, "value": 1e300}, [1]])
@@ -174,16 +166,16 @@ def test_two_judges_are_two_rows_each_with_its_own_accuracy() -> None:
 
 def test_recall_stands_wherever_coverage_does() -> None:
     """Every command that measures coverage measures recall, by the same two judges of other networks and seeds."""
-    for size in (quickstart.FULL, quickstart.QUICK):
-        plan = quickstart.stages(size, 3)
+    for quick in (False, True):
+        plan = quickstart.stages(quick, 3)
         judges = [stage.arguments for stage in plan if stage.arguments[0] == "train-classifier"]
         assert len(judges) == 2
         for option in ("--network", "--seed", "-o"):
             assert len({words[words.index(option) + 1] for words in judges}) == 2
         for stage in plan:
             if stage.arguments[0] == "eval":
-                assert "--metric coverage --metric recall" in stage.command
-                assert [f"--judge {words[-1]}" in stage.command for words in judges] == [True, True]
+                assert stage.settings["metric"][1:] == ["coverage", "recall"]
+                assert [f"--judge {words[-1]}" in stage.typed for words in judges] == [True, True]
         report = plan[-1].arguments
         assert report.index("judge.safetensors") < report.index("second-judge.safetensors")  # the first frames pictures
 
@@ -193,8 +185,11 @@ def test_what_fails_costs_nothing_and_is_continued(jobs: int, tmp_path: Path, mo
     """Scores of an earlier run stay when a command fails; given again, it goes on with that command."""
     folder = tmp_path / "q"
     folder.mkdir()
-    plan = quickstart.stages(quickstart.QUICK, 0)
-    kept = {name: f"{name} of an hour" for name in (*score_files(plan), "scores.jsonl")}
+    plan = quickstart.stages(True, 0)
+    kept = {
+        name: f"{name} of an hour"
+        for name in (*(stage.makes for stage in plan if stage.command == "eval"), "scores.jsonl")
+    }
     for name, text in kept.items():
         (folder / name).write_text(text)
     write_data(folder / "digits.h5", command=plan[0].typed)
@@ -233,7 +228,7 @@ def test_pictures_are_dropped_of_own_ones_alone(tmp_path: Path) -> None:
 
 
 def test_another_seed_is_refused_where_there_is_one(tmp_path: Path) -> None:
-    write_data(tmp_path / "digits.h5", command=quickstart.stages(quickstart.QUICK, 0)[0].typed)
+    write_data(tmp_path / "digits.h5", command=quickstart.stages(True, 0)[0].typed)
     done = within(tmp_path, "quickstart", "--quick", "--seed", "1", "-o", ".")
     assert (done.returncode, done.stdout) == (1, "")
     assert "was made with seed 0 and is now to be made with seed 1; move it away, use another --output" in done.stderr
@@ -260,7 +255,7 @@ def test_it_all_runs_at_reduced_size(tmp_path: Path) -> None:
         and "q_true(w = 300)" in done.stderr
         and "q_true(w = 1), exact" in done.stderr
     )
-    assert all(f"$ {stage.typed}" in done.stderr for stage in quickstart.stages(quickstart.QUICK, 0))
+    assert all(f"$ {stage.typed}" in done.stderr for stage in quickstart.stages(True, 0))
     # The README's Python example, on what was just made.
     (example,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S | re.M)
     path = tmp_path / "q" / "aggregate.safetensors"

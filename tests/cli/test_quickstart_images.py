@@ -2,7 +2,6 @@
 
 import csv
 import os
-import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,13 +76,13 @@ def test_every_command_can_be_typed(tmp_path: Path, columns: tuple[str, ...], ju
         assert name in command_names() and arguments[-2:] == ["-o", stage.makes]
         assert stage.seed == (2 if stage.makes == "second-judge.safetensors" else 3)
         load_command(name).make_context(name, list(arguments))
-    assert shlex.split(planned[0].command)[3] == str(pictures)
+    assert planned[0].settings["files"] == str(pictures)
     names = [stage.arguments[0] for stage in planned]
     assert names.count("train-classifier") == 2 * judged
     assert names[-3:] == ["sample", "explore", "report"]
-    asked = [stage.command for stage in planned if stage.arguments[0] == "eval"]
+    asked = [stage.typed for stage in planned if stage.arguments[0] == "eval"]
     assert all(("--metric correctness" in command) == judged != ("retrieval" in command) for command in asked)
-    assert set(own.score_files(planned)) < set(planned[-1].arguments)
+    assert {stage.makes for stage in planned if stage.command == "eval"} < set(planned[-1].arguments)
     drawn = planned[-3].arguments
     assert given in [drawn[n + 1] for n, word in enumerate(drawn) if word == "--given"]
 
@@ -92,11 +91,11 @@ def test_what_shrinking_costs_is_said_with_what_to_type_and_the_size_reaches_the
     pictures = folder_with(tmp_path, "colour")
     found = with_side(survey_of(pictures), 64)
     small, large = (own.sizes_for(found.number, found.side, size=size) for size in (None, 64))
-    said = own.shrunk(found, small, 2, quick=False)
+    said = own.plan_in_words(found, small, 2, quick=False)
     assert "shrunk to 32 pixels, which costs detail" in said and "--size 64 keeps more of it" in said
     assert f"about {large.minutes(True, 2)} minutes" in said
-    assert own.shrunk(found, large, 2, quick=False) == ""
-    assert own.shrunk(with_side(found, 40), small, 2, quick=False) == "", "there is little to lose"
+    assert "shrunk" not in own.plan_in_words(found, large, 2, quick=False)
+    assert "shrunk" not in own.plan_in_words(with_side(found, 40), small, 2, quick=False), "there is little to lose"
     for sizes, size in ((small, "32"), (large, "64")):
         made = own.stages(pictures, found, sizes, 0)[0].arguments
         assert made[made.index("--size") + 1] == size

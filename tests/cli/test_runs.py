@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from mmgen.cli import _runs
+from mmgen.cli import _locks, _runs
 from mmgen.core.errors import ArtifactError, Interrupted, MmgenError
-from mmgen.experiments._notes import remember
-from mmgen.experiments._stages import Stage
+from mmgen.experiments._states import remember
+from tests.experiments.files import stage as stage_of
 from tests.program import within
 
 LIST = Path(__file__).parents[1] / "lists" / "two-objectives.toml"
-STAGE = Stage(why="a page", command="mmgen report -o a.html", makes="a.html")
+STAGE = stage_of("report", "a.html")
 
 
 def until(wanted: Callable[[], Any], seconds: float = 120) -> Any:
@@ -43,7 +43,7 @@ def test_of_two_that_want_a_stage_one_runs_it_and_the_other_uses_it(
         return ""
 
     monkeypatch.setattr(_runs, "run_command", run_command)
-    monkeypatch.setattr(_runs, "_ASK_EVERY", 0.02)
+    monkeypatch.setattr(_locks, "_ASK_EVERY", 0.02)
     found: list[float | None] = []
     both = [threading.Thread(target=lambda: found.append(_runs.perform(STAGE, tmp_path, []).seconds)) for _ in range(2)]
     for thread in both:
@@ -58,7 +58,7 @@ def test_of_two_that_want_a_stage_one_runs_it_and_the_other_uses_it(
 @pytest.mark.parametrize("noted", [True, False])
 def test_only_what_a_list_has_made_is_replaced(noted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody's own page under the same name is for the command to judge."""
-    stage = Stage(why="a page", command="mmgen report m.safetensors -o a.html", makes="a.html")
+    stage = stage_of("report", "a.html", files="m.safetensors")
     page = tmp_path / "a.html"
     page.write_text("made")
     if noted:
@@ -82,11 +82,11 @@ def test_a_file_that_somebody_is_at_work_on_is_looked_at_again(tmp_path: Path, m
         return answer
 
     monkeypatch.setattr("mmgen.experiments.state_of", state_of)
-    assert _runs.settled(STAGE, tmp_path, []) == "done"
+    assert _runs.settled_state(STAGE, tmp_path, []) == "done"
     answers.insert(0, "done")
     with pytest.raises(ArtifactError, match="no state"):
-        _runs.settled(STAGE, tmp_path, [])
-    assert _runs.settled(STAGE, tmp_path, []) == "done"
+        _runs.settled_state(STAGE, tmp_path, [])
+    assert _runs.settled_state(STAGE, tmp_path, []) == "done"
     assert not answers
 
 
@@ -99,12 +99,12 @@ def test_what_outlives_whoever_ran_it_is_waited_for(tmp_path: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX)
         left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], pass_fds=[handle.fileno()])
     try:
-        with pytest.raises(Interrupted), _runs._locked(tmp_path / "a.html", lambda: False):
+        with pytest.raises(Interrupted), _locks.locked(tmp_path / "a.html", lambda: False):
             pytest.fail("it is not ours yet")
     finally:
         left.kill()
         left.wait()
-    with _runs._locked(tmp_path / "a.html", lambda: False):
+    with _locks.locked(tmp_path / "a.html", lambda: False):
         assert lock.exists()
     assert not lock.exists()
 
@@ -113,10 +113,10 @@ def test_a_file_system_without_locks_is_one_sentence(tmp_path: Path, monkeypatch
     def refuse(*_: Any) -> None:
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr(_runs.fcntl, "flock", refuse)
+    monkeypatch.setattr(_locks.fcntl, "flock", refuse)
     with (
         pytest.raises(MmgenError, match=r"cannot lock .*: no locks available; use a folder on a file system that"),
-        _runs._locked(tmp_path / "a.html", lambda: True),
+        _locks.locked(tmp_path / "a.html", lambda: True),
     ):
         pytest.fail("nothing is locked")
 
@@ -176,7 +176,7 @@ def test_no_stage_writes_behind_a_link_that_leads_out(tmp_path: Path) -> None:
     (tmp_path / "else").mkdir()
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "sub").symlink_to(tmp_path / "else")
-    stage = Stage(why="a page", command="mmgen report -o sub/a.html", makes="sub/a.html")
+    stage = stage_of("report", "sub/a.html")
     with pytest.raises(MmgenError, match=r"sub/a.html is behind a link that leads out of .*here; remove the link"):
         _runs.perform(stage, tmp_path / "here", [])
     assert not list((tmp_path / "else").iterdir())

@@ -77,14 +77,46 @@ scores = "t.jsonl"
 about = "Seconds."
 folder = "out"
 """
-STAGES = {
-    "digits.h5": "make-data mnist-a --source digits --size 16 --number 300 --workers 2",
-    "j.safetensors": "train-classifier digits.h5 --network small --steps 5",
-    "t.safetensors": "train digits.h5 --objective telbo --set model.image_network.name=mlp --set "
-    "model.latent_size=4 --batch 16 --steps 10 --device cpu --devices 2",
-    "t.jsonl": "eval t.safetensors --judge j.safetensors --metric correctness --posterior own --given-count 4 "
-    "--queries 8 --draws 2",
-}
+STAGES = """
+[[stage]]
+why = "w"
+command = "make-data"
+recipe = "mnist-a"
+source = "digits"
+size = 16
+number = 300
+workers = 2
+makes = "digits.h5"
+[[stage]]
+why = "w"
+command = "train-classifier"
+dataset = "digits.h5"
+network = "small"
+steps = 5
+makes = "j.safetensors"
+[[stage]]
+why = "w"
+command = "train"
+dataset = "digits.h5"
+objective = "telbo"
+set.model = { image_network.name = "mlp", latent_size = 4 }
+batch = 16
+steps = 10
+device = "cpu"
+devices = 2
+makes = "t.safetensors"
+[[stage]]
+why = "w"
+command = "eval"
+model = "t.safetensors"
+judge = "j.safetensors"
+metric = "correctness"
+posterior = "own"
+given_count = 4
+queries = 8
+draws = 2
+makes = "t.jsonl"
+"""
 WALK = [
     ["list"],
     ["list", "objective"],
@@ -120,12 +152,8 @@ def test_nothing_that_is_planted_is_run(tmp_path: Path) -> None:
     pixels = np.random.default_rng(0)
     for picture in range(600):  # more than a worker takes at a time
         Image.fromarray(pixels.integers(0, 255, (8, 8, 3), np.uint8)).save(folder / "cats" / f"{picture}.png")
-    stages = "".join(
-        f'[[scale.cpu.stage]]\nwhy = "w"\ncommand = "mmgen {command} -o {file}"\nmakes = "{file}"\n'
-        for file, command in STAGES.items()
-    )
     for place in (folder, tmp_path / "lists"):
-        (place / "l.toml").write_text(LIST + stages)
+        (place / "l.toml").write_text(LIST + STAGES)
     done: list[str] = []
     for arguments in WALK:
         own = environment(1) | {"PATH": f".:{Path(sys.executable).parent}:/usr/bin:/bin"}

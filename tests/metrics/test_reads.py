@@ -1,7 +1,6 @@
 """Metrics say which settings they read: what none of them reads is refused, and no command that is told of is."""
 
 import re
-import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -37,7 +36,7 @@ def listed() -> Iterator[list[str]]:
 
 
 def typed() -> Iterator[list[str]]:
-    yield from (shlex.split(stage.command) for stage in quickstart.stages(quickstart.FULL, 0))
+    yield from (list(stage.arguments) for stage in quickstart.stages(False, 0))
     captions: Any = SimpleNamespace(vocabulary=("none", "a", "b"), length=1, codes=np.ones((1, 1), np.uint8))
     for attributes, said in (({"colour": ["a", "b"]}, None), ({}, captions)):
         found: Any = SimpleNamespace(attributes=attributes, codes=None, captions=said)

@@ -39,32 +39,47 @@ paper = [82.0]
 [scale.cpu]
 about = "small"
 folder = "two"
-[[scale.cpu.stage]]
+[[stage]]
 why = "Data"
-command = "mmgen make-data mnist-a --seed 3 -o d.h5"
+command = "make-data"
+recipe = "mnist-a"
+seed = 3
 makes = "d.h5"
-[[scale.cpu.stage]]
+[[stage]]
 why = "Judge"
-command = "mmgen train-classifier d.h5 --seed 0 -o judge.safetensors"
+command = "train-classifier"
+dataset = "d.h5"
+seed = 0
 makes = "judge.safetensors"
-[[scale.cpu.stage]]
+[[stage]]
 why = "A"
-command = "mmgen train d.h5 --objective telbo --seed 0 -o a.safetensors"
+command = "train"
+dataset = "d.h5"
+objective = "telbo"
+seed = 0
 makes = "a.safetensors"
 of = "A"
-[[scale.cpu.stage]]
+[[stage]]
 why = "Scores of A"
-command = "mmgen eval a.safetensors --judge judge.safetensors -o a.jsonl"
+command = "eval"
+model = "a.safetensors"
+judge = "judge.safetensors"
 makes = "a.jsonl"
 of = "A"
-[[scale.cpu.stage]]
+[[stage]]
 why = "B"
-command = "mmgen train d.h5 --objective jmvae --seed 0 -o b.safetensors"
+command = "train"
+dataset = "d.h5"
+objective = "jmvae"
+seed = 0
 makes = "b.safetensors"
 of = "B"
-[[scale.cpu.stage]]
+[[stage]]
 why = "Scores of B"
-command = "mmgen eval b.safetensors --judge judge.safetensors --seed 0 -o b.jsonl"
+command = "eval"
+model = "b.safetensors"
+judge = "judge.safetensors"
+seed = 0
 makes = "b.jsonl"
 of = "B"
 """
@@ -84,11 +99,9 @@ def test_every_stage_with_a_seed_is_run_for_each_and_data_and_judge_once(tmp_pat
     ]  # fmt: skip
     by_file = {stage.makes: stage for stage in scale.stage}
     assert by_file["d.h5"].seed == 3 and by_file["judge.safetensors"].seed == 0
-    assert by_file["a.safetensors"].command == "mmgen train d.h5 --objective telbo --seed 0 -o a.safetensors"
+    assert by_file["a.safetensors"].typed == "mmgen train d.h5 --objective telbo --seed 0 -o a.safetensors"
     # What has no seed but reads what has one is run for each.
-    assert (
-        by_file["a-seed2.jsonl"].command == "mmgen eval a-seed2.safetensors --judge judge.safetensors -o a-seed2.jsonl"
-    )
+    assert by_file["a-seed2.jsonl"].typed == "mmgen eval a-seed2.safetensors --judge judge.safetensors -o a-seed2.jsonl"
     assert by_file["b-seed2.jsonl"].seed == 2 and by_file["b-seed2.jsonl"].why == "Scores of B (seed 2)"
     assert runs["b.jsonl"] == ["b.jsonl", "b-seed2.jsonl"] and runs["d.h5"] == ["d.h5"]
     assert [stage.makes for stage in only(scale, ["b"]).stage if stage.of] == [
@@ -114,7 +127,7 @@ def test_a_list_says_how_many_and_what_is_made_for_each(tmp_path: Path) -> None:
     made = [stage.makes for stage in with_seeds(listed, listed.seeds)[0].stage]
     assert made.count("judge-seed1.safetensors") == 1 and len(made) == 1 + 3 * 5
     scores = {stage.makes: stage for stage in with_seeds(listed, listed.seeds)[0].stage}["a-seed1.jsonl"]
-    assert scores.arguments[3] == "judge-seed1.safetensors"
+    assert scores.settings["judge"] == "judge-seed1.safetensors"
     assert with_seed(listed, 4).seeds == (), "one seed that is asked for is one"
     once = LIST.replace('why = "Scores of A"', 'why = "Scores of A"\nonce = true')
     with pytest.raises(UsageError, match=r"makes a\.jsonl is to be run once, but it reads a\.safetensors"):
@@ -190,7 +203,9 @@ def test_a_file_of_the_list_is_not_taken_for_one_of_a_seed(tmp_path: Path) -> No
 def test_rows_that_are_run_alone_have_the_names_that_the_table_looks_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = LIST.replace("--objective jmvae --seed 0", "--objective jmvae --seed 1")  # the list has no seed of its own
+    text = LIST.replace(
+        'objective = "jmvae"\nseed = 0', 'objective = "jmvae"\nseed = 1'
+    )  # the list has no seed of its own
     _, runs = with_seeds(read(tmp_path, text).at("cpu"), (0, 1))
     with pytest.raises(SystemExit) as left:
         main(["reproduce", str(tmp_path / "two.toml"), "--only", "A", "--seeds", "2", "--dry-run"])

@@ -8,7 +8,7 @@ from mmgen.core.errors import SettingsError
 from mmgen.experiments import names
 from mmgen.experiments._plan import read_plan
 from tests.cli.conftest import Run, run
-from tests.test_reproduction_states import write_data, write_model
+from tests.experiments.files import write_data, write_model
 
 __all__ = ["run"]  # the fixture
 
@@ -26,54 +26,87 @@ scores = "a.jsonl"
 [scale.cpu]
 about = "small"
 folder = "runs/own"
-[[scale.cpu.stage]]
+[[stage]]
 why = "Data"
-command = "mmgen make-data mnist -o data.h5"
+command = "make-data"
+recipe = "mnist"
 makes = "data.h5"
-[[scale.cpu.stage]]
+[[stage]]
 why = "A model"
-command = "mmgen train data.h5 --steps 5 -o a.safetensors"
+command = "train"
+dataset = "data.h5"
+steps = 5
 makes = "a.safetensors"
-[[scale.cpu.stage]]
+[[stage]]
 why = "Its scores"
-command = "mmgen eval a.safetensors --metric log-likelihood -o a.jsonl"
+command = "eval"
+model = "a.safetensors"
+metric = "log-likelihood"
 makes = "a.jsonl"
 """
 
 MISTAKES = {
-    "a cycle": ("make-data mnist -o", "make-data mnist --source a.jsonl -o", "stage 1 of 'cpu' reads a.jsonl, which"),
+    "a cycle": ('recipe = "mnist"', 'recipe = "mnist"\nsource = "a.jsonl"', "stage 1 of 'cpu' reads a.jsonl, which"),
     "an option that there is not": (
-        "--steps 5",
-        "--stpes 5",
+        "steps = 5",
+        "stpes = 5",
         "list.toml: stage 2, mmgen train: No such option: --stpes (Possible options: ",
     ),
     "a value that no option takes": (
-        "--steps 5",
-        "--steps few",
+        "steps = 5",
+        'steps = "few"',
         "stage 2, mmgen train: --steps got 'few', expected a valid integer",
     ),
-    "a recipe that there is not": ("make-data mnist", "make-data mnits", "stage 1, mmgen make-data: unknown recipe"),
-    "a member that another has": ("make-data mnist", "make-data mnist --faces 3", "stage 1, mmgen make-data: "),
-    "help": ("--steps 5", "--help", "stage 2 says --help, which makes no file"),
-    "a metric that there is not": ('metric = "log-l', 'metric = "lgo-l', "'log p(x)': unknown metric 'lgo-likelihood'"),
+    "a recipe that there is not": ('recipe = "mnist"', 'recipe = "mnits"', "stage 1, mmgen make-data: unknown recipe"),
+    "a member that another has": ('recipe = "mnist"', 'recipe = "mnist"\nfaces = 3', "stage 1, mmgen make-data: "),
+    "help": (
+        "steps = 5",
+        "help = true",
+        "settings': got the key 'help', expected an option of the command",
+    ),
+    "another output": ("steps = 5", 'output = "b.h5"', "settings': got the key 'output', expected an option"),
+    "a dash": ('dataset = "data.h5"', 'dataset = "-data.h5"', "dataset got '-data.h5', expected names that begin with"),
+    "a date": (
+        "steps = 5",
+        "steps = 2020-01-01",
+        "settings': expected text, numbers, true or false",
+    ),
+    "settings that are no table": ("steps = 5", "set = 3", "settings': set got 3, expected a table"),
+    "a table that is no setting": ("steps = 5", "steps = { a = 1 }", "settings': steps got {'a': 1}, expected a value"),
+    "a metric that there is not": (
+        'metric = "log-likelihood"\n[[table.row]]',
+        'metric = "lgo-likelihood"\n[[table.row]]',
+        "'log p(x)': unknown metric 'lgo-likelihood'",
+    ),
     "scores that no stage makes": ('scores = "a.', 'scores = "b.', "'A' has the scores b.jsonl, which no stage makes"),
     "two stages with one file": (
-        'eval a.safetensors --metric log-likelihood -o a.jsonl"\nmakes = "a.jsonl',
-        'train data.h5 -o a.safetensors"\nmakes = "a.safetensors',
+        'makes = "a.jsonl"',
+        'makes = "a.safetensors"',
         "stages 2 and 3 of 'cpu' both make a.safetensors",
     ),
     "another program": (
-        "mmgen make-data mnist -o data.h5",
-        "curl -o data.h5",
-        "setting 'scale.cpu.stage[1].command': got 'curl -o data.h5', expected a command that begins with mmgen",
+        'command = "make-data"',
+        'command = "curl"',
+        "setting 'scale.cpu.stage[1].command': unknown command 'curl': Available: ",
     ),
-    "a key of a stage": ('why = "Data"', 'wy = "Data"', "did you mean 'scale.cpu.stage[1].why'? Available: "),
+    "a key of a stage": ('why = "Data"', 'wy = "Data"', "setting 'scale.cpu.stage[1]': got 'wy', did you mean 'why'?"),
     "a key of a row": ('scores = "a.', 'score = "a.', "did you mean 'table[1].row[1].scores'? Available: "),
     "no title": ('title = "t"', "", "list.toml: setting 'title' is missing\n"),
     "nothing to show": (
         'scores = "a.jsonl"',
         "measured = false",
         "row 'A' is not measured and has no published numbers",
+    ),
+    "a name that nothing defines": (
+        'why = "Data"',
+        'why = "Data {of}"',
+        "has the name {of}, which neither [let]",
+    ),
+    "an axis that there is not": ('why = "Data"', 'why = "Data"\neach = "run"', "unknown axis 'run': there is none"),
+    "a list that there is not": (
+        'title = "t"',
+        'title = "t"\nextends = "cremer-table3"',
+        "unknown list 'cremer-table3': did",
     ),
 }
 
@@ -100,7 +133,7 @@ def test_the_list_without_a_mistake_is_printed(run: Run, tmp_path: Path) -> None
 
 
 def test_a_first_stage_that_fails_leaves_no_folder(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "list.toml").write_text(LIST.replace("make-data mnist", "make-data folder nowhere"))
+    (tmp_path / "list.toml").write_text(LIST.replace('recipe = "mnist"', 'recipe = "folder"\nfiles = "nowhere"'))
     done = run("reproduce", "list.toml")
     assert done.returncode == 1 and "nowhere" in done.stderr
     assert not (tmp_path / "runs").exists()
@@ -130,3 +163,18 @@ def test_a_wrong_list_of_another_kind_is_still_told(tmp_path: Path) -> None:
     (tmp_path / "list.toml").write_text(LIST.replace('[[table.row]]\nname = "A"\nscores = "a.jsonl"\n', "row = []\n"))
     with pytest.raises(SettingsError, match="row"):
         read_plan(str(tmp_path / "list.toml"))
+
+
+def test_the_examples_of_the_page(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reproducing-tables.md").read_text(encoding="utf-8")
+    blocks = [block for block in page.split("```toml\n")[1:] if "each.model" in block or "extends" in block]
+    matrix, extending = (block.split("```")[0] for block in blocks)
+    (tmp_path / "a.toml").write_text(f'title = "t"\nsource = "s"\ndataset = "d"\n{matrix}')
+    vae, mvae = read_plan(str(tmp_path / "a.toml")).at("cpu").stage
+    assert vae.typed == (
+        "mmgen train mnist.h5 --preset wu/mnist-vae --split official --steps 45000 --seed 0 -o VAE.safetensors"
+    )
+    assert "--set objective.weights.attributes=1 --seed 0" in mvae.typed and mvae.of == "MVAE"
+    (tmp_path / "b.toml").write_text(extending)
+    trained = [stage for stage in read_plan(str(tmp_path / "b.toml")).at("cpu").stage if stage.command == "train"]
+    assert len(trained) == 6 and {stage.settings["steps"] for stage in trained} == {4500}

@@ -8,10 +8,11 @@ import pytest
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.experiments._comparison import Compared, compare
 from mmgen.experiments._page import judge_sentence, markdown, tables_of
-from mmgen.experiments._plan import fitting, only, read_plan, with_data
+from mmgen.experiments._plan import only, read_plan, with_data
 from mmgen.experiments._stages import Plan
+from mmgen.experiments._states import finished_files
 from mmgen.results.score import Points, Score
-from tests.test_reproduction_states import write_data, write_model
+from tests.experiments.files import write_data, write_model
 
 
 def score(posterior: str, value: float, protocol: str = "paper", metric: str = "correctness") -> Score:
@@ -61,7 +62,7 @@ def test_comparison_by_hand(tmp_path: Path) -> None:
     table = [line for line in page.splitlines() if line.startswith("| ")]
     assert len({line.replace("\\|", "").count("|") for line in table[:6]}) == 1
     assert "q_true(w = 200), as published" in page
-    assert all(stage.command in page for stage in plan.at("cpu").stage)
+    assert all(stage.typed in page for stage in plan.at("cpu").stage)
     assert judge_sentence([compared(plan, [])]) == ""
 
 
@@ -111,29 +112,34 @@ scores = "a.jsonl"
 [scale.cpu]
 folder = "two"
 about = "Small."
-[[scale.cpu.stage]]
+[[stage]]
 why = "Data"
-command = "mmgen make-data mnist -o data.h5"
+command = "make-data"
+recipe = "mnist"
 makes = "data.h5"
-[[scale.cpu.stage]]
+[[stage]]
 of = "A"
 why = "A"
-command = "mmgen train data.h5 -o a.safetensors"
+command = "train"
+dataset = "data.h5"
 makes = "a.safetensors"
-[[scale.cpu.stage]]
+[[stage]]
 of = "B"
 why = "B"
-command = "mmgen train data.h5 -o b.safetensors"
+command = "train"
+dataset = "data.h5"
 makes = "b.safetensors"
-[[scale.cpu.stage]]
+[[stage]]
 of = "A"
 why = "Scores of A"
-command = "mmgen eval a.safetensors -o a.jsonl"
+command = "eval"
+model = "a.safetensors"
 makes = "a.jsonl"
-[[scale.cpu.stage]]
+[[stage]]
 of = "B"
 why = "Scores of B"
-command = "mmgen eval b.safetensors -o b.jsonl"
+command = "eval"
+model = "b.safetensors"
 makes = "b.jsonl"
 """
 
@@ -189,12 +195,13 @@ def test_what_rows_are_compared_with_has_to_be_there(two_models: Plan, tmp_path:
 
 def test_only_scores_of_files_that_fit_are_shown(two_models: Plan, tmp_path: Path) -> None:
     scale = two_models.at("cpu")
-    write_data(tmp_path / "data.h5", command="mmgen make-data mnist")
-    write_model(tmp_path / "a.safetensors", tmp_path / "data.h5", finished=True)
+    made, first, *_ = scale.stage
+    write_data(tmp_path / "data.h5", command=made.typed)
+    write_model(tmp_path / "a.safetensors", tmp_path / "data.h5", finished=True, command=first.typed)
     write_model(tmp_path / "b.safetensors", tmp_path / "data.h5", finished=False)
-    assert fitting(scale, tmp_path) == ["data.h5", "a.safetensors"]
+    assert finished_files(scale, tmp_path) == ["data.h5", "a.safetensors"]
     write_data(tmp_path / "other.h5", level=7)
-    assert fitting(with_data(scale, tmp_path / "other.h5"), tmp_path) == []
+    assert finished_files(with_data(scale, tmp_path / "other.h5"), tmp_path) == []
 
 
 def test_the_page_lists_what_was_used(two_models: Plan, tmp_path: Path) -> None:
@@ -252,45 +259,50 @@ source = "ours"
 dataset = "three of them"
 
 [[table]]
-[[table.column]]
-name = "AUC"
-quantity = "correctness"
-[[table.row]]
-name = "VGAE"
-scores = "vgae-[0-9].jsonl"
+column = [{ name = "AUC", quantity = "correctness" }]
+row = [{ name = "VGAE", scores = "vgae-[0-9].jsonl" }]
+
+[each]
+run = 3
 
 [scale.cpu]
 about = "small"
 folder = "runs/three"
-[[scale.cpu.stage]]
+
+[[stage]]
+each = "run"
 why = "Split {run}"
-command = "mmgen make-data planetoid --seed {run} -o data-{run}.h5"
+command = "make-data"
+recipe = "planetoid"
+seed = "{run}"
 makes = "data-{run}.h5"
-times = 3
-[[scale.cpu.stage]]
+
+[[stage]]
+each = ["run"]
 why = "Model of split {run}"
-command = "mmgen train data-{run}.h5 --seed {run} -o vgae-{run}.safetensors"
+command = "train"
+dataset = "data-{run}.h5"
+seed = "{run}"
 makes = "vgae-{run}.safetensors"
 of = "VGAE"
-times = 3
-[[scale.cpu.stage]]
+
+[[stage]]
+each = ["run"]
 why = "Scores of split {run}"
-command = "mmgen eval vgae-{run}.safetensors -o vgae-{run}.jsonl"
+command = "eval"
+model = "vgae-{run}.safetensors"
 makes = "vgae-{run}.jsonl"
 of = "VGAE"
-times = 3
 """
 
 
-def test_stages_are_repeated_with_their_number(tmp_path: Path) -> None:
-    (tmp_path / "three.toml").write_text(REPEATED)
+def test_stages_of_an_axis_are_run_row_by_row(tmp_path: Path) -> None:
+    (tmp_path / "three.toml").write_text(REPEATED.replace('["run"]', '"run"'))
     stages = read_plan(str(tmp_path / "three.toml")).at("cpu").stage
     assert [stage.makes for stage in stages] == [
-        *(f"data-{run}.h5" for run in range(3)),
-        *(f"vgae-{run}.safetensors" for run in range(3)),
-        *(f"vgae-{run}.jsonl" for run in range(3)),
+        file for run in range(3) for file in (f"data-{run}.h5", f"vgae-{run}.safetensors", f"vgae-{run}.jsonl")
     ]
-    assert stages[4].command == "mmgen train data-1.h5 --seed 1 -o vgae-1.safetensors"
+    assert stages[4].typed == "mmgen train data-1.h5 --seed 1 -o vgae-1.safetensors"
     assert (stages[4].why, stages[4].seed, stages[4].of) == ("Model of split 1", 1, "VGAE")
     with pytest.raises(UsageError, match="makes 3 datasets"):
         with_data(read_plan(str(tmp_path / "three.toml")).at("cpu"), tmp_path / "mine.h5")
@@ -298,7 +310,9 @@ def test_stages_are_repeated_with_their_number(tmp_path: Path) -> None:
 
 def test_repeated_stages_need_names_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "three.toml").write_text(REPEATED.replace('makes = "data-{run}.h5"', 'makes = "data.h5"'))
-    with pytest.raises(SettingsError, match=r"stages 1 and 2 of 'cpu' both make data\.h5, .* has \{run\} in its name"):
+    with pytest.raises(
+        SettingsError, match=r"stages 1 and 4 of 'cpu' both make data\.h5, .* has their names in its own"
+    ):
         read_plan(str(tmp_path / "three.toml"))
 
 

@@ -14,16 +14,17 @@ from typing import Any
 import joblib
 import pytest
 
-from mmgen.cli import _own_pictures, _runs, _side_by_side, quickstart
+from mmgen.cli import _own_pictures, _runs, quickstart
 from mmgen.core.errors import Interrupted, MmgenError
 from mmgen.data_recipes.folder import Folder
 from mmgen.experiments._stages import Stage
 from tests.cli.test_runs import LIST, until
+from tests.experiments.files import stage as stage_of
 from tests.program import environment, within
 
 
 def stage(makes: str, *reads: str) -> Stage:
-    return Stage(why=f"makes {makes}", command=f"mmgen report {' '.join(reads)} -o {makes}", makes=makes)
+    return stage_of("report", makes, files=list(reads))
 
 
 DIAMOND = [stage("a.html"), stage("b.html", "a.html"), stage("c.html", "a.html"), stage("d.html", "b.html", "c.html")]
@@ -62,7 +63,7 @@ def test_a_stage_begins_when_all_that_it_reads_is_there(
 ) -> None:
     commands = Commands(tmp_path)
     monkeypatch.setattr(_runs, "run_command", commands)
-    assert _side_by_side.run_side_by_side(DIAMOND, tmp_path, jobs)
+    assert _runs.run_stages(DIAMOND, tmp_path, jobs)
     assert commands.began[0] == "a.html" and set(commands.began[1:3]) == {"b.html", "c.html"}
     assert commands.began[3:] == ["d.html"]
     assert commands.most == most
@@ -70,7 +71,7 @@ def test_a_stage_begins_when_all_that_it_reads_is_there(
     for number, name in enumerate("abcd", 1):
         assert f"[{number}] working on {name}.html" in said
         assert any(line.startswith(f"[{number}/4] {name}.html took ") for line in said)
-    assert not _side_by_side.run_side_by_side(DIAMOND, tmp_path, jobs), "all is there"
+    assert not _runs.run_stages(DIAMOND, tmp_path, jobs), "all is there"
     assert len(commands.began) == 4
 
 
@@ -78,7 +79,7 @@ def test_no_more_run_at_once_than_are_asked_for(tmp_path: Path, monkeypatch: pyt
     commands = Commands(tmp_path, 0.05)
     monkeypatch.setattr(_runs, "run_command", commands)
     many = [stage(f"{number}.html") for number in range(8)]
-    assert _side_by_side.run_side_by_side(many, tmp_path, 3)
+    assert _runs.run_stages(many, tmp_path, 3)
     assert commands.most == 3 and sorted(commands.began) == [each.makes for each in many]
 
 
@@ -91,7 +92,7 @@ def test_each_has_its_share_of_the_cores(
         monkeypatch.setenv("OMP_NUM_THREADS", ours)
     commands = Commands(tmp_path, 0)
     monkeypatch.setattr(_runs, "run_command", commands)
-    _side_by_side.run_side_by_side(DIAMOND, tmp_path, 2)
+    _runs.run_stages(DIAMOND, tmp_path, 2)
     assert [given["OMP_NUM_THREADS"] for given in commands.environments] == [theirs] * 4
 
 
@@ -108,7 +109,7 @@ def test_where_one_fails_those_beside_it_stop(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(_runs, "run_command", run_command)
     before = threading.active_count()
     with pytest.raises(MmgenError, match="no more space"):
-        _side_by_side.run_side_by_side([stage("a.html"), stage("b.html"), stage("c.html")], tmp_path, 2)
+        _runs.run_stages([stage("a.html"), stage("b.html"), stage("c.html")], tmp_path, 2)
     assert ended.is_set() and threading.active_count() == before
     assert not list(tmp_path.glob(".*.lock"))
 
@@ -117,9 +118,9 @@ def test_a_process_that_is_left_behind_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It has the file for talk too, which ends for the reader with the last one who has it."""
-    monkeypatch.setattr(_side_by_side, "_LAST_WORDS", 0.2)
+    monkeypatch.setattr(_runs, "_LAST_WORDS", 0.2)
     began = time.monotonic()
-    with _side_by_side._relayed("[1] ") as talk:
+    with _runs._relayed("[1] ") as talk:
         left = os.dup(talk.fileno())
         talk.write(b"saved\n")
     assert time.monotonic() - began < 5
@@ -131,10 +132,10 @@ def test_talk_through_a_pipe_has_no_colours_and_the_width_that_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setattr(_side_by_side, "terminal_width", lambda: 90)
+    monkeypatch.setattr(_runs, "terminal_width", lambda: 90)
     commands = Commands(tmp_path, 0)
     monkeypatch.setattr(_runs, "run_command", commands)
-    _side_by_side.run_side_by_side(DIAMOND, tmp_path, 2)
+    _runs.run_stages(DIAMOND, tmp_path, 2)
     (told,) = {tuple(sorted(given.items())) for given in commands.environments}
     code = "from mmgen.cli._console import table; table('t', ['a', 'b'], [['word ' * 30, 'end'], ['x', 'y']])"
     shown = subprocess.run(
@@ -164,14 +165,14 @@ time.sleep(60)
 RUN = """
 import signal, sys
 from pathlib import Path
-from mmgen.cli import _main, _side_by_side
+from mmgen.cli import _main, _runs
 from mmgen.experiments._stages import Stage
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background begins with it ignored
 _main._hear_signals()
 sys.executable = sys.argv[1]
-stages = [Stage(why="w", command=f"mmgen report -o {name}.html", makes=f"{name}.html") for name in "abc"]
-_side_by_side.run_side_by_side(stages, Path.cwd(), 2)
+stages = [Stage(why="w", command="report", makes=f"{name}.html") for name in "abc"]
+_runs.run_stages(stages, Path.cwd(), 2)
 """
 
 
@@ -209,7 +210,7 @@ def test_what_sees_a_judge_names_it(tmp_path: Path) -> None:
     recipe = Folder(pictures=tmp_path / "pictures")
     found = recipe.survey(0, None).run()
     own = _own_pictures.stages(tmp_path / "pictures", found, _own_pictures.sizes_for(24, 32, True), 0)
-    for plan in (quickstart.stages(quickstart.QUICK, 0), own):
+    for plan in (quickstart.stages(True, 0), own):
         seeing = [each for each in plan if each.arguments[0] in ("eval", "sample", "explore")]
         assert len(seeing) >= 4
         assert all("judge.safetensors" in each.arguments for each in seeing)

@@ -1,0 +1,107 @@
+"""Stages of an experiment on the workers of a Dask cluster, which has a queue of its own."""
+
+import hashlib
+import socket
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mmgen.cli._console import say
+from mmgen.cli._runs import Ran, Study, perform
+from mmgen.core.errors import Interrupted, MmgenError
+from mmgen.experiments import Stage
+
+__all__ = ["run_on_cluster"]
+
+_LOOK_EVERY = 30.0  # seconds, whether a cluster still has workers
+_LOGGED = 50  # lines of a command that failed
+
+
+def run_on_cluster(stages: Sequence[Stage], folder: Path, address: str) -> bool:
+    """Run the stages whose files are not there yet, and return whether there were any.
+
+    A worker that is lost has its stage run by another one, which goes on where the first was. Workers whom nobody waits
+    for any more, since we ended or were killed, stop and save.
+
+    Args:
+        stages: In an order in which they could run one after the other.
+        folder: Where their paths begin; the same for this machine and all workers.
+        address: Address of the scheduler, such as ``tcp://host:8786``.
+
+    Raises:
+        UsageError: Dask is not installed, or the address is none.
+        MmgenError: A command failed, or the cluster cannot be reached, has no workers or lost them.
+    """
+    from mmgen.data_recipes import PATIENCE, cluster_client, cluster_failures, lost, no_workers
+
+    with cluster_client(address) as client:
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError:
+            raise no_workers(address) from None
+        try:
+            with client.as_current():
+                return _OnCluster(stages, folder.resolve(), client).run()
+        except cluster_failures() as error:
+            raise lost(address, error) from None
+
+
+class _OnCluster(Study):
+    where = "on the cluster"
+
+    def __init__(self, stages: Sequence[Stage], folder: Path, client: Any) -> None:
+        super().__init__(stages, folder)
+        self.client = client
+
+    def submit(self, place: int, earlier: list[str], read: list[str]) -> Any:
+        stage = self.stages[place]
+        # The same name for the same stage: asked for twice, by two of us, it is run once.
+        name = hashlib.sha256(f"{self.folder}\n{stage.makes}\n{stage.typed}".encode()).hexdigest()[:24]
+        return self.client.submit(_on_worker, stage, str(self.folder), earlier, read, key=f"mmgen-{name}", pure=False)
+
+    def wait(self) -> Iterable[Any]:
+        from distributed import wait
+
+        try:
+            return list(wait(list(self.running), timeout=_LOOK_EVERY, return_when="FIRST_COMPLETED").done)
+        except TimeoutError:
+            if not self.client.scheduler_info()["workers"]:
+                say("the cluster has no workers any more: waiting for some")
+            return ()
+
+    def stop(self) -> None:
+        for future in self.running:
+            future.cancel()
+
+
+def _on_worker(stage: Stage, folder: str, earlier: list[str], read: list[str]) -> Ran:
+    """Run a stage on a worker; its talk goes to the worker's log, and its last line into an error."""
+    from distributed import Reschedule, get_worker
+
+    worker = get_worker()
+    key = worker.get_current_task()
+    host = socket.gethostname()
+
+    def wanted() -> bool:
+        task = worker.state.tasks.get(key)
+        return task is not None and task.state != "cancelled" and worker.status.name == "running"
+
+    missing = next((name for name in (".", *read) if not Path(folder, name).exists()), None)
+    if missing is not None:
+        raise MmgenError(
+            f"the worker on {host} does not see {Path(folder, missing)}: choose a folder that all machines share "
+            "(--output)"
+        )
+    with tempfile.TemporaryFile() as talk:
+        try:
+            return perform(stage, Path(folder), earlier, talk=talk, wanted=wanted)
+        except Interrupted:
+            raise Reschedule from None  # to another worker, if this one is leaving and somebody still waits
+        except MmgenError as error:
+            talk.seek(0)
+            lines = talk.read().decode(errors="replace").strip().splitlines()
+            sys.stderr.write("\n".join(lines[-_LOGGED:]) + "\n")
+            last = f": {lines[-1].removeprefix('mmgen: ')}" if lines else ""
+            raise MmgenError(f"{error} (on {host}{last})") from None

@@ -1,0 +1,73 @@
+"""A lock on the file that a stage makes, so that one process at a time is at work on it.
+
+Whoever runs a stage holds the lock, and so does the process that makes the file: if we are killed, that process may go
+on, and the next one waits for it instead of writing the same file beside it.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mmgen.artifacts.files import open_own
+from mmgen.cli._console import say
+from mmgen.core.errors import Interrupted, MmgenError
+
+__all__ = ["locked"]
+
+_ASK_EVERY = 0.5  # seconds, for a lock that somebody else holds
+
+
+@contextmanager
+def locked(path: Path, wanted: Callable[[], bool]) -> Iterator[int]:
+    """Let nobody else run the stage that makes ``path`` in this block; gives the open file that is locked.
+
+    Raises:
+        Interrupted: ``wanted`` says no before it was our turn.
+        MmgenError: The file system knows no locks.
+    """
+    name = path.with_name(f".{path.name}.lock")
+    handle = _open_locked(name, wanted)
+    try:
+        yield handle
+    finally:
+        with suppress(OSError):
+            name.unlink()  # while we hold it: whoever waits sees that it is gone, and makes another
+        os.close(handle)
+
+
+def _open_locked(name: Path, wanted: Callable[[], bool]) -> int:
+    is_announced = False
+    while True:
+        name.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = open_own(name, os.O_RDWR)
+        except OSError as error:
+            raise _no_lock(name, error) from None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), os.stat(name)):
+                    return handle
+            os.close(handle)
+            continue
+        except BlockingIOError:
+            os.close(handle)
+        except OSError as error:
+            os.close(handle)
+            raise _no_lock(name, error) from None
+        if not is_announced:
+            say(f"somebody else makes {name.name.removeprefix('.').removesuffix('.lock')} already; waiting for them")
+            is_announced = True
+        if not wanted():
+            raise Interrupted(f"{name} was held by somebody else until nobody wanted it", 15)
+        time.sleep(_ASK_EVERY)
+
+
+def _no_lock(name: Path, error: OSError) -> MmgenError:
+    return MmgenError(
+        f"cannot lock {name}: {(error.strerror or str(error)).lower()}; use a folder on a file system that "
+        "has locks (--output)"
+    )

@@ -1,0 +1,195 @@
+"""An experiment file from outside the package is data: it starts nothing, leads nowhere, replaces nothing."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmgen import data_recipes, experiments
+from mmgen.cli._main import command_names, load_command
+from mmgen.cli._members import parameters_of
+from mmgen.core.errors import MmgenError, UsageError
+from mmgen.experiments._foreign import REFUSED
+from mmgen.experiments._plan import read_plan, script
+from mmgen.experiments._stages import COMMANDS
+
+HEAD = """
+title = {title}
+source = "s"
+dataset = "d"
+[[table]]
+column = [{{ name = "c" }}]
+row = [{{ name = "r" }}]
+[scale.cpu]
+about = "a"
+folder = {folder}
+[[stage]]
+why = {why}
+makes = {makes}
+{settings}
+"""
+PLAIN = 'command = "make-data"\nrecipe = "two-objects"\n'
+
+
+def listed(place: Path, settings: str, **values: str) -> str:
+    """The path of a list with one stage."""
+    said = {"folder": "'out'", "makes": "'x.h5'", "why": "'w'", "title": "'t'", **values}
+    path = place / "list.toml"
+    path.write_text(HEAD.format(settings=settings, **said), encoding="utf-8")
+    return str(path)
+
+
+def refused(place: Path, settings: str, **values: str) -> str:
+    with pytest.raises(MmgenError) as raised:
+        read_plan(listed(place, settings, **values))
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+def test_a_plain_list_is_taken(tmp_path: Path) -> None:
+    plan = read_plan(listed(tmp_path, PLAIN + "number = 20\nset.size = 32"))
+    assert plan.at("cpu").stage[0].typed == "mmgen make-data two-objects --number 20 --set size=32 -o x.h5"
+    for name in experiments.names():  # nor is anything refused that our own lists do
+        (tmp_path / "own.toml").write_text(experiments.text_of(name), encoding="utf-8")
+        assert read_plan(str(tmp_path / "own.toml")) == read_plan(name)
+
+
+def options() -> list[tuple[str, str, Any]]:
+    """Every option and argument of every command that a list may use."""
+    found = [(name, opt, p) for name in COMMANDS for p in parameters_of(load_command(name)) for opt in p.opts]
+    return list({(name, opt): (name, opt, p) for name, opt, p in found}.values())
+
+
+PLACES = {"PATH", "FILE", "DIR", "DIR|ZIP", "FILES...", "ADDRESS", "SOURCE"}
+NAMED = [
+    (command, opt)
+    for command, opt, p in options()
+    if opt.startswith("--") and (p.metavar in PLACES or p.bare_type() == "Path")
+]
+
+
+@pytest.mark.parametrize(("command", "option"), NAMED, ids=[" ".join(pair) for pair in NAMED])
+def test_no_setting_that_names_a_place_leads_out(command: str, option: str, tmp_path: Path) -> None:
+    """Nor does one that starts a program."""
+    key = option.removeprefix("--").replace("-", "_")
+    for value in ("/tmp/evil", "../evil", "a/../../evil", "~/evil", "~root/evil", "tcp://host:8786", "x/.."):
+        for typed in (json.dumps(value), json.dumps(["plain", value])):
+            said = refused(tmp_path, f'command = "{command}"\n{key} = {typed}')
+            assert "a list from outside the package may not" in said or "got the key 'output'" in said
+    if key in REFUSED:
+        assert f"says {key}, and that {REFUSED[key]}" in refused(tmp_path, f'command = "{command}"\n{key} = "here"')
+
+
+def test_options_that_name_programs_are_known() -> None:
+    """Whoever adds a path that is started has to say so here, and in the list of such names."""
+    recipes = [data_recipes.get(name) for name in data_recipes.names()]
+    fields = [pair for recipe in recipes for pair in recipe.model_fields.items()]
+    paths = {name for name, field in fields if "Path" in str(field.annotation)}
+    read = {"mnist", "amat", "celeba", "omniglot", "planetoid", "dsprites", "patches", "pictures", "render"}
+    read |= {"landmarks", "metadata"}
+    assert paths - read == {"blender_python"} <= set(REFUSED)
+    addresses = {opt for _, opt, p in options() if p.metavar == "ADDRESS"}
+    assert addresses == {"--scheduler"}
+    taken = {"--output", "--config", "--dataset", "--latents", "--judge", "--from", "--text-proposal", "--explore"}
+    taken |= {f"--{name}" for name in read} | {"--report"}
+    assert {option for _, option in NAMED} <= taken | {"--blender-python", "--scheduler"}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        'set.blender_python = "evil"', 'set."blender-python" = "evil"', 'set."blender_python=x" = "evil"',
+        'set.mnist = "/etc"', "set.render = '\"../x\"'", "overwrite = true", 'code = "evil.py"', 'config = "c.toml"',
+        'log_to = "wandb"', 'set.training.log_to = ["wandb"]', 'set."training.log_to" = "wandb"',
+        'set.a = { b = [{ log_to = "x" }] }', 'mnist = "\\u002fetc"', 'metadata = "sub\\u002f..\\u002f..\\u002fx.csv"',
+        "metadata = '\"\\u002fetc\"'", "set.a = [{ b = '\\u007e/x' }]", 'set.a = [{ b = "~/x" }]', "output = 'o.h5'",
+        'set."a=/etc" = 1', 'metadata = "C:/x"', 'metadata = "x,file:/etc"', "metadata = 'a\\b'",
+    ],
+)  # fmt: skip
+def test_settings_are_looked_through(settings: str, tmp_path: Path) -> None:
+    said = refused(tmp_path, PLAIN + settings)
+    assert "a list from outside the package may not" in said or "got the key 'output'" in said
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        'recipe = "hub"\nfiles = "owner/name"',
+        'files = ["hub", "owner/name"]',
+        'recipe = ["hub"]',
+        'seed = 1\nfiles = "hub"',
+    ],
+)
+def test_nothing_is_downloaded_that_a_list_names(settings: str, tmp_path: Path) -> None:
+    assert "makes data by hub, which downloads whatever" in refused(tmp_path, f'command = "make-data"\n{settings}')
+    fetching = [name for name in data_recipes.names() if data_recipes.get(name).fetches_anything]
+    assert fetching == ["hub"]
+
+
+@pytest.mark.parametrize("command", [name for name in command_names() if name not in COMMANDS] + ["list;", "--version"])
+def test_other_commands_are_not_a_lists(command: str, tmp_path: Path) -> None:
+    assert f"unknown command '{command}'" in refused(tmp_path, f'command = "{command}"')
+
+
+def test_names_and_rows_fill_in_nothing_that_is_not_looked_at(tmp_path: Path) -> None:
+    """Text is looked at as it is when all names are filled in; and it stays small."""
+    text = PLAIN + 'metadata = "{a}{b}/x"\n[let]\na = "."\nb = "."\n'
+    assert "says '../x', which leads out" in refused(tmp_path, text)
+    text = PLAIN + 'metadata = "{a}"\nset.mnist = "{c}"\n[let]\na = "x"\nb = 1\nc = ["/etc"]\n'
+    assert "says '/etc', which leads out" in refused(tmp_path, text)
+    long = PLAIN + f'metadata = "{"{a}" * 100}"\n[let]\na = "{"x" * 1000}"\n'
+    assert "has more than 20,000 letters when it is filled in" in refused(tmp_path, long)
+    many = PLAIN + 'each = ["a", "b", "c"]\n[each]\na = 1000\nb = 1000\nc = 1000\n'
+    assert "a times b times c are more than 2,000 rows" in refused(tmp_path, many)
+    base = 'extends = "wu-table2/mnist"\nlet.make-data.scheduler = "tcp:x"\n'
+    (tmp_path / "over.toml").write_text(base)
+    with pytest.raises(UsageError, match="says scheduler, and that names a place"):
+        read_plan(str(tmp_path / "over.toml"))
+
+
+@pytest.mark.parametrize("folder", ["/tmp/x", "../x", "a/../../x", "~", "~/x", "", "."])
+def test_its_folder_is_below(folder: str, tmp_path: Path) -> None:
+    assert "has the folder" in refused(tmp_path, PLAIN, folder=repr(folder))
+
+
+@pytest.mark.parametrize("makes", ["/x.h5", "../x.h5", "x", ".bashrc", "-x.h5", "x.py", "a/../../x.h5"])
+def test_what_it_makes_is_one_of_our_files(makes: str, tmp_path: Path) -> None:
+    assert repr(makes) in refused(tmp_path, PLAIN, makes=repr(makes))
+
+
+@pytest.mark.parametrize("field", ["why", "folder", "makes"])
+def test_control_characters_are_refused(field: str, tmp_path: Path) -> None:
+    said = refused(tmp_path, PLAIN, **{field: '"a\\u001b[31mb"'})
+    assert "control character '\\x1b'" in said and "\x1b" not in said
+
+
+def test_a_printed_script_runs_mmgen_and_nothing_else(tmp_path: Path) -> None:
+    """Titles, reasons and words with line breaks and what a shell takes for commands, given to a shell."""
+    nasty = "x\ntouch EVIL; $(touch EVIL) `touch EVIL` ' \""
+    settings = f"set.a = {json.dumps(nasty)}\nsource = '$(touch${{IFS}}EVIL)'\nfiles = [';', 'touch', 'EVIL']"
+    reason = '"""w\ntouch EVIL\n$(touch EVIL)"""'
+    plan = read_plan(listed(tmp_path, PLAIN + settings.replace("\\n", "\\n"), why=reason, title=reason))
+    stage = plan.at("cpu").stage[0]
+    text = script(plan, plan.at("cpu"), tmp_path / "out; touch EVIL")
+    (tmp_path / "mmgen").write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$LOG"\n')
+    (tmp_path / "mmgen").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "LOG": str(tmp_path / "log")}
+    subprocess.run(["sh"], input=text, text=True, check=True, cwd=tmp_path, env=environment, timeout=60)
+    assert not list(tmp_path.rglob("EVIL*"))
+    assert (tmp_path / "log").read_text() == "\n".join(stage.arguments) + "\n"
+
+
+def test_the_command_says_it_in_one_sentence_and_starts_nothing(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    from mmgen.cli._main import main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "evil").write_text("#!/bin/sh\ntouch ran\n")
+    (tmp_path / "evil").chmod(0o755)
+    path = listed(tmp_path, PLAIN + 'renderer = "blender"\nblender_python = "../evil"')
+    with pytest.raises(SystemExit) as left:
+        main(["reproduce", path])
+    out, err = capsys.readouterr()
+    assert (left.value.code, out, err.count("\n")) == (UsageError.exit_code, "", 1)
+    assert not (tmp_path / "ran").exists() and not (tmp_path / "out").exists()
