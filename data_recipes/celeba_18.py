@@ -5,7 +5,7 @@ References:
     Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, ICLR 2018), Appendix A.7
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,5 +27,12 @@ class Celeba18(CelebaRecipe):
     def add_columns(self, writer: Any) -> None:
         writer.add_image("image", (3, self.size, self.size), "bytes")
 
-    def columns(self, images: Sequence[Image.Image], lists: Lists, indices: NDArray[np.int64], seed: int) -> Rows:
+    def columns(
+        self,
+        images: Sequence[Image.Image],
+        lists: Lists,
+        indices: NDArray[np.int64],
+        seed: int,
+        models: Mapping[str, str],
+    ) -> Rows:
         return Rows({"image": self.fitted(images)})

@@ -4,14 +4,14 @@ References:
     Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, NeurIPS 2018), Section 6 ("WG")
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from mmgen.core.progress import Work
 from mmgen.data_recipes._base import Rows
@@ -52,8 +52,6 @@ class CelebaTransforms(CelebaRecipe):
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "PIL", "scipy", "skimage", "cv2", "dlib")
     finds_faces: ClassVar[bool] = True
 
-    _predictor_sha256: str = PrivateAttr("")
-
     @property
     def points(self) -> Points:
         return "needed" if self.detector == "aligned" else "optional"
@@ -68,8 +66,7 @@ class CelebaTransforms(CelebaRecipe):
 
     def models(self) -> dict[str, str]:
         need_faces_extra()
-        self._predictor_sha256 = load_predictor(self.landmarks)[1]
-        return {"landmarks_sha256": self._predictor_sha256}
+        return {"landmarks_sha256": load_predictor(self.landmarks)[1]}
 
     def add_columns(self, writer: Any) -> None:
         for name, channels in _CHANNELS.items():
@@ -81,8 +78,15 @@ class CelebaTransforms(CelebaRecipe):
         meaning = "mean distance of eyes, nose tip and mouth corners from CelebA's own landmarks; NaN where not known"
         writer.add_factor("landmark_error", np.float32, "pixel", meaning)
 
-    def columns(self, images: Sequence[Image.Image], lists: Lists, indices: NDArray[np.int64], seed: int) -> Rows:
-        finder = FaceFinder(self.detector, self.landmarks, self._predictor_sha256)
+    def columns(
+        self,
+        images: Sequence[Image.Image],
+        lists: Lists,
+        indices: NDArray[np.int64],
+        seed: int,
+        models: Mapping[str, str],
+    ) -> Rows:
+        finder = FaceFinder(self.detector, self.landmarks, models["landmarks_sha256"])
         greys = [image.convert("L") for image in images]
         five = [None] * len(images) if lists.points is None else list(lists.points)
         faces = [finder.find(np.asarray(grey), points) for grey, points in zip(greys, five, strict=True)]

@@ -5,7 +5,7 @@ References:
     Section 5.2 ("CK")
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -38,7 +38,14 @@ class CelebaWords(CelebaRecipe):
         writer.add_text("text", WORDS, _LENGTH)
         writer.add_factor("words", np.uint8, "word", f"words that are true; more than {_LENGTH} do not fit in the text")
 
-    def columns(self, images: Sequence[Image.Image], lists: Lists, indices: NDArray[np.int64], seed: int) -> Rows:
+    def columns(
+        self,
+        images: Sequence[Image.Image],
+        lists: Lists,
+        indices: NDArray[np.int64],
+        seed: int,
+        models: Mapping[str, str],
+    ) -> Rows:
         true = true_words(lists.attributes)
         texts = shuffled_words(true, stream_keys(seed, self.name, indices))
         return Rows({"image": self.fitted(images), "text": texts}, {"words": true.sum(1, dtype=np.uint8)})

@@ -4,7 +4,7 @@ import hashlib
 import importlib
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -84,7 +84,14 @@ class CelebaRecipe(Recipe):
         """Say which modalities and factors the file has besides what all CelebA recipes have."""
 
     @abstractmethod
-    def columns(self, images: Sequence[Image.Image], lists: Lists, indices: NDArray[np.int64], seed: int) -> Rows:
+    def columns(
+        self,
+        images: Sequence[Image.Image],
+        lists: Lists,
+        indices: NDArray[np.int64],
+        seed: int,
+        models: Mapping[str, str],
+    ) -> Rows:
         """Return the columns that :meth:`add_columns` declares, for images [n] with numbers ``indices`` [n]."""
 
     def kept(self, rows: Rows) -> NDArray[np.bool_]:
@@ -123,7 +130,14 @@ class CelebaRecipe(Recipe):
         """Crop and resize pictures of 178 x 218 [n]: uint8 [n, C, size, size]."""
         return np.stack([planes(fitted(image, self.crop, self.size)) for image in images])
 
-    def rows(self, files: Sequence[bytes | str], lists: Lists, indices: NDArray[np.int64], seed: int) -> bytes:
+    def rows(
+        self,
+        files: Sequence[bytes | str],
+        lists: Lists,
+        indices: NDArray[np.int64],
+        seed: int,
+        models: Mapping[str, str],
+    ) -> bytes:
         """Make a shard of the images ``indices`` [n] from their files (or the reasons why those are unreadable); runs
         in a worker.
         """
@@ -139,7 +153,7 @@ class CelebaRecipe(Recipe):
         if not images:
             return Shard(Rows({}), np.zeros(0, np.int64), unreadable).to_bytes()
         lists, indices = lists.some(np.array(readable)), indices[readable]
-        rows = self.columns(images, lists, indices, seed)
+        rows = self.columns(images, lists, indices, seed, models)
         rows.columns["attributes"] = lists.attributes[:, _EIGHTEEN]
         rows.factors["number"] = np.array([int(name.split(".")[0]) for name in lists.names], np.uint32)
         rows.factors["partition"], rows.factors["celeba_attributes"] = lists.part, lists.attributes
@@ -163,7 +177,7 @@ class CelebaRecipe(Recipe):
                 folder = ShardFolder(path, key)
                 digest = hashlib.sha256()
                 try:
-                    done = yield from self._finish_shards(source, lists, folder, digest, seed, workers, chunk)
+                    done = yield from self._finish_shards(source, lists, folder, digest, seed, workers, chunk, models)
                     self._check_readable(done, number, folder)
                     identity = settings | {"images_sha256": digest.hexdigest()}
                     yield from self._assemble(path, folder, done, lists, identity, seed, command)
@@ -187,7 +201,15 @@ class CelebaRecipe(Recipe):
         return {name: importlib.import_module(name).__version__ for name in self.libraries}
 
     def _finish_shards(
-        self, source: Source, lists: Lists, folder: ShardFolder, digest: Any, seed: int, workers: Workers, chunk: int
+        self,
+        source: Source,
+        lists: Lists,
+        folder: ShardFolder,
+        digest: Any,
+        seed: int,
+        workers: Workers,
+        chunk: int,
+        models: Mapping[str, str],
     ) -> Generator[Progress, None, list[_Done]]:
         """Do what has not been done yet; ``digest`` takes in all images' files."""
         done: dict[int, _Done] = {}
@@ -209,7 +231,7 @@ class CelebaRecipe(Recipe):
                     done[start] = self._done(place, shard)
                     continue
                 begun.append((start, place))
-                yield files, some, indices, seed
+                yield files, some, indices, seed, models
 
         for data in in_order(self.rows, calls(), workers):
             start, place = begun.popleft()

@@ -15,7 +15,7 @@ from mmgen.data_recipes._clevr._compiled import is_cached, kernels
 from mmgen.data_recipes._clevr._lamps import lamp_rows
 from mmgen.data_recipes._clevr._sampling import PURPOSES, filter_table
 
-__all__ = ["compile_kernels", "masks", "render", "visible_pixels"]
+__all__ = ["SceneArrays", "compile_kernels", "masks", "render", "visible_pixels"]
 
 Floats = NDArray[np.float64]
 SceneArrays = dict[str, NDArray[Any]]
@@ -43,8 +43,8 @@ def _cameras(scenes: SceneArrays) -> Floats:
     return np.ascontiguousarray(scenes["camera"], np.float64)
 
 
-def render(scenes: SceneArrays, size: int, samples: int) -> NDArray[np.uint8]:
-    """See :func:`mmgen.data_recipes._clevr.render`."""
+def render(scenes: SceneArrays, size: int, samples: int = 64) -> NDArray[np.uint8]:
+    """Render pictures of n scenes on one thread, uint8 [n, 3, size, size]; a pure function of its arguments."""
     render_scene, _ = kernels()
     bodies, lamps, cameras = body_rows(scenes), lamp_rows(scenes), _cameras(scenes)
     offsets = np.empty((PURPOSES, 3), np.int64)
@@ -54,8 +54,8 @@ def render(scenes: SceneArrays, size: int, samples: int) -> NDArray[np.uint8]:
     return images
 
 
-def visible_pixels(scenes: SceneArrays, size: int) -> NDArray[np.int64]:
-    """See :func:`mmgen.data_recipes._clevr.visible_pixels`."""
+def visible_pixels(scenes: SceneArrays, size: int = 112) -> NDArray[np.int64]:
+    """Count the pixels that show each object, int64 [n, objects]; a pixel shows the object behind its middle."""
     bodies = body_rows(scenes)
     counts = np.zeros(bodies.shape[:2], np.int64)
     kernels()[1](bodies, _cameras(scenes), size, counts, np.empty((0, 0, 0), np.uint8))
@@ -63,7 +63,7 @@ def visible_pixels(scenes: SceneArrays, size: int) -> NDArray[np.int64]:
 
 
 def masks(scenes: SceneArrays, size: int) -> NDArray[np.uint8]:
-    """See :func:`mmgen.data_recipes._clevr.masks`."""
+    """Return the object behind each pixel, uint8 [n, size, size]: 0 for the floor, i + 1 for object i."""
     bodies = body_rows(scenes)
     result = np.zeros((len(bodies), size, size), np.uint8)
     kernels()[1](bodies, _cameras(scenes), size, np.zeros(bodies.shape[:2], np.int64), result)
@@ -82,7 +82,10 @@ def _example() -> SceneArrays:
 
 
 def compile_kernels() -> Work[None] | None:
-    """See :func:`mmgen.data_recipes._clevr.compile_kernels`."""
+    """Return the compilation that has to run before the first call; None if the user's cache holds the kernels.
+
+    Without it, the first call compiles; do it before starting workers, or each of them will.
+    """
     if is_cached():
         return None
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,9 @@ from mmgen.core.errors import DataError, UsageError
 from mmgen.core.foreign import CannotReadError
 from mmgen.core.pictures import WrongSizeError, read_picture
 from mmgen.core.processes import child_environment
-from mmgen.data_recipes._clevr import SceneArrays
+
+if TYPE_CHECKING:
+    from mmgen.data_recipes._clevr import SceneArrays
 
 __all__ = ["blender_scenes", "render_with_blender"]
 
@@ -28,7 +30,7 @@ _WORKER = Path(__file__).with_name("_blender_worker.py")
 _SHAPES = ("sphere", "cylinder", "cube")
 
 
-def blender_scenes(scenes: SceneArrays, size: int, samples: int) -> dict[str, Any]:
+def blender_scenes(scenes: "SceneArrays", size: int, samples: int) -> dict[str, Any]:
     """Return scenes for Blender as values of JSON."""
     from mmgen.data_recipes._clevr import _backdrop, _bodies, _camera, _lamps, _materials
 
@@ -127,7 +129,7 @@ def _read(path: Path, size: int) -> NDArray[np.uint8]:
 
 
 def render_with_blender(
-    scenes: SceneArrays, size: int, samples: int = 64, python: Path | None = None
+    scenes: "SceneArrays", size: int, samples: int = 64, python: Path | None = None
 ) -> NDArray[np.uint8]:
     """Render pictures of n scenes with Cycles, on one thread.
 
