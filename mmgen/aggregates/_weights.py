@@ -144,7 +144,7 @@ def check_model(model: Model, path: Path, layers: Layers) -> None:
     Raises:
         UsageError: Its encodings are points or hold labels, or there is no layer above others.
     """
-    if model.deterministic:
+    if "density" not in model.capabilities:
         raise UsageError(
             f"{path} has a deterministic encoder, so that its encodings are points without a density; fit to a "
             "variational model"

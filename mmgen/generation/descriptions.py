@@ -190,7 +190,7 @@ def _check_operators(loaded: "TrainedModel", tree: Expression, answered: frozens
     ways = [f"give what it means, '{tree.meaning}'" if tree.mentioned.any() else "give a plain description"]
     if loaded.operators:
         ways.append("leave guidance out")
-    elif not loaded.model.discrete_layers and not loaded.model.deterministic:  # these refuse every fit
+    elif not loaded.model.discrete_layers and "density" in loaded.model.capabilities:  # these refuse every fit
         ways.append(
             f"draw from SCAN with operators: mmgen fit-aggregate {loaded.model_path} --family scan "
             "--set aggregate.family.operators=true"

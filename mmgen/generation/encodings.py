@@ -4,9 +4,10 @@ References:
     Auto-Encoding Variational Bayes (Kingma, Welling, 2014), arXiv:1312.6114, Appendix B: the divergence by dimension
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 import torch
@@ -15,15 +16,15 @@ from torch import Tensor
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import numpy_generator, torch_generator
-from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.models import GaussianModel, Model
+from mmgen.latent import Axis, DiagonalGaussian, Posterior
+from mmgen.models import Model
 from mmgen.posteriors.encoding import encode_points, mean_parts
 from mmgen.training.batches import DatasetRows
 
 if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel
 
-__all__ = ["Encodings", "Projection", "Ranking", "encoded_part", "movable", "principal_plane", "ranking"]
+__all__ = ["Encodings", "Projection", "Ranking", "along", "encoded_part", "movable", "principal_plane", "ranking"]
 
 _AT_ONCE = 2048
 """Examples that are unpacked together."""
@@ -36,14 +37,17 @@ class Encodings:
     Attributes:
         rows: Where they are in the dataset, int64 [n], increasing.
         mean: [n, D].
-        log_sd: [n, D]; None of a model of several layers, whose means are kept, each given a draw of those below.
+        log_sd: [n, D]; None of a model whose posterior is no single Gaussian; the means of several layers are each
+            given a draw of those below.
         given: The modalities that the posterior was given.
+        prior: p(z) [D] where it is one Gaussian; None for N(0, I).
     """
 
     rows: np.ndarray
     mean: Tensor
     log_sd: Tensor | None
     given: tuple[str, ...]
+    prior: DiagonalGaussian | None = None
 
 
 @dataclass(frozen=True)
@@ -51,13 +55,14 @@ class Ranking:
     """Dimensions of z by how much they say of the data, the most first.
 
     Attributes:
-        dimensions: Positions in z, of the layer next to the data where there are several; never of labels.
+        dimensions: Axes of z, of the layer next to the data where there are several; never of labels. Of a flat layer
+            an axis is a position in z, of a grid the positions of a channel.
         values: What each is ranked by, in the same order.
         measure: What that is: "mean KL in nats", or "variance of the mean" of a model of several layers.
         names: What people call them: "z 3", or of a layer "z1 3"; in the same order.
     """
 
-    dimensions: list[int]
+    dimensions: list[Axis]
     values: list[float]
     measure: str
     names: list[str] = field(default_factory=list)
@@ -94,16 +99,23 @@ def _given(loaded: "TrainedModel") -> tuple[str, ...]:
     return loaded.encoder_given
 
 
-def movable(model: Model) -> tuple[str, range]:
-    """The layer of z whose dimensions can be moved to see what they change, and their positions: the one next to the
-    data that holds numbers; labels that are part of z have values, between which there is nothing.
+def movable(model: Model) -> tuple[str, list[Axis]]:
+    """Return the layer of z whose axes can be moved to see what they change, and these axes.
+
+    It is the layer next to the data that holds numbers; labels that are part of z have values, between which there is
+    nothing.
     """
-    first = 0
-    for name, size in model.latent.layers.items():
+    for name in model.latent.layers:
         if name not in model.discrete_layers:
-            return name, range(first, first + size)
-        first += size
-    return model.latent.top, range(0)
+            return name, model.latent.axes(name)
+    return model.latent.top, []
+
+
+def along(z: Tensor, axes: Sequence[Axis]) -> Tensor:
+    """Return z [n, D] along axes [n, d], means over the places of each."""
+    if all(isinstance(axis, int) for axis in axes):
+        return z[:, list(axes)]
+    return torch.stack([z[:, [axis] if isinstance(axis, int) else list(axis)].mean(1) for axis in axes], 1)
 
 
 @torch.no_grad()
@@ -134,38 +146,55 @@ def encoded_part(loaded: "TrainedModel", dataset: Path, part: str, count: int, s
         chosen = np.sort(numpy_generator(seed, "encodings", part).permutation(every)[:count])
         generator = torch_generator(seed, "layers of encodings", device=loaded.device)
         parts: list[DiagonalGaussian] = []
+        prior: Posterior | None = None
         means: list[Tensor] = []
         for indices in torch.from_numpy(chosen).split(_AT_ONCE):
             batch = source.batch(indices)
-            if isinstance(model, GaussianModel):
+            if "gaussian" in model.capabilities:
                 parts.append(encode_points(model, batch, given, "32-true"))
+                prior = prior or model.posterior(batch[:1], ())
             else:
                 means += [found for _, found in mean_parts(model, batch, given, "32-true", generator)]
         rows = source.rows[chosen]
     if parts:
         mean = torch.cat([q.mean for q in parts]).cpu()
-        return Encodings(rows, mean, torch.cat([q.log_sd for q in parts]).cpu(), given)
+        known = DiagonalGaussian(prior.mean[0].cpu(), prior.log_sd[0].cpu()) if _is_gaussian(prior) else None
+        return Encodings(rows, mean, torch.cat([q.log_sd for q in parts]).cpu(), given, known)
     return Encodings(rows, torch.cat(means).cpu(), None, given)
 
 
 def ranking(loaded: "TrainedModel", encodings: Encodings) -> Ranking:
-    r"""Dimensions by the mean over examples of :math:`KL(q(z_d|x) \,\|\, N(0, 1))`, nats.
+    r"""Rank axes by the mean over examples of :math:`KL(q(z_d|x) \,\|\, p(z_d))`, nats.
 
-    Of a model of several layers, whose lower priors are no N(0, 1), the dimensions of the layer next to the data by the
-    variance of their means (Burda et al., 2016): the others change a picture through it alone. Labels that are part of
-    z are passed over (:func:`movable`).
+    A channel of a grid has the sum over its places. Where q(z|x) is no single Gaussian, the axes of the layer next to
+    the data are ranked by the variance of their means (Burda et al., 2016): other layers change a picture through it
+    alone. Labels that are part of z are passed over (:func:`movable`).
     """
     mean = encodings.mean.double()
+    layer, axes = movable(loaded.model)
     if encodings.log_sd is None:
-        layer, places = movable(loaded.model)
-        values, measure = mean[:, places.start : places.stop].var(0), "variance of the mean"
+        values, measure = along(mean, axes).var(0), "variance of the mean"
     else:
-        layer, places, log_sd = "z", range(mean.shape[1]), encodings.log_sd.double()
-        values, measure = (0.5 * ((2 * log_sd).exp() + mean.square() - 1) - log_sd).mean(0), "mean KL in nats"
+        each, log_sd = _divergence(mean, encodings.log_sd.double(), encodings.prior), encodings.log_sd
+        grouped = [each[:, [axis] if isinstance(axis, int) else list(axis)].sum(1) for axis in axes]
+        values, measure = (each if len(axes) == log_sd.shape[1] else torch.stack(grouped, 1)).mean(0), "mean KL in nats"
     order = values.argsort(descending=True, stable=True)
     found = order.tolist()
-    names = [f"{layer} {number + 1}" for number in found]
-    return Ranking([places[number] for number in found], values[order].tolist(), measure, names)
+    unit = layer if len(loaded.model.latent.shapes[layer]) == 1 else f"{layer} channel"
+    names = [f"{unit} {number + 1}" for number in found]
+    return Ranking([axes[number] for number in found], values[order].tolist(), measure, names)
+
+
+def _divergence(mean: Tensor, log_sd: Tensor, prior: DiagonalGaussian | None) -> Tensor:
+    """KL(q(z_d|x) || p(z_d)) [n, D]."""
+    if prior is not None:
+        scale = prior.log_sd.double()
+        mean, log_sd = (mean - prior.mean.double()) * (-scale).exp(), log_sd - scale
+    return 0.5 * ((2 * log_sd).exp() + mean.square() - 1) - log_sd
+
+
+def _is_gaussian(posterior: Posterior | None) -> TypeGuard[DiagonalGaussian]:
+    return isinstance(posterior, DiagonalGaussian)
 
 
 def principal_plane(mean: Tensor) -> Projection:

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from mmgen.generation.encodings import Encodings
+from mmgen.generation.encodings import Encodings, along
+from mmgen.latent import Axis
 from mmgen.models import Model
 
 __all__ = ["interpolation", "steps_of", "traversal", "way_through"]
 
 
-def steps_of(encodings: Encodings, dimensions: Sequence[int], reach: float, steps: int) -> tuple[Tensor, str]:
+def steps_of(encodings: Encodings, dimensions: Sequence[Axis], reach: float, steps: int) -> tuple[Tensor, str]:
     """The values that dimensions take in a traversal, and what they are, in words.
 
     Under N(0, I) from -reach to reach; of a model of several layers, whose lower priors are no N(0, I), so many
@@ -24,7 +25,7 @@ def steps_of(encodings: Encodings, dimensions: Sequence[int], reach: float, step
 
     Args:
         encodings: What the model makes of the data.
-        dimensions: d positions in z.
+        dimensions: d axes of z.
         reach: Standard deviations to either side.
         steps: S values in equal steps.
 
@@ -34,18 +35,18 @@ def steps_of(encodings: Encodings, dimensions: Sequence[int], reach: float, step
     values = torch.linspace(-reach, reach, steps).expand(len(dimensions), steps)
     if encodings.log_sd is not None:
         return values, f"from {-reach:g} to {reach:g} standard deviations of p(z)"
-    mean = encodings.mean[:, list(dimensions)]
+    mean = along(encodings.mean, dimensions)
     spread = mean.std(0, correction=min(1, len(mean) - 1))[:, None]  # a single example has none
     said = f"from {-reach:g} to {reach:g} standard deviations of the encodings about their mean"
     return mean.mean(0)[:, None] + spread * values, said
 
 
-def traversal(z: Tensor, dimensions: Sequence[int], values: Tensor) -> Tensor:
+def traversal(z: Tensor, dimensions: Sequence[Axis], values: Tensor) -> Tensor:
     """z of examples with one dimension at a time set to each of some values, all others as they are.
 
     Args:
         z: [n, D].
-        dimensions: d positions in z.
+        dimensions: d axes of z; all places of a channel are set together.
         values: What each takes: [S] for all, or [d, S].
 
     Returns:
@@ -58,7 +59,10 @@ def traversal(z: Tensor, dimensions: Sequence[int], values: Tensor) -> Tensor:
     each = values.expand(len(dimensions), values.shape[-1]).to(z)
     grid = z[:, None, None, :].repeat(1, len(dimensions), values.shape[-1], 1)
     for place, dimension in enumerate(dimensions):
-        grid[:, place, :, dimension] = each[place]
+        if isinstance(dimension, int):
+            grid[:, place, :, dimension] = each[place]
+        else:
+            grid[:, place, :, list(dimension)] = each[place][:, None]
     return grid
 
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["LatentSpace"]
+__all__ = ["Axis", "LatentSpace"]
+
+Axis = int | tuple[int, ...]
+"""Places in z that belong together: one of a flat layer, all those of one channel of a grid."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +70,19 @@ class LatentSpace:
         """Split z [..., D] into layers of their own shapes [..., *shape] by name."""
         return {name: layer.unflatten(-1, self.shapes[name]) for name, layer in self.split(z).items()}
 
-    def axes(self, layer: str) -> list[range]:
-        """Return the places in z that one axis of a layer takes.
+    def axes(self, layer: str) -> list[Axis]:
+        """Return the places in z of each axis of a layer.
 
-        An axis of a flat layer is one number; of a grid it is a channel, since a single place of a channel says little.
+        An axis of a flat layer is one number; of a grid it is a channel, all places of it together.
+
+        Example:
+            >>> LatentSpace({"z1": 2, "z2": (2, 1, 2)}).axes("z2")
+            [(2, 3), (4, 5)]
         """
         sizes = self.layers
         first = sum(sizes[name] for name in list(sizes)[: list(sizes).index(layer)])
         channels = self.shapes[layer][0]
         each = sizes[layer] // channels
-        return [range(first + each * axis, first + each * (axis + 1)) for axis in range(channels)]
+        if len(self.shapes[layer]) == 1:
+            return list(range(first, first + channels))
+        return [tuple(range(first + each * axis, first + each * (axis + 1))) for axis in range(channels)]

@@ -19,7 +19,6 @@ from mmgen.evaluation.importance import passes
 from mmgen.evaluation.settings import POINTS
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._base import Metric, Score
-from mmgen.models import GaussianModel
 from mmgen.posteriors.encoding import encode_points
 from mmgen.results.score import Points
 
@@ -54,7 +53,7 @@ class NegativeElbo(Metric):
     def check(self, evaluation: "Evaluation") -> None:
         loaded = evaluation.loaded
         main, model = loaded.observation, loaded.model
-        if not isinstance(model, GaussianModel) or model.deterministic:
+        if not {"gaussian", "density"} <= model.capabilities:
             raise UsageError(
                 "negative-elbo is of models whose q(z | x) is one Gaussian; of others, --metric log-likelihood has the "
                 "bound on log p(x)"
@@ -70,14 +69,14 @@ class NegativeElbo(Metric):
         loaded, points, settings = evaluation.loaded, evaluation.points, evaluation.settings
         assert loaded.observation is not None
         model, name = loaded.model, loaded.observation.name
-        assert isinstance(model, GaussianModel)  # check() has refused all others
         generator = torch_generator(settings.seed, "negative ELBO", device=loaded.device)
         errors: list[Tensor] = []
         costs: list[Tensor] = []
         for start in range(0, points.size, _AT_ONCE):
             batch = points[slice(start, start + _AT_ONCE)]
             q = encode_points(model, batch, (name,), settings.precision)
-            prior = DiagonalGaussian.standard(*q.mean.shape, like=q.mean)
+            prior = model.posterior(batch, ())
+            assert isinstance(prior, DiagonalGaussian)  # check() has refused all others
             costs.append(q.kl(prior).double())
             total = torch.zeros(batch.size, dtype=torch.float64, device=loaded.device)
             step = max(1, passes(math.prod(loaded.observation.event_shape)) // batch.size)

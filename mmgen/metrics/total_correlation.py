@@ -64,9 +64,10 @@ class TotalCorrelation(Metric):
         loaded = evaluation.loaded
         if loaded.observation is None or not loaded.model.answers((loaded.observation.name,)):
             raise UsageError("total-correlation is of a model with q(z | image); this one has none")
-        if loaded.model.deterministic or len(loaded.model.latent.layers) > 1:
+        noisy = "density" in loaded.model.capabilities
+        if not noisy or len(loaded.model.latent.layers) > 1:
             several = "has labels beside z" if loaded.model.latent_modalities else "has several layers of z"
-            what = "encodes without noise" if loaded.model.deterministic else several
+            what = several if noisy else "encodes without noise"
             raise UsageError(f"total-correlation is of a model whose q(z | image) is one Gaussian; this one {what}")
         evaluation.check_images((loaded.observation.name,))
 

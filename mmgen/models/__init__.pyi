@@ -1,5 +1,10 @@
 from ._base import Demands as Demands, GaussianModel as GaussianModel, Given as Given, Model as Model, Unit as Unit
 from ._build import build_model as build_model
+from ._capabilities import (
+    CAPABILITIES as CAPABILITIES,
+    USUAL_NEEDS as USUAL_NEEDS,
+    check_capabilities as check_capabilities,
+)
 from ._members import describe as describe, get as get, importable as importable, names as names
 from ._parts import (
     available_modalities as available_modalities,

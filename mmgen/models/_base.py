@@ -19,6 +19,7 @@ from mmgen.latent.trace import Trace
 from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
+from mmgen.models._capabilities import USUAL_NEEDS
 from mmgen.models._settings import DataSettings, ModelSettings
 
 __all__ = ["Demands", "GaussianModel", "Given", "Model", "Unit"]
@@ -33,27 +34,17 @@ class Demands:
         generates: The modalities that are decoded.
         conditions_on: Modalities that decoders see besides z (CVAE).
         inference: How posteriors are composed where the settings of the model do not say.
-        any_subset: Whether it asks for posteriors given any subset of its modalities.
-        splits_attributes: Whether single attributes count as modalities.
-        densities: Whether it asks how likely z is under posteriors; a deterministic encoder cannot say.
-        weighs_draws: Whether it weighs draws of z against each other example by example, which is no bound where the
-            likelihood of one example depends on the z of another, as it does in a graph.
         marginalises: Modalities that it sums over where they are unknown. In the model they are a part of z whose
-            posterior is known in closed form (:attr:`Model.latent_modalities`); draws of them pass no gradient.
-        one_gaussian: Whether it asks for means and spreads of posteriors, as only a :class:`GaussianModel` has them:
-            one layer of z whose posterior is one Gaussian.
+            posterior is known in closed form (:attr:`Model.latent_modalities`).
+        needs: Capabilities that the model has to have (:attr:`Model.capabilities`).
     """
 
     posteriors: frozenset[Given]
     generates: tuple[str, ...] = ("image", "attributes")
     conditions_on: tuple[str, ...] = ()
     inference: str = "joint"
-    any_subset: bool = False
-    splits_attributes: bool = False
-    densities: bool = True
-    weighs_draws: bool = False
     marginalises: tuple[str, ...] = ()
-    one_gaussian: bool = False
+    needs: frozenset[str] = USUAL_NEEDS
 
     @property
     def modalities(self) -> tuple[str, ...]:
@@ -127,14 +118,13 @@ class Model(nn.Module, ABC):
         return ()
 
     @property
-    def deterministic(self) -> bool:
-        """Whether z is one point for each example, so that posteriors have no density."""
-        return False
+    def capabilities(self) -> frozenset[str]:
+        """Names of the capabilities that objectives may need (:data:`mmgen.models.CAPABILITIES`).
 
-    @property
-    def any_subset(self) -> bool:
-        """Whether it has posteriors given any subset of its modalities (:meth:`GaussianModel.subset_posteriors`)."""
-        return False
+        Members add their own: a model whose posteriors are single Gaussians has "gaussian".
+        """
+        found = {"density", "labels in z" if self.latent_modalities else "reparameterised"}
+        return frozenset(found | ({"independent"} if all(each.alone for each in self.modalities.values()) else set()))
 
     @abstractmethod
     def answers(self, given: Given) -> bool:
@@ -275,6 +265,10 @@ class Model(nn.Module, ABC):
 class GaussianModel(Model):
     """A model whose prior is N(0, I) and whose posteriors are diagonal Gaussians over a flat z."""
 
+    @property
+    def capabilities(self) -> frozenset[str]:
+        return super().capabilities | {"gaussian"}
+
     def log_prior(self, z: Tensor) -> Tensor:
         return DiagonalGaussian.standard(self.latent_size, like=z).log_prob(z)
 
@@ -302,7 +296,7 @@ class GaussianModel(Model):
             units: The U units.
             chosen: [S][U], which units each subset holds.
         """
-        # Not abstract, since few members can: any_subset says which, and build_model refuses the others.
+        # Not abstract, since few members can: the capability "subsets" says which, and build_model refuses the others.
         raise NotImplementedError(f"{type(self).__name__} has no posterior for every subset")
 
     def log_likelihood_of_attribute(self, name: str, attribute: int, z: Tensor, batch: Batch) -> Tensor:

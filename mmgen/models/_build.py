@@ -6,7 +6,8 @@ from torch.nn.parameter import is_lazy
 import mmgen.models
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
-from mmgen.models._base import Demands, GaussianModel, Model
+from mmgen.models._base import Demands, Model
+from mmgen.models._capabilities import check_capabilities
 from mmgen.models._settings import DataSettings, ModelSettings
 
 __all__ = ["build_model"]
@@ -20,39 +21,12 @@ def _check(name: str, model: Model, demands: Demands) -> None:
     """
     lacking = [f"q(z | {', '.join(given)})" for given in sorted(demands.posteriors) if not model.answers(given)]
     lacking += [f"p({name} | z)" for name in demands.generates if name not in model.generates]
-    lacking += ["a posterior for every subset of modalities"] if demands.any_subset and not model.any_subset else []
     if lacking:
         raise SettingsError(
             f"model '{name}' has no {' and no '.join(lacking)}, which the objective needs; "
             "choose another objective or another model"
         )
-    if demands.densities and model.deterministic:
-        raise SettingsError(
-            f"model '{name}' has a deterministic encoder, which leaves no density of z, but the objective asks for "
-            "one; use one without a divergence (balanced-edges with beta = 0), or a variational model"
-        )
-    summed, latent = set(demands.marginalises), set(model.latent_modalities)
-    if summed - latent:
-        raise SettingsError(
-            f"the objective sums over {', '.join(sorted(summed))} where they are unknown, but in model '{name}' they "
-            "are no part of z; set model.name=semi-supervised-vae, or choose another objective"
-        )
-    if latent - summed:
-        raise SettingsError(
-            f"in model '{name}' {', '.join(sorted(latent))} are a part of z whose draws pass no gradient, but the "
-            "objective does not sum over them; use semi-supervised, or another model"
-        )
-    if demands.one_gaussian and not isinstance(model, GaussianModel):
-        raise SettingsError(
-            f"the objective needs a posterior that is one Gaussian, but in model '{name}' z has layers that depend on "
-            "each other; use elbo, or model multimodal-vae"
-        )
-    together = [each for each in demands.generates if not model.modalities[each].alone]
-    if demands.weighs_draws and together:
-        raise SettingsError(
-            f"the objective weighs draws of z example by example, but the likelihood of {together[0]} depends on the z "
-            "of several; use elbo, or one draw"
-        )
+    check_capabilities(name, model.capabilities, demands.needs)
 
 
 @torch.no_grad()

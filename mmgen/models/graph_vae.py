@@ -86,7 +86,7 @@ class GraphVAE(GaussianModel):
         vectors = [vector for vector in seen if isinstance(vector, Vector)]
         rest = [each for each in seen if not isinstance(each, Vector)]
         alone = len(demands.generates) == 1 and rest == graphs and len(vectors) <= 1
-        if not graphs or not alone or demands.conditions_on or demands.any_subset:
+        if not graphs or not alone or demands.conditions_on or "subsets" in demands.needs:
             wanted = " and ".join(f"q(z | {', '.join(one)})" for one in given)
             raise SettingsError(
                 "model graph-vae generates one graph, inferred from it and at most one vector of features of its "
@@ -104,8 +104,8 @@ class GraphVAE(GaussianModel):
         return cls(settings.latent_size, graphs[0], features, settings.hidden, settings.variational)
 
     @property
-    def deterministic(self) -> bool:
-        return self.log_sd_head is None
+    def capabilities(self) -> frozenset[str]:
+        return super().capabilities - ({"density"} if self.log_sd_head is None else set())
 
     @property
     def _given(self) -> Given:

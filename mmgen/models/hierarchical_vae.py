@@ -117,7 +117,7 @@ class HierarchicalVAE(Model):
         available = available_modalities(data, {"image": settings.image_likelihood}, demands.modalities)
         given = sorted(demands.posteriors)
         image = available[given[0][0]] if len(given) == 1 and len(given[0]) == 1 else None
-        if not isinstance(image, Image) or demands.conditions_on or demands.any_subset:
+        if not isinstance(image, Image) or demands.conditions_on or "subsets" in demands.needs:
             asked = " and ".join(f"q(z | {', '.join(one)})" for one in given)
             raise SettingsError(
                 f"model hierarchical-vae infers z from one image alone, but the objective asks for {asked}"

@@ -92,7 +92,10 @@ class MultimodalVAE(GaussianModel):
 
         # Decoders, from z or from what they share.
         condition = available[demands.conditions_on[0]] if demands.conditions_on else None
-        assert condition is None or isinstance(condition, Attributes)
+        if condition is not None and not isinstance(condition, Attributes):
+            raise SettingsError(
+                f"the objective conditions on {condition.name}, expected attributes; name them in objective.description"
+            )
         shared = SharedDecoder(settings.latent_size, settings.shared) if settings.shared else None
         inputs = shared.outputs if shared else settings.latent_size
         modalities, decoders = decoders_for(
@@ -122,8 +125,11 @@ class MultimodalVAE(GaussianModel):
         return (self.condition.name,) if self.condition else ()
 
     @property
-    def any_subset(self) -> bool:
-        return self.inference.any_subset
+    def capabilities(self) -> frozenset[str]:
+        found = super().capabilities | ({"subsets"} if self.inference.any_subset else set())
+        networks = [self.decoders[name] for name in self.labelled()]
+        split = networks and all(isinstance(each, AttributeDecoder) for each in networks)
+        return found | {"split attributes"} if split and self.condition is None and self.shared is None else found
 
     def answers(self, given: Given) -> bool:
         """Whether :meth:`posterior` can be asked for q(z | given)."""
@@ -201,7 +207,7 @@ def _check_split(settings: MultimodalSettings, demands: Demands, available: dict
     Raises:
         SettingsError: There are none, or they share a network.
     """
-    if not demands.splits_attributes:
+    if "split attributes" not in demands.needs:
         return
     if not any(isinstance(available[name], Attributes) for name in demands.generates):
         raise SettingsError(
@@ -221,7 +227,7 @@ def _check_inference(name: str, inference: Inference, demands: Demands) -> None:
     Raises:
         SettingsError: It lacks one.
     """
-    if demands.any_subset and not inference.any_subset:
+    if "subsets" in demands.needs and not inference.any_subset:
         able = [name for name, member in mmgen.inference.importable().items() if member.any_subset]
         raise SettingsError(
             f"inference '{name}' has no posterior for every subset of modalities, which the objective needs; "

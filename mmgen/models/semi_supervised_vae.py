@@ -156,10 +156,11 @@ class SemiSupervisedVAE(Model):
         used = [available[name] for name in demands.modalities]
         images = [each for each in used if isinstance(each, Image)]
         labels = [each for each in used if isinstance(each, Attributes)]
-        if len(images) != 1 or len(labels) != 1 or len(used) != 2 or demands.conditions_on or demands.any_subset:
+        subsets = "subsets" in demands.needs
+        if len(images) != 1 or len(labels) != 1 or len(used) != 2 or demands.conditions_on or subsets:
             raise SettingsError(
                 "model semi-supervised-vae is of one image and its attributes, but the objective looks at "
-                f"{', '.join(demands.modalities)}{' in any subset' if demands.any_subset else ''}; use the objective "
+                f"{', '.join(demands.modalities)}{' in any subset' if subsets else ''}; use the objective "
                 "semi-supervised, or model multimodal-vae"
             )
         network: ImageNetwork = build_member(mmgen.networks, settings.image_network, "model.image_network")

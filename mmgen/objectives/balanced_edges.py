@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.modalities import Graph
-from mmgen.models import Demands, GaussianModel
+from mmgen.models import USUAL_NEEDS, Demands, GaussianModel
 from mmgen.objectives._base import CONFIG, Bound, Objective, prior_kl
 
 __all__ = ["BalancedEdges"]
@@ -39,7 +39,8 @@ class BalancedEdges(Objective):
 
     @property
     def demands(self) -> Demands:
-        return Demands(frozenset([self.given]), generates=(self.graph,), densities=self.beta > 0)
+        needs = USUAL_NEEDS if self.beta > 0 else USUAL_NEEDS - {"density"}
+        return Demands(frozenset([self.given]), generates=(self.graph,), needs=needs)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """None: no single number weighs log p(A|Z) here."""

@@ -12,7 +12,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
-from mmgen.models import Demands, GaussianModel
+from mmgen.models import USUAL_NEEDS, Demands, GaussianModel
 from mmgen.objectives._aggregate_estimate import aggregate, check_examples
 from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, Run, check_whole_batch, per_beta
 
@@ -48,7 +48,7 @@ class BetaTcvae(Objective):
     @property
     def demands(self) -> Demands:
         inference = "image-only" if self.given == ("image",) else "joint"
-        return Demands(frozenset([self.given]), self.modalities, inference=inference, one_gaussian=True)
+        return Demands(frozenset([self.given]), self.modalities, inference=inference, needs=USUAL_NEEDS | {"gaussian"})
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """1 / beta where all three weights are beta; else no number says it: q(z) is pulled, and not q(z|x) alone."""

@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from mmgen.core.batch import Batch
-from mmgen.models import Demands, Model
+from mmgen.models import USUAL_NEEDS, Demands, Model
 from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, role
 
 __all__ = ["Iwae"]
@@ -51,8 +51,8 @@ class Iwae(Objective):
     @property
     def demands(self) -> Demands:
         inference = "image-only" if self.given == ("image",) else "joint"
-        weighs = self.samples > 1
-        return Demands(frozenset([self.given]), self.modalities, inference=inference, weighs_draws=weighs)
+        needs = USUAL_NEEDS | {"independent"} if self.samples > 1 else USUAL_NEEDS
+        return Demands(frozenset([self.given]), self.modalities, inference=inference, needs=needs)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """lambda_m: the bound is greatest where q(z|g) is p(z) times the product of p(x_m|z)^lambda_m, for every k."""

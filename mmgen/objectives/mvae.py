@@ -15,7 +15,7 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.modalities.attributes import Attributes
-from mmgen.models import Demands, GaussianModel, Unit
+from mmgen.models import USUAL_NEEDS, Demands, GaussianModel, Unit
 from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, per_beta, prior_kl, role, warmup
 
 __all__ = ["Mvae"]
@@ -103,8 +103,7 @@ class Mvae(Objective):
             posteriors=frozenset([self.modalities, *((name,) for name in self.modalities)]),
             generates=self.modalities,
             inference="product-of-experts",
-            any_subset=True,
-            splits_attributes=self.split_attributes,
+            needs=USUAL_NEEDS | {"subsets"} | ({"split attributes"} if self.split_attributes else set()),
         )
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:

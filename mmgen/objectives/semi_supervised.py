@@ -83,7 +83,9 @@ class SemiSupervised(Objective):
     @property
     def demands(self) -> Demands:
         image, labels = self.modalities
-        return Demands(frozenset([(image,), self.modalities]), generates=self.modalities, marginalises=(labels,))
+        needs = frozenset({"density", "labels in z"})
+        given = frozenset([(image,), self.modalities])
+        return Demands(given, generates=self.modalities, marginalises=(labels,), needs=needs)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """1: the label is part of z, and p(y) counts once beside p(z)."""

@@ -10,7 +10,7 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.descriptions import OPERATORS, Expression
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.models import DataSettings, GaussianModel, Model
+from mmgen.models import DataSettings, Model
 from mmgen.posteriors._base import Posterior
 from mmgen.results.naming import LEARNED_PRIOR, Weights, posterior_name, posterior_title
 
@@ -181,8 +181,9 @@ class Recombined(Posterior):
 
 
 def _gaussian(model: Model, path: Path, name: str, words: Batch, conditions: tuple[str, ...]) -> DiagonalGaussian:
-    if isinstance(model, GaussianModel):
-        return model.posterior(words, conditions)
+    found = model.posterior(words, conditions)
+    if isinstance(found, DiagonalGaussian):
+        return found
     raise UsageError(
         f"{path} has several layers of z, whose density has no mean and standard deviation to return: draw from it "
         f"with sample(...) or posteriors['{name}'].sample(...)"

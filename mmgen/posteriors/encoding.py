@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import overload
 
 import torch
 from torch import Tensor
@@ -13,7 +12,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.seeding import torch_generator
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.posterior import Posterior
-from mmgen.models import GaussianModel, Model
+from mmgen.models import Model
 from mmgen.training.precision import autocast
 
 __all__ = ["LayeredPosterior", "encode_parts", "encode_points", "mean_parts", "posterior_of"]
@@ -119,19 +118,11 @@ def posterior_of(
         precision: Arithmetic of the encoder: auto, 32-true or bf16-mixed.
         seed: Seed of means of layers, which are given draws of those below; a single Gaussian needs none.
     """
-    if isinstance(model, GaussianModel):
+    if "gaussian" in model.capabilities:
         return encode_points(model, points, given, precision)
     return LayeredPosterior(model, points, given, precision, seed)
 
 
-@overload
-def encode_points(
-    model: GaussianModel, points: Batch, given: tuple[str, ...], precision: str = "auto"
-) -> DiagonalGaussian: ...
-@overload
-def encode_points(
-    model: Model, points: Batch, given: tuple[str, ...], precision: str, generator: torch.Generator
-) -> DiagonalGaussian: ...
 @torch.no_grad()
 def encode_points(
     model: Model,
@@ -167,7 +158,7 @@ def encode_parts(
     generator: torch.Generator | None = None,
 ) -> Iterator[tuple[slice, DiagonalGaussian]]:
     """The same part by part, each with the rows that it is of; for whoever reports progress."""
-    if generator is None and not isinstance(model, GaussianModel):
+    if generator is None and "gaussian" not in model.capabilities:
         raise ValueError("layers of z are drawn here, and there is no generator to draw them; see posterior_of")
     for rows in _parts(points.size):
         with autocast(points.device, precision):

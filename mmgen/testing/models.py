@@ -9,7 +9,7 @@ from torch import Tensor
 import mmgen.models
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
-from mmgen.models import Demands, Model, build_model
+from mmgen.models import Demands, Model, build_model, check_capabilities
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.iwae import Iwae
 from mmgen.testing.small import CASES, Case, refuses
@@ -39,7 +39,9 @@ def small_model(name: str) -> tuple[Model, Case]:
         kinds = [(case.generates, ()), (case.generates[:1], ()), (case.generates, case.generates[1:])]
         for generates, summed in dict.fromkeys(kinds):
             values = {"model": {"name": name}, "data": case.data.model_dump(mode="json")}
-            demands = Demands(frozenset([case.given]), generates, inference="image-only", marginalises=summed)
+            demands = Demands(
+                frozenset([case.given]), generates, inference="image-only", marginalises=summed, needs=frozenset()
+            )
             torch.manual_seed(0)
             try:
                 settings = member.complete(read_experiment(values).model, demands, case.data)
@@ -133,9 +135,9 @@ def check_trains(name: str) -> None:
         for samples in (1, 3):
             model, case = small_model(name)
             objective = member(modalities=model.generates, given=case.given, samples=samples)
-            if objective.demands.weighs_draws and not all(model.modalities[each].alone for each in model.generates):
-                with refuses(SettingsError, "weighs draws"):
-                    build_model(case.model, objective.demands, case.data)
+            if "independent" in objective.demands.needs - model.capabilities:
+                with refuses(SettingsError, "which the objective needs"):
+                    check_capabilities(name, model.capabilities, objective.demands.needs)
                 continue
             bound = objective(model, case.batch())
             assert bound.value.shape == (5,)

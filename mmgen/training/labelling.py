@@ -163,7 +163,7 @@ def _spread(mask: Tensor, like: Tensor) -> Tensor:
 
 def learns_unlabelled(objective: "Objective") -> bool:
     """Whether an objective learns from examples whose description is unknown."""
-    return objective.demands.any_subset or bool(objective.demands.marginalises)
+    return "subsets" in objective.demands.needs or bool(objective.demands.marginalises)
 
 
 def _labels(objective: "Objective", data: "DataSettings") -> AttributesDescription | None:

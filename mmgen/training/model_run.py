@@ -178,7 +178,7 @@ def describe_left_out(settings: ExperimentSettings, said: Mapping[str, Any] | No
         several = [other for other in mmgen.objectives.importable() if _demanded({"name": other, "modalities": wanted})]
         way = f"{_listed(several)} can learn from more modalities"
         described = settings.objective.get("description", left[-1])
-        if described != left[-1] in ("attributes", "text"):
+        if described != left[-1] in ("attributes", "text") and not objective.demands.conditions_on:
             way = f"--set objective.description={left[-1]} takes {left[-1]} instead of {described}"
     return f"{sentence}; {way}."
 

@@ -167,7 +167,7 @@ def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed
             f"data.paired got {data.paired:g}, but rows of {joined[0]} belong together and are not taken apart; leave "
             "it out"
         )
-    apart = names if objective.demands.any_subset else ()
+    apart = names if "subsets" in objective.demands.needs else ()
     return PairedRows(rows, apart, data.paired, seed, data.least_paired_share)
 
 
@@ -203,7 +203,7 @@ def drawn_share(size: int, objective: "Objective", data: "DataSettings") -> floa
     a single modality, and where the paired rows are already that part.
     """
     names = objective.demands.modalities
-    if data.paired == 1 or len(names) < 2 or not objective.demands.any_subset:
+    if data.paired == 1 or len(names) < 2 or "subsets" not in objective.demands.needs:
         return None
     count = paired_count(size, data.paired)
     repeated = _whole_rows(count, len(names) * (size - count), data.least_paired_share)
@@ -226,7 +226,7 @@ def describe_rows(size: int, objective: "Objective", data: "DataSettings") -> st
         return f"This objective looks at {names[0]} alone, so {changes} nothing."
     count = paired_count(size, data.paired)
     left = size - count
-    if not objective.demands.any_subset:
+    if "subsets" not in objective.demands.needs:
         if data.paired == 0:
             raise DataError("data.paired got 0, but this objective needs paired examples; choose a share above 0")
         return (

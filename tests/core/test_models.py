@@ -190,7 +190,10 @@ def test_what_a_single_layer_would_ignore_is_refused(given: dict[str, Any]) -> N
 @pytest.mark.parametrize(
     ("demands", "lacking"),
     [
-        (Demands(frozenset([("image",)]), ("image",), any_subset=True), "a posterior for every subset of modalities"),
+        (
+            Demands(frozenset([("image",)]), ("image",), needs=frozenset({"subsets"})),
+            "posterior for every subset of modalities",
+        ),
         (Demands(frozenset([("image",), ("attributes",)]), ("image",)), "q(z | attributes)"),
         (Demands(frozenset([("image",)])), "p(attributes | z)"),
     ],
@@ -204,4 +207,5 @@ def test_a_model_of_any_kind_is_held_against_the_demands(
     monkeypatch.setattr(MultimodalVAE, "build", lambda settings, demands, data: made)
     with pytest.raises(SettingsError) as refused:
         build_model(settings_of("multimodal-vae").model, demands, SMALL_DATA)
-    assert f"model 'multimodal-vae' has no {lacking}, which the objective needs" in str(refused.value)
+    assert f"model 'multimodal-vae' has no {lacking}" in str(refused.value)
+    assert ", which the objective needs; " in str(refused.value)

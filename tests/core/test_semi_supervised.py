@@ -310,9 +310,9 @@ def test_settings_of_another_estimator_are_refused(settings: dict[str, Any]) -> 
 
 
 def test_objectives_and_models_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(SettingsError, match="draws pass no gradient, but the objective does not sum over them"):
+    with pytest.raises(SettingsError, match="no draws of labels in z that pass a gradient, which the objective needs"):
         build_model(SMALL_LABELLED, Elbo().demands, SMALL_DATA)
-    with pytest.raises(SettingsError, match=r"are no part of z; set model.name=semi-supervised-vae"):
+    with pytest.raises(SettingsError, match=r"no labels as a part of z, .*; set model.name=semi-supervised-vae"):
         build_model(SMALL_MODEL, SemiSupervised().demands, SMALL_DATA)
     with pytest.raises(SettingsError, match="is of one image and its attributes"):
         build_model(SMALL_LABELLED, Elbo(modalities=("image",)).demands, SMALL_DATA)

@@ -10,13 +10,15 @@ import torch
 
 from mmgen.generation.encodings import Encodings, encoded_part, principal_plane, ranking
 from mmgen.generation.traversals import interpolation, steps_of, traversal
+from mmgen.latent import LatentSpace
 
 
 def test_dimensions_are_ranked_by_their_divergence() -> None:
     """KL(N(m, s^2) || N(0, 1)) = (s^2 + m^2 - 1) / 2 - log s: by hand of three dimensions, one the prior itself."""
     mean = torch.tensor([[0.0, 2.0, 0.5], [0.0, -2.0, 0.5]])
     log_sd = torch.tensor([[0.0, math.log(0.1), math.log(0.5)]]).expand(2, 3)
-    found = ranking(SimpleNamespace(), Encodings(np.arange(2), mean, log_sd, ("image",)))
+    model = SimpleNamespace(latent=LatentSpace.flat(3), discrete_layers=())
+    found = ranking(SimpleNamespace(model=model), Encodings(np.arange(2), mean, log_sd, ("image",)))
     assert found.dimensions == [1, 2, 0]
     by_hand = [0.5 * (0.01 + 4 - 1) + math.log(10), 0.5 * (0.25 + 0.25 - 1) + math.log(2), 0.0]
     assert found.values == pytest.approx(by_hand)

@@ -23,7 +23,7 @@ def test_the_style_is_traversed_and_the_label_held(world: Path, tmp_path: Path) 
     model = load(out)
     layers = model.model.latent.layers
     layer, places = movable(model.model)
-    assert layer == "z" and places == range(layers["y"], layers["y"] + 3)
+    assert layer == "z" and places == [*range(layers["y"], layers["y"] + 3)]
 
     encodings = encoded_part(model, world / "data.h5", "train", 50, 0)
     ranked = ranking(model, encodings)

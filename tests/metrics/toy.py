@@ -21,6 +21,7 @@ from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
+from mmgen.models import USUAL_NEEDS
 from mmgen.models._settings import DataSettings
 from mmgen.objectives.elbo import Elbo
 from mmgen.posteriors import Tilt
@@ -84,7 +85,7 @@ class Painter:
     """z is the picture's attributes themselves, [digit, size]."""
 
     latent_size, conditional_on = 2, ()
-    latent, deterministic, discrete_layers = LatentSpace.flat(2), False, ()
+    latent, discrete_layers, capabilities = LatentSpace.flat(2), (), USUAL_NEEDS
     modalities: ClassVar = {"image": Plain(), "attributes": Plain()}
     inference = torch.nn.Linear(3, 2)
 
@@ -202,7 +203,7 @@ class Gaussian(PlaneOfGaussians):
     """
 
     latent_size, conditional_on = 2, ()
-    latent, deterministic = LatentSpace.flat(2), False
+    latent, capabilities = LatentSpace.flat(2), USUAL_NEEDS
     noise = 0.5
     weights = torch.tensor([[1.0, 0.0], [1.0, 0.5], [0.0, -1.0]], dtype=torch.float64)
     slope = torch.tensor([1.5, -0.5], dtype=torch.float64)

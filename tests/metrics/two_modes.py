@@ -10,6 +10,7 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
+from mmgen.models import USUAL_NEEDS
 from tests.metrics.toy import Gaussian, PlaneOfGaussians, loaded_gaussian
 from tests.posteriors.stand_in import draws_and_densities, stand_ins
 
@@ -24,7 +25,7 @@ class TwoModes(PlaneOfGaussians):
     """
 
     latent_size, conditional_on = 2, ()
-    latent, deterministic = LatentSpace.flat(2), False
+    latent, capabilities = LatentSpace.flat(2), USUAL_NEEDS
     modalities = ("image", "attributes")
     noise, steepness = 0.4, 6.0
 

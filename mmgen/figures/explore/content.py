@@ -13,6 +13,7 @@ from mmgen.figures.explore.density import CELLS, DRAWS, Chart
 from mmgen.figures.explore.space import Decoded, Landscape, Neighbours, Traversals
 from mmgen.figures.explore.sprites import Sheets, lighter, pack
 from mmgen.figures.plots._session import Session
+from mmgen.latent import Axis
 
 __all__ = ["Content", "Part", "page_data"]
 
@@ -159,6 +160,11 @@ def _selection(questions: Questions) -> str:
     return f"This page holds {count:,} of {many} descriptions: {how}. Others are greyed out; mmgen sample draws them."
 
 
+def _first(axis: Axis) -> int:
+    """Return the first place of an axis of z, which it is known by."""
+    return axis if isinstance(axis, int) else axis[0]
+
+
 def _short(values: list[float]) -> list[float]:
     """Values with three digits; what is 0 but for rounding is 0."""
     span = max(values) - min(values) or 1.0
@@ -178,7 +184,12 @@ def _traversals(one: Traversals, land: Landscape, packed: Sheets, originals: She
         "values": [_short(values) for values in one.values],
         "reach": one.reach,
         "dimensions": [
-            {"number": d + 1, "name": _name(named[d]), "value": float(f"{said[d]:.3g}")} for d in one.dimensions
+            {
+                "number": _first(d) + 1,
+                "name": _name(named[d]),
+                "value": float(f"{said[d]:.3g}"),
+            }
+            for d in one.dimensions
         ],
         "held": one.held,
         "of": len(land.ranking.dimensions),

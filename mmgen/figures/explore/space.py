@@ -15,10 +15,11 @@ from mmgen.figures.explore.sprites import tiles
 from mmgen.figures.plots._session import Session
 from mmgen.generation import decode
 from mmgen.generation.descriptions import Descriptions, nothing
-from mmgen.generation.encodings import Encodings, Ranking, encoded_part, principal_plane, ranking
+from mmgen.generation.encodings import Encodings, Ranking, along, encoded_part, principal_plane, ranking
 from mmgen.generation.examples import Examples, read_examples
 from mmgen.generation.judge import judge_images, sees_samples
 from mmgen.generation.traversals import steps_of, traversal
+from mmgen.latent import Axis
 
 if TYPE_CHECKING:
     from mmgen.core.batch import Batch
@@ -167,7 +168,7 @@ class Traversals:
 
     Attributes:
         shown: P examples.
-        dimensions: d positions in z.
+        dimensions: d axes of z.
         values: What each takes, [d, STEPS].
         reach: What these values are, in words.
         originals: The examples' own pictures, uint8 [P, H, W, C].
@@ -177,7 +178,7 @@ class Traversals:
     """
 
     shown: Examples
-    dimensions: list[int]
+    dimensions: list[Axis]
     values: list[list[float]]
     reach: str
     originals: np.ndarray
@@ -213,5 +214,5 @@ def traversals(session: Session, land: Landscape, examples: int, dimensions: int
         every = torch.cat([means[place : place + 1], z.flatten(0, 1)])
         pictures.append(decoded(session, every, Descriptions(codes, tokens), "traversal", int(shown.rows[place])))
     held = " and ".join(loaded.model.latent_modalities)
-    originals, own = tiles(loaded.observation.picture(shown.images)), means[:, ranked].numpy()
+    originals, own = tiles(loaded.observation.picture(shown.images)), along(means, ranked).numpy()
     return Traversals(shown, ranked, values.tolist(), reach, originals, own, pictures, held)

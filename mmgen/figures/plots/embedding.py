@@ -67,7 +67,8 @@ def embeddings(session: Session, count: int = _POINTS, by: str = "") -> Picture:
         )
     else:
         how = "as they are: z has two dimensions" if size == 2 else "z has one dimension"
-    layers = ", each layer given a draw of those below" if encodings.log_sd is None else ""
+    ladder = encodings.log_sd is None and len(session.model.model.latent.shapes) > 1
+    layers = ", each layer given a draw of those below" if ladder else ""
     caption = (
         f"Means of q(z|{given}){layers} of {len(encodings.rows):,} examples, {how}. "
         f"{'Coloured by ' + ', '.join(known) + '. ' if known else ''}Seed {session.seed}."

@@ -20,8 +20,9 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.plots._chosen import Chosen, chosen_examples
 from mmgen.figures.plots._session import Session
-from mmgen.generation.encodings import Encodings, Ranking, encoded_part, movable, ranking
+from mmgen.generation.encodings import Encodings, Ranking, along, encoded_part, movable, ranking
 from mmgen.generation.traversals import steps_of, traversal as moved
+from mmgen.latent import Axis
 
 __all__ = ["traversal"]
 
@@ -53,8 +54,8 @@ def traversals(session: Session, count: int = _EXAMPLES, rows: Sequence[int] = (
     labels = ["the picture, decoded from its z"]
     labels += [followed.label(*row) for row in zip(shown, ranked.names, ranked.values, strict=False)]
     caption = (
-        f"Each row one dimension of {_layer(session)} {reach}, in {_STEPS} equal steps, all others as in the picture"
-        f"{_held(session)}; ordered by "
+        f"Each row one {_axis(session)} of {_layer(session)} {reach}, in {_STEPS} equal steps, all others as in the "
+        f"picture{_held(session)}; ordered by "
         f"{ranked.measure} over {len(encodings.rows):,} training examples.{followed.said}{_left_out(ranked)} z of a "
         f"picture: the mean of q(z|{', '.join(chosen.given)}). Shown: means of p({chosen.name}|z). Seed {session.seed}."
     )
@@ -76,14 +77,14 @@ class _Followed:
     encodings: Encodings
     ranked: Ranking
     names: tuple[str, ...]
-    best: Mapping[int, tuple[str, float]]
+    best: Mapping[Axis, tuple[str, float]]
     rare: bool = False
 
     def inactive(self, value: float) -> bool:
         """Whether a dimension of this KL says nothing of the data."""
         return "nats" in self.ranked.measure and value < _INACTIVE
 
-    def label(self, dimension: int, name: str, value: float) -> str:
+    def label(self, dimension: Axis, name: str, value: float) -> str:
         """What stands beside a row: "z 3: 2.41 nats, x (0.81)"."""
         digits = 2 if value >= 0.1 else 3  # on which side of the threshold it is can be seen
         measured = f"{name}: {value:.{digits}f} {'nats' if 'nats' in self.ranked.measure else ''}".rstrip()
@@ -127,12 +128,12 @@ def _with_factors(session: Session) -> _Followed:
     return _Followed(encodings, ranked, factors.names, _best(encodings, ranked, factors))
 
 
-def _best(encodings: Encodings, ranked: Ranking, factors: Factors) -> dict[int, tuple[str, float]]:
+def _best(encodings: Encodings, ranked: Ranking, factors: Factors) -> dict[Axis, tuple[str, float]]:
     """By dimension the factor that it says most of, where that is enough to be told from chance."""
-    means = encodings.mean.double().numpy()[np.isin(encodings.rows, factors.rows)][:, ranked.dimensions]
+    means = along(encodings.mean.double(), ranked.dimensions).numpy()[np.isin(encodings.rows, factors.rows)]
     code = Code(means, factors.values, factors.names)
     known, noise = information(code), chance(code)
-    found = {}
+    found: dict[Axis, tuple[str, float]] = {}
     for place, dimension in enumerate(ranked.dimensions):
         most = int((known[place] - noise).argmax())
         if known[place, most] - noise[most] >= LEAST:
@@ -140,13 +141,19 @@ def _best(encodings: Encodings, ranked: Ranking, factors: Factors) -> dict[int, 
     return found
 
 
-def _panel(chosen: Chosen, number: int, dimensions: Sequence[int], values: torch.Tensor) -> Panel:
+def _panel(chosen: Chosen, number: int, dimensions: Sequence[Axis], values: torch.Tensor) -> Panel:
     """The picture and its reconstruction above what becomes of it; the places beside them stay white."""
     z = chosen.z[number]
     drawn = chosen.decoded(number, moved(z[None], dimensions, values)[0])  # [d, S, C, H, W]
     first = np.ones((1, *drawn.shape[1:]), drawn.dtype)
     first[0, 0], first[0, 1] = chosen.pictures[number], chosen.decoded(number, z[None])[0]
     return Panel(chosen.said(number), np.concatenate([first, drawn]))
+
+
+def _axis(session: Session) -> str:
+    """Return the word for an axis of the layer that is moved."""
+    model = session.model.model
+    return "dimension" if len(model.latent.shapes[movable(model)[0]]) == 1 else "channel"
 
 
 def _layer(session: Session) -> str:
