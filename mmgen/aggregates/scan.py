@@ -36,6 +36,9 @@ from mmgen.training.task import ALONE, Task
 
 __all__ = ["Scan"]
 
+_OPERATOR_HIDDEN = (64, 64)
+"""Channels of the hidden layers of an operator's network."""
+
 
 class _ScanDensity(ConditionalGaussian):
     """q(z|y), with p(y|z) and the operators where it has them."""
@@ -49,7 +52,7 @@ class _ScanDensity(ConditionalGaussian):
                 sizes = TextNetwork(embedding=32, hidden=family.decoder_hidden, dropout=0.0, batch_norm=False)
             self.symbols, self.decoder = condition.decoder(latent_size, sizes)
         if family.operators:
-            self.recombine = Operators(family.operator_hidden)
+            self.recombine = Operators(_OPERATOR_HIDDEN)
             self.operators = OPERATORS
 
     def log_likelihood(self, z: Tensor, batch: Batch) -> Tensor:
@@ -112,8 +115,6 @@ class Scan(Family):
     """Width of the hidden layers of p(y|z)."""
     operators: bool = False
     """Whether AND, IN COMMON and IGNORE are learned, on top of a finished SCAN with the same settings."""
-    operator_hidden: tuple[Annotated[int, Field(ge=1)], ...] = (64, 64)
-    """Channels of the hidden layers of an operator's network."""
 
     def density(self, latent_size: int, context_size: int) -> Density:
         return self.density_given(latent_size, context_size, None)
@@ -123,7 +124,7 @@ class Scan(Family):
 
     @property
     def base(self) -> "Scan | None":
-        return replace(self, operators=False, operator_hidden=(64, 64)) if self.operators else None
+        return replace(self, operators=False) if self.operators else None
 
     def check(self, model: Model, given: Given, layers: Layers) -> None:
         if given == "nothing":

@@ -25,6 +25,9 @@ Size = Annotated[int, Field(ge=1)]
 _FINER: tuple[dict[str, Any], ...] = ({}, {"channels": [32, 64, 96]}, {"patch": 1, "channels": [32, 64, 96]})
 """Settings in place of the defaults, by falling step: for sides divisible by 16, by 8 (24, 40) and by 4 (28)."""
 
+_COARSE = (32, 4)
+"""Feature maps and side of the coarse map, which is stretched over all cells."""
+
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class Residual(ImageNetwork):
@@ -47,10 +50,6 @@ class Residual(ImageNetwork):
     """Feature maps of the decoder."""
     blocks: Size = 4
     """Residual convolutions of the decoder."""
-    coarse: Size = 4
-    """Side of the coarse map; it is stretched over all cells."""
-    coarse_channels: Size = 32
-    """Feature maps of the coarse map."""
 
     @classmethod
     def for_sides(cls, sides: Collection[int]) -> dict[str, Any]:
@@ -87,7 +86,7 @@ class _Cells(nn.Module):
 
     def __init__(self, settings: Residual, inputs: int, shape: tuple[int, int, int], sides: tuple[int, int]) -> None:
         super().__init__()
-        coarse, channels, width = settings.coarse, settings.coarse_channels, settings.width
+        (channels, coarse), width = _COARSE, settings.width
         self.hidden = dense_layers([inputs, settings.fully_connected], nn.ReLU, last=True)
         self.coarse = nn.Sequential(
             nn.Linear(settings.fully_connected, channels * coarse**2),

@@ -37,14 +37,14 @@ def adamw(groups: Groups, rate: float, *, adam_betas: tuple[float, float], adam_
     return torch.optim.AdamW(groups, lr=rate, betas=adam_betas, eps=adam_epsilon, fused=True)
 
 
-def rmsprop(groups: Groups, rate: float, *, rmsprop_decay: float, rmsprop_epsilon: float, momentum: float) -> Optimizer:
+def rmsprop(groups: Groups, rate: float, *, momentum: float) -> Optimizer:
     """The gradient over the root of its running mean square (Tieleman, Hinton, 2012)."""
-    return torch.optim.RMSprop(groups, lr=rate, alpha=rmsprop_decay, eps=rmsprop_epsilon, momentum=momentum)
+    return torch.optim.RMSprop(groups, lr=rate, momentum=momentum)
 
 
-def sgd(groups: Groups, rate: float, *, momentum: float, nesterov: bool) -> Optimizer:
+def sgd(groups: Groups, rate: float, *, momentum: float) -> Optimizer:
     """Steps along the gradient, with a velocity where there is momentum (Sutskever et al., 2013)."""
-    return torch.optim.SGD(groups, lr=rate, momentum=momentum, nesterov=nesterov)
+    return torch.optim.SGD(groups, lr=rate, momentum=momentum)
 
 
 def adagrad(groups: Groups, rate: float, *, adagrad_epsilon: float) -> Optimizer:
@@ -59,7 +59,6 @@ def muon(
     adam_betas: tuple[float, float],
     adam_epsilon: float,
     muon_parameters: Own,
-    muon_momentum: float,
     muon_scale: float,
 ) -> Optimizer:
     """Kernels of convolutions, or all matrices, along momentum made orthogonal (Jordan et al.), all else as adamw.
@@ -75,7 +74,7 @@ def muon(
         for orthogonal in (True, False)
         if (parameters := [p for p in group["params"] if is_own(p, muon_parameters) is orthogonal])
     ]
-    return Muon(parted, rate, adam_betas, adam_epsilon, muon_momentum, muon_scale)
+    return Muon(parted, rate, adam_betas, adam_epsilon, scale=muon_scale)
 
 
 OPTIMIZERS = {one.__name__: one for one in (adam, adamw, rmsprop, sgd, adagrad, muon)}
@@ -90,7 +89,7 @@ def kept_by(optimizer: Optimizer, group: Mapping[str, Any]) -> dict[str, Tensor]
         group: One of its groups, whose options may be its own.
 
     Example:
-        >>> found = sgd([{"params": [nn.Parameter(torch.zeros(3))]}], 0.1, momentum=0.9, nesterov=False)
+        >>> found = sgd([{"params": [nn.Parameter(torch.zeros(3))]}], 0.1, momentum=0.9)
         >>> list(kept_by(found, found.param_groups[0]))
         ['momentum_buffer']
     """

@@ -65,21 +65,13 @@ class TrainingSettings(Settings):
     """Decay of the running means of the gradient and of its square, for adam, adamw and muon."""
     adam_epsilon: Positive = 1e-8
     """What adam, adamw and muon add to the root of the mean square."""
-    rmsprop_decay: Share = 0.99
-    """Decay of the running mean of the gradient's square, for rmsprop."""
-    rmsprop_epsilon: Positive = 1e-8
-    """What rmsprop adds to the root of the mean square."""
     adagrad_epsilon: Positive = 1e-10
     """What adagrad adds to the root of the sum of squares."""
     momentum: Share = 0.0
     """How much of the last step the next one keeps, for sgd and rmsprop."""
-    nesterov: bool = False
-    """Whether sgd takes the gradient after the momentum's part of the step (Sutskever et al., 2013)."""
     muon_parameters: Own = "kernels"
     """What muon moves in its own way: kernels of convolutions, or everything with two axes or more, which takes longer
     on a CPU and includes tables of embeddings."""
-    muon_momentum: Share = 0.95
-    """How much of its running mean of the gradient muon keeps at a step."""
     muon_scale: Positive = 0.2
     """Root mean square of a step of muon's own parameters, in learning rates, where the momentum has no direction that
     lacks (Liu et al., 2025: 0.2, as adamw's)."""
@@ -153,8 +145,6 @@ class TrainingSettings(Settings):
                     f"training.{name} got {got} with optimizer {self.optimizer}, which has no such setting; leave it "
                     f"out, or set training.optimizer to {' or '.join(users)}"
                 )
-        if self.nesterov and not self.momentum:
-            raise ValueError("training.nesterov got true without training.momentum, which it looks ahead by; give both")
         return self
 
     def of_player(self, own: Mapping[str, Any]) -> "TrainingSettings":

@@ -46,16 +46,12 @@ _ALWAYS: dict[str, Any] = {
     "training.adam_betas": [0.9, 0.999],
     "training.adam_epsilon": 1e-8,
     "training.optimizer": "adam",
-    "training.rmsprop_decay": 0.99,
-    "training.rmsprop_epsilon": 1e-8,
     "training.adagrad_epsilon": 1e-10,
     "training.muon_parameters": "kernels",
-    "training.muon_momentum": 0.95,
     "training.muon_scale": 0.2,
     "model.image_network.bias": False,
     "model.joint_image_network.bias": False,
     "training.momentum": 0.0,
-    "training.nesterov": False,
     "model.l2_attributes_decoder": 0.0,
 }
 """What runs did before there was a setting for it: states of that time do not say it, and are continued so."""

@@ -10,7 +10,7 @@ from mmgen.core.errors import SettingsError
 from mmgen.training.muon import Muon, is_own, orthogonalise
 from mmgen.training.settings import TrainingSettings, merge_settings
 
-RATE, SCALE, MOMENTUM, DECAY = 0.1, 0.3, 0.8, 0.5
+RATE, SCALE, MOMENTUM, DECAY = 0.1, 0.3, 0.95, 0.5
 
 
 def by_decomposition(matrix: Tensor) -> Tensor:
@@ -47,9 +47,7 @@ def test_orthogonalising_says_truly_what_becomes_of_small_values() -> None:
 def test_a_kernel_moves_as_its_matrix_along_the_momentum_that_is_to_come() -> None:
     start, gradients = normal(3, 2, 1, 2), (normal(4, 2, 1, 2)[:3], normal(5, 2, 1, 2)[:3])
     kernel = nn.Parameter(start.clone())
-    settings = TrainingSettings(
-        optimizer="muon", learning_rate=RATE, muon_momentum=MOMENTUM, muon_scale=SCALE, weight_decay=DECAY
-    )
+    settings = TrainingSettings(optimizer="muon", learning_rate=RATE, muon_scale=SCALE, weight_decay=DECAY)
     optimizer = settings.build_optimizer([{"params": [kernel], "weight_decay": DECAY}])
     expected, mean = start.reshape(3, 4), torch.zeros(3, 4, dtype=torch.float64)
     for gradient in gradients:

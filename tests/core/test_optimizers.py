@@ -39,18 +39,15 @@ def test_sgd_with_momentum_keeps_a_velocity() -> None:
     m, velocity = 0.9, SECOND + 0.9 * FIRST
     plain = [2 - RATE * FIRST, 2 - RATE * FIRST - RATE * velocity]
     assert moved(2.0, optimizer="sgd", momentum=m) == pytest.approx(plain)
-    first = 2 - RATE * (FIRST + m * FIRST)
-    ahead = [first, first - RATE * (SECOND + m * velocity)]
-    assert moved(2.0, optimizer="sgd", momentum=m, nesterov=True) == pytest.approx(ahead)
 
 
 def test_rmsprop_divides_by_the_root_mean_square() -> None:
-    alpha, epsilon = 0.8, 1e-2
+    alpha, epsilon = 0.99, 1e-8
     square = (1 - alpha) * FIRST**2
     first = 2 - RATE * FIRST / (math.sqrt(square) + epsilon)
     square = alpha * square + (1 - alpha) * SECOND**2
     second = first - RATE * SECOND / (math.sqrt(square) + epsilon)
-    options = {"optimizer": "rmsprop", "rmsprop_decay": alpha, "rmsprop_epsilon": epsilon}
+    options = {"optimizer": "rmsprop"}
     assert moved(2.0, **options) == pytest.approx([first, second])
     velocity = 0.5 * (2 - first) / RATE + SECOND / (math.sqrt(square) + epsilon)
     assert moved(2.0, momentum=0.5, **options)[1] == pytest.approx(first - RATE * velocity)
@@ -111,8 +108,6 @@ def test_an_optimiser_keeps_what_its_state_says() -> None:
     [
         ({"optimizer": "sgd", "adam_epsilon": 1e-4}, r"adam_epsilon got 0\.0001 with optimizer sgd.* adam or adamw"),
         ({"momentum": 0.9}, r"momentum got 0\.9 with optimizer adam, .* set training\.optimizer to rmsprop or sgd"),
-        ({"optimizer": "rmsprop", "nesterov": True}, "nesterov got True with optimizer rmsprop"),
-        ({"optimizer": "sgd", "nesterov": True}, r"nesterov got true without training\.momentum"),
         ({"optimizer": "adm"}, "unknown optimiser 'adm': did you mean 'adam'"),
         ({"schedule": "cosin"}, "unknown schedule 'cosin': did you mean 'cosine'"),
         ({"stages": [[1, 1.0]]}, "got 1 stages with schedule constant"),

@@ -155,7 +155,7 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
     "adam": {},
     "adamw": {"weight_decay": 0.1},
     "rmsprop": {"momentum": 0.5},
-    "sgd": {"momentum": 0.9, "nesterov": True, "schedule": "linear"},
+    "sgd": {"momentum": 0.9, "schedule": "linear"},
     "adagrad": {"weight_decay": 0.1},
 }
 

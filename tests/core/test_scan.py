@@ -22,7 +22,7 @@ CODES = torch.cartesian_prod(torch.arange(2), torch.arange(3))  # colour, size
 
 
 def scan(**settings: Any) -> tuple[Aggregate, Task]:
-    family = mmgen.aggregates.get("scan")(**{"hidden": (64,), "operator_hidden": (32, 32), **settings})
+    family = mmgen.aggregates.get("scan")(**{"hidden": (64,), **settings})
     torch.manual_seed(0)
     aggregate = Aggregate(3, ATTRIBUTES, family)
     task = family.task(aggregate, keep_all=0.5)
