@@ -23,7 +23,7 @@ from mmgen.cli._commands import command_of, literal, without_types
 from mmgen.cli._console import is_first_process, result, say
 from mmgen.cli._members import MemberCommands
 from mmgen.cli._options import remember_command_line
-from mmgen.cli._parameters import stage_function
+from mmgen.cli._parameters import member_room, stage_function
 from mmgen.cli._streams import ReaderLeft, guarded_streams
 from mmgen.commands import source_of, stage_called, stage_names
 from mmgen.core.errors import MmgenError, clip
@@ -84,9 +84,12 @@ def load_command(command: str) -> Any:
         function = getattr(module, _function_name(command))
     except ModuleNotFoundError:
         function = None
-    if command in stage_names():
-        return command_of(command, stage_function(stage_called(command), function))
-    return MemberCommands(command, function) if hasattr(function, "package") else command_of(command, function)
+    if command not in stage_names():
+        return command_of(command, function)
+    stage = stage_called(command)
+    if package := member_room(stage):
+        return MemberCommands(command, stage_function(stage, function), package)
+    return command_of(command, stage_function(stage, function))
 
 
 class _Commands(TyperGroup):

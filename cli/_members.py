@@ -22,7 +22,7 @@ from mmgen.core.parsing import listed
 from mmgen.settings.registry import BUILT_IN, Registry, add_code, registry_of
 from mmgen.settings.switches import Positional, Switches
 
-__all__ = ["MemberCommands", "of_member", "options_of", "parameters_of"]
+__all__ = ["MemberCommands", "options_of", "parameters_of"]
 
 
 @dataclass(frozen=True)
@@ -44,29 +44,19 @@ class _FieldOption:
     shown: bool = True
 
 
-def of_member(package: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Marks the function of a command whose first argument is a member of a room, and which takes its settings.
-
-    The function gets the member's name, then its own options, and ``given``: what was typed of the member's settings,
-    as a dictionary from the option's name to field and value.
+class MemberCommands(TyperGroup):
+    """All members' commands as one: with a member's name among the arguments it is that member's own command.
 
     Args:
+        name: Name of the command.
+        function: Takes the member's name, its own options, and ``of_member``: the member's settings that were typed, as a
+            dictionary from the option's name to field and value.
         package: The room: "mmgen.data_recipes".
     """
 
-    def mark(function: Callable[..., None]) -> Callable[..., None]:
-        function.package = package  # type: ignore[attr-defined]  # read by load_command
-        return function
-
-    return mark
-
-
-class MemberCommands(TyperGroup):
-    """All members' commands as one: with a member's name among the arguments it is that member's own command."""
-
-    def __init__(self, name: str, function: Callable[..., None]) -> None:
+    def __init__(self, name: str, function: Callable[..., None], package: str) -> None:
         self._function = function
-        self.registry: Registry[Any] = registry_of(function.package)  # type: ignore[attr-defined]  # set by of_member
+        self.registry: Registry[Any] = registry_of(package)
         plain = command_of(name, _without(function, self.registry.noun))
         noun = self.registry.noun
         super().__init__(
@@ -127,7 +117,7 @@ class MemberCommands(TyperGroup):
         noun = self.registry.noun
         options = options_of(self.registry.get(name), name, _typed(self.params))
         own = [option.parameter for option in options]
-        shared = [one for one in _parameters(self._function) if one.name not in (noun, "given")]
+        shared = [one for one in _parameters(self._function) if one.name != noun]
 
         @functools.wraps(self._function)
         def run(member: str, **values: Any) -> None:
@@ -138,7 +128,7 @@ class MemberCommands(TyperGroup):
                 if typed[option.name] is not None and typed[option.name] is not False
             }
             _check_once(given)
-            self._function(member, given=given, **values)
+            self._function(member, of_member=given, **values)
 
         argument = Annotated[str, typer.Argument(metavar=name, show_default=False, hidden=True)]
         first = inspect.Parameter("member", inspect.Parameter.KEYWORD_ONLY, annotation=argument)
@@ -188,7 +178,7 @@ def _without(function: Callable[..., None], member: str) -> Callable[..., None]:
     def run(**values: Any) -> None:
         raise AssertionError("a command without its member is not run")
 
-    parameters = [one for one in _parameters(function) if one.name not in (member, "given")]
+    parameters = [one for one in _parameters(function) if one.name != member]
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what typer reads
         [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
     )

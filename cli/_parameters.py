@@ -3,9 +3,10 @@
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +19,7 @@ from mmgen.commands import (
     Commas,
     Input,
     MemberOf,
+    MemberSettings,
     Named,
     Reads as ReadsFile,
     Source,
@@ -27,10 +29,11 @@ from mmgen.commands import (
     fields_of,
     option_names,
 )
+from mmgen.core.errors import UsageError
 from mmgen.core.parsing import listed
 from mmgen.settings.registry import registry_of
 
-__all__ = ["StageOption", "options_of_stage", "stage_function"]
+__all__ = ["StageOption", "member_room", "options_of_stage", "stage_function"]
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,16 @@ def stage_function(stage: type[Stage[Any]], present: Callable[..., None] | None)
     """
     options = options_of_stage(stage)
     present = present or _print_path
+    member = next((field for field in fields_of(stage) if field.mark(MemberSettings)), None)
 
     @functools.wraps(present)
-    def run(**values: Any) -> None:
+    def run(*names: str, of_member: Mapping[str, tuple[str, Any]] = MappingProxyType({}), **values: Any) -> None:
+        values |= {option.parameter.name: name for option, name in zip(options, names, strict=False)}
         typed = {one.field: (one, values.pop(one.parameter.name)) for one in options}
-        given = {name: one.read(value) for name, (one, value) in typed.items() if value is not None and value != []}
-        present(stage(**given, progress=CONSOLE), **values)
+        fields = {name: one.read(value) for name, (one, value) in typed.items() if value is not None and value != []}
+        if member is not None:
+            fields[member.name] = _merged(of_member, fields.get(member.name, {}))
+        present(stage(**fields, progress=CONSOLE), **values)
 
     _, *further = inspect.signature(present).parameters.values()
     parameters = [
@@ -73,6 +80,21 @@ def stage_function(stage: type[Stage[Any]], present: Callable[..., None] | None)
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     run.__doc__ = "\n\n".join(filter(None, (inspect.getdoc(stage), inspect.getdoc(present))))
     return run
+
+
+def _merged(of_member: Mapping[str, tuple[str, Any]], assigned: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a member from its own options and from ``--set``."""
+    for option, (name, _) in of_member.items():
+        if name in assigned:
+            raise UsageError(f"{option} and --set {name} give one setting, {name}, two values; give one of them")
+    return {**dict(of_member.values()), **assigned}
+
+
+def member_room(stage: type[Stage[Any]]) -> str:
+    """Return the room whose members a stage takes first with their own settings, "" where it takes none."""
+    if not any(field.mark(MemberSettings) for field in fields_of(stage)):
+        return ""
+    return next(room.room for field in fields_of(stage) if (room := field.mark(MemberOf)))
 
 
 def _print_path(stage: Stage[Any]) -> None:
@@ -189,8 +211,6 @@ def _reader(field: StageField) -> Callable[[Any], Any]:
 
 
 def _split(field: StageField, none: str, text: str) -> list[Any]:
-    from mmgen.core.errors import UsageError
-
     if text == none:
         return []
     if field.leaves != [int]:

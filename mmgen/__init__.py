@@ -8,15 +8,17 @@ from mmgen.core.version import __version__
 
 TYPE_CHECKING = False  # as in typing, without the time that its import takes: the program hears Ctrl-C after this
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
+    from mmgen.artifacts import Dataset
     from mmgen.commands import function
     from mmgen.commands.compare import Compare
     from mmgen.commands.evaluate import Evaluate
     from mmgen.commands.explore import Explore
     from mmgen.commands.export import Export
     from mmgen.commands.fit_aggregate import FitAggregate
-    from mmgen.commands.notebook import make_data as make_data
+    from mmgen.commands.make_data import MakeData
     from mmgen.commands.plot import Plot
     from mmgen.commands.report import Report
     from mmgen.commands.sample import Sample
@@ -31,14 +33,13 @@ if TYPE_CHECKING:
     explore = function(Explore)
     export = function(Export)
     fit_aggregate = function(FitAggregate)
+    make_data: Callable[..., Dataset] = function(MakeData)  # with the settings of its recipe
     plot = function(Plot)
     report = function(Report)
     sample = function(Sample)
     show = function(Show)
     train = function(Train)
     train_classifier = function(TrainClassifier)
-
-_NOTEBOOK = ("make_data",)
 
 __all__ = [
     "__version__",
@@ -73,10 +74,6 @@ def __getattr__(name: str) -> "Any":
         from mmgen.evaluation.likelihoods import log_likelihood
 
         return log_likelihood
-    if name in _NOTEBOOK:
-        from mmgen.commands import notebook
-
-        return getattr(notebook, name)
     if name in __all__:
         from mmgen.commands import function, stage_called
 

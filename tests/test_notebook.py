@@ -18,9 +18,8 @@ import mmgen
 from mmgen.artifacts import read_header
 from mmgen.cli import _main
 from mmgen.commands._watching import Shown
-from mmgen.commands.data_plan import plan_data
 from mmgen.commands.exporting import export
-from mmgen.commands.notebook._data import _switched
+from mmgen.commands.make_data import MakeData, _switched
 from mmgen.commands.onnx_decoder import TOLERANCE, export_decoder
 from mmgen.core.errors import MissingParentError, UsageError
 from mmgen.core.progress import Progress, Watch, Work
@@ -115,18 +114,20 @@ def test_a_dataset_of_another_version_or_package_is_another_one(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     header = read_header(made / "d.h5")
-    recipe = registry_of("mmgen.data_recipes").get("mnist-a")()
 
     def plan(seed: int = 1, command: str = header.command + " --overwrite") -> bool:
-        return plan_data("mnist-a", recipe, made / "d.h5", seed=seed, command=command).is_there
+        return MakeData("mnist-a", made / "d.h5", seed=seed).is_made(command)
 
     assert plan()
     for other in ({"seed": 2}, {"command": "mmgen make-data mnist-a"}):
         with pytest.raises(UsageError, match="use the same command to keep it"):
             plan(**other)
-    for name, value in (("__version__", "0.0.0"), ("members_of", lambda settings: ("other 2.0",))):
+    for name, value in (
+        ("core.version.__version__", "0.0.0"),
+        ("artifacts.members.members_of", lambda settings: ("other 2.0",)),
+    ):
         with monkeypatch.context() as patch:
-            patch.setattr(f"mmgen.commands.data_plan.{name}", value)
+            patch.setattr(f"mmgen.{name}", value)
             with pytest.raises(UsageError, match="use the same command"):
                 plan()
 

@@ -4,6 +4,7 @@ from ._fields import (
     Commas as Commas,
     Input as Input,
     MemberOf as MemberOf,
+    MemberSettings as MemberSettings,
     Named as Named,
     Reads as Reads,
     Source as Source,

@@ -15,6 +15,7 @@ __all__ = [
     "Commas",
     "Input",
     "MemberOf",
+    "MemberSettings",
     "Named",
     "Reads",
     "Source",
@@ -102,6 +103,13 @@ class Commas:
 
 class Assignments:
     """Marks the field of further settings, ``--set KEY=VALUE`` on the command line, a mapping in Python."""
+
+
+class MemberSettings(Assignments):
+    """Marks the field of the settings of the member that the stage takes first, options and keywords of their own.
+
+    The stage then has ``settings_names``, which returns their names.
+    """
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import MISSING
 from typing import Any, ParamSpec, TypeVar, cast
 
 from mmgen.commands._base import Stage
-from mmgen.commands._fields import StageField, fields_of
-from mmgen.settings.arguments import checked
+from mmgen.commands._fields import MemberSettings, StageField, fields_of
+from mmgen.settings.arguments import checked, unknown_argument
 from mmgen.settings.registry import with_names
 
 __all__ = ["function"]
@@ -23,8 +23,19 @@ def function(stage: Callable[P, Stage[R]]) -> Callable[P, R]:
 
 
 def _function_of(stage: type[Stage[Any]]) -> Callable[..., Any]:
+    further = next((field.name for field in fields_of(stage) if field.mark(MemberSettings)), "")
+    known = {field.name for field in fields_of(stage)} - {further}
+
     def call(*arguments: Any, **given: Any) -> Any:
-        return stage(*arguments, **given).run()
+        if not further:
+            return stage(*arguments, **given).run()
+        settings = {name: given.pop(name) for name in [*given] if name not in known}
+        given[further] = settings
+        made: Any = stage(*arguments, **given)
+        for name in settings:
+            if name not in (names := made.settings_names()):
+                raise unknown_argument(call, name, names)
+        return made.run()
 
     name = re.sub(r"(?<!^)(?=[A-Z])", "_", stage.__name__).lower()
     call.__name__ = call.__qualname__ = name
@@ -33,6 +44,9 @@ def _function_of(stage: type[Stage[Any]]) -> Callable[..., Any]:
     call.__annotations__ = {field.name: field.hint for field in fields_of(stage)}
     order = [field.name for field in fields_of(stage)]
     listed = sorted(inspect.signature(stage).parameters.values(), key=lambda one: (one.kind, order.index(one.name)))
+    if further:
+        listed = [one for one in listed if one.name != further]
+        listed.append(inspect.Parameter(further, inspect.Parameter.VAR_KEYWORD))
     call.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]  # read by inspect
     return checked(call)
 

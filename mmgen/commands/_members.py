@@ -8,7 +8,7 @@ __all__ = ["command_of", "source_of", "stage_called", "stage_names"]
 
 _FILES = {"eval": "evaluate"}
 """Files that are not called as their command is."""
-_OTHERS = {"data_plan", "environment", "exporting", "onnx_decoder"}
+_OTHERS = {"environment", "exporting", "onnx_decoder"}
 
 
 def stage_names() -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mmgen import data_recipes
-from mmgen.commands.data_plan import look_ahead
+from mmgen.commands.make_data import look_ahead
 from mmgen.settings.config import validate
 from mmgen.testing.recipes import NUMBER, check_recipe
 from tests.data_recipes._characters import build_omniglot

@@ -12,7 +12,7 @@ import pytest
 
 from mmgen import data_recipes
 from mmgen.artifacts import Dataset
-from mmgen.commands.data_plan import look_ahead
+from mmgen.commands.make_data import look_ahead
 from mmgen.core.errors import UsageError
 from mmgen.data_recipes import _amat, _sources
 from mmgen.data_recipes._celeba import _lists, _source

@@ -1,0 +1,240 @@
+"""``mmgen make-data``: a dataset recipe into a dataset file."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from mmgen.commands._base import Stage
+from mmgen.commands._fields import MemberOf, MemberSettings, Named
+from mmgen.core.errors import UsageError, clip
+from mmgen.core.processes import MOST
+from mmgen.settings.kinds import FilePath, Range, Seed, path_of
+from mmgen.settings.registry import registry_of
+from mmgen.settings.switches import Switches, placed
+
+if TYPE_CHECKING:
+    from mmgen.artifacts import Dataset
+
+__all__ = ["MakeData"]
+
+_RECIPES = "mmgen.data_recipes"  # the floor above: members by name, as those from outside
+
+
+@dataclass(frozen=True)
+class MakeData(Stage["Dataset"]):
+    """Make a dataset file from a recipe.
+
+    The file holds the data, every generative factor that is known, and one or several ways to split.
+    Its content depends only on the recipe's settings and the seed, never on the number of workers.
+    """
+
+    recipe: Annotated[str, MemberOf(_RECIPES)]
+    """One of mmgen list recipe."""
+    output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+    """Where to write; RECIPE.h5 by default."""
+    _: KW_ONLY
+    overwrite: bool = False
+    """Replace the file that is there."""
+    settings: Annotated[Mapping[str, Any] | None, MemberSettings(), Named(metavar="KEY=VALUE")] = None
+    """Any setting of the recipe."""
+    workers: Annotated[int | None, Range(1, MOST)] = None
+    """Processes; all cores by default. Never more than there is work, nor more than four a core."""
+    scheduler: Annotated[str | None, Named(metavar="ADDRESS")] = None
+    """Dask scheduler, as tcp://host:8786, whose workers do the work instead of this machine."""
+    seed: Seed = 0
+    """All randomness comes from this number."""
+
+    def run(self, command: str = "") -> "Dataset":
+        """Make the file, or open the one that the same command has made.
+
+        Returns:
+            The dataset, open.
+
+        Raises:
+            UsageError: There is no such recipe, or another dataset is there.
+        """
+        from mmgen.artifacts import Dataset
+
+        return Dataset.open(self.make(command))
+
+    def make(self, command: str = "") -> Path:
+        """Make the file of :meth:`run` without opening it; notes on sources come before anything is written."""
+        command = command or self.command_line(output=self._output)
+        if self.is_made(command):
+            self.watch.say(f"{self._output} is there already, made by the same command; --overwrite makes it again")
+            return self._output
+        recipe, where = self.chosen, self._where
+        preparing = recipe.prepare()
+        if preparing is not None:
+            self.watch.follow(preparing)
+        surveying = recipe.survey(self.seed, where)
+        surveyed = {} if surveying is None else {"survey": self.watch.follow(surveying)}
+        for line in surveyed["survey"].notes if surveyed else ():
+            self.watch.say(line)
+        making = recipe.make(self._output, seed=self.seed, workers=where, command=command, **surveyed)
+        for line in making.notes:
+            self.watch.say(line)
+        made: Path = self.watch.follow(making)
+        return made
+
+    def look(self, command: str = "") -> list[str]:
+        """Return lines on what would be made, and write nothing.
+
+        Raises:
+            UsageError: Something that is there would be lost.
+        """
+        if self.output is not None:
+            self.is_made(command)
+        surveying = self.chosen.survey(self.seed, self._where)
+        if surveying is not None:
+            notes: list[str] = self.watch.follow(surveying).notes
+            return notes
+        from mmgen.core.parsing import flat
+
+        settings = flat(self.chosen.model_dump(mode="json"))
+        return [*(f"{name} = {value}" for name, value in settings.items()), *look_ahead(self.chosen, self.seed)]
+
+    def is_made(self, command: str) -> bool:
+        """Return whether a command has made the file already, with this mmgen and the packages that are installed.
+
+        Raises:
+            UsageError: Something else is there.
+        """
+        from mmgen.artifacts import check_nothing_lost, check_output
+
+        check_output(self._output, "dataset")
+        # Nobody knows whether the user has changed sources since.
+        reads_files = self.chosen.reads_sources or any(isinstance(value, Path) for _, value in self.chosen)
+        if not self.overwrite and not reads_files and self._is_from(command):
+            return True
+        check_nothing_lost(self._output, self.overwrite, "" if reads_files else "use the same command to keep it, ")
+        return False
+
+    def command_line(self, **actual: Any) -> str:
+        """Return the command that does the same; settings that have a place stand behind the recipe."""
+        settings = {**_switched(self._schema, self.settings or {})}
+        words = [str(settings.pop(name)) for name in placed(self._schema) if name in settings]
+        program, command, recipe, *others = shlex.split(super().command_line(settings=settings, **actual))
+        return shlex.join([program, command, recipe, *words, *others])
+
+    def settings_names(self) -> list[str]:
+        """Return the names of the recipe's settings and switches."""
+        switches = [_argument(switch.name) for _, switch in _switches_of(self._schema)]
+        return list(dict.fromkeys([*self._schema.model_fields, *switches]))
+
+    @cached_property
+    def chosen(self) -> Any:
+        """The recipe with its settings.
+
+        Raises:
+            SettingsError: Names all wrong keys and values.
+        """
+        from mmgen.settings.config import validate
+
+        settings = _switched(self._schema, self.settings or {})
+        for name in settings.keys() - self._schema.model_fields.keys():
+            recipes = registry_of(_RECIPES).importable().items()
+            if others := [other for other, schema in recipes if name in schema.model_fields]:
+                raise UsageError(f"{self.recipe} has no setting {name}, which is for {', '.join(others)}; leave it out")
+        return validate(self._schema, settings)
+
+    @property
+    def _schema(self) -> Any:
+        return registry_of(_RECIPES).get(self.recipe)
+
+    @property
+    def _output(self) -> Path:
+        return path_of(self.output or f"{self.recipe}.h5")
+
+    @property
+    def _where(self) -> int | str | None:
+        """Number of processes, or the address of a scheduler."""
+        from mmgen.artifacts.members import members_of
+
+        if self.scheduler is None:
+            return self.workers
+        if self.workers is not None:
+            raise UsageError(
+                "--workers counts processes of this machine, --scheduler uses a cluster's; give one of them"
+            )
+        if any(member.file for member in members_of({"recipe": self.recipe})):
+            raise UsageError(
+                f"--scheduler sends work to machines that do not have the file of --code which {self.recipe} is in; "
+                "leave it out, or make a package of the file and install it there"
+            )
+        return self.scheduler
+
+    def _is_from(self, command: str) -> bool:
+        from mmgen.artifacts import read_header
+        from mmgen.artifacts.members import members_of
+        from mmgen.core.version import __version__
+
+        if not self._output.exists() or not self._output.stat().st_size:
+            return False
+        header = read_header(self._output)
+        before, now = (text.replace(" --overwrite", "") for text in (header.command, command))
+        same = (before, header.seed, header.program_version) == (now, self.seed, __version__)
+        return same and header.members == members_of({"recipe": self.recipe})  # another version is another one
+
+
+def look_ahead(recipe: Any, seed: int) -> list[str]:
+    """Return what can be known before anything is written: sources are opened and checked as the run does first.
+
+    Args:
+        recipe: A recipe without a survey of its own.
+        seed: Seed of the dataset.
+
+    Returns:
+        Lines for people: what would be fetched first, or how much would be made, and of what.
+    """
+    preparing = recipe.prepare()
+    if preparing is not None and preparing.unit == "byte":
+        return [f"to do first: {preparing.description}, {len(preparing):,} bytes; nothing is known of them yet"]
+    making = recipe.make(Path("unwritten.h5"), seed=seed)  # whose work is not done
+    first = [f"to do first: {preparing.description}"] if preparing is not None else []
+    units = f"{making.unit}es" if making.unit.endswith("ch") else f"{making.unit}s"
+    return [*first, f"to do: {making.description}, {len(making):,} {units}", *making.notes]
+
+
+def _switches_of(schema: Any) -> list[tuple[str, Any]]:
+    """The switches of a recipe, each with the field that it stands for."""
+    return [
+        (name, switch)
+        for name, field in schema.model_fields.items()
+        for switches in field.metadata
+        if isinstance(switches, Switches)
+        for switch in switches.members
+    ]
+
+
+def _argument(switch: str) -> str:
+    return switch.removeprefix("--").replace("-", "_")
+
+
+def _switched(schema: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with switches of the command line, such as ``grey=True``, as the fields that they stand for.
+
+    Raises:
+        UsageError: A switch is neither true nor false, or gives a field a second value.
+    """
+    fields = dict(settings)
+    typed = {name: [name] for name in schema.model_fields if name in settings}
+    for name, switch in _switches_of(schema):
+        argument = _argument(switch.name)
+        if argument not in settings or argument in schema.model_fields:  # the field itself can say it
+            continue
+        value = fields.pop(argument)
+        if not isinstance(value, bool):
+            raise UsageError(f"{argument} got {clip(repr(value), 100)}, expected True or False")
+        if value:
+            typed[name] = [*typed.get(name, ()), argument]
+            fields[name] = switch.value
+    for name, several in typed.items():
+        if len(several) > 1:
+            raise UsageError(
+                f"{' and '.join(several)} give one setting, {name}, {len(several)} values; give one of them"
+            )
+    return fields
