@@ -49,8 +49,8 @@ class MemberCommands(TyperGroup):
 
     Args:
         name: Name of the command.
-        function: Takes the member's name, its own options, and ``of_member``: the member's settings that were typed, as a
-            dictionary from the option's name to field and value.
+        function: Takes the member's name, its own options, and ``of_member``: the member's settings that were typed,
+            a dictionary from the option's name to field and value.
         package: The room: "mmgen.data_recipes".
     """
 
