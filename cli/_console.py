@@ -1,4 +1,4 @@
-"""Talk and results: what is for people goes to stderr; what was asked for, and only that, to stdout."""
+"""Talk and results: messages for people go to stderr, results and nothing else to stdout."""
 
 import os
 import sys
@@ -52,17 +52,17 @@ def _stderr() -> "Console":
 
 
 def terminal_width() -> int | None:
-    """Columns of the terminal that talk goes to, None where it goes to none."""
+    """Return the width of the terminal at stderr; None without one."""
     return _stderr().width if sys.stderr.isatty() else None
 
 
 def is_first_process() -> bool:
-    """Whether this process is the one that talks: with ``--devices`` there are several."""
+    """Tell whether this process is the one that talks: with ``--devices`` there are several."""
     return os.environ.get("LOCAL_RANK", "0") == "0" and os.environ.get("NODE_RANK", "0") == "0"
 
 
 def _wrapped(text: str, width: int) -> str:
-    """Lines at most ``width`` wide, broken between words only: a path that is longer stays whole, to be copied."""
+    """Return lines at most ``width`` wide, broken between words only: a longer path stays whole, to be copied."""
     lines = []
     for line in text.split("\n"):
         indent = line[: len(line) - len(line.lstrip())]
@@ -76,13 +76,13 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def say(text: str) -> None:
-    """A line for people, on stderr; whatever files put into it is shown as plain letters."""
+    """Print a line for people, on stderr; control characters of files are shown as plain letters."""
     console, plain = _stderr(), shown(text)
     console.print(_wrapped(plain, console.width) if sys.stderr.isatty() else plain, markup=False, emoji=False)
 
 
 def result(text: object) -> None:
-    """A result, on stdout: the path of what was made, or one JSON line.
+    """Print a result, on stdout: a path, or one JSON line.
 
     Text of files is shown as plain letters; a path stays as it is where a program reads it.
     """
@@ -90,11 +90,11 @@ def result(text: object) -> None:
 
 
 def result_lines(people: Sequence[str], plain: Sequence[Sequence[str]]) -> None:
-    """A result of several lines, on stdout.
+    """Print a result of several lines, on stdout.
 
     Args:
-        people: What a terminal shows.
-        plain: What a pipe or a file gets: cells, written with tabs between them.
+        people: Lines for a terminal.
+        plain: Rows for a pipe or a file: cells, printed with tabs between.
     """
     from mmgen.results.table import Table
 
@@ -185,7 +185,7 @@ def _clock(seconds: float) -> str:
 
 
 def _figure(value: float) -> str:
-    """A figure in four digits, and never as a power of ten: ``-85.12``, ``11,550``."""
+    """Return a figure in four digits, and never as a power of ten: ``-85.12``, ``11,550``."""
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:,.4g}"
 
 

@@ -201,7 +201,7 @@ class _Base:
         self.text = wanted
 
     def of(self, row: _Who, rows: Iterable[_Who]) -> _Who | None:
-        """What a row is compared with: the same posterior of the base, or its only one; None for itself."""
+        """Return the row that a row is compared with: the same posterior of the base, or its only one."""
         own = [one for one in rows if self.name in ("", one[0]) and self.posterior in ("", one[1])]
         own = [one for one in own if self.name or one[0] == row[0]] or own  # of a posterior that of the same run
         same = [one for one in own if one[1] == row[1]]

@@ -72,7 +72,7 @@ def _title(table: ComparedTable) -> str:
 
 
 def _label(table: ComparedTable, kind: str) -> str:
-    """What LaTeX refers to a table by: letters, digits and dashes, whatever files contain."""
+    """Return the label of a table for LaTeX: letters, digits and dashes, whatever files contain."""
     words = [table.conditions.metric, table.conditions.protocol, table.conditions.named.get("split", ""), kind]
     return "tab:" + "-".join(filter(None, (re.sub("[^a-z0-9]+", "-", word.lower()).strip("-") for word in words)))
 
@@ -93,7 +93,7 @@ def legend(compared: Comparison, mark: str = "*", errors: bool = True) -> str:
 
 
 def _errors(tables: Sequence[ComparedTable]) -> str:
-    """The meaning of ±; "" where there is none."""
+    """Return the meaning of ±; "" where there is none."""
     cells = [cell for table in tables for row in table.rows for cell in row.cells if cell is not None]
     several = {cell.n > 1 for cell in cells if cell.number.rounded_error}
     if several == {True, False}:

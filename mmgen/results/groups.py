@@ -141,18 +141,18 @@ def contrast(last: Group, first: Group) -> Contrast:
 
 
 def _spread(values: Sequence[float]) -> float:
-    """Standard deviation with n - 1; NaN where a value is not finite."""
+    """Return the standard deviation with n - 1; NaN where a value is not finite."""
     return stdev(values) if all(map(math.isfinite, values)) else math.nan
 
 
 def _paired_spread(pairs: Sequence[tuple[float, float]]) -> float:
-    """The same for differences; 0 where they differ by rounding errors alone."""
+    """Return the same for differences; 0 where they differ by rounding errors alone."""
     found = _spread([b - a for a, b in pairs])
     return 0.0 if found <= _ROUNDED * max(map(abs, chain(*pairs))) else found
 
 
 def _apart(one: float | None, other: float | None) -> float | None:
-    """Standard error of the difference of two independent numbers."""
+    """Return the standard error of the difference of two independent numbers."""
     return None if one is None or other is None else math.hypot(one, other)
 
 
@@ -200,7 +200,7 @@ def paired_difference(before: Score, after: Score) -> tuple[float, float] | None
 
 
 def _is_rounded(mean: float, value: float) -> bool:
-    """Whether a mean of points as files keep them, with two decimals at least, is the value of the score."""
+    """Tell whether a mean of points as files keep them, with two decimals at least, is the value of the score."""
     return math.isclose(mean, value, rel_tol=1e-4, abs_tol=0.006)
 
 

@@ -1,4 +1,4 @@
-"""The papers' numbers, all in published.toml, and whether they are about the same data as one's own."""
+"""Published numbers, all in published.toml, and their data."""
 
 import json
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class _OfData:
-    """Numbers of a dataset that a recipe makes.
+    """Numbers that were measured on a dataset.
 
     Attributes:
-        source: The paper, and where in it.
-        recipe: The recipe of the dataset; "" where there is none.
-        settings: The settings of that recipe which make it the same dataset: size, binarisation, source.
+        source: The paper, and the place in it.
+        recipe: Recipe of the dataset; "" where there is none.
+        settings: Settings of that recipe which make it the same dataset: size, binarisation, source.
     """
 
     source: str
@@ -35,7 +35,7 @@ class _OfData:
     settings: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     def differences(self, settings: Mapping[str, Any]) -> list[str]:
-        """How a dataset of the same recipe differs from the paper's; [] where the numbers may be compared.
+        """Return how a dataset of the same recipe differs from the paper's; [] where the numbers may be compared.
 
         Example:
             >>> table = published_tables()[0]
@@ -46,12 +46,12 @@ class _OfData:
             ['data that are not MNIST as published']
         """
 
-        def said(value: Any) -> str:
+        def text(value: Any) -> str:
             return value if isinstance(value, str) else json.dumps(value)
 
         other = [f"data that are {settings['content']}"] if settings.get("content") else []
         return other + [
-            f"{key} {said(settings[key])} instead of {said(value)}" if key in settings else f"{key} not recorded"
+            f"{key} {text(settings[key])} instead of {text(value)}" if key in settings else f"{key} not recorded"
             for key, value in self.settings.items()
             if key not in settings or settings[key] != value
         ]
@@ -70,7 +70,7 @@ class Published(_OfData):
 
     @property
     def called(self) -> str:
-        """Its source as it is printed beside its numbers, which says where they are from memory.
+        """Its source as printed beside its numbers, marked where they are from memory.
 
         Example:
             >>> published_table("KM Fig. 4, dSprites").called
@@ -80,17 +80,17 @@ class Published(_OfData):
 
     @property
     def remarks(self) -> str:
-        """What is to be known of its numbers besides, in words; "" where nothing is."""
+        """Further remarks on its numbers; "" for none."""
         memory = "published numbers from memory, not confirmed" if self.from_memory else ""
         return "; ".join(filter(None, [memory, self.note]))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What its rows and columns are called."""
+        """Names of its rows and columns."""
         return *map(_name_of, self.row), *self.columns
 
     def number(self, one: str, other: str) -> float | None:
-        """The number of a row and a column, in either order; None where there is none.
+        """Return the number of a row and a column, in either order; None where there is none.
 
         Example:
             >>> table = published_table("WG Table 2, MNIST")
@@ -110,7 +110,7 @@ def _name_of(row: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class PublishedJudge(_OfData):
-    """Accuracies in percent of a published judge, by attribute."""
+    """Accuracies in percent of a published attribute classifier, by attribute."""
 
     accuracy: dict[str, float]
 
@@ -122,7 +122,7 @@ def _file() -> dict[str, Any]:
 
 @cache
 def published_tables() -> tuple[Published, ...]:
-    """Every published table."""
+    """Return every published table."""
     return tuple(
         Published(**{**table, "columns": tuple(table["columns"]), "row": tuple(table["row"])})
         for table in _file()["table"]
@@ -130,7 +130,7 @@ def published_tables() -> tuple[Published, ...]:
 
 
 def published_table(source: str) -> Published:
-    """The table of a paper: "WG Table 2, MNIST".
+    """Return the table of a paper: "WG Table 2, MNIST".
 
     Raises:
         ValueError: There is no such table; suggests the nearest.
@@ -143,10 +143,10 @@ def published_table(source: str) -> Published:
 
 @cache
 def published_judges() -> tuple[PublishedJudge, ...]:
-    """Every published judge."""
+    """Return the accuracies of every published attribute classifier."""
     return tuple(PublishedJudge(**judge) for judge in _file()["judge"])
 
 
 def published_papers() -> dict[str, str]:
-    """Short names of the papers and their full titles."""
+    """Return short names of the papers and their full titles."""
     return dict(_file()["papers"])

@@ -143,7 +143,7 @@ class Table:
 
 
 def _texts(row: Iterable[Cell], before: str = "", after: str = "*") -> list[str]:
-    """Cells as text, with marks around the best."""
+    """Return cells as text, with marks around the best."""
     return [
         cell if isinstance(cell, str) else cell.marked(before, after) if cell.best else cell.marked() for cell in row
     ]
@@ -157,23 +157,23 @@ def _plain(cells: Iterable[str]) -> list[str]:
 
 
 def _wide(text: str) -> int:
-    """Cells of a terminal that a text takes."""
+    """Return the columns of a terminal that a text takes."""
     return sum(2 if unicodedata.east_asian_width(one) in "WF" else not unicodedata.combining(one) for one in text)
 
 
 def _longest(text: str) -> int:
-    """The least width of a cell; a number and its error are one word."""
+    """Return the least width of a cell; a number and its error are one word."""
     return max(map(_wide, _whole(text).split(" ")), default=0)
 
 
 def _whole(text: str) -> str:
-    """The text with spaces that do not break inside a number with its error and unit."""
+    """Join a number with its error and unit by spaces that do not break."""
     joined = " ".join(text.split()).replace(" %", "\N{NO-BREAK SPACE}%")
     return joined.replace(" ", "\N{NO-BREAK SPACE}") if "±" in text and text[:1] in _NUMERIC else joined
 
 
 def _widths(columns: Sequence[Sequence[str]], room: int | None) -> list[int] | None:
-    """Widths at which all columns fit and no word breaks; None where there are none, or cells become towers."""
+    """Return widths at which all columns fit and no word breaks; None where there are none, or cells become towers."""
     least = [max(map(_longest, cells)) for cells in columns]
     most = [max(map(_wide, cells)) for cells in columns]
     if room is None:
@@ -190,7 +190,7 @@ def _widths(columns: Sequence[Sequence[str]], room: int | None) -> list[int] | N
 
 
 def _in_columns(table: Table, width: int | None) -> list[str] | None:
-    """Lines of a table with columns; None where it is too wide."""
+    """Return a table in columns; None where it is too wide."""
     rows: list[list[str]] = [[*row] for row in table.rows]  # type: ignore[list-item]
     every = list(table._places)
     differing = [place for place in every if len(rows) < 2 or len({row[place] for row in rows}) > 1]
@@ -231,7 +231,7 @@ def _padded(cell: str, size: int, right: bool) -> str:
 
 
 def _in_blocks(table: Table, width: int) -> list[str]:
-    """Each row as lines of heading and value, or of a heading and the value below it where the terminal is narrow."""
+    """Return each row as lines of heading and value, or of a heading and the value below it where the terminal is narrow."""
     aligned = max(map(_wide, table.columns), default=0)
     beside = all(_longest(str(cell)) <= width - aligned - 4 for row in table.rows for cell in row)
     lines = _wrapped(shown(table.title), width) if table.title else []
@@ -277,7 +277,7 @@ def _in_latex(text: str) -> str:
 
 
 def _number_in_latex(number: Number) -> str:
-    """A number in mathematics, where a comma between digits is no comma of a list and blanks are not printed."""
+    """Return a number in mathematics, where a comma between digits is no comma of a list and blanks are not printed."""
     if number.rounded == "not finite":
         return number.rounded
     text = replace(number, unit="", note="").marked(*((r"\mathbf{", "}") if number.best else ("", "")))

@@ -40,14 +40,14 @@ def _plural(count: int, noun: str) -> str:
 
 
 def about(group: Group) -> str:
-    """One line on a model: objective, size, training."""
+    """Return a line on a model: objective, size, training."""
     header = group.header
     objective, steps = setting(header, "objective", "name"), trained(header)
     return f"objective {objective}, latent size {latent_sizes(header)}{f', {steps}' if steps else ''}"
 
 
 def _compared(material: Material) -> dict[str, Any] | None:
-    """Settings in which the models differ; None for a single model."""
+    """Return the settings in which models differ; None for a single model."""
     settings = [flat({**group.header.settings, "seed": group.header.seed}) for group in material.groups]
     keys = list(dict.fromkeys(key for one in settings for key in one))
     rows = [(key, [one.get(key, "–") for one in settings]) for key in keys]
@@ -58,7 +58,7 @@ def _compared(material: Material) -> dict[str, Any] | None:
 
 
 def _data(material: Material) -> list[str]:
-    """One line for each dataset: what it is, and what of its settings somebody chose."""
+    """Return a line for each dataset: its recipe and the settings that differ from the defaults."""
     lines = []
     for path, header in material.headers.values():
         if header.kind == "dataset":
@@ -74,30 +74,31 @@ def _data(material: Material) -> list[str]:
 
 
 _NOTHING = ("null", "[]", "{}", "")
-"""Settings in words that say nothing."""
+"""Values that a line leaves out."""
 
 
-def _of_recipe(name: str) -> dict[str, str]:
-    """The settings that a recipe has without anybody's choice."""
+def _recipe_defaults(name: str) -> dict[str, str]:
     fields = registry_of(_RECIPES).get(name).model_fields.values()
     usual = [field.get_default(call_default_factory=True) for field in fields]
     names = registry_of(_RECIPES).get(name).model_fields
     return flat({key: plain(value) for key, value in zip(names, usual, strict=True) if value is not PydanticUndefined})
 
 
-def _usual(header: Header) -> dict[str, str]:
-    """Settings that a file has without anybody's choice, or by the preset that its command names: "" of a default."""
-    said = header.settings
+def _default_settings(header: Header) -> dict[str, str]:
+    """Return the default settings of a file, by the preset that its command names; {} where they are unknown."""
+    settings = header.settings
     try:
         if header.kind == "dataset":
-            return _of_recipe(str(said.get("recipe")))
+            return _recipe_defaults(str(settings.get("recipe")))
         words = shlex.split(header.command)
         named = next((after for word, after in pairwise(words) if word == "--preset"), "")
         values = preset(named) if named in presets.names() else {}
         if header.kind != "model":
             return flat({"training": TrainingSettings().model_dump(mode="json")})
         members = {
-            room: {"name": said[room]["name"]} for room in ("model", "objective") if "name" in said.get(room, {})
+            room: {"name": settings[room]["name"]}
+            for room in ("model", "objective")
+            if "name" in settings.get(room, {})
         }
         usual = read_experiment(merge(members, values))
         objective = {"name": usual.objective["name"], **plain(usual.build_objective())}
@@ -107,7 +108,7 @@ def _usual(header: Header) -> dict[str, str]:
 
 
 def _files(material: Material) -> list[dict[str, Any]]:
-    """Settings of every file, and apart from them what was measured while it was made."""
+    """Return the settings of every file, and apart from them the figures of its making."""
     return [
         {
             "name": path.name,
@@ -131,14 +132,14 @@ def _files(material: Material) -> list[dict[str, Any]]:
 
 
 def _chosen(header: Header) -> tuple[dict[str, str], dict[str, str]]:
-    """All settings of a file, and those that differ from its preset and the defaults; of data their own file tells."""
-    settings, usual = flat(header.settings), _usual(header)
+    """Return all settings of a file, and those that differ from its defaults, without those of its dataset."""
+    settings, usual = flat(header.settings), _default_settings(header)
     differs = {key: value for key, value in settings.items() if not usual or usual.get(key) != value}
     return settings, {key: value for key, value in differs.items() if not key.startswith("data.modalities")}
 
 
 def _rounded(value: Any) -> Any:
-    """What was measured, to four digits; whole numbers and words as they are."""
+    """Round to four digits; whole numbers and words stay."""
     if isinstance(value, Mapping):
         return {key: _rounded(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -151,7 +152,7 @@ def _percent(value: Any) -> str:
 
 
 def _judges(material: Material, mistaken: Mapping[str, Sequence[Confusion]]) -> list[dict[str, Any]]:
-    """Accuracies of the judges, by attribute, beside the published ones."""
+    """Return accuracies of attribute classifiers, by attribute, beside published ones."""
     found: list[dict[str, Any]] = []
     for path, header in material.headers.values():
         if header.kind != "classifier":
@@ -184,14 +185,14 @@ def _judges(material: Material, mistaken: Mapping[str, Sequence[Confusion]]) -> 
 
 
 def _quantity(kind: str) -> str:
-    """What a log's curve is: only models, and what is fitted to a true posterior, maximise a bound."""
+    """Name the quantity of a learning curve; only models, and fits to a true posterior, maximise a bound."""
     names = {"judge": "log p(labels|image)", "aggregate, target aggregate": "minus the KL from the images' posteriors"}
-    names["log alone"] = "what is maximised"
+    names["log alone"] = "the quantity that is maximised"
     return next((name for start, name in names.items() if kind.startswith(start)), "the bound")
 
 
 def _curves(material: Material) -> tuple[list[Picture], list[Picture]]:
-    """Learning curves, one picture for each kind of bound, and the terms of each run."""
+    """Draw learning curves, one picture for each kind of bound, and the terms of each run."""
     kinds: dict[str, list[tuple[str, Path]]] = {}
     for name, kind, path in material.logs:
         kinds.setdefault(kind, []).append((name, path))
@@ -206,7 +207,7 @@ def _curves(material: Material) -> tuple[list[Picture], list[Picture]]:
 
 
 def _elsewhere(tables: Sequence[ScoreTable]) -> list[Published]:
-    """Published tables of what was measured, but on the data of other recipes."""
+    """Return published tables of the same metrics on data of other recipes."""
     shown = {row.posterior for table in tables for row in table.rows if row.published}
     shown |= {other.source for table in tables for other in table.others}
     measured = {table.metric for table in tables}
@@ -225,15 +226,15 @@ def context(
     seed: int,
     mistaken: Mapping[str, Sequence[Confusion]] | None = None,
 ) -> dict[str, Any]:
-    """Everything that the page's template names.
+    """Return all values that the page's template names.
 
     Args:
         material: The files.
         runs: For each model its name and pictures.
         title: Heading of the page.
-        command: What made it.
+        command: The command that makes it.
         seed: Seed of its pictures.
-        mistaken: What judges take for what, by their content ids.
+        mistaken: Confusions of attribute classifiers, by their content ids.
     """
     together, apart = _curves(material)
     tables = score_tables(material.scores, material.names, data=material.data, models=material.models)

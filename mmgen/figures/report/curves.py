@@ -76,13 +76,13 @@ def _records(path: Path) -> list[dict[str, Any]]:
 
 
 def _part(record: dict[str, Any], key: str) -> dict[str, Any]:
-    """A table of a record; {} where there is none."""
+    """Return a table of a record; {} where there is none."""
     found = record.get(key)
     return found if isinstance(found, dict) else {}
 
 
 def _of_first_player(record: dict[str, Any]) -> dict[str, Any]:
-    """A line with the first player's figures as those of a single one, and the values and terms of others as terms."""
+    """Flatten a line of several players: the first one's figures, those of the others as terms."""
     players = {name: _part(_part(record, "players"), name) for name in _part(record, "players")}
     if not players:
         return record
@@ -95,13 +95,13 @@ def _of_first_player(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_log(path: Path, name: str = "") -> TrainingLog:
-    """The log at ``path``.
+    """Read a training log.
 
     Args:
         path: JSON lines: ``{"step", "seconds", "bound", "terms", "rate", "learning_rate", "gradient_norm"}`` for
             training, ``{"step", "validation": {"bound", "stderr"}}`` for validation. A line of several players has
-            these figures of each under ``"players"``: the first one's are the curves, the others' are terms by their
-            names. An unfinished last line is passed over.
+            these figures for each under ``"players"``: the first one's are the curves, the others' are terms by their
+            names. An unfinished last line is skipped.
         name: Label; the file's stem by default.
 
     Raises:
@@ -134,7 +134,7 @@ def read_log(path: Path, name: str = "") -> TrainingLog:
 
 
 def _window(values: Sequence[np.ndarray]) -> tuple[float, float] | None:
-    """Limits that the settled part of the curves fills; a steep start may leave the picture."""
+    """Return limits that the settled part of the curves fills; a steep start may leave the picture."""
     settled = [v[np.isfinite(v)][len(v) // 20 :] for v in values]
     joined = np.concatenate([v for v in settled if len(v)] or [np.zeros(0)])
     if not len(joined):
@@ -146,7 +146,7 @@ def _window(values: Sequence[np.ndarray]) -> tuple[float, float] | None:
 
 
 def cut(logs: Sequence[TrainingLog]) -> str:
-    """What of the curves lies outside the picture, as a sentence with a space before it; "" where nothing does."""
+    """Return a sentence, after a space, on the part of the curves below the axis; "" where there is none."""
     curves = [(log.steps, _smooth(log.bound)) for log in logs] + [
         (log.validation_steps, log.validation) for log in logs
     ]
@@ -157,11 +157,11 @@ def cut(logs: Sequence[TrainingLog]) -> str:
         return ""
     last = int(max(steps.max() for steps, _ in below))
     lowest = min(float(values.min()) for _, values in below)
-    return f" The axis is cut at {limits[0]:,.4g}: what lies below, down to {lowest:,.4g}, is of steps up to {last:,}."
+    return f" The axis is cut at {limits[0]:,.4g}: values below, down to {lowest:,.4g}, are of steps up to {last:,}."
 
 
 def _smooth(values: np.ndarray) -> np.ndarray:
-    """Running mean over about a fortieth of the curve, ignoring NaN."""
+    """Return a running mean over about a fortieth of the curve, ignoring NaN."""
     if not len(values):
         return values
     width = max(1, len(values) // 40)
@@ -177,7 +177,7 @@ def _steps_axis(axes: Axes) -> None:
 
 
 def learning_curves(logs: Sequence[TrainingLog]) -> Figure:
-    """What every run maximises over steps, nats per example: training thin, validation with its standard error."""
+    """Draw the objective of every run over steps, nats per example: training thin, validation with standard error."""
     figure = new_figure(5.4, 3.4)
     axes = tidy(figure.add_subplot(), "", "step", "nats per example")
     for log, colour in zip(logs, category_colours(len(logs)), strict=True):
@@ -206,7 +206,7 @@ def learning_curves(logs: Sequence[TrainingLog]) -> Figure:
 
 
 def term_curves(log: TrainingLog) -> Figure:
-    """Every term of the bound, gradient norm, learning rate and speed of one run, each in its own small panel."""
+    """Draw every term of the bound, gradient norm, learning rate and speed of a run, each in a small panel."""
     panels = [(name, values, "nats") for name, values in log.terms.items() if np.isfinite(values).any()]
     panels += [
         (name, values, "")

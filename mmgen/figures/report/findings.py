@@ -1,4 +1,4 @@
-"""The main comparison of a report in words: which posterior draws what was asked for, and keeps the rest varied."""
+"""The main comparison of a report in words: which posterior follows descriptions, and varies the rest."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ _RIGHT, _VARIED = "correctness", "coverage"
 
 @dataclass(frozen=True)
 class Finding:
-    """What is said of a model.
+    """Sentences on a model.
 
     Attributes:
-        best: The posterior with the most of both measures, in a sentence.
-        others: The same numbers of the others; "" of a posterior that stands alone.
+        best: The posterior with the highest sum of both measures.
+        others: The same numbers for the others; "" for a single posterior.
     """
 
     best: str
@@ -34,7 +34,7 @@ class _Row:
 
     @property
     def sum(self) -> tuple[bool, float]:
-        """What rows are ordered by: those with both measures first."""
+        """Sort key: rows with both measures first."""
         return self.varied is not None, self.right.value + (self.varied.value if self.varied else 0.0)
 
     @property
@@ -43,18 +43,18 @@ class _Row:
 
 
 def findings(material: Material) -> list[Finding]:
-    """One for each model that was judged with descriptions given, by the first judge, on the first data."""
+    """Return sentences on each model that was measured with descriptions, by the first classifier on the first data."""
     return [
-        _said(material.names[group.header.content_id], rows)
+        _finding(material.names[group.header.content_id], rows)
         for group in material.groups
         if (rows := _rows(material, group.header.content_id))
     ]
 
 
 def _rows(material: Material, model: str) -> list[_Row]:
-    """The posteriors of a model that were measured alike, those with the most of both measures first."""
+    """Return posteriors of a model under the same conditions, those with the highest sums first."""
     owners = material.models
-    # By the same judge on the same data: what may stand in one sentence.
+    # One sentence holds numbers of the same classifier on the same data.
     measured: dict[Conditions, dict[tuple[str, int], dict[str, Score]]] = {}
     for score in material.scores:
         identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
@@ -75,18 +75,18 @@ def _rows(material: Material, model: str) -> list[_Row]:
 
 
 def _most_given(found: Mapping[tuple[str, int], dict[str, Score]], metric: str) -> dict[str, Score]:
-    """The scores of a metric with the most attributes given, by posterior."""
+    """Return the scores of a metric with the most attributes given, by posterior."""
     return found.get(max((key for key in found if key[0] == metric), default=("", 0)), {})
 
 
-def _said(name: str, rows: list[_Row]) -> Finding:
+def _finding(name: str, rows: list[_Row]) -> Finding:
     best, *others = rows
     count = best.right.given
     words = f"{count} attributes that are asked for" if count != 1 else "attribute that is asked for"
-    said = f"{name}: drawn from {best.right.source}, pictures show {best.right.number_with_unit} of the {words}"
+    text = f"{name}: drawn from {best.right.source}, pictures show {best.right.number_with_unit} of the {words}"
     if best.varied is not None:
-        said += f", and coverage of what is left open is {best.varied.number_with_unit} with {best.varied.given} given"
+        text += f", and coverage of what is left open is {best.varied.number_with_unit} with {best.varied.given} given"
     if not others:
-        return Finding(f"{said}.")
+        return Finding(f"{text}.")
     listed = "; ".join(f"{row.right.source} {row.numbers}" for row in others)
-    return Finding(f"{said}.", f"The others{', by the sum of the two' if best.varied else ''}: {listed}.")
+    return Finding(f"{text}.", f"The others{', by the sum of the two' if best.varied else ''}: {listed}.")

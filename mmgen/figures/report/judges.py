@@ -1,4 +1,4 @@
-"""What judges take for what, on pictures of the dataset that they have not learned from."""
+"""Confusions of attribute classifiers on held-out pictures of the dataset."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ _PICTURES, _MOST_VALUES, _MOST_TABLES = 1000, 12, 8
 
 @dataclass(frozen=True)
 class Confusion:
-    """One attribute.
+    """Confusions of one attribute.
 
     Attributes:
         name: The attribute.
-        values: Its words.
-        rows: For each true word, how many pictures show it and the share in percent that was taken for each.
+        values: Its values.
+        rows: For each true value, the number of pictures and the share in percent that was read as each value.
     """
 
     name: str
@@ -32,9 +32,9 @@ class Confusion:
 
 
 def confusions(session: Session) -> list[Confusion]:
-    """Attributes of few values, those first that the judge confuses most; [] without a judge or data.
+    """Return confusions for attributes of few values, the worst first; [] without a classifier or data.
 
-    The pictures are of the test part, the first of them where there are many.
+    The pictures are the first 1,000 of the test part.
     """
     judge, path, model = session.judge, session.group.dataset, session.model
     if judge is None or path is None or model.observation is None or model.attributes is None:

@@ -44,12 +44,12 @@ __all__ = ["Summary", "make_report", "render"]
 
 @dataclass(frozen=True)
 class Summary:
-    """A table that opens a report.
+    """A table at the top of a report.
 
     Attributes:
-        title: What it says.
+        title: Heading.
         columns: Headings; the first column holds words, the others numbers.
-        rows: Cells as they are to be shown, one for each column.
+        rows: Cells as they are printed, one for each column.
         note: A sentence or two under it.
     """
 
@@ -60,13 +60,13 @@ class Summary:
 
 
 def _speaks(session: Session) -> bool:
-    """Whether the model generates images and text."""
+    """Tell whether the model generates images and text."""
     text = session.model.text
     return text is not None and bool(drawn_images(session.model)) and text.name in session.model.model.generates
 
 
 def _texts(session: Session) -> list[Picture]:
-    """What a model of images and text has to show; [] for others."""
+    """Draw text-to-image and reconstructions for a model of images and text; [] for others."""
     if not _speaks(session):
         return []
     found = [plots.get("text-to-image")([session], PlotOptions())] if session.sources else []
@@ -76,7 +76,7 @@ def _texts(session: Session) -> list[Picture]:
 
 
 def _transformations(session: Session) -> list[Picture]:
-    """What a model of several kinds of pictures makes of each from the others; [] for other models."""
+    """Draw each kind of picture from the others, for a model of several kinds; [] for others."""
     from mmgen.generation.translations import wanted
 
     if session.group.dataset is None or len(drawn_images(session.model)) < 2 or not wanted(session.model, (), ()):
@@ -85,7 +85,7 @@ def _transformations(session: Session) -> list[Picture]:
 
 
 def _uncertainty(sessions: Sequence[Session]) -> list[Picture]:
-    """How sure models are of their words: those of the same images and words as the first, with data at hand."""
+    """Draw how sure models are of their words: those of the same modalities as the first whose data are there."""
     speaking = [session for session in sessions if session.group.dataset is not None and _speaks(session)]
     alike = [
         session
@@ -108,11 +108,11 @@ _STAGES: dict[str, Callable[[Session], Sequence[Picture | TileSheet]]] = {
     "latents": latents,
 }
 _WITHOUT_PICTURES = ("latents",)
-"""Stages that have something to show of models that draw no pictures."""
+"""Stages for models that draw no pictures."""
 
 
 def _curves(scores: Sequence[Score]) -> list[Picture]:
-    """Accuracies over numbers of pairs, where scores are of several such numbers."""
+    """Draw accuracies over numbers of pairs, where scores are of several such numbers."""
     try:
         curves = curves_of(scores)
     except UsageError:
@@ -123,14 +123,14 @@ def _curves(scores: Sequence[Score]) -> list[Picture]:
 
 
 def _plain_letters(value: Any) -> Any:
-    """What a page shows of a value: nothing that steers a terminal, or turns the direction of what follows."""
+    """Return text without control characters, numbers and their units on one line."""
     if type(value) is not str:  # what is marked as a page's own
         return value
     return shown(value).replace(" %", "\N{NO-BREAK SPACE}%")  # a number and its unit stay on one line
 
 
 def page_environment(room: str = "report") -> "Environment":
-    """What templates of a room's pages are filled in by: every value is escaped and shown as plain letters."""
+    """Return the environment of a room's templates: every value is escaped and shown as plain letters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
@@ -143,7 +143,7 @@ def page_environment(room: str = "report") -> "Environment":
 
 
 def render(values: Mapping[str, Any]) -> str:
-    """The page for what :func:`mmgen.figures.report.context.context` returns."""
+    """Return the page for the values of :func:`mmgen.figures.report.context.context`."""
     return page_environment().get_template("report.html.jinja").render(values)
 
 
@@ -159,7 +159,7 @@ def make_report(
     guidance: AnyTilt = 0.0,
     explore: Path | None = None,
 ) -> Work[Path]:
-    """A report as work to do: reads the files, draws the pictures, writes the page.
+    """Return a report as work to do: read the files, draw the pictures, write the page.
 
     Args:
         paths: Checkpoints, aggregates, judges, datasets, samples, scores and logs; their parents are found by lineage.

@@ -1,4 +1,4 @@
-"""Pictures that a report shows of every model: the same words from each posterior, many words, no words."""
+"""Pictures of a model in a report: the same words from each posterior, many words, no words."""
 
 from dataclasses import dataclass, replace
 
@@ -34,29 +34,29 @@ __all__ = [
 
 
 def _single(session: Session) -> bool:
-    """Whether a description is the value of a single attribute, such as a digit."""
+    """Tell whether a description is the value of a single attribute, such as a digit."""
     asked = session.concepts
     return len(asked) > 0 and asked.tokens is None and asked.codes.shape[1] == 1
 
 
-def _of(session: Session, *, aside: bool) -> Session:
-    """The same with those sources alone that are folded, or that are not."""
+def _with_sources(session: Session, *, aside: bool) -> Session:
+    """Return the session with folded sources alone, or with the others alone."""
     return replace(session, sources=[source for source in session.sources if source.aside is aside])
 
 
 def same_words(session: Session) -> list[Picture]:
-    """The same descriptions drawn by every posterior that is not folded, the best-placed one first."""
-    return _same_words(_of(session, aside=False))
+    """Draw the same descriptions by every posterior that is not folded, the best one first."""
+    return _same_words(_with_sources(session, aside=False))
 
 
 def folded(session: Session) -> list[Picture]:
-    """The same descriptions drawn by the posteriors that are folded."""
-    return _same_words(_of(session, aside=True))
+    """Draw the same descriptions by the posteriors that are folded."""
+    return _same_words(_with_sources(session, aside=True))
 
 
 def abstracted(session: Session) -> list[Picture]:
-    """A concept and its ancestors, by every posterior that is not folded."""
-    return abstraction(_of(session, aside=False))
+    """Draw a concept and its ancestors by every posterior that is not folded."""
+    return abstraction(_with_sources(session, aside=False))
 
 
 def _same_words(session: Session) -> list[Picture]:
@@ -70,18 +70,18 @@ def _same_words(session: Session) -> list[Picture]:
     return [Picture("The same words, drawn from each posterior", caption, grid, session.note)]
 
 
-_SIZE = 24  # of letters that are measured
+_SIZE = 24  # font size at which words are measured
 
 
 @dataclass(frozen=True)
 class PageTile:
-    """An image with its words, as a page sets them: in letters that grow with the reader's.
+    """An image with its words as HTML text, which follows the reader's font size.
 
     Attributes:
-        uri: The image as a ``data:`` address, a pixel for each of its own.
-        words: What was asked for.
-        remark: What the judge sees instead; "" where it agrees.
-        wrong: Whether it disagrees.
+        uri: The image as a ``data:`` address, at its own size.
+        words: The description.
+        remark: The classifier's reading where it differs; else "".
+        wrong: Whether it differs.
     """
 
     uri: str
@@ -95,8 +95,8 @@ class TileSheet:
     """Images that a page arranges by its width.
 
     Attributes:
-        title: What drew them.
-        words: How they were made.
+        title: The posterior.
+        words: The caption.
         tiles: The images.
     """
 
@@ -106,20 +106,18 @@ class TileSheet:
 
     @property
     def widest(self) -> float:
-        """Width of the widest word under an image, as a part of the letters' size: that of a typeface which is wider
-        than those of pages. What is joined by dashes may be broken.
-        """
+        """Width of the widest word under an image in units of the font size, for a wide typeface; dashes may break."""
         said = " ".join(f"{tile.words} {tile.remark}" for tile in self.tiles)
         return max((font(_SIZE).getlength(word) for word in said.replace("-", "- ").split()), default=0.0) / _SIZE
 
 
 def varied_words(session: Session) -> list[TileSheet]:
-    """One image for each of many descriptions, with the judge's reading where it differs (VE Fig. 3 and 10)."""
+    """Draw one image for each of many descriptions, with the classifier's reading where it differs (VE Fig. 3, 10)."""
     info, asked = session.model.attributes, session.concepts
     if not len(asked) or (_single(session) and len(asked) <= 12):  # all of them are among the same words
         return []
     sheets = []
-    for name, drawn in draw_all(session, asked, 1, _of(session, aside=False).sources):
+    for name, drawn in draw_all(session, asked, 1, _with_sources(session, aside=False).sources):
         captions = asked.values(session.model)
         wrong, read = [False] * len(captions), [""] * len(captions)
         if info is not None and drawn.judged is not None and drawn.wrong is not None:
@@ -136,7 +134,7 @@ def varied_words(session: Session) -> list[TileSheet]:
 
 
 def without_words(session: Session) -> list[Picture]:
-    """Images from the prior and from the learned prior, nothing given."""
+    """Draw images from the prior and from the learned prior, nothing given."""
     if session.model.model.conditional_on:  # its decoder wants a description
         return []
     columns, rows = across(session.priors), 3
@@ -153,9 +151,9 @@ def without_words(session: Session) -> list[Picture]:
 
 
 def latents(session: Session) -> list[Picture]:
-    """What the latent space of any model is like: where examples lie, what each dimension does, ways between pictures.
+    """Draw the latent space: a map of encodings, traversals of each dimension, interpolations between pictures.
 
-    What a model cannot show is left out: one that draws no pictures has the map of its encodings alone.
+    A model that draws no pictures has the map alone.
     """
     if session.group.dataset is None:
         return []
@@ -168,7 +166,7 @@ def latents(session: Session) -> list[Picture]:
 
 
 def maps(session: Session) -> list[Picture]:
-    """Maps of a model with two latent dimensions; none for others."""
+    """Draw maps of a model with two latent dimensions; [] for others."""
     import torch
 
     if session.model.model.latent_size != 2 or session.model.observation is None:

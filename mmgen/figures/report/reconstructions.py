@@ -1,4 +1,4 @@
-"""Test images beside what a model decodes from their encodings, for models that draw one kind of picture alone."""
+"""Test images beside their reconstructions, for models that draw a single kind of picture."""
 
 import numpy as np
 
@@ -18,9 +18,9 @@ _ACROSS = 12
 
 
 def reconstructed(session: Session) -> list[Picture]:
-    """Two rows of pictures, the true ones above the decoded ones; [] where the data are gone or models say more.
+    """Draw two rows of pictures, the true ones above the decoded ones; [] without the dataset.
 
-    Models of texts and those of several kinds of pictures have figures of their own.
+    Models of texts and of several kinds of pictures have figures of their own, and [] here.
     """
     model, dataset = session.model, session.group.dataset
     main, info, text = model.observation, model.attributes, model.text

@@ -162,7 +162,7 @@ def _own_cell(group: Group | None, best: bool) -> Number | None:
 
 
 def _published_rows(table: Published, conditions: Conditions, columns: Sequence[Column]) -> list[Row]:
-    """The rows of a published table in the columns of a metric and protocol."""
+    """Return the rows of a published table in the columns of a metric and protocol."""
     places = {}
     for row in table.row:
         if row.get("metric") == conditions.metric and row.get("protocol", conditions.protocol) == conditions.protocol:
@@ -191,7 +191,7 @@ def _is_of(row: Mapping[str, Any], column: Column) -> bool:
 def _papers(
     conditions: Conditions, columns: Sequence[Column], data: Mapping[str, Mapping[str, Any]]
 ) -> tuple[list[Row], list[str], list[OtherData]]:
-    """Published numbers of the same data, footnotes about them; and those of other data made by the same recipe."""
+    """Return published numbers of the same data, footnotes about them, and numbers of other data by the same recipe."""
     settings = data.get(conditions.dataset, {})
     if not conditions.dataset and len(data) == 1:
         settings = next(iter(data.values()))
@@ -211,7 +211,7 @@ def _papers(
 
 
 def _by_attribute(groups: Sequence[tuple[str, str, Group]]) -> AttributeTable | None:
-    """Scores that were counted by attribute, and the classifier's own accuracy below them."""
+    """Return scores by attribute, with the classifier's own accuracy below them."""
     counted = [(posterior, column, group) for posterior, column, group in groups if group.by_attribute]
     attributes = list(dict.fromkeys(name for *_, group in counted for name in group.by_attribute))
     if not attributes:
@@ -228,7 +228,7 @@ def _by_attribute(groups: Sequence[tuple[str, str, Group]]) -> AttributeTable | 
 
 
 def _ceiling(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
-    """The classifier's own accuracy, which bounds what counts its answers."""
+    """Return the classifier's own accuracy, which bounds scores that count its answers."""
     cells: list[Number | None] = [None] * len(columns)
     for score in scores:
         if score.by_attribute and score.real_accuracy is not None:
@@ -237,7 +237,7 @@ def _ceiling(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
 
 
 def _by_chance(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
-    """The measure of answers by chance, and among how many."""
+    """Return the score of answers by chance, and among how many."""
     cells: list[Number | None] = [None] * len(columns)
     pools = set()
     for score in scores:
@@ -250,7 +250,7 @@ def _by_chance(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None
 
 
 def _explained(conditions: Conditions, headings: Sequence[str]) -> str:
-    """Sentences for a reader who has not read the papers."""
+    """Return sentences for a reader who has not read the papers."""
     from mmgen import metrics
 
     known = conditions.metric in metrics.names()

@@ -1,4 +1,4 @@
-"""What is in a file, as a sheet of its images."""
+"""A sheet of the images of a file."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -68,7 +68,7 @@ def _sheet(
     note: str,
     tile: int = TILE,
 ) -> Grid:
-    """Examples with their words: under a single picture, else to the left of all kinds of pictures of the example."""
+    """Draw examples with their words: under a single picture, else left of all kinds of pictures of the example."""
     if len(pictures) > 1:
         return strip_page(pictures, captions or (), wrong=wrong, title=title, note=note)
     images = next(iter(pictures.values()))
@@ -97,7 +97,7 @@ def _samples_sheet(path: Path, count: int) -> Grid:
 
 
 def _judge_sheet(path: Path, count: int, seed: int) -> Grid:
-    """Held-out images, framed red where the judge misreads them."""
+    """Draw held-out images, framed red where the classifier misreads them."""
     from mmgen.classifier import load_classifier
 
     judge = load_classifier(path)
@@ -154,7 +154,7 @@ def _model_sheet(path: Path, count: int, seed: int) -> Grid:
 
 
 def _described(loaded: "TrainedModel", data: Dataset, posterior: str, count: int, seed: int) -> Descriptions | None:
-    """Various descriptions that a posterior can be given; None where it is given nothing."""
+    """Return various descriptions for a posterior; None for one that reads nothing."""
     if not loaded.reads(posterior):
         return None
     if loaded.given == "text" and loaded.text is not None:
@@ -166,13 +166,13 @@ def _described(loaded: "TrainedModel", data: Dataset, posterior: str, count: int
 
 
 def contact_sheet(path: Path, count: int = 32, seed: int = 0) -> Grid:
-    """The images of any file that has some or can draw some.
+    """Draw the images of a file that holds or can draw some.
 
     Args:
         path: A dataset (random examples), samples (the first), a model or an aggregate (one image for each of various
             descriptions), a classifier (test images, framed red where it misreads them).
-        count: How many images at most.
-        seed: Which ones.
+        count: Largest number of images.
+        seed: Seed of the choice.
 
     Raises:
         UsageError: This kind of file has no images.
