@@ -231,7 +231,7 @@ def _padded(cell: str, size: int, right: bool) -> str:
 
 
 def _in_blocks(table: Table, width: int) -> list[str]:
-    """Return each row as lines of heading and value, or of a heading and the value below it where the terminal is narrow."""
+    """Return each row as lines of heading and value; the value stands below where the terminal is narrow."""
     aligned = max(map(_wide, table.columns), default=0)
     beside = all(_longest(str(cell)) <= width - aligned - 4 for row in table.rows for cell in row)
     lines = _wrapped(shown(table.title), width) if table.title else []

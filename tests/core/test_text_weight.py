@@ -259,7 +259,7 @@ def test_only_weight_one_bounds_the_likelihood_of_the_words(weight: float) -> No
 def test_scores_of_different_weights_stand_in_different_rows(tmp_path: Path) -> None:
     common = {"metric": "correctness", "unit": "%", "better": "higher", "given": 4, "posterior": "true"}
     lines = [
-        {**common, "value": 54.0, "ids": {"aggregate": "a"}},
+        {**common, "value": 54.0, "ids": {"aggregate": "a"}, "text_weight": 1.0},
         {**common, "value": 86.0, "ids": {"aggregate": "b"}, "text_weight": 300.0},
     ]
     path = tmp_path / "scores.jsonl"

@@ -64,11 +64,11 @@ def test_the_best_row_is_named_with_both_measures_and_the_others_after_it(said: 
 
 def test_one_measure_or_one_row_is_said_as_it_is(said: Any) -> None:
     right = line("correctness", 84.0, 1, "aggregate", "agg", stderr=None)
-    assert said(right) == [("flat: drawn from q_agg, pictures show 84.0 % of the attribute that is asked for.", "")]
-    ((best, others),) = said(right, line("correctness", 86.0, 1, "true", "true"))
+    assert said(right) == [("flat: drawn from q_agg, pictures show 84.00 % of the attribute that is asked for.", "")]
+    ((best, others),) = said(right, line("correctness", 86.0, 1, "true", "true", text_weight=1.0))
     assert (
         best.startswith("flat: drawn from q_true(w = 1), exact, pictures show 86.0")
-        and others == "The others: q_agg 84.0 %."
+        and others == "The others: q_agg 84.00 %."
     )
     assert said(line("coverage", 84.0, 3, "aggregate", "agg")) == []
     assert said(line("correctness", 84.0, 0, "aggregate", "agg")) == [], "nothing was asked for"
@@ -92,7 +92,10 @@ def test_the_exact_posterior_is_folded_beside_that_of_the_training() -> None:
     from mmgen.figures.plots._session import Source, _in_order
 
     def source(posterior: str, weight: float | None, guidance: float = 0.0) -> Source:
-        loaded: Any = SimpleNamespace(text_weight=weight, guidance=guidance)
+        own = SimpleNamespace(
+            weights={} if weight is None else {"text_weight": weight}, is_fitted=posterior not in ("own", "prior")
+        )
+        loaded: Any = SimpleNamespace(posteriors={posterior: own}, tilt=guidance, text_weight=weight)
         return Source(f"{posterior} {weight} {guidance}", loaded, posterior, Path("f"))
 
     every = [source("own", None), source("true", 300.0), source("true", 1.0), source("scan", None),

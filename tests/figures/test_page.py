@@ -9,7 +9,6 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from mmgen.classifier._task import ClassifierTask
 from mmgen.core.errors import UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.blocks import Block, Column, Group, block_table
@@ -175,7 +174,6 @@ def test_drawings_have_type_of_nine_points_at_the_size_that_the_page_shows() -> 
 def test_only_bounds_are_called_bounds() -> None:
     assert _quantity("model, objective elbo") == _quantity("aggregate, target true") == "the bound"
     assert "bound" not in _quantity("judge") + _quantity("aggregate, target aggregate") + _quantity("log alone")
-    assert "bound" not in ClassifierTask.quantity
     empty = TrainingLog("judge", *(np.zeros(0),) * 3)
     assert learning_curves([empty]).axes[0].get_ylabel() == "nats per example", "its caption says of what"
 
