@@ -11,7 +11,7 @@ __all__ = ["folder_of_run"]
 
 @contextmanager
 def folder_of_run(folder: Path, notes: Collection[str] = ()) -> Iterator[None]:
-    """A folder that this block writes to, with those above it; created where it is missing.
+    """Create a folder that this block writes to, with those above it, unless they are there.
 
     Folders that were created here go again if the block ends in an error before there is anything in them.
 

@@ -70,7 +70,7 @@ def run_command(
 
 
 def _how_it_ended(code: int) -> str:
-    """What an exit code says, as the beginning of a sentence; it is negative where a signal ended the process."""
+    """Return how a process ended, as the beginning of a sentence; a negative code is the number of a signal."""
     if code > 0:
         return "this command failed"
     if -code == signal.SIGKILL:

@@ -178,12 +178,12 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 
 def _stem(listed: str) -> str:
-    """What a list's pages are called: a table of several datasets has a page for each."""
+    """Return the name of an experiment's pages: a table of several datasets has a page for each."""
     return Path(listed).stem if listed.endswith(".toml") else listed.replace("/", "-")
 
 
 def _present(plan: "Plan", scale: "Scale", runs: "Runs", page: Path, ran: bool) -> None:
-    """The tables, on the terminal, in a page of Markdown and in a report with pictures."""
+    """Show the tables on the terminal, in a page of Markdown and in a report with pictures."""
     from mmgen.artifacts import write_text_atomic
     from mmgen.experiments import compare, finished_files, judge_sentence, markdown, tables_of
     from mmgen.figures.report.make import Summary, make_report

@@ -1,4 +1,4 @@
-"""The paper's numbers and ours side by side."""
+"""Published numbers and ours side by side."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,9 +20,9 @@ class Cell:
     """One of our numbers.
 
     Attributes:
-        group: The score, or those of several runs.
-        score: The one that it is of; of several runs, one with their mean as its value and all their samples.
-        over_seeds: Whether the runs differ in their seed alone, which the user asked for; else the list has several.
+        group: The scores of its runs.
+        score: The score of a single run; for several runs one with their mean as its value and all their samples.
+        over_seeds: Whether the runs differ in their seed alone; else the experiment has several files for the cell.
     """
 
     group: Group
@@ -31,12 +31,12 @@ class Cell:
 
     @property
     def value(self) -> float:
-        """The score's value, or another of its numbers; the mean over runs."""
+        """The mean over runs."""
         return self.group.mean
 
     @property
     def stderr(self) -> float | None:
-        """Its standard error, None if unknown; of a mean over runs from how much they differ."""
+        """The standard error of the mean, from the spread of several runs; None if unknown."""
         return self.group.stderr
 
 
@@ -48,14 +48,14 @@ class Compared:
     ours: tuple[tuple[Cell | None, ...], ...]
 
     def published(self, row: int, column: int) -> float | None:
-        """The paper's number; None where there is none, and where ours are of other data."""
+        """Return the paper's number; None without one, or where ours are of other data."""
         paper = self.table.row[row].paper
         value = paper[column] if paper else ""
         return None if value == "" or self.content else value
 
     @property
     def content(self) -> str:
-        """Why no published numbers stand beside ours, which are of other data; "" where they may."""
+        """How our data differ from the paper's, which hides its numbers; "" where they do not."""
         cells = [cell for row in self.ours for cell in row if cell is not None]
         return next((text for cell in cells if (text := cell.score.conditions.get("content"))), "")
 
@@ -70,7 +70,7 @@ class Compared:
         return _position(self.table.column, self.table.against)
 
     def difference(self, place: tuple[int, int], other: tuple[int, int]) -> Difference | None:
-        """Our number at ``place`` (row, column) less that at ``other``; None where one is missing.
+        """Return our number at ``place`` (row, column) less that at ``other``; None where one is missing.
 
         The error is over differences of the same data points, or of runs with the same seeds, where both were measured
         on these (likelihoods of single images differ by far more than models do), else as if the two were independent.
@@ -78,11 +78,11 @@ class Compared:
         last, first = (self.ours[row][column] for row, column in (place, other))
         if first is None or last is None:
             return None
-        found = contrast(last.group, first.group)
-        return found.value, found.stderr
+        difference = contrast(last.group, first.group)
+        return difference.value, difference.stderr
 
     def published_difference(self, place: tuple[int, int], other: tuple[int, int]) -> float | None:
-        """The same of the paper's numbers."""
+        """Return the difference of the paper's numbers at two places."""
         last, first = self.published(*place), self.published(*other)
         return None if first is None or last is None else last - first
 
@@ -94,33 +94,33 @@ def _position(parts: Sequence[Any], name: str) -> int | None:
 def compare(
     table: Table, scores: Mapping[str, Sequence[Score]], runs: Mapping[str, Sequence[str]] | None = None
 ) -> Compared:
-    """Our numbers in every cell of a table.
+    """Put our numbers into the cells of a table.
 
     Args:
-        table: What belongs where.
-        scores: By the name of the file that they are in.
-        runs: The files of the runs of several seeds, by the name that the list gives their file.
+        table: The table.
+        scores: Scores by the name of their file.
+        runs: Files of the runs of several seeds, by the name of the file in the experiment.
     """
     listed = runs or {file: [file] for file in scores}
 
-    def find(wanted: Selector) -> Cell | None:
-        found: list[list[Score]] = []
+    def find(selector: Selector) -> Cell | None:
+        matches: list[list[Score]] = []
         for file, parts in listed.items():
-            of_runs = [[score for score in scores.get(part, ()) if wanted.matches(file, score)] for part in parts]
-            found.append([one for part in of_runs if part and (one := _number(part[-1], wanted.field)) is not None])
-        found = [part for part in found if part]
-        if not found:
+            of_runs = [[score for score in scores.get(part, ()) if selector.matches(file, score)] for part in parts]
+            matches.append([one for part in of_runs if part and (one := _number(part[-1], selector.field)) is not None])
+        matches = [part for part in matches if part]
+        if not matches:
             return None
-        if wanted.scores is None or not has_magic(wanted.scores):
-            return _cell(found[-1], over_seeds=True)
-        return _cell([score for part in found for score in part], over_seeds=False)
+        if selector.scores is None or not has_magic(selector.scores):
+            return _cell(matches[-1], over_seeds=True)
+        return _cell([score for part in matches for score in part], over_seeds=False)
 
     ours = [[find(column.with_more(row)) if row.measured else None for column in table.column] for row in table.row]
     return Compared(table, tuple(map(tuple, ours)))
 
 
 def _cell(runs: Sequence[Score], over_seeds: bool) -> Cell:
-    """A single run keeps its own error; that of several follows from how much they differ."""
+    """Return a cell of one or several runs; the error of several follows from their spread."""
     group = group_of(runs)
     if group.n == 1:
         return Cell(group, runs[0])
@@ -131,11 +131,11 @@ def _cell(runs: Sequence[Score], over_seeds: bool) -> Cell:
 
 
 def _number(score: Score, field: str | None) -> Score | None:
-    """The score with one of its further numbers as its value; None where it has none of that name."""
+    """Return the score with one of its details as its value; None where it has no such number."""
     if field is None:
         return score
     value, error = score.details.get(field), score.details.get(f"{field}_stderr")
     if not isinstance(value, int | float):
         return None
     known = float(error) if isinstance(error, int | float) else None
-    return replace(score, value=float(value), stderr=known, points=None)  # which are of the value
+    return replace(score, value=float(value), stderr=known, points=None)  # points belong to the other value

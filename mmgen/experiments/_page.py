@@ -1,4 +1,4 @@
-"""A reproduced table for people: on the terminal, in a page of Markdown, in a report."""
+"""Reproduced tables for people: on the terminal, in a page of Markdown, in a report."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ Shown = tuple[str, list[str], list[list[str]]]
 
 
 def tables_of(plan: Plan, compared: Sequence[Compared]) -> list[Shown]:
-    """Every table, each followed by one of differences where rows are compared with each other."""
+    """Return every table, followed by one of differences where rows are compared with each other."""
     shown = []
     for one in compared:
         title = _titled(one, plan)
@@ -31,11 +31,11 @@ def tables_of(plan: Plan, compared: Sequence[Compared]) -> list[Shown]:
 
 
 def _titled(one: Compared, plan: Plan) -> str:
-    """What a table is called, and what is to be known of the paper's numbers in it."""
+    """Return the title of a table, with remarks on the paper's numbers in it."""
     title = one.table.title or plan.title
     remarks = published_table(one.table.published).remarks if one.table.published else ""
-    said = "; ".join(filter(None, [one.content and f"ours are of data that are {one.content}", remarks]))
-    return f"{title} ({said})" if said else title
+    notes = "; ".join(filter(None, [one.content and f"ours are of data that are {one.content}", remarks]))
+    return f"{title} ({notes})" if notes else title
 
 
 def _main(one: Compared) -> tuple[list[str], list[list[str]]]:
@@ -107,7 +107,7 @@ def _with_error(difference: Difference | None) -> str:
 
 
 def _seeds(cells: Sequence[Cell]) -> str:
-    """How many seeds its numbers are means over; "" where each is of one."""
+    """Return how many seeds the numbers are means over; "" for single runs."""
     if not any(cell.over_seeds for cell in cells):
         return ""
     return " / ".join(dict.fromkeys(str(cell.group.n) for cell in cells))
@@ -123,26 +123,26 @@ def _draws(cells: Sequence[Cell]) -> str:
 
 
 def judge_sentence(compared: Sequence[Compared]) -> str:
-    """How good the judge itself is on held-out images of the dataset; "" where none was asked."""
+    """Return a sentence on the judge's accuracy on held-out images of the dataset; "" without a judge."""
     cells = [cell for one in compared for row in one.ours for cell in row if cell is not None]
     accuracy = next((cell.score.judge_accuracy for cell in cells if cell.score.judge_accuracy), None)
     if not accuracy:
         return ""
     words = f"{accuracy['words']:.2f} % of all words, " if "words" in accuracy else ""
     each = ", ".join(f"{name} {value:.1f}" for name, value in accuracy.items() if name not in ("mean", "words"))
-    said = f"{words}{accuracy['mean']:.2f} % of those it says"
-    return f"The judge itself, on real images that it has not seen: {said} ({each})."
+    right = f"{words}{accuracy['mean']:.2f} % of those it says"
+    return f"The judge itself, on real images that it has not seen: {right} ({each})."
 
 
 def markdown(plan: Plan, scale: Scale, compared: Sequence[Compared], folder: Path, used: Sequence[str]) -> str:
-    """The report: tables, judge, where the numbers come from.
+    """Return the page: tables, accuracy of the judge, commands and files behind the numbers.
 
     Args:
-        plan: The list.
+        plan: The experiment.
         scale: Its stages.
         compared: The tables.
-        folder: Where the files are.
-        used: Those that fit, and that the numbers come from.
+        folder: Folder of the files.
+        used: Names of the files that the numbers come from.
     """
     lines = [f"# {plan.title}", "", f"Paper: {plan.source}. Measured there on {plan.dataset}.", ""]
     lines += [scale.about.strip(), ""]
@@ -178,10 +178,10 @@ def _about_seeds(compared: Sequence[Compared]) -> list[str]:
 
 
 def _code(text: str) -> str:
-    """Text of a file as code in a cell: on one line, behind more backticks than there are in it."""
-    shown = printable(text, 2000)
-    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
-    return f"{fence} {shown} {fence}" if "`" in shown else f"`{shown}`"
+    """Return text of a file as code in a cell: on one line, between more backticks than it holds."""
+    code = printable(text, 2000)
+    fence = "`" * (1 + max(map(len, re.findall("`+", code)), default=0))
+    return f"{fence} {code} {fence}" if "`" in code else f"`{code}`"
 
 
 def _line(cells: Sequence[str]) -> str:

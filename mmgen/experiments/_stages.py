@@ -1,4 +1,4 @@
-"""What an experiment file says once its rows are written out: the published table, and at each scale its stages."""
+"""An experiment with all rows written out: the published tables, and the stages at each scale."""
 
 import json
 import re
@@ -30,8 +30,9 @@ COMMANDS = {
     "report": "",
     "explore": "",
 }
-"""Commands that a stage may be, and what a stage calls the first argument of each; further ones are ``files``."""
+"""Commands that a stage may be, and the name of the first argument of each; further ones are ``files``."""
 _LAST = "set seed"
+"""Options that are printed behind all others, in this order."""
 _READ_NOWHERE = ("set", "report")
 """Settings that are no files to read: ``explore`` links to a report that is made after it."""
 _METRICS = "mmgen.metrics"
@@ -42,10 +43,10 @@ _MOST_SEEDS = 1000
 
 
 def seeds_of(value: Any) -> Any:
-    """Seeds as they are said: 5 for 0 to 4, or which, as numbers or with commas between; each once.
+    """Return seeds from a count (5 for 0 to 4), from numbers, or from text with commas.
 
     Raises:
-        ValueError: None are said, or one twice, or one is no number from 0.
+        ValueError: There is none, one stands twice, or one is no whole number from 0.
 
     Example:
         >>> seeds_of(3), seeds_of("0,2,5"), seeds_of([7])
@@ -60,12 +61,12 @@ def seeds_of(value: Any) -> Any:
         return tuple(range(parts))
     if not isinstance(parts, list | tuple):
         raise ValueError(f"seeds got {value!r}, expected how many (5) or which (0, 1, 2)")
-    found = [int(part) if isinstance(part, str) and part.isdecimal() else part for part in parts]
-    if any(type(seed) is not int or not 0 <= seed < 2**63 for seed in found):
+    seeds = [int(part) if isinstance(part, str) and part.isdecimal() else part for part in parts]
+    if any(type(seed) is not int or not 0 <= seed < 2**63 for seed in seeds):
         raise ValueError(f"seeds got {value!r}, expected how many (5) or which (0,1,2): whole numbers from 0")
-    if len(set(found)) != len(found):
+    if len(set(seeds)) != len(seeds):
         raise ValueError(f"seeds got {value!r}, which says one of them twice")
-    return tuple(found)
+    return tuple(seeds)
 
 
 class Stage(Settings):
@@ -209,26 +210,26 @@ class Scale(Settings):
     """The stages at one size."""
 
     about: str
-    """How it differs from what was published, and how long it takes."""
+    """Sentences on the differences from the paper and the duration."""
     folder: str
-    """Where it all happens unless told otherwise; lists that share stages share a folder."""
+    """Folder of all files, below the current one; experiments that share stages share a folder."""
     stage: tuple[Stage, ...]
     """Stages in order; each reads files of those before it."""
     seeds: Annotated[tuple[int, ...], BeforeValidator(seeds_of)] = ()
-    """Seeds that every stage which has one is run with: a number of them, from 0, or which; none for each its own."""
+    """Seeds of every stage that has one: how many, from 0, or which; empty for the stages' own."""
 
 
 class Plan(Settings):
-    """A published table and how to make it."""
+    """An experiment: published tables, and the stages that make them."""
 
     title: str
     source: str
     dataset: str
-    """What the paper measured on."""
+    """Dataset of the paper, in words."""
     usual: bool = False
-    """Whether this is the dataset that is meant where none is said, for a table of several."""
+    """Whether a table of several datasets means this one where the user names none."""
     table: tuple[Table, ...] = ()
-    """The published table, or the parts of it."""
+    """The published tables, or parts of one."""
     scale: dict[str, Scale]
 
     @field_validator("scale")
@@ -252,7 +253,7 @@ class Plan(Settings):
 
     @model_validator(mode="after")
     def _measured(self) -> "Plan":
-        """Whether each row and column is of scores that a stage makes, and of a metric that there is."""
+        """Refuse rows and columns of scores that no stage makes, or of unknown metrics."""
         made = [stage.makes for scale in self.scale.values() for stage in scale.stage]
         metrics = registry_of(_METRICS).names()
         parts: list[tuple[str, Selector]] = [(one.name, one) for table in self.table for one in table.row]
@@ -265,7 +266,7 @@ class Plan(Settings):
         return self
 
     def at(self, scale: str) -> Scale:
-        """The stages at a scale.
+        """Return the stages at a scale.
 
         Raises:
             UsageError: There is no such scale.

@@ -13,66 +13,66 @@ __all__ = ["Column", "Row", "Selector", "Table"]
 
 
 class Selector(Settings):
-    """Which score is meant; what is left out is said by the other axis of the table, or does not matter."""
+    """Conditions that select a score; the row and the column of a cell select together."""
 
     scores: str | None = None
-    """File of scores, one that a stage makes; with wildcards ("vae-*.jsonl"), the mean over all files of such names."""
+    """File of scores; with wildcards ("vae-*.jsonl") the mean over all matching files."""
     metric: str | None = None
     quantity: str | None = None
     protocol: str | None = None
     posterior: str | None = None
     text_weight: float | None = None
-    """Power of p(y|z) that the posterior "true" was fitted with."""
+    """Power of p(y|z) that the exact posterior was fitted with."""
     guidance: float | None = None
-    """The power of p(y|z) that tilts the posterior."""
+    """Power of p(y|z) in a guided posterior."""
     balanced: bool | None = None
-    """Whether attributes that are left out keep their shares under guidance; left out, not, where there is guidance."""
+    """Whether guidance keeps the shares of unspecified attributes; with guidance the default is false."""
     given: int | None = None
-    """How many attributes were given."""
+    """Number of conditioning attributes."""
     field: str | None = None
-    """Which of its numbers, where it is not the value: one of its further ones ("log_weight_variance"), whose standard
-    error has the same name with "_stderr" behind it."""
+    """A detail of the score to show in place of its value ("log_weight_variance"); its standard error is the detail of
+    the same name with "_stderr" behind it."""
     extra: dict[str, str | float] = Field(default_factory=dict)
-    """What its further numbers must be, such as the share of pairs."""
+    """Values that details of the score must have, such as the share of pairs."""
 
     def matches(self, file: str, score: Any) -> bool:
-        """Whether a score of a file is meant."""
+        """Return whether a score of a file fulfils all conditions."""
         keys = {"metric", "quantity", "protocol", "posterior", "text_weight", "guidance", "balanced", "given"}
-        wanted = self.model_dump(include=keys, exclude_none=True)
-        wanted |= {"balanced": bool(self.balanced)} if self.guidance is not None else {}
-        fits = all(getattr(score, key) == value for key, value in wanted.items())
+        conditions = self.model_dump(include=keys, exclude_none=True)
+        conditions |= {"balanced": bool(self.balanced)} if self.guidance is not None else {}
+        fits = all(getattr(score, key) == value for key, value in conditions.items())
         fits = fits and all(score.details.get(key) == value for key, value in self.extra.items())
         return fits and (self.scores is None or fnmatchcase(file, self.scores))
 
     def with_more(self, other: "Selector") -> "Selector":
-        """What both say; the other where both say something."""
-        said: dict[str, Any] = {}
+        """Return the conditions of both; the other's where both have one."""
+        conditions: dict[str, Any] = {}
         for part in (self, other):
-            said |= part.model_dump(include=set(Selector.model_fields), exclude_none=True)
-        return Selector(**{**said, "extra": {**self.extra, **other.extra}})
+            conditions |= part.model_dump(include=set(Selector.model_fields), exclude_none=True)
+        return Selector(**{**conditions, "extra": {**self.extra, **other.extra}})
 
 
 class Column(Selector):
     """One column: a posterior, or a quantity."""
 
     name: str
-    """Its heading."""
+    """Heading of the column."""
     published: str = ""
-    """What the published table calls it, where that is not its name."""
+    """Name in the published table, if it is another."""
 
 
 class Row(Selector):
     """One row: a quantity, or a model."""
 
     name: str
-    """What is measured, or on what."""
+    """First cell of the row."""
     published: str = ""
-    """What the published table calls it, where that is not its name."""
+    """Name in the published table, if it is another."""
     measured: bool = True
-    """Whether there is anything of ours: false for a row that has the published numbers alone."""
+    """Whether we measure anything; false for a row with published numbers only."""
     paper: tuple[float | Literal[""], ...] = ()
-    """The published numbers, in the order of the columns, "" where the paper has none; left out, they are those of the
-    published table that is named, if any."""
+    """The published numbers, in the order of the columns, "" where the paper has none; by default those of the
+    published table, if the table names one."""
 
 
 class Table(Settings):
@@ -91,7 +91,7 @@ class Table(Settings):
     @field_validator("row")
     @classmethod
     def _with_numbers(cls, value: tuple[Row, ...], info: ValidationInfo) -> tuple[Row, ...]:
-        """The rows with the numbers of the published table."""
+        """Return the rows with the numbers of the published table."""
         source, columns = info.data.get("published"), info.data.get("column", ())
         if not source:
             return value

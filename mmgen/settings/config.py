@@ -30,7 +30,7 @@ T = TypeVar("T")
 _ELSEWHERE = {"lr": "learning_rate", "batch_size": "batch", "epochs": "steps", "max_steps": "steps"} | dict.fromkeys(
     ("z_dim", "dim_z", "latent_dim", "latent_dims", "zdim", "nz"), "latent_size"
 )
-"""What settings are called elsewhere."""
+"""Names that other libraries give to settings."""
 _LONGEST_VALUE = 120
 """Characters of a refused value that a message repeats."""
 
@@ -42,10 +42,10 @@ class Settings(BaseModel):
 
 
 def _known_keys(schema: Any, location: tuple[Any, ...]) -> list[str]:
-    """Field names that are allowed at ``location`` of a nested settings model."""
+    """Return the names of fields at ``location`` of a nested settings model."""
     current: Any = schema
     for part in location:
-        current = _plain_kind(current)
+        current = _bare_type(current)
         if get_origin(current) in (tuple, list, dict):  # an item: its place, or its key
             current = [kind for kind in get_args(current) if kind is not ...][-1]
             continue
@@ -53,20 +53,20 @@ def _known_keys(schema: Any, location: tuple[Any, ...]) -> list[str]:
         if part not in fields:
             return []
         current = fields[part].annotation
-    current = _plain_kind(current)
+    current = _bare_type(current)
     fields = getattr(current, "model_fields", None) or getattr(current, "__pydantic_fields__", {})
     return sorted(fields)
 
 
-def _plain_kind(kind: Any) -> Any:
-    """A kind of value without what is annotated to it, and without None beside it."""
+def _bare_type(kind: Any) -> Any:
+    """Return a type without annotations and without ``| None``."""
     while get_origin(kind) in (Annotated, Union, UnionType):
         kind = next((one for one in get_args(kind) if one is not NoneType), kind)
     return kind
 
 
 def _key(location: Iterable[Any]) -> str:
-    """Where a setting stands: its rooms with dots between, places of a list counted from 1.
+    """Return the dotted name of a setting; places of a list are counted from 1.
 
     Example:
         >>> _key(["scale", "cpu", "stage", 0, "command"])
@@ -76,22 +76,22 @@ def _key(location: Iterable[Any]) -> str:
 
 
 def refused(name: str, fault: Mapping[str, Any]) -> str:
-    """One of pydantic's errors about the value of ``name`` as a sentence: what was got, what is expected."""
-    told, shown = fault["msg"].split(", unable to parse")[0], clip(repr(fault.get("input")), _LONGEST_VALUE)
+    """Return one of pydantic's errors about the value of ``name`` as a sentence: what it got, what is expected."""
+    reason, value = fault["msg"].split(", unable to parse")[0], clip(repr(fault.get("input")), _LONGEST_VALUE)
     if fault["type"] in ("tuple_type", "list_type"):
-        return f"{name} got {shown}, expected a list"
+        return f"{name} got {value}, expected a list"
     if fault["type"] in ("too_short", "too_long"):
         few = fault["type"] == "too_short"
         number = fault["ctx"]["min_length" if few else "max_length"]
-        return f"{name} got {shown}, expected a list of at {'least' if few else 'most'} {number:,}"
-    if told.startswith("Input should be "):
-        return f"{name} got {shown}, expected {told.removeprefix('Input should be ')}"
-    return f"{name}: {told[:1].lower()}{told[1:]}, got {shown}"
+        return f"{name} got {value}, expected a list of at {'least' if few else 'most'} {number:,}"
+    if reason.startswith("Input should be "):
+        return f"{name} got {value}, expected {reason.removeprefix('Input should be ')}"
+    return f"{name}: {reason[:1].lower()}{reason[1:]}, got {value}"
 
 
 def leaves_of(schema: Any, before: str = "", depth: int = 4) -> list[str]:
-    """Dotted names of all settings in a nested model, behind that of their room."""
-    kind = _plain_kind(schema)
+    """Return the dotted names of all settings in a nested model, each with its room."""
+    kind = _bare_type(schema)
     fields = getattr(kind, "model_fields", None) or getattr(kind, "__pydantic_fields__", {})
     if not depth or not fields:
         return [before]
@@ -100,17 +100,17 @@ def leaves_of(schema: Any, before: str = "", depth: int = 4) -> list[str]:
 
 
 def _leaf(name: str, leaves: Sequence[str]) -> str:
-    """The setting that was most likely meant by a name without its room, or in a wrong one; "" where there is none."""
+    """Return the setting that a name without its room, or with a wrong one, most likely means; "" for none."""
     names = (name, _ELSEWHERE.get(name))
-    found = [leaf for leaf in leaves if leaf.rpartition(".")[2] in names]
-    return min(found, key=lambda leaf: (leaf.count("."), leaf), default="")
+    matches = [leaf for leaf in leaves if leaf.rpartition(".")[2] in names]
+    return min(matches, key=lambda leaf: (leaf.count("."), leaf), default="")
 
 
 def validate(schema: type[T], values: Mapping[str, Any], where: str = "", leaves: Sequence[str] = ()) -> T:
     """Build ``schema`` (a pydantic model or dataclass) from plain values.
 
     Args:
-        schema: What to build.
+        schema: Class to build.
         values: Nested plain values, as a TOML file gives them.
         where: Prefix of the keys in messages ("objective").
         leaves: Dotted names of settings that may have been meant too, besides those of ``schema``.
@@ -126,7 +126,7 @@ def validate(schema: type[T], values: Mapping[str, Any], where: str = "", leaves
         for fault in error.errors():
             location = tuple(fault["loc"])
             if fault["type"] == "too_short" and any(place[:-1][: len(location)] == location for place in places):
-                continue  # items that are there, with faults of their own
+                continue  # its items have faults of their own
             room = (where, *location[:-1]) if where else location[:-1]
             key = _key((*room, *location[-1:]))
             if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
@@ -136,16 +136,16 @@ def validate(schema: type[T], values: Mapping[str, Any], where: str = "", leaves
                 faults.append(unknown_name("setting", key, [_key((*room, one)) for one in known], meant=meant))
             elif fault["type"] == "missing":
                 faults.append(f"setting '{key}' is missing")
-            elif fault["type"] == "value_error":  # a room's own words, which say what it got
-                said = str(fault["ctx"]["error"])
-                faults.append(f"setting '{key}': {said}" if key else said)  # of several settings together: no key
+            elif fault["type"] == "value_error":  # a validator's own words
+                words = str(fault["ctx"]["error"])
+                faults.append(f"setting '{key}': {words}" if key else words)  # of several settings together: no key
             else:
                 faults.append(refused(f"setting '{key}'", fault))
         raise SettingsError("; ".join(faults)) from None
 
 
 def build_member(room: Any, values: Mapping[str, Any], where: str, leaves: Sequence[str] = ()) -> Any:
-    """A member of a room from ``{"name": ..., **its own settings}``; ``leaves`` as in :func:`validate`.
+    """Build a member of a room from ``{"name": ..., **its own settings}``; ``leaves`` as in :func:`validate`.
 
     Raises:
         UsageError: No such member.
@@ -159,12 +159,12 @@ def build_member(room: Any, values: Mapping[str, Any], where: str, leaves: Seque
 
 
 def plain(value: Any) -> Any:
-    """Settings as plain JSON values."""
+    """Return settings as plain JSON values."""
     return TypeAdapter(type(value)).dump_python(value, mode="json")
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """``base`` with the values of ``over`` laid on top, table by table.
+    """Return ``base`` with the values of ``over`` on top, table by table.
 
     A table that names another member replaces the one below it: the settings of one member are not those of another.
 
@@ -186,7 +186,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
-    """Nested values from ``--set room.key=value`` arguments; values are TOML, bare words are strings.
+    """Return nested values of ``--set room.key=value`` arguments; values are TOML, bare words are strings.
 
     Example:
         >>> parse_assignments(["training.steps=100", "objective.name=telbo"])
@@ -200,7 +200,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
             raise UsageError(
                 f"--set got '{printable(assignment, 100)}', expected room.key=value, for example training.steps=1000"
             )
-        nested = _assigned(key.strip(), text)
+        nested = _value_of(key.strip(), text)
         for part in reversed(parts):
             nested = {part: nested}
         result = merge(result, nested)
@@ -208,7 +208,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by dotted names as nested ones; nested ones stay.
+    """Return values with dotted names as nested ones.
 
     Example:
         >>> nested({"training.steps": 100, "objective": {"beta": 0.5}})
@@ -223,8 +223,8 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _assigned(key: str, text: str) -> Any:
-    """The value of one assignment: TOML, or else the text itself."""
+def _value_of(key: str, text: str) -> Any:
+    """Return the value of one assignment: TOML, or else the text itself."""
     try:
         values = parse_toml(f"value = {text}")
     except NotToml:
@@ -241,7 +241,7 @@ def _assigned(key: str, text: str) -> Any:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The values of a TOML settings file.
+    """Read the values of a TOML settings file.
 
     Raises:
         SettingsError: The file cannot be read or is not TOML.
@@ -251,14 +251,14 @@ def read_toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise SettingsError(f"cannot read settings file {path}: {error.strerror}; check the path") from None
     except Malformed as error:
-        raise SettingsError(f"settings file {path} is not valid TOML: {error}; mend it") from None
+        raise SettingsError(f"settings file {path} is not valid TOML: {error}; fix it") from None
 
 
 def find_preset(name: str, recipe: str = "", on_cpu: bool = False) -> str:
-    """The full name of a preset; a name without its dataset, such as ``vedantam/telbo``, finds the fitting variant.
+    """Return the full name of a preset; ``vedantam/telbo``, without a dataset, means the variant for ``recipe``.
 
     Args:
-        name: As the user gave it.
+        name: Name from the user.
         recipe: Recipe of the dataset at hand ("mnist-a").
         on_cpu: Prefer the variant for CPUs.
 

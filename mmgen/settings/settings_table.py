@@ -1,4 +1,4 @@
-"""Settings in words: the name, type, range, default and docstring of every field, as lists and pages print them."""
+"""Tables of settings: name, type, range, default and docstring of every field, as lists and pages print them."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ ROOM_KEYS = {
     "objective": "objective.",
     "aggregate family": "aggregate.family.",
 }
-"""What stands before the settings of a member of each room in ``--set``; members of all other rooms have none."""
+"""Prefix of the settings of a member in ``--set``, by room; members of other rooms have no settings."""
 
 _WORDS = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "none"}
 _BOUNDS = (
@@ -46,7 +46,7 @@ class Setting:
 
 
 def settings_of(schema: type) -> list[Setting]:
-    """The settings of a pydantic model or dataclass, in its own order; none where it is neither.
+    """Return the settings of a pydantic model or dataclass, in its order; none for anything else.
 
     Example:
         >>> from mmgen.objectives.bivcca import Bivcca
@@ -60,16 +60,16 @@ def settings_of(schema: type) -> list[Setting]:
 
 
 def settings_of_member(room: str, member: Any) -> list[Setting]:
-    """The settings of a member, named as in ``--set``; none of rooms whose members have none.
+    """Return the settings of a member, named as in ``--set``; none for rooms whose members have none.
 
     Args:
-        room: What it is: "objective".
-        member: What its registry gives.
+        room: Noun of the room: "objective".
+        member: The member, from its registry.
     """
     if room not in ROOM_KEYS:
         return []
-    found = settings_of(member.settings if room == "model" else member)
-    return [replace(one, name=ROOM_KEYS[room] + one.name) for one in found if (room, one.name) != ("model", "name")]
+    settings = settings_of(member.settings if room == "model" else member)
+    return [replace(one, name=ROOM_KEYS[room] + one.name) for one in settings if (room, one.name) != ("model", "name")]
 
 
 def _flat(described: Mapping[str, Any], definitions: Mapping[str, Any], before: str) -> Iterator[Setting]:
@@ -80,29 +80,29 @@ def _flat(described: Mapping[str, Any], definitions: Mapping[str, Any], before: 
         if inside is not None and inside.get("properties"):
             yield from _flat(inside, definitions, f"{before}{key}.")
             continue
-        default = "required" if key in required else _shown(value.get("default"))
+        default = "required" if key in required else _typed(value.get("default"))
         yield Setting(before + key, _kind(value, definitions), default, about)
 
 
 def _table(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The schema of a table inside, where a value is one (or may be left out)."""
+    """Return the schema of a value that is a table or may be one, None for others."""
     for one in (value, *value.get("allOf", ()), *value.get("anyOf", ())):
         if "$ref" in one:
-            found: Mapping[str, Any] = definitions[one["$ref"].rsplit("/", 1)[1]]
-            return found
+            schema: Mapping[str, Any] = definitions[one["$ref"].rsplit("/", 1)[1]]
+            return schema
     return None
 
 
 def _kind(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """Type and range in words."""
+    """Return type and range in words."""
     if "$ref" in value:
         return _kind(definitions[value["$ref"].rsplit("/", 1)[1]], definitions)
     if "anyOf" in value:
         return " or ".join(dict.fromkeys(_kind(one, definitions) for one in value["anyOf"]))
     if "enum" in value:
-        return " or ".join(map(_shown, value["enum"]))
+        return " or ".join(map(_typed, value["enum"]))
     if "const" in value:
-        return _shown(value["const"])
+        return _typed(value["const"])
     if value.get("type") == "array":
         items = value.get("items", {})
         if "prefixItems" in value:
@@ -115,8 +115,8 @@ def _kind(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     return ", ".join(words)
 
 
-def _shown(value: Any) -> str:
-    """A default as a user would type it; long ones are cut."""
+def _typed(value: Any) -> str:
+    """Return a default as a user would type it; long ones are cut."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value)

@@ -1,6 +1,6 @@
-"""How a setting is spelled on a command line where its name and a value would not do: as switches, or by its place.
+"""Marks of settings that are not typed as ``--name VALUE`` on a command line: switches, and arguments by place.
 
-Other settings need nothing: ``size`` is ``--size PIXELS``, and what is true or false is ``--masks``.
+Other settings need no mark: ``size`` is ``--size PIXELS``, and a setting that is true or false is ``--masks``.
 """
 
 from dataclasses import dataclass
@@ -26,10 +26,9 @@ class Switch:
 
 @dataclass(frozen=True)
 class Switches:
-    """Stands in the annotation of a field: these switches are its options. At most one of them may be typed.
+    """Annotation of a field whose options are these switches; at most one of them may be typed.
 
-    A switch whose value the field's own type does not have is understood and not shown, so that the field's validator
-    can refuse it in words of its own.
+    A switch whose value the field's type does not have is hidden: the field's validator refuses it in its own words.
 
     Example:
         >>> from typing import Annotated
@@ -46,7 +45,7 @@ class Switches:
 
 @dataclass(frozen=True)
 class Positional:
-    """Stands in the annotation of a field: it is given by its place behind the member's name, without an option.
+    """Annotation of a field that is an argument behind the member's name, not an option.
 
     A field without a default must be given; several are given in the order of the fields.
 
@@ -58,6 +57,6 @@ class Positional:
 
 
 def placed(schema: Any) -> list[str]:
-    """The fields of a settings model that are given by their places, in order."""
+    """Return the names of the fields of a settings model that are arguments, in order."""
     fields = schema.model_fields.items()
     return [name for name, field in fields if any(isinstance(one, Positional) for one in field.metadata)]

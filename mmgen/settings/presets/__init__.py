@@ -1,4 +1,4 @@
-"""Settings of published experiments: one TOML file each, in a folder for its paper; each value with its source."""
+"""Settings of published experiments: one TOML file each, in a folder for its paper, each value with its source."""
 
 from importlib import resources
 from itertools import takewhile
@@ -9,7 +9,7 @@ __all__ = ["about", "names", "text_of"]
 
 
 def names() -> list[str]:
-    """Names of all presets, ``folder/file`` without the ending."""
+    """Return the names of all presets, ``folder/file`` without the ending."""
     return sorted(
         f"{folder.name}/{file.name.removesuffix('.toml')}"
         for folder in resources.files(__name__).iterdir()
@@ -20,11 +20,11 @@ def names() -> list[str]:
 
 
 def text_of(name: str) -> str:
-    """The preset called ``name``, as it is in the package."""
+    """Return the text of the file of a preset."""
     return resources.files(__name__).joinpath(*f"{name}.toml".split("/")).read_text(encoding="utf-8")
 
 
 def about(name: str) -> str:
-    """What the preset is: whole sentences of the comment that opens its file, without the last full stop."""
+    """Return the first whole sentences of the comment that opens a preset, without the last full stop."""
     comment = takewhile(lambda line: line.startswith("#"), text_of(name).split("\n"))
     return opening("\n".join(line.removeprefix("#") for line in comment))
