@@ -111,25 +111,19 @@ def table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[Cell]]"
     console.print(text, markup=False, emoji=False, soft_wrap=True)
 
 
-def result_table(
-    title: str,
-    columns: "Sequence[str]",
-    rows: "Sequence[Sequence[Cell]]",
-    plain: Sequence[Sequence[str]] | None = None,
-) -> None:
+def result_table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[Cell]]") -> None:
     """Print a table that is the result, on stdout: laid out on a terminal, elsewhere lines for grep and cut.
 
     Args:
         title: Above it.
         columns: Headings.
         rows: Cells.
-        plain: Cells of the lines, if they are others.
     """
     from mmgen.results.table import Table
 
     found = Table(title, columns, rows)
     if not sys.stdout.isatty():
-        result((found if plain is None else Table("", columns, plain)).tabs())
+        result(found.tabs())
         return
     from rich.console import Console
 

@@ -64,7 +64,6 @@ class Compared:
             "queries_left_out": self.left_out,
             "real": int(counts[:2].sum()),
             "images_per_query": float(counts[2].mean()),
-            "fewest_per_query": int(counts[2].min()),
             "features": int(self.drawn[0].shape[1]),
         }
 

@@ -225,13 +225,11 @@ class Mean:
     Attributes:
         value: The mean.
         stderr: Standard error with queries as the independent units; None for a single query.
-        splits: Means of the 5 splits of the queries (VE Fig. 4a).
-        splits_sd: Their standard deviation, which is what VE prints; None with fewer than two queries.
+        splits_sd: Standard deviation over 5 splits of the queries (VE Fig. 4a); None with fewer than two queries.
     """
 
     value: float
     stderr: float | None
-    splits: list[float]
     splits_sd: float | None
 
 
@@ -240,11 +238,11 @@ def weighted_mean(values: NDArray[np.float64], weights: NDArray[np.float64], see
     count = len(values)
     value = float(np.average(values, weights=weights))
     if count < 2:
-        return Mean(value, None, [value], None)
+        return Mean(value, None, None)
     # The usual ratio-estimator variance of a weighted mean; with equal weights this is s / sqrt(Q).
     spread = float((weights**2 * (values - value) ** 2).sum()) * count / (count - 1)
     order = numpy_generator(seed, "query splits").permutation(count)
     splits = [
         float(np.average(values[part], weights=weights[part])) for part in np.array_split(order, min(_SPLITS, count))
     ]
-    return Mean(value, float(np.sqrt(spread) / weights.sum()), splits, float(np.std(splits, ddof=1)))
+    return Mean(value, float(np.sqrt(spread) / weights.sum()), float(np.std(splits, ddof=1)))

@@ -102,7 +102,6 @@ def _score(
             "queries": len(values),
             "images_per_query": judged.shape[1],
             "splits_sd": mean.splits_sd,
-            "splits": mean.splits,
             "pixels": "sampled" if evaluation.draws.sampled else "mean",
         },
     )

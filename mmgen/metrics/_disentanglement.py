@@ -104,7 +104,6 @@ class Disentanglement(Metric):
                         "repeats_sd": float(values.std(ddof=1)),
                         "better_half": float(np.sort(values)[_REPEATS // 2 :].mean()),
                         "latent_size": code.means.shape[1],
-                        "active": code.active.tolist(),
                         **means,
                     },
                 )

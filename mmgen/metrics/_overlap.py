@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.evaluation.compared import Compared, compare_all
-from mmgen.evaluation.neighbours import NEIGHBOURS, inside
+from mmgen.evaluation.neighbours import inside
 from mmgen.evaluation.queries import weighted_mean
 from mmgen.evaluation.real import Points
 from mmgen.metrics._base import Score
@@ -57,7 +57,6 @@ def _score(metric: str, evaluation: "Evaluation", posterior: str, compared: Comp
         ids=evaluation.judged_ids,
         details={
             **compared.about(),
-            "neighbours": NEIGHBOURS,
             "ceiling": ceiling.value,
             "ceiling_stderr": None
             if ceiling.stderr is None
@@ -65,7 +64,6 @@ def _score(metric: str, evaluation: "Evaluation", posterior: str, compared: Comp
             "below_ceiling": below.value,
             "below_ceiling_stderr": below.stderr,
             "splits_sd": mean.splits_sd,
-            "splits": mean.splits,
             "pixels": "sampled" if evaluation.draws.sampled else "mean",
         },
     )

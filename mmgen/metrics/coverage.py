@@ -214,7 +214,6 @@ def _score(
             "queries": len(queries),
             "images_per_query": judged.shape[1],
             "splits_sd": mean.splits_sd,
-            "splits": mean.splits,
             **details,
         },
     )

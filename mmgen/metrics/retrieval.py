@@ -263,9 +263,8 @@ def _scores(
 ) -> list[Score]:
     """Scores of one direction by one protocol."""
     settings = evaluation.settings
-    by = "log p(text|image)" if protocol == "text-given-image" else "log p(image|text) - log p(image)"
     count, chance = len(ranks.better), ranks.chance
-    details = {"pool": ranks.pool, "samples": settings.samples, "described": name, "shared": shared, "by": by}
+    details = {"pool": ranks.pool, "samples": settings.samples, "described": name, "shared": shared}
 
     def score(quantity: str, value: float, stderr: float, by_chance: float, each: NDArray[np.float64]) -> Score:
         share = quantity.startswith("R@")
