@@ -74,11 +74,11 @@ def vocabulary(words: Words, objects: int) -> list[str]:
 def relations(scenes: Scenes) -> tuple[Bytes, Bytes]:
     """Return the horizontal and depth relation [n] of each scene's first object to its second."""
     dx, dy = (values[:, 0].astype(np.float64) - values[:, 1] for values in (scenes.x, scenes.y))
-    found = []
+    relations_of = []
     for code, axis in zip((0, 2), ground_axes(scenes.camera), strict=True):
         along = dx * axis[:, 0] + dy * axis[:, 1]
-        found.append(np.where(along > _THRESHOLD, code, np.where(along < -_THRESHOLD, code + 1, NO_RELATION)))
-    return found[0].astype(np.uint8), found[1].astype(np.uint8)
+        relations_of.append(np.where(along > _THRESHOLD, code, np.where(along < -_THRESHOLD, code + 1, NO_RELATION)))
+    return relations_of[0].astype(np.uint8), relations_of[1].astype(np.uint8)
 
 
 def draw_captions(scenes: Scenes, keys: Bits) -> Captions:
@@ -93,15 +93,15 @@ def draw_captions(scenes: Scenes, keys: Bits) -> Captions:
     horizontal, depth = relations(scenes)
     first = choice(bits(keys, _FIRST_SLOT), 2)
     say_depth = choice(bits(keys, _SAID_SLOT), 2) == 1
-    said = np.where((say_depth | (horizontal == NO_RELATION)) & (depth != NO_RELATION), depth, horizontal)
-    return compose(scenes, horizontal, depth, first, said)
+    spoken = np.where((say_depth | (horizontal == NO_RELATION)) & (depth != NO_RELATION), depth, horizontal)
+    return compose(scenes, horizontal, depth, first, spoken)
 
 
-def compose(scenes: Scenes, horizontal: Bytes, depth: Bytes, first: Bytes, said: Bytes) -> Captions:
+def compose(scenes: Scenes, horizontal: Bytes, depth: Bytes, first: Bytes, spoken: Bytes) -> Captions:
     """Compose captions of two objects that begin with object ``first`` [n] and name the relation ``spoken`` [n] of 0 to
     1.
     """
     rows = np.arange(len(scenes))
-    relation = (said ^ first)[:, None]  # the opposite holds of the second object to the first
+    relation = (spoken ^ first)[:, None]  # the opposite holds of the second object to the first
     codes = np.concatenate([scenes.looks[rows, first], relation, scenes.looks[rows, 1 - first]], axis=1)
     return Captions(codes.astype(np.uint8), horizontal, depth, first.astype(np.uint8))

@@ -122,19 +122,19 @@ def cluster_client(address: str) -> Any:
 def _greets(connection: socket.socket) -> bool:
     """Return whether the other side greets as Dask does, with its compression and Python."""
     until = time.monotonic() + ANSWERS
-    said = b""
+    greeting = b""
     length = 8  # the message's length comes first
-    while len(said) < length:
+    while len(greeting) < length:
         connection.settimeout(max(0.001, until - time.monotonic()))
-        more = connection.recv(length - len(said))
+        more = connection.recv(length - len(greeting))
         if not more:
             return False
-        said += more
-        if len(said) == length == 8:
-            length += int.from_bytes(said, "little")
+        greeting += more
+        if len(greeting) == length == 8:
+            length += int.from_bytes(greeting, "little")
             if length > _LONGEST_GREETING:
                 return False
-    return b"compression" in said and b"python" in said
+    return b"compression" in greeting and b"python" in greeting
 
 
 async def _shake_hands(address: str) -> None:
@@ -157,12 +157,12 @@ def _in_time(make: Callable[[], T]) -> T:
 
     threading.Thread(target=run, name="client", daemon=True).start()
     try:
-        found = results.get(timeout=ANSWERS + 1)
+        result = results.get(timeout=ANSWERS + 1)
     except queue.Empty:
         raise TimeoutError("it greets, and then is silent") from None
-    if isinstance(found, BaseException):
-        raise found
-    return found
+    if isinstance(result, BaseException):
+        raise result
+    return result
 
 
 def _brief(error: BaseException) -> str:

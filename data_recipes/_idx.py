@@ -34,19 +34,21 @@ def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
             if len(header) < length:
                 raise DataError(f"{path} ends within its header, after {len(header)} bytes: download it again")
             shape = struct.unpack(f">{dimensions}I", header[4:])
-            wanted = math.prod(shape)
-            said = f"its header says {' x '.join(map(str, shape))}, that is {length + wanted:,} bytes"
-            if wanted > _MOST_BYTES and math.prod(struct.unpack(f"<{dimensions}I", header[4:])) <= _MOST_BYTES:
+            size = math.prod(shape)
+            claim = f"its header says {' x '.join(map(str, shape))}, that is {length + size:,} bytes"
+            if size > _MOST_BYTES and math.prod(struct.unpack(f"<{dimensions}I", header[4:])) <= _MOST_BYTES:
                 raise DataError(
                     f"{path} has its numbers in little-endian order, expected big-endian; download it again"
                 )
-            if wanted > _MOST_BYTES:
-                raise DataError(f"{path} is too large: {said}, expected at most {_MOST_BYTES:,}")
-            data = read_bounded(file, wanted)
-            if len(data) < wanted:
-                raise DataError(f"{path} is truncated: {said}, but there are {length + len(data):,}; download it again")
+            if size > _MOST_BYTES:
+                raise DataError(f"{path} is too large: {claim}, expected at most {_MOST_BYTES:,}")
+            data = read_bounded(file, size)
+            if len(data) < size:
+                raise DataError(
+                    f"{path} is truncated: {claim}, but there are {length + len(data):,}; download it again"
+                )
             if read_bounded(file, 1):
-                raise DataError(f"{path} is too long: {said}, but there are more; download it again")
+                raise DataError(f"{path} is too long: {claim}, but there are more; download it again")
     except CannotReadError as error:
         raise DataError(f"cannot read {path}: {error}; check the path, or download it again") from None
     return np.frombuffer(data, np.uint8).reshape(shape)

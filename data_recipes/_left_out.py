@@ -62,14 +62,14 @@ def thumbnails(names: Collection[str]) -> list[str]:
 
 def _larger(name: str) -> list[str]:
     """Return possible names, without endings, of the picture that a thumbnail shows."""
-    found = []
+    larger = []
     parts = posixpath.splitext(name)[0].split("/")
     for level, folder in enumerate(parts[:-1]):
         if _WITHIN_FOLDER.fullmatch(folder):
-            found.append("/".join((*parts[:level], *parts[level + 1 :])))
+            larger.append("/".join((*parts[:level], *parts[level + 1 :])))
         elif _SMALL_FOLDER.fullmatch(folder):
             for others in ((), *((large,) for large in _LARGE_FOLDERS)):
-                found.append("/".join((*parts[:level], *others, *parts[level + 1 :])))
+                larger.append("/".join((*parts[:level], *others, *parts[level + 1 :])))
     if match := _SMALL_FILE.fullmatch(parts[-1]):
-        found.append("/".join((*parts[:-1], match["behind"] or match["before"])))
-    return found
+        larger.append("/".join((*parts[:-1], match["behind"] or match["before"])))
+    return larger

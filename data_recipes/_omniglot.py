@@ -155,7 +155,7 @@ def _read_matrix(path: Path) -> Characters:
         labels = {n for n in ("target", "testtarget", "targetchar", "testtargetchar") if len(shapes.get(n, ())) == 2}
         small = {name for name in labels if max(shapes[name]) <= _MOST_CHARACTERS and min(shapes[name]) < UNKNOWN}
         file.seek(0)
-        found = loadmat(file, variable_names=["data", "testdata", *small])
+        matrices = loadmat(file, variable_names=["data", "testdata", *small])
     except CannotReadError as error:
         raise DataError(f"cannot read {path}: {error}, expected {expected}") from None
     except Exception as error:  # SciPy raises whatever a damaged file leads it to
@@ -163,14 +163,14 @@ def _read_matrix(path: Path) -> Characters:
         raise DataError(f"cannot read {path} as a Matlab file ({why}), expected {expected}") from None
     images, parts, alphabets, characters = [], [], [], []
     for part, prefix in enumerate(("", "test")):
-        values = found[f"{prefix}data"].T  # [n, 784]
+        values = matrices[f"{prefix}data"].T  # [n, 784]
         if values.dtype.kind not in "fiub" or not ((values >= 0) & (values <= 1)).all():
             raise DataError(f"{path} has numbers outside 0 to 1 in '{prefix}data', expected {expected}")
         columns = values.reshape(-1, SIDE, SIDE).transpose(0, 2, 1)
         images.append(np.rint(255 * columns).astype(np.uint8))
         parts.append(np.full(len(values), part, np.uint8))
-        alphabets.append(_codes(found.get(f"{prefix}target"), len(values)))
-        characters.append(_numbers(found.get(f"{prefix}targetchar"), len(values)))
+        alphabets.append(_codes(matrices.get(f"{prefix}target"), len(values)))
+        characters.append(_numbers(matrices.get(f"{prefix}targetchar"), len(values)))
     alphabet = np.concatenate(alphabets)
     known = alphabet[alphabet != UNKNOWN]
     names = tuple(f"alphabet-{number + 1:02}" for number in range(int(known.max()) + 1 if len(known) else 1))
@@ -211,12 +211,12 @@ def _read_zips(files: Sequence[tuple[Path, int]]) -> Characters:
     images: list[NDArray[np.uint8]] = []
     facts: list[tuple[str, int, int]] = []
     waiting: list[NDArray[np.bool_]] = []
-    seen: set[tuple[str, str]] = set()
+    taken: set[tuple[str, str]] = set()
     for path, part in files:
         for alphabet, character, drawing, ink in _drawings(path):
-            if (alphabet, drawing) in seen:
+            if (alphabet, drawing) in taken:
                 continue
-            seen.add((alphabet, drawing))
+            taken.add((alphabet, drawing))
             facts.append((alphabet, character, part))
             waiting.append(ink)
             if len(waiting) == _AT_ONCE:
@@ -244,10 +244,10 @@ def _content_of_zips(paths: Sequence[Path], drawings: int) -> Content:
     return _content(paths[0], [drawings], [sum(_COUNTS.get(path.name, [0])[0] for path in paths)])
 
 
-def _content(path: Path, found: Sequence[int], published: Sequence[int]) -> Content:
+def _content(path: Path, counts_here: Sequence[int], published: Sequence[int]) -> Content:
     """Compare with the published set by the number of drawings alone."""
-    if list(found) != list(published):
-        counts = [" and ".join(f"{number:,}" for number in numbers) for numbers in (found, published)]
+    if list(counts_here) != list(published):
+        counts = [" and ".join(f"{number:,}" for number in numbers) for numbers in (counts_here, published)]
         if not any(published):  # of a zip of another name
             counts[1] = "the number of one of the published zips"
         return other(_TITLE, path, f"it has {counts[0]} drawings, expected {counts[1]}")
@@ -278,6 +278,6 @@ def _drawings(path: Path) -> Iterator[tuple[str, int, str, NDArray[np.bool_]]]:
                 data = read_member(archive, member, _MOST_MEMBER)
                 ink = np.asarray(decode_picture(data, "L", size=(_DRAWN, _DRAWN), formats=["PNG"])) < 128
             except CannotReadError as error:
-                shown = CannotReadError(member.filename)
-                raise DataError(f"cannot read {shown} in {path}: {error}; download it again") from None
+                example = CannotReadError(member.filename)
+                raise DataError(f"cannot read {example} in {path}: {error}; download it again") from None
             yield match[1], int(match[2]), match[3], ink

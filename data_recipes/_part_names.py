@@ -49,9 +49,9 @@ def split_name(name: str) -> tuple[str, tuple[str, ...]]:
     if pair := next((pair for pair in pairs if pair in _PART_OF_WORD), ""):
         at = pairs.index(pair)
         words[at : at + 2] = [pair]
-    found = {_JOINED[word] for word in words if word in _JOINED}
+    meanings = {_JOINED[word] for word in words if word in _JOINED}
     rest = tuple(word for word in words if word not in _JOINED and word not in _BESIDE)
-    return (found.pop() if len(found) == 1 else ""), rest
+    return (meanings.pop() if len(meanings) == 1 else ""), rest
 
 
 def part_of(name: str) -> str:

@@ -187,9 +187,9 @@ def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     """Read one array of an ``.npz``."""
     try:
         data = read_member(archive, archive.getinfo(f"{name}.npy"), _LARGEST)
-        found: NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+        values: NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
     except KeyError:
         raise CannotReadError(f"it has no array {name}") from None
     except (ValueError, EOFError, OverflowError, MemoryError, SyntaxError, TypeError):
         raise CannotReadError(f"its {name} is no array of numbers") from None
-    return found
+    return values

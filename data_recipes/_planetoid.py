@@ -89,30 +89,34 @@ class Citations:
 def read_citations(name: str, source: Path | None) -> Citations:
     """Read one network."""
     source = source or cache_folder("planetoid")
-    found = _publishers(name, source) if (source / f"ind.{name}.graph").exists() else _archive(name, source)
+    citations = _publishers(name, source) if (source / f"ind.{name}.graph").exists() else _archive(name, source)
     known = NETWORKS[name]
-    got = (found.nodes, len(found.edges), known.features if found.features is None else found.features.shape[1])
+    got = (
+        citations.nodes,
+        len(citations.edges),
+        known.features if citations.features is None else citations.features.shape[1],
+    )
     if got != (known.nodes, known.edges, known.features):
         raise DataError(
             f"{source} holds {got[0]:,} nodes, {got[1]:,} edges and {got[2]:,} features, expected {known.nodes:,}, "
             f"{known.edges:,} and {known.features:,} of {name}; give the publisher's files"
         )
-    if (digest := _edges_hash(found.nodes, found.edges)) != known.sha256:
+    if (digest := _edges_hash(citations.nodes, citations.edges)) != known.sha256:
         raise DataError(
             f"{source} holds other edges than {name} as published (SHA-256 {digest[:12]}..., expected "
             f"{known.sha256[:12]}...); give the publisher's files"
         )
-    return found
+    return citations
 
 
-def content_of(name: str, found: Citations, source: Path | None) -> Content:
+def content_of(name: str, citations: Citations, source: Path | None) -> Content:
     """Compare the papers of a network, whose edges are the published ones, with the published papers."""
     where, published = source or cache_folder("planetoid"), NETWORKS[name].content
-    if found.features is None:
+    if citations.features is None:
         return as_published(name, where)  # all that there is
     if not published:
         return unverified(name, where, "its edges are as published, its features are counted and not compared")
-    return by_sha256(name, where, found.sha256, published)
+    return by_sha256(name, where, citations.sha256, published)
 
 
 def fetch_citations(name: str, source: Path | None) -> Work[Path] | None:
@@ -215,8 +219,8 @@ def _publishers(name: str, folder: Path) -> Citations:
             raise ValueError("the test papers do not fit the list of their numbers")
         features = np.zeros((nodes, known.shape[1]), np.float32)
         classes = np.full(nodes, -1, np.int64)
-        for rows, said, one_hot in ((np.arange(first), known, of_known), (listed, tested, of_tested)):
-            features[rows] = said.toarray()
+        for rows, rows_of_words, one_hot in ((np.arange(first), known, of_known), (listed, tested, of_tested)):
+            features[rows] = rows_of_words.toarray()
             classes[rows] = np.where(one_hot.any(1), one_hot.argmax(1), -1)
         return _checked(nodes, np.array(pairs), features, classes, folder)
     except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:

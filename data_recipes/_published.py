@@ -62,16 +62,16 @@ def unverified(title: str, where: Path | str, why: str) -> Content:
     return Content(title, str(where), None, why)
 
 
-def by_sha256(title: str, where: Path | str, found: str, published: str) -> Content:
+def by_sha256(title: str, where: Path | str, sha256: str, published: str) -> Content:
     """Compare by the hash of everything that matters, whatever it is packed in.
 
     Example:
         >>> by_sha256("MNIST", "folder", "0123456789abcdef", "e10378d1a1706246").notes[0][:92]
         'folder is not MNIST as published (SHA-256 of its content 0123456789ab..., expected e10378d1a'
     """
-    if found == published:
+    if sha256 == published:
         return as_published(title, where)
-    return other(title, where, f"SHA-256 of its content {found[:12]}..., expected {published[:12]}...")
+    return other(title, where, f"SHA-256 of its content {sha256[:12]}..., expected {published[:12]}...")
 
 
 def file_md5(path: Path) -> str:

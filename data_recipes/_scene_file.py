@@ -86,14 +86,14 @@ def read_scene_file(path: Path, objects: int, words: Words) -> SceneFile:
     except CannotReadError as error:
         raise DataError(f"cannot read the scenes in {path}: {error}; check the path") from None
     try:
-        given = TypeAdapter(list[_Scene]).validate_json(text_of(content))
+        entries = TypeAdapter(list[_Scene]).validate_json(text_of(content))
     except NotText as error:
         raise DataError(f"{path} holds no scenes: {error}; docs/two-objects.md shows the format") from None
     except ValidationError as error:
         raise DataError(f"{path} holds no scenes: {_fault(error)}; docs/two-objects.md shows the format") from None
-    if not given:
+    if not entries:
         raise DataError(f"{path} holds no scenes: its list is empty; give at least one")
-    for number, scene in enumerate(given):
+    for number, scene in enumerate(entries):
         if len(scene.objects) != objects:
             raise DataError(
                 f"{path}: scene {number} has {len(scene.objects)} object(s), expected {objects}; "
@@ -105,19 +105,19 @@ def read_scene_file(path: Path, objects: int, words: Words) -> SceneFile:
     def points(many: Sequence[Any]) -> NDArray[np.float32]:
         return np.array(many, np.float32)
 
-    looks = [[_codes(thing, number, words, path) for thing in scene.objects] for number, scene in enumerate(given)]
+    looks = [[_codes(thing, number, words, path) for thing in scene.objects] for number, scene in enumerate(entries)]
     scenes = Scenes(
         looks=np.array(looks, np.uint8),
-        x=points([[thing.x for thing in scene.objects] for scene in given]),
-        y=points([[thing.y for thing in scene.objects] for scene in given]),
-        rotation=points([[thing.rotation_rad for thing in scene.objects] for scene in given]),
-        camera=points([scene.camera for scene in given]),
-        key=points([scene.lights.key for scene in given]),
-        fill=points([scene.lights.fill for scene in given]),
-        back=points([scene.lights.back for scene in given]),
-        visible=np.zeros((len(given), objects), np.int64),
+        x=points([[thing.x for thing in scene.objects] for scene in entries]),
+        y=points([[thing.y for thing in scene.objects] for scene in entries]),
+        rotation=points([[thing.rotation_rad for thing in scene.objects] for scene in entries]),
+        camera=points([scene.camera for scene in entries]),
+        key=points([scene.lights.key for scene in entries]),
+        fill=points([scene.lights.fill for scene in entries]),
+        back=points([scene.lights.back for scene in entries]),
+        visible=np.zeros((len(entries), objects), np.int64),
     )
-    return SceneFile(scenes, tuple(scene.caption for scene in given), hashlib.sha256(content).hexdigest(), path)
+    return SceneFile(scenes, tuple(scene.caption for scene in entries), hashlib.sha256(content).hexdigest(), path)
 
 
 def _fault(error: ValidationError) -> str:
@@ -158,8 +158,8 @@ def caption_scenes(file: SceneFile, words: Words, keys: Bits) -> Captions:
         if caption is None:
             continue
         true = _true_captions(file.scenes[number : number + 1])
-        said = caption.split()
-        matching = [one for one in true if [places[i][code] for i, code in enumerate(one.codes[0])] == said]
+        words_of_caption = caption.split()
+        matching = [one for one in true if [places[i][code] for i, code in enumerate(one.codes[0])] == words_of_caption]
         if not matching:
             raise DataError(f"{file.path}: the caption of scene {number} is not true of it: {caption[:200]!r}")
         codes[number], first[number] = matching[0].codes[0], matching[0].first[0]

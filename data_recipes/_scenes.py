@@ -223,9 +223,13 @@ def _place(scenes: Scenes, keys: Bits, words: Words, visible_pixels: VisiblePixe
         rows = open_rows[good]
         trial = {name: values[rows] for name, values in arrays.items()} | {"x": x[good], "y": y[good]}
         visible = visible_pixels(trial, VISIBLE_AT) if len(rows) else np.zeros((0, objects), np.int64)
-        seen = (visible >= _VISIBLE).all(axis=1)
-        rows = rows[seen]
-        scenes.x[rows], scenes.y[rows], scenes.visible[rows] = x[good][seen], y[good][seen], visible[seen]
+        is_visible = (visible >= _VISIBLE).all(axis=1)
+        rows = rows[is_visible]
+        scenes.x[rows], scenes.y[rows], scenes.visible[rows] = (
+            x[good][is_visible],
+            y[good][is_visible],
+            visible[is_visible],
+        )
         open_rows = np.setdiff1d(open_rows, rows, assume_unique=True)
         if not len(open_rows):
             return

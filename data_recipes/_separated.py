@@ -73,14 +73,18 @@ class _Form:
 
     def of_lines(self, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         blank = self.separator == " "
-        given = (line.strip(" \n") + "\n" for line in lines) if blank else lines
+        text_lines = (line.strip(" \n") + "\n" for line in lines) if blank else lines
         if self.plain:
-            for number, line in enumerate(given, self.skipped + 1):
+            for number, line in enumerate(text_lines, self.skipped + 1):
                 if line.strip():
                     yield number, [_unquoted(cell.strip()) for cell in line.rstrip("\n").split(self.separator)]
             return
         reader = csv.reader(
-            given, delimiter=self.separator, quotechar=self.quote, strict=True, skipinitialspace=self.separator != "\t"
+            text_lines,
+            delimiter=self.separator,
+            quotechar=self.quote,
+            strict=True,
+            skipinitialspace=self.separator != "\t",
         )
         before = 0
         for row in reader:
@@ -103,7 +107,7 @@ def _unquoted(cell: str) -> str:
     return cell[1:-1].replace('""', '"') if whole else cell
 
 
-def read_separated(data: bytes, where: str, wanted: Wanted) -> Separated:
+def read_separated(data: bytes, where: str, is_picture: Wanted) -> Separated:
     """Read the columns and rows of a text.
 
     Its first lines show the separator: commas, tabs, semicolons, pipes, carets, colons or spaces, or
@@ -113,7 +117,7 @@ def read_separated(data: bytes, where: str, wanted: Wanted) -> Separated:
     try:
         head = list(islice(lines_of(io.BytesIO(data), _LONGEST_LINE), _LOOKED_AT))
         _check_is_table(head, where)
-        form, notes = _form(head, wanted)
+        form, notes = _form(head, is_picture)
         form = _as_lines(data, form)
         every = form.rows(data)
         first, names = next(every, (1, []))
@@ -128,9 +132,9 @@ def read_separated(data: bytes, where: str, wanted: Wanted) -> Separated:
         notes.append(f"its columns are parted by {_called(form.separator)}")
     if _has_numbers(form, head, len(names)):
         names = ["", *names]
-    found = Separated(names, iter(()), notes)
-    found.rows = _checked(every, found, form, where, first, wanted)
-    return found
+    table = Separated(names, iter(()), notes)
+    table.rows = _checked(every, table, form, where, first, is_picture)
+    return table
 
 
 def _check_is_table(head: Sequence[str], where: str) -> None:
@@ -159,7 +163,7 @@ def _called(separator: str) -> str:
     return SEPARATORS.get(separator, f"'{printable(separator)}'")
 
 
-def _form(head: Sequence[str], wanted: Wanted) -> tuple[_Form, list[str]]:
+def _form(head: Sequence[str], is_picture: Wanted) -> tuple[_Form, list[str]]:
     """Return the form of a table that begins so, and notes on its first lines."""
     notes: list[str] = []
     place = next((number for number, line in enumerate(head) if line.strip()), 0)
@@ -170,12 +174,12 @@ def _form(head: Sequence[str], wanted: Wanted) -> tuple[_Form, list[str]]:
         notes.append(f"its first line, '{printable(first)}', is Excel's and says what parts its columns")
         place += 1
     start = place
-    while place < len(head) and (not head[place].strip() or _is_comment(head[place], separators, wanted)):
+    while place < len(head) and (not head[place].strip() or _is_comment(head[place], separators, is_picture)):
         place += 1
     comments = sum(bool(line.strip()) for line in head[start:place])
     if comments:
         notes.append(f"{comments} comment{'s' * (comments > 1)} (#) before its first row")
-    above = next((n for n, line in enumerate(head[place:_TITLES]) if _is_head(line, separators, wanted)), 0)
+    above = next((n for n, line in enumerate(head[place:_TITLES]) if _is_head(line, separators, is_picture)), 0)
     if above:
         notes.append(
             f"{above} line{'s' * (above > 1)} above the names of columns {'are' if above > 1 else 'is'} left out"
@@ -184,21 +188,21 @@ def _form(head: Sequence[str], wanted: Wanted) -> tuple[_Form, list[str]]:
     commented = place < len(head) and head[place].startswith("#")
     lines = [head[place].lstrip("# "), *head[place + 1 :]] if commented else list(head[place:])
     forms = [_Form(sep, quote, skipped=place, commented=commented) for quote in "\"'" for sep in separators]
-    with_it = [(form, len(names)) for form in forms if any(map(wanted, names := _names(form, lines)))]
+    with_it = [(form, len(names)) for form in forms if any(map(is_picture, names := _names(form, lines)))]
     if with_it:
         return _quoted(next((form for form, number in with_it if number > 1), with_it[0][0]), lines), notes
     return max(forms[: len(separators)], key=lambda form: _evenness(form, lines)), notes
 
 
-def _is_comment(line: str, separators: Sequence[str], wanted: Wanted) -> bool:
+def _is_comment(line: str, separators: Sequence[str], is_picture: Wanted) -> bool:
     """Return whether a line is a comment, and not the names of columns after a ``#``."""
-    return line.startswith("#") and not _is_head(line, separators, wanted)
+    return line.startswith("#") and not _is_head(line, separators, is_picture)
 
 
-def _is_head(line: str, separators: Sequence[str], wanted: Wanted) -> bool:
+def _is_head(line: str, separators: Sequence[str], is_picture: Wanted) -> bool:
     """Return whether a line names a column that is needed."""
     bare = line.lstrip("# ")
-    return any(any(map(wanted, _names(_Form(sign), [bare]))) for sign in separators)
+    return any(any(map(is_picture, _names(_Form(sign), [bare]))) for sign in separators)
 
 
 def _names(form: _Form, lines: Sequence[str]) -> list[str]:
@@ -254,24 +258,24 @@ def _quotes(where: str, form: _Form, line: int, error: csv.Error) -> DataError:
 
 
 def _checked(
-    every: Iterator[tuple[int, list[str]]], found: Separated, form: _Form, where: str, line: int, wanted: Wanted
+    every: Iterator[tuple[int, list[str]]], table: Separated, form: _Form, where: str, line: int, is_picture: Wanted
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield rows as long as the names, without empty ones; totals are held back until a row follows."""
     held: list[tuple[int, list[str]]] = []
-    number, folded = len(found.names), [name.casefold() for name in found.names]
-    places = [place for place, name in enumerate(found.names) if wanted(name)]
+    number, folded = len(table.names), [name.casefold() for name in table.names]
+    places = [place for place, name in enumerate(table.names) if is_picture(name)]
     try:
         for line, row in every:
             if not any(row):
-                found.left_out["in which every cell is empty"] += 1
+                table.left_out["in which every cell is empty"] += 1
             elif row[0].startswith("#") and (len(row) != number or not any(row[1:])):
-                found.left_out["that are comments (#)"] += 1
+                table.left_out["that are comments (#)"] += 1
             elif all(not cell or _RULE.fullmatch(cell) for cell in row):
-                found.left_out["that are drawn lines"] += 1
-            elif row == found.names or [cell.casefold() for cell in row] == folded:
-                found.left_out["that name the columns again"] += 1
+                table.left_out["that are drawn lines"] += 1
+            elif row == table.names or [cell.casefold() for cell in row] == folded:
+                table.left_out["that name the columns again"] += 1
             else:
-                row = _as_long(row, found.names, line, form, where)
+                row = _as_long(row, table.names, line, form, where)
                 if not _is_total(row, places):
                     yield from held
                     held = []
@@ -283,7 +287,7 @@ def _checked(
     except csv.Error as error:
         raise _quotes(where, form, line + 1, error) from None
     if held:
-        found.left_out["of totals"] += len(held)
+        table.left_out["of totals"] += len(held)
 
 
 def _is_total(row: list[str], places: Sequence[int]) -> bool:

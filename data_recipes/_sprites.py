@@ -158,9 +158,9 @@ class SpriteArchive:
             return as_published("dSprites", self.path)
         return unverified("dSprites", self.path, "another file than the published one, of as many pictures")
 
-    def pictures(self, wanted: Sequence[int]) -> Iterator[NDArray[np.uint8]]:
+    def pictures(self, sprites_: Sequence[int]) -> Iterator[NDArray[np.uint8]]:
         """Return pictures of sprites at all places, packed [1024, 512]."""
-        numbers, size = set(wanted), POSITIONS * SIDE**2
+        numbers, size = set(sprites_), POSITIONS * SIDE**2
         try:
             with open_zip(self.path) as archive:
                 held, number = bytearray(), 0

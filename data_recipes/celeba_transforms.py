@@ -112,5 +112,5 @@ class CelebaTransforms(CelebaRecipe):
         other = "aligned" if self.detector == "dlib" else "dlib"
         return f"try --detector {other}"
 
-    def kept(self, rows: Rows) -> NDArray[np.bool_]:
-        return rows.factors["face_found"] > 0 if self.drop_faceless else super().kept(rows)
+    def stored(self, rows: Rows) -> NDArray[np.bool_]:
+        return rows.factors["face_found"] > 0 if self.drop_faceless else super().stored(rows)

@@ -79,8 +79,8 @@ class NaturalPatches(Recipe):
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
         if self.patches is not None:
-            found = self._chosen(read_patches(self.patches), seed)
-            return self._work(_ready(found), path, seed, chunk, command, len(found.levels), notes_on(found.content))
+            cut = self._chosen(read_patches(self.patches), seed)
+            return self._work(_ready(cut), path, seed, chunk, command, len(cut.levels), notes_on(cut.content))
         assert self.pictures is not None
         source = find_pictures(self.pictures)
         counts = np.full(len(source.names), self.per_picture)
@@ -93,15 +93,15 @@ class NaturalPatches(Recipe):
         cutting = cut_patches(source, self.side, counts, seed)
         return self._work(cutting, path, seed, chunk, command, int(counts.sum()), notes)
 
-    def _chosen(self, found: Patches, seed: int) -> Patches:
+    def _chosen(self, cut: Patches, seed: int) -> Patches:
         """Choose patches at random, in their order; all by default."""
-        size = len(found.levels)
+        size = len(cut.levels)
         if self.number is None or self.number >= size:
-            return found
+            return cut
         rows = np.sort(shuffled(seed, self.name, size)[: self.number])
         return Patches(
-            found.levels[rows], found.picture[rows], found.row[rows], found.column[rows], found.part, found.sha256,
-            found.content,
+            cut.levels[rows], cut.picture[rows], cut.row[rows], cut.column[rows], cut.part, cut.sha256,
+            cut.content,
         )  # fmt: skip
 
     def _work(
@@ -117,17 +117,17 @@ class NaturalPatches(Recipe):
         def generate() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
-            found = yield from _counted(cutting)
-            number, side = found.levels.shape[:2]
-            schemes = _schemes(found, seed)
+            cut = yield from _counted(cutting)
+            number, side = cut.levels.shape[:2]
+            schemes = _schemes(cut, seed)
             settings = {
                 "recipe": self.name,
                 "source": "pictures" if self.pictures is not None else "patches",
                 "side": side,
                 "number": number,
-                "pictures": len(found.part),
-                "source_sha256": found.sha256,
-                **(found.content.settings if found.content is not None else {}),
+                "pictures": len(cut.part),
+                "source_sha256": cut.sha256,
+                **(cut.content.settings if cut.content is not None else {}),
             }
             with DatasetWriter(path, size=number, settings=settings, seed=seed, command=command) as writer:
                 writer.add(PatchDescription(side=side))
@@ -135,8 +135,8 @@ class NaturalPatches(Recipe):
                     writer.add_factor(name, "int32", "" if name == "picture" else "pixel", meaning)
                 for start in range(0, number, chunk):
                     rows = slice(start, min(start + chunk, number))
-                    places = {"picture": found.picture[rows], "row": found.row[rows], "column": found.column[rows]}
-                    writer.write(start, {"patch": found.levels[rows]}, places)
+                    places = {"picture": cut.picture[rows], "row": cut.row[rows], "column": cut.column[rows]}
+                    writer.write(start, {"patch": cut.levels[rows]}, places)
                 for scheme, (meaning, parts) in schemes.items():
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path
@@ -144,9 +144,9 @@ class NaturalPatches(Recipe):
         return Work("cutting patches", size, "patch", generate, notes)
 
 
-def _ready(found: Patches) -> Generator[int, None, Patches]:
-    yield len(found.levels)
-    return found
+def _ready(cut: Patches) -> Generator[int, None, Patches]:
+    yield len(cut.levels)
+    return cut
 
 
 def _counted(cutting: Generator[int, None, Patches]) -> Generator[Progress, None, Patches]:
@@ -155,31 +155,31 @@ def _counted(cutting: Generator[int, None, Patches]) -> Generator[Progress, None
         try:
             yield Progress(next(cutting))
         except StopIteration as stop:
-            found: Patches = stop.value
-            return found
+            cut: Patches = stop.value
+            return cut
 
 
-def _schemes(found: Patches, seed: int) -> dict[str, tuple[str, Parts]]:
+def _schemes(cut: Patches, seed: int) -> dict[str, tuple[str, Parts]]:
     """Return ways to split: the publisher's, or else by picture; a picture's patches are in one part."""
     code = {part: number for number, part in enumerate(PARTS)}
-    pictures = np.arange(len(found.part))
-    train, test = pictures[found.part == code["train"]], pictures[found.part == code["test"]]
+    pictures = np.arange(len(cut.part))
+    train, test = pictures[cut.part == code["train"]], pictures[cut.part == code["test"]]
     if not len(train):
-        parts = by_group(found.picture, len(pictures), seed, "iid")
+        parts = by_group(cut.picture, len(pictures), seed, "iid")
         return _whole({"iid": ("85/5/10 % of the pictures", parts)})
     order = shuffled(seed, "split patches", len(train))
     held = train[order[: max(1, len(train) // _HELD_OUT)]]
-    said = f"one in {_HELD_OUT} training pictures is val"
-    middle = pictures[found.part == code["val"]]
+    meaning_of_val = f"one in {_HELD_OUT} training pictures is val"
+    middle = pictures[cut.part == code["val"]]
     schemes = {}
     if (len(train), len(middle)) == _BERKELEY:
-        meaning = f"BSDS300's training and test pictures, the latter BSDS500's val; {said}"
-        schemes["bsds300"] = (meaning, _parts(found.picture, np.setdiff1d(train, held), held, middle))
+        meaning = f"BSDS300's training and test pictures, the latter BSDS500's val; {meaning_of_val}"
+        schemes["bsds300"] = (meaning, _parts(cut.picture, np.setdiff1d(train, held), held, middle))
     if len(middle):
-        parts = _parts(found.picture, train, middle, test)
+        parts = _parts(cut.picture, train, middle, test)
         return _whole({**schemes, "official": ("the publisher's training, validation and test pictures", parts)})
-    parts = _parts(found.picture, np.setdiff1d(train, held), held, test)
-    return _whole({"official": (f"the publisher's training and test pictures; {said}", parts)})
+    parts = _parts(cut.picture, np.setdiff1d(train, held), held, test)
+    return _whole({"official": (f"the publisher's training and test pictures; {meaning_of_val}", parts)})
 
 
 def _parts(

@@ -54,34 +54,36 @@ class Planetoid(Recipe):
     def make(
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
-        found = read_citations(self.network, self.planetoid)
-        content = content_of(self.network, found, self.planetoid)
+        citations = read_citations(self.network, self.planetoid)
+        content = content_of(self.network, citations, self.planetoid)
         recorded = content.settings
         shares = self.validation_share, self.test_share
-        part, absent, absent_part = hold_back(found, *shares, seed)
+        part, absent, absent_part = hold_back(citations, *shares, seed)
 
         def generate() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
-            settings = {"recipe": self.name, **self.model_dump(), "source_sha256": found.sha256, **recorded}
-            with DatasetWriter(path, size=found.nodes, settings=settings, seed=seed, command=command) as writer:
-                if found.features is not None:
-                    writer.add(VectorDescription(name="features", size=found.features.shape[1]))
-                if found.classes is not None:
+            settings = {"recipe": self.name, **self.model_dump(), "source_sha256": citations.sha256, **recorded}
+            with DatasetWriter(path, size=citations.nodes, settings=settings, seed=seed, command=command) as writer:
+                if citations.features is not None:
+                    writer.add(VectorDescription(name="features", size=citations.features.shape[1]))
+                if citations.classes is not None:
                     fields = [str(code) for code in range(NETWORKS[self.network].classes)]
                     writer.add_attributes("attributes", {"field": fields})
-                said = "" if found.features is None else "features"
-                graph = GraphDescription(nodes=found.nodes, edges=len(found.edges), absent=len(absent), features=said)
+                described_by = "" if citations.features is None else "features"
+                graph = GraphDescription(
+                    nodes=citations.nodes, edges=len(citations.edges), absent=len(absent), features=described_by
+                )
                 writer.add(graph)
-                pairs = {"edges": found.edges.astype(np.int32), "absent": absent.astype(np.int32)}
+                pairs = {"edges": citations.edges.astype(np.int32), "absent": absent.astype(np.int32)}
                 writer.write_whole("graph", {**pairs, "part": part, "absent_part": absent_part})
-                for start in range(0, found.nodes, chunk):
-                    rows = slice(start, min(start + chunk, found.nodes))
+                for start in range(0, citations.nodes, chunk):
+                    rows = slice(start, min(start + chunk, citations.nodes))
                     columns: dict[str, NDArray[np.float32] | NDArray[np.uint8]] = {}
-                    if found.features is not None:
-                        columns["features"] = found.features[rows]
-                    if found.classes is not None:
-                        columns["attributes"] = found.classes[rows, None].astype(np.uint8)  # -1 is 255, unknown
+                    if citations.features is not None:
+                        columns["features"] = citations.features[rows]
+                    if citations.classes is not None:
+                        columns["attributes"] = citations.classes[rows, None].astype(np.uint8)  # -1 is 255, unknown
                     if columns:
                         writer.write(start, columns)
                     yield Progress(rows.stop)
@@ -89,11 +91,11 @@ class Planetoid(Recipe):
                 writer.add_split_of_edges("links", meaning)
             return path
 
-        return Work(f"making {self.name}", found.nodes, "node", generate, content.notes)
+        return Work(f"making {self.name}", citations.nodes, "node", generate, content.notes)
 
 
 def hold_back(
-    found: Citations, validation: float, test: float, seed: int
+    citations: Citations, validation: float, test: float, seed: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
     """Choose citations that are held back, and as many pairs that do not cite one another.
 
@@ -101,7 +103,7 @@ def hold_back(
     validation pair may be one of the test's.
 
     Args:
-        found: The network.
+        citations: The network.
         validation: Share of the edges.
         test: Share of the edges.
         seed: Seed of the split.
@@ -113,26 +115,26 @@ def hold_back(
     Raises:
         DataError: There are too few edges to hold any back, or too few other pairs.
     """
-    number = len(found.edges)
+    number = len(citations.edges)
     counts = int(validation * number), int(test * number)
-    pairs = found.nodes * (found.nodes - 1) // 2
+    pairs = citations.nodes * (citations.nodes - 1) // 2
     if min(counts) == 0 or pairs - number < sum(counts):
         raise DataError(
-            f"{number:,} edges of {found.nodes:,} nodes are too few to hold back {counts[0]} for validation and "
+            f"{number:,} edges of {citations.nodes:,} nodes are too few to hold back {counts[0]} for validation and "
             f"{counts[1]} for the test; use larger shares"
         )
     part = np.zeros(number, np.uint8)
     order = shuffled(seed, "held back edges", number)
     part[order[: counts[0]]] = 1
     part[order[counts[0] : sum(counts)]] = 2
-    codes = found.edges[:, 0] * found.nodes + found.edges[:, 1]
+    codes = citations.edges[:, 0] * citations.nodes + citations.edges[:, 1]
     generator, absent = numpy_generator(seed, "held back pairs"), np.empty(0, np.int64)
     while len(absent) < sum(counts):
-        one, other = np.sort(generator.integers(0, found.nodes, (2, 4 * sum(counts))), axis=0)
-        drawn = (one * found.nodes + other)[one != other]
+        one, other = np.sort(generator.integers(0, citations.nodes, (2, 4 * sum(counts))), axis=0)
+        drawn = (one * citations.nodes + other)[one != other]
         fresh = drawn[~np.isin(drawn, codes)]
         together = np.concatenate([absent, fresh])
         absent = together[np.sort(np.unique(together, return_index=True)[1])]  # each once, in the order of drawing
     absent = absent[: sum(counts)]
     absent_part = np.repeat(np.array([1, 2], np.uint8), counts)
-    return part, np.stack([absent // found.nodes, absent % found.nodes], 1), absent_part
+    return part, np.stack([absent // citations.nodes, absent % citations.nodes], 1), absent_part

@@ -35,13 +35,13 @@ Factor = tuple[str, Any, str, str, tuple[int, ...]]
 def _chosen(words: Any, info: ValidationInfo) -> Any:
     """Parse some of the words that objects can have, in their usual order, from a list or from text with commas."""
     allowed = LOOKS[str(info.field_name).removesuffix("s")]
-    given = [word.strip() for word in words.split(",")] if isinstance(words, str) else words
-    if not isinstance(given, Sequence) or not given or not all(isinstance(word, str) for word in given):
+    some = [word.strip() for word in words.split(",")] if isinstance(words, str) else words
+    if not isinstance(some, Sequence) or not some or not all(isinstance(word, str) for word in some):
         raise PydanticCustomError("words", "expected some of " + ",".join(allowed))
-    for word in given:
+    for word in some:
         if word not in allowed:
             raise PydanticCustomError("words", unknown_name("word", word, allowed))
-    return tuple(word for word in allowed if word in given)
+    return tuple(word for word in allowed if word in some)
 
 
 SomeWords = Annotated[tuple[str, ...], BeforeValidator(_chosen)]
@@ -120,17 +120,17 @@ class TwoObjects(Recipe):
 
         return compile_kernels()
 
-    def rows(self, indices: NDArray[np.int64], seed: int, given: tuple[Scenes, Captions] | None) -> Rows:
+    def rows(self, indices: NDArray[np.int64], seed: int, from_file: tuple[Scenes, Captions] | None) -> Rows:
         """Make the images ``indices`` [n], of given or drawn scenes, as they are stored; runs in a worker."""
         from mmgen.data_recipes import _clevr
 
         keys = stream_keys(seed, self.name, indices)
         noise = stream_keys(seed, f"{self.name} noise", indices)
-        if given is None:
+        if from_file is None:
             scenes = draw_scenes(keys, self.objects, self.words, _clevr.visible_pixels)
             captions = draw_captions(scenes, keys)
         else:
-            scenes, captions = given
+            scenes, captions = from_file
             visible = _clevr.visible_pixels(scene_arrays(scenes, self.words, noise), VISIBLE_AT)
             scenes = replace(scenes, visible=visible)
         arrays = scene_arrays(scenes, self.words, noise)
@@ -161,8 +161,8 @@ class TwoObjects(Recipe):
         def calls() -> Iterator[tuple[Any, ...]]:
             for start in range(0, number, step):
                 rows = slice(start, min(start + step, number))
-                given = (file.scenes[rows], captions[rows]) if file and captions else None
-                yield np.arange(rows.start, rows.stop), seed, given
+                from_file = (file.scenes[rows], captions[rows]) if file and captions else None
+                yield np.arange(rows.start, rows.stop), seed, from_file
 
         def generate() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter

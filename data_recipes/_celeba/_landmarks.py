@@ -89,7 +89,7 @@ class Face:
 
 def need_faces_extra() -> None:
     """Raise unless what landmarks and edges need is installed."""
-    lacking = [said for module, said in _NEEDED.items() if importlib.util.find_spec(module) is None]
+    lacking = [library for module, library in _NEEDED.items() if importlib.util.find_spec(module) is None]
     if lacking:
         raise UsageError(
             f"celeba-transforms needs {', '.join(_NEEDED.values())}, of which {', '.join(lacking)} cannot be found: "
@@ -97,10 +97,10 @@ def need_faces_extra() -> None:
         )
 
 
-def predictor_file(given: Path | None) -> Path | None:
+def predictor_file(own_file: Path | None) -> Path | None:
     """Return the predictor's file: given, of the package face_recognition_models, or cached; else None."""
-    if given is not None:
-        return given
+    if own_file is not None:
+        return own_file
     spec = importlib.util.find_spec("face_recognition_models")  # not imported: it needs a module that is gone
     if spec is not None and spec.origin is not None:
         path = Path(spec.origin).parent / "models" / _NAME
@@ -110,19 +110,19 @@ def predictor_file(given: Path | None) -> Path | None:
     return folder / _NAME if is_complete(folder, _FILES) else None
 
 
-def fetch_predictor(given: Path | None) -> Work[Path] | None:
+def fetch_predictor(own_file: Path | None) -> Work[Path] | None:
     """Return the download that is needed first; None where the predictor is at hand."""
-    if predictor_file(given) is not None:
+    if predictor_file(own_file) is not None:
         return None
     return download(cache_folder("landmarks"), _FILES, _MIRRORS, _MANUAL)
 
 
 @lru_cache(maxsize=1)
-def load_predictor(given: Path | None) -> tuple[Any, str]:
+def load_predictor(own_file: Path | None) -> tuple[Any, str]:
     """Load dlib's shape predictor and the SHA-256 of its file; each process keeps them."""
     import dlib
 
-    path = predictor_file(given)
+    path = predictor_file(own_file)
     if path is None:
         raise DataError(f"the landmark predictor {_NAME} is not here: {_MANUAL}")
     try:
@@ -134,8 +134,8 @@ def load_predictor(given: Path | None) -> tuple[Any, str]:
     except RuntimeError:
         shape = None
     if shape is None or shape.num_parts != 68:
-        found = "something else" if shape is None else f"one of {shape.num_parts} points"
-        raise DataError(f"{path} is no predictor of 68 landmarks but {found}: {_MANUAL}")
+        content = "something else" if shape is None else f"one of {shape.num_parts} points"
+        raise DataError(f"{path} is no predictor of 68 landmarks but {content}: {_MANUAL}")
     return predictor, sha256
 
 
@@ -181,8 +181,8 @@ class FaceFinder:
     def __init__(self, detector: Detector, predictor: Path | None, sha256: str) -> None:
         import dlib
 
-        self._predictor, found = load_predictor(predictor)
-        if found != sha256:
+        self._predictor, digest = load_predictor(predictor)
+        if digest != sha256:
             raise DataError(
                 "this worker's landmark predictor is another one than that of the machine which started the work: "
                 f"install the same face_recognition_models on both, or give both the same {_NAME}"

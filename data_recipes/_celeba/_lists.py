@@ -187,15 +187,15 @@ def read_lists(find: FindText, place: str, use_points: Points) -> Lists:
     """Read the lists and check them against each other."""
 
     def table(name: str, columns: Sequence[str], allowed: set[int] | range, counted: bool = True) -> _Table | None:
-        found = find(name)
-        return None if found is None else _table(found[0], found[1], columns, allowed, counted)
+        located = find(name)
+        return None if located is None else _table(located[0], located[1], columns, allowed, counted)
 
-    def needed(name: str, found: _Table | None) -> _Table:
-        if found is None:
+    def needed(name: str, one_list: _Table | None) -> _Table:
+        if one_list is None:
             raise DataError(
                 f"there is no {name}.txt (nor {name}.csv) in {place}: put it there, it comes with CelebA's images"
             )
-        return found
+        return one_list
 
     attributes = needed("list_attr_celeba", table("list_attr_celeba", ALL_ATTRIBUTES, {-1, 1}))
     partition = needed("list_eval_partition", table("list_eval_partition", ["partition"], {0, 1, 2}, counted=False))
@@ -221,9 +221,9 @@ def read_lists(find: FindText, place: str, use_points: Points) -> Lists:
 def _check_parts(part: NDArray[np.uint8], where: str) -> None:
     for code, (name, size) in PARTS.items():
         count = int((part == code).sum())
-        wanted = f"{size:,}" if len(part) == CELEBA_SIZE else "some"
+        expected = f"{size:,}" if len(part) == CELEBA_SIZE else "some"
         if count == 0 or (len(part) == CELEBA_SIZE and count != size):
             raise DataError(
-                f"{where} puts {count:,} of {len(part):,} images into part {code} ({name}), expected {wanted}; get it "
-                "again"
+                f"{where} puts {count:,} of {len(part):,} images into part {code} ({name}), expected {expected}; get "
+                "it again"
             )

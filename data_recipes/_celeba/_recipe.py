@@ -94,7 +94,7 @@ class CelebaRecipe(Recipe):
     ) -> Rows:
         """Return the columns that :meth:`add_columns` declares, for images [n] with numbers ``indices`` [n]."""
 
-    def kept(self, rows: Rows) -> NDArray[np.bool_]:
+    def stored(self, rows: Rows) -> NDArray[np.bool_]:
         """Return a mask [n] of the finished rows that are stored."""
         return np.ones(len(rows), bool)
 
@@ -241,11 +241,11 @@ class CelebaRecipe(Recipe):
         return [done[start] for start in sorted(done)]
 
     def _done(self, file: Path, shard: Shard) -> _Done:
-        kept = self.kept(shard.rows) if len(shard.numbers) else np.zeros(0, bool)
-        found = shard.rows.factors.get("face_found")
-        faceless = 0 if found is None else int((found == 0).sum())
+        stored = self.stored(shard.rows) if len(shard.numbers) else np.zeros(0, bool)
+        faces = shard.rows.factors.get("face_found")
+        faceless = 0 if faces is None else int((faces == 0).sum())
         size = len(shard.numbers) + len(shard.unreadable)
-        return _Done(file, size, shard.numbers[kept], shard.unreadable, faceless)
+        return _Done(file, size, shard.numbers[stored], shard.unreadable, faceless)
 
     def _check_readable(self, done: Sequence[_Done], number: int, folder: ShardFolder) -> None:
         unreadable = {name: why for one in done for name, why in one.unreadable.items()}
@@ -295,7 +295,7 @@ class CelebaRecipe(Recipe):
                 if shard is None:
                     raise ArtifactError(f"{one.file} has gone or changed meanwhile; run the same command again")
                 if len(one.numbers):
-                    rows = _chosen(shard.rows, self.kept(shard.rows))
+                    rows = _chosen(shard.rows, self.stored(shard.rows))
                     writer.write(start, rows.columns, rows.factors)
                 start += len(one.numbers)
                 yield Progress(len(lists), {"stored": start})
@@ -312,8 +312,8 @@ class CelebaRecipe(Recipe):
         }
 
 
-def _chosen(rows: Rows, kept: NDArray[np.bool_]) -> Rows:
+def _chosen(rows: Rows, stored: NDArray[np.bool_]) -> Rows:
     def some(group: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        return {name: array[kept] for name, array in group.items()}
+        return {name: array[stored] for name, array in group.items()}
 
     return Rows(some(rows.columns), some(rows.factors))

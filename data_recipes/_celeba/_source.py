@@ -121,34 +121,34 @@ class Source:
     def _find_images(self, places: list[_Place]) -> dict[str, _Place]:
         images = [place for place in places if _IMAGE.fullmatch(_path(place).name)]
         own = [place for place in images if _path(place).parent.name == _FOLDER]
-        found: dict[str, _Place] = {}
+        by_name: dict[str, _Place] = {}
         for place in own or images:
-            if _path(place).name in found:
-                _once(_path(place).name, [_in_words(found[_path(place).name]), _in_words(place)])
-            found[_path(place).name] = place
-        if not found:
+            if _path(place).name in by_name:
+                _once(_path(place).name, [_in_words(by_name[_path(place).name]), _in_words(place)])
+            by_name[_path(place).name] = place
+        if not by_name:
             inner = next((_in_words(place) for place in places if _path(place).name == f"{_FOLDER}.zip"), "")
             hint = f"unpack {self.path}, which holds {inner}, into a folder" if inner else WHERE_TO_GET_IT
             raise DataError(
                 f"there are no images in {self.path}, expected {_FOLDER}.zip or a folder {_FOLDER} with 000001.jpg "
                 f"and so on: {hint}"
             )
-        return found
+        return by_name
 
     def _text(self, name: str) -> tuple[str, bytes] | None:
         for ending in (".txt", ".csv"):
-            found = [place for place in self._listed if _path(place).name == name + ending]
-            _once(name + ending, list(map(_in_words, found)))
-            if found:
+            lists = [place for place in self._listed if _path(place).name == name + ending]
+            _once(name + ending, list(map(_in_words, lists)))
+            if lists:
                 try:
-                    data = _read(found[0], _MAX_LIST_BYTES)
+                    data = _read(lists[0], _MAX_LIST_BYTES)
                     if ending == ".txt":
                         unix = data.replace(b"\r\n", b"\n")  # some programs change the ends of lines
                         forms = (data, unix, unix.replace(b"\n", b"\r\n"))
                         self._md5[name] = {hashlib.md5(form, usedforsecurity=False).hexdigest() for form in forms}
-                    return _in_words(found[0]), data
+                    return _in_words(lists[0]), data
                 except CannotReadError as error:
-                    raise DataError(f"cannot read {_in_words(found[0])}: {error}; get it again") from None
+                    raise DataError(f"cannot read {_in_words(lists[0])}: {error}; get it again") from None
         return None
 
     def _check_images(self) -> None:

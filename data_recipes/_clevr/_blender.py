@@ -108,8 +108,8 @@ def _run(command: list[str]) -> None:
     except OSError as error:
         raise UsageError(f"cannot start {command[0]}: {error.strerror}; --blender-python names a Python") from None
     if done.returncode:
-        said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        last = said[-1].strip() if said else f"exit status {done.returncode}, and no message"
+        messages = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        last = messages[-1].strip() if messages else f"exit status {done.returncode}, and no message"
         if "No module named 'bpy'" in last:
             raise UsageError(f"{command[0]} cannot import bpy: install it there, or name another Python")
         raise DataError(f"Blender failed in {command[0]}: {last}; --renderer numba needs no Blender")

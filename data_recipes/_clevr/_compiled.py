@@ -32,8 +32,8 @@ def kernel_folder() -> Path | None:
         digest.update(path.read_bytes())
     for part in (numba.__version__, sys.version, binding.get_host_cpu_name()):
         digest.update(part.encode())
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    folder = (Path(given) / "mmgen" if given else cache_folder("kernels")) / digest.hexdigest()[:16]
+    numba_cache = os.environ.get("NUMBA_CACHE_DIR")
+    folder = (Path(numba_cache) / "mmgen" if numba_cache else cache_folder("kernels")) / digest.hexdigest()[:16]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

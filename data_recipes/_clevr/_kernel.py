@@ -238,8 +238,8 @@ def render_scene(
         for column in range(size):
             prepare_pixel(key, row * size + column, offsets)
             total, met = _BLACK, _PLAIN
-            taken, wanted = 0, min(FEW, samples)
-            while taken < wanted:
+            taken, needed = 0, min(FEW, samples)
+            while taken < needed:
                 u, v = point(taken, _PLACE, offsets)
                 x, y = column + 0.5 + table_value(table, u), row + 0.5 + table_value(table, v)
                 light, now = _path(bodies, lamps, position, primary_ray(axes, x, y, size), taken, offsets)
@@ -247,6 +247,6 @@ def render_scene(
                 taken += 1
                 if now > met:
                     met = now
-                    wanted = _sample_count(met, samples)
+                    needed = _sample_count(met, samples)
             for channel in range(3):
                 image[channel, row, column] = _srgb_byte(total[channel] / taken)

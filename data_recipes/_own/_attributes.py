@@ -88,23 +88,23 @@ def parse_bins(texts: Sequence[str]) -> dict[str, Edges]:
         >>> parse_bins(["age=4", "height=1.5:1.8"])
         {'age': 4, 'height': (1.5, 1.8)}
     """
-    found: dict[str, Edges] = {}
+    edges_of: dict[str, Edges] = {}
     for text in texts:
-        name, equals, said = text.rpartition("=")
-        numbers = [_number(part) for part in said.split(":")]
+        name, equals, numerals = text.rpartition("=")
+        numbers = [_number(part) for part in numerals.split(":")]
         edges = [number for number in numbers if number is not None]
-        whole = len(edges) == 1 and said.isdecimal()
+        whole = len(edges) == 1 and numerals.isdecimal()
         if not (equals and name and len(edges) == len(numbers)) or any(a >= b for a, b in pairwise(edges)):
             raise UsageError(
                 f"--bins got '{printable(text, 60)}', expected a column and a number of bins (age=5) or where they "
                 "meet, ascending (age=18:40:65)"
             )
-        if (whole and not 2 <= int(said) <= UNKNOWN) or len(edges) >= UNKNOWN:
+        if (whole and not 2 <= int(numerals) <= UNKNOWN) or len(edges) >= UNKNOWN:
             raise UsageError(f"--bins got '{printable(text, 60)}', expected 2 to {UNKNOWN} bins")
-        if name in found:
+        if name in edges_of:
             raise UsageError(f"--bins names the column '{printable(name, 60)}' twice; name it once")
-        found[name] = int(said) if whole else tuple(edges)
-    return found
+        edges_of[name] = int(numerals) if whole else tuple(edges)
+    return edges_of
 
 
 def _number(text: str) -> float | None:
@@ -115,37 +115,37 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def attributes_of(columns: Columns, wanted: Sequence[str] | None, bins: Mapping[str, Edges], advice: str) -> Attributes:
+def attributes_of(columns: Columns, chosen: Sequence[str] | None, bins: Mapping[str, Edges], advice: str) -> Attributes:
     """Turn columns into attributes."""
     attributes = Attributes()
-    own = Counter(_plain(name) for name in columns if wanted is None or name in wanted or name in bins)
+    own = Counter(_plain(name) for name in columns if chosen is None or name in chosen or name in bins)
     too_many: list[str] = []
-    for name, given in columns.items():
-        cells = [cell if cell is None else " ".join(cell.split()) for cell in given]
+    for name, raw in columns.items():
+        cells = [cell if cell is None else " ".join(cell.split()) for cell in raw]
         if name in bins:
             _add_bins(attributes, name, cells, bins[name])
             continue
-        if wanted is not None and name not in wanted:
+        if chosen is not None and name not in chosen:
             attributes.notes.append(f"left out: column '{name}', which --attributes does not name")
             continue
         counts = Counter(cell for cell in cells if cell is not None)
         if not counts:
             why = "nothing is said in it"
-        elif len(counts) == 1 and wanted is None:
+        elif len(counts) == 1 and chosen is None:
             why = f"it is always '{next(iter(counts))}'"
-        elif wanted is None and _numbers_rows(name, counts):
+        elif chosen is None and _numbers_rows(name, counts):
             why = f"it numbers the pictures; --bins {_plain(name)}=5 makes bins of it"
         elif len(counts) > FEW and all(_number(value) is not None for value in counts):
             too_many.append(name)
             continue
-        elif len(counts) > FEW and wanted is None:
+        elif len(counts) > FEW and chosen is None:
             why = f"it has {len(counts):,} different values; " + (
                 _sentences(name, counts) or f"up to {UNKNOWN} become an attribute if --attributes names it"
             )
         else:
             _add_values(attributes, name, cells, counts)
             continue
-        if wanted is not None:
+        if chosen is not None:
             raise DataError(f"--attributes names the column '{name}', but {why}; leave it out")
         attributes.notes.append(f"left out: column '{name}': {why}")
     if too_many:
@@ -234,8 +234,8 @@ def _add_bins(attributes: Attributes, name: str, cells: Sequence[Cell], edges: E
         meet = np.array(edges)
     if not len(meet):
         raise DataError(f"the column '{name}' has too few different numbers for bins; leave it out of --bins")
-    said = [f"{edge:.6g}" for edge in meet]
-    values = [f"below-{said[0]}", *(f"{low}-to-{high}" for low, high in pairwise(said)), f"from-{said[-1]}"]
+    numerals = [f"{edge:.6g}" for edge in meet]
+    values = [f"below-{numerals[0]}", *(f"{low}-to-{high}" for low, high in pairwise(numerals)), f"from-{numerals[-1]}"]
     if len(set(values)) < len(values):
         raise DataError(f"the bins of column '{name}' are too narrow to be told apart; ask for fewer with --bins")
     codes = np.where(np.isnan(numbers), UNKNOWN, np.searchsorted(meet, numbers, side="right")).astype(np.uint8)

@@ -52,8 +52,8 @@ def table_candidates(files: Files, pictures: Sequence[str], read: Collection[str
         )
     candidates.sort(key=lambda name: (name.count("/"), name))
     for name in candidates[:_MOST_TABLES]:
-        if (found := _note_on_table(files, name, bases)) is not None:
-            notes.append(found)
+        if (note := _note_on_table(files, name, bases)) is not None:
+            notes.append(note)
     packed, books, unknown = [], [], 0
     for name in (name for name in files.names if name not in {*candidates, *each, *pictures, *read}):
         stem, ending = PurePosixPath(name.lower()).stem, PurePosixPath(name.lower()).suffix
@@ -75,12 +75,12 @@ def part_lists(names: Sequence[str]) -> list[str]:
         >>> len(part_lists(["train.txt", "lists/test.txt"])), part_lists(["labels.csv", "contest.txt"])
         (1, [])
     """
-    found = [name for name in names if name.lower().endswith(_LISTS) and _OF_PARTS.search(PurePosixPath(name).stem)]
-    if not found:
+    lists = [name for name in names if name.lower().endswith(_LISTS) and _OF_PARTS.search(PurePosixPath(name).stem)]
+    if not lists:
         return []
-    says, is_not = ("says", "is not") if len(found) == 1 else ("say", "are not")
+    says, is_not = ("says", "is not") if len(lists) == 1 else ("say", "are not")
     return [
-        f"{listed(found)} perhaps {says} which pictures are of which part, and {is_not} read so: a column split of a "
+        f"{listed(lists)} perhaps {says} which pictures are of which part, and {is_not} read so: a column split of a "
         "table does (train, val, test)"
     ]
 
@@ -103,11 +103,11 @@ def mask_candidates(pictures: Sequence[str]) -> list[str]:
             masks[name] = match[1] if match else base
         else:
             whole.add(base)
-    found = [name for name, stem in masks.items() if stem in whole]
-    if not found:
+    masked = [name for name, stem in masks.items() if stem in whole]
+    if not masked:
         return []
     return [
-        f"{len(found):,} pictures are called as masks or the like of others, {listed(found)}, and are taken as "
+        f"{len(masked):,} pictures are called as masks or the like of others, {listed(masked)}, and are taken as "
         "pictures of their own: move them away, or name both in a table (file_name, mask_file_name)"
     ]
 

@@ -28,19 +28,19 @@ def add_factors(
         numbers: By attribute, the numbers behind it [n], NaN where unknown.
         groups: Group of each [n], which no split divides; None without groups.
     """
-    found: dict[str, NDArray[Any]] = {}
+    factors: dict[str, NDArray[Any]] = {}
     for name, column in zip(("width", "height"), sizes.T, strict=True):
         writer.add_factor(name, np.int32, "pixel", f"{name} of the picture before it was fitted")
-        found[name] = column
+        factors[name] = column
     for place, (attribute, values) in enumerate(numbers.items()):
         # A factor's name has fewer letters to choose from than an attribute's.
         name = attribute if NAME.match(attribute) and attribute not in _TAKEN else f"number_{place}"
         writer.add_factor(name, np.float64, "", f"the number behind the attribute {attribute}; NaN unknown")
-        found[name] = values
+        factors[name] = values
     if groups is not None:
         writer.add_factor("source_group", np.int32, "", "number of the group, of which standard errors are")
-        found["source_group"] = groups
-    return found
+        factors["source_group"] = groups
+    return factors
 
 
 _TAKEN = ("width", "height", "source_group")

@@ -50,9 +50,9 @@ _Place = Path | zipfile.ZipInfo
 
 def listed(names: list[str], what: str = "") -> str:
     """Return some names for a sentence: "a.png, b.png, c.png and 7 more"."""
-    shown = ", ".join(f"'{printable(name, 80)}'" for name in names[:_SAID])
+    examples = ", ".join(f"'{printable(name, 80)}'" for name in names[:_SAID])
     more = f" and {len(names) - _SAID:,} more" if len(names) > _SAID else ""
-    return f"{shown}{more}{f' {what}' if what else ''}"
+    return f"{examples}{more}{f' {what}' if what else ''}"
 
 
 def typed(name: str) -> str:
@@ -105,16 +105,16 @@ class Files:
                 f"{path} is {what}, expected a folder or a zip; name the folder that holds it, {path.parent}"
             )
         try:
-            found: dict[str, _Place] = {}
+            places: dict[str, _Place] = {}
             for name, place in self._members() if not path.is_dir() else self._walk(path, "", 0):
-                if name in found:
+                if name in places:
                     raise DataError(f"{path} holds '{printable(name, 100)}' twice; make it again, or remove one")
-                found[name] = place
+                places[name] = place
         except BaseException:
             self.close()
             raise
-        self.within = _one_folder(found)
-        self._places = {name[len(self.within) :]: place for name, place in found.items()}
+        self.within = _one_folder(places)
+        self._places = {name[len(self.within) :]: place for name, place in places.items()}
         self.names = sorted(self._places)
 
     def close(self) -> None:
@@ -222,9 +222,9 @@ def _one_folder(names: dict[str, _Place]) -> str:
     """Return the folders that all names begin with, with slashes; a folder that is a part of a split is none."""
     if not names:
         return ""
-    kept = []
+    folders = []
     for folder in posixpath.commonpath([posixpath.dirname(name) for name in names]).split("/"):
         if part_of(folder):
             break
-        kept.append(folder)
-    return "".join(f"{folder}/" for folder in kept if folder)
+        folders.append(folder)
+    return "".join(f"{folder}/" for folder in folders if folder)

@@ -26,8 +26,8 @@ def parts_by_folder(folders: Folders, where: str, said_elsewhere: bool) -> tuple
     levels: dict[int, list[str]] = {}
     for level in range(max(map(len, folders))):
         names = _names(folders, level)
-        if found := parts_of(names):
-            levels[level] = [found[parts[level]] for parts in folders]
+        if parts_here := parts_of(names):
+            levels[level] = [parts_here[parts[level]] for parts in folders]
     if not levels:
         if not said_elsewhere:
             _check_others(folders, where)
@@ -60,7 +60,7 @@ def parts_by_name(names: Sequence[str]) -> list[str] | None:
     of_folder: dict[str, set[str]] = {}
     for name, part in zip(names, parts, strict=True):
         of_folder.setdefault(posixpath.dirname(name), set()).add(part)
-    return parts if any(len(found) > 1 for found in of_folder.values()) else None
+    return parts if any(len(several) > 1 for several in of_folder.values()) else None
 
 
 def _names(folders: Folders, level: int) -> list[str]:

@@ -188,9 +188,9 @@ class FolderTables:
         missing: list[str] = []
         places: dict[str, list[str]] = {}
         for column in columns:
-            found = [self._file_of(cell or "") for cell in table.columns[column]]
-            missing += [cell or "" for cell, name in zip(table.columns[column], found, strict=True) if name is None]
-            places[called[column]] = [name or "" for name in found]
+            matches = [self._file_of(cell or "") for cell in table.columns[column]]
+            missing += [cell or "" for cell, name in zip(table.columns[column], matches, strict=True) if name is None]
+            places[called[column]] = [name or "" for name in matches]
         if missing:
             number = f"{len(missing):,} picture{'' if len(missing) == 1 else 's'}"
             raise DataError(
@@ -220,24 +220,24 @@ class FolderTables:
 
     @cached_property
     def _by_stem(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = defaultdict(list)
+        by_key: dict[str, list[str]] = defaultdict(list)
         for name in self._files.names:
-            found[name.rpartition(".")[0]].append(name)
-        return found
+            by_key[name.rpartition(".")[0]].append(name)
+        return by_key
 
     @cached_property
     def _by_case(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = defaultdict(list)
+        by_key: dict[str, list[str]] = defaultdict(list)
         for name in self._files.names:
-            found[unicodedata.normalize("NFC", name).casefold()].append(name)
-        return found
+            by_key[unicodedata.normalize("NFC", name).casefold()].append(name)
+        return by_key
 
     @cached_property
     def _by_base(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = defaultdict(list)
+        by_key: dict[str, list[str]] = defaultdict(list)
         for name in self._files.names:
-            found[PurePosixPath(name).name].append(name)
-        return found
+            by_key[PurePosixPath(name).name].append(name)
+        return by_key
 
     def _file_of(self, name: str) -> str | None:
         """Return the file of a name in a table: of that name, relative to the top folder, or the only similar one."""
@@ -285,8 +285,8 @@ def _merge(named: Named, table: Table, of_pictures: Sequence[str], groups: Seque
         for place, rows in enumerate(groups):
             first = cells[rows[0]]
             if len(rows) > 1 or rows[0] in texts:
-                said = [one for row in rows for one in texts.get(row, (cells[row],)) if one is not None]
-                different = tuple(sorted(set(said)))  # whatever the order of the rows
+                texts_here = [one for row in rows for one in texts.get(row, (cells[row],)) if one is not None]
+                different = tuple(sorted(set(texts_here)))  # whatever the order of the rows
                 first = different[0] if different else None
                 if len(different) > 1:
                     named.several.setdefault(name, {})[place] = different

@@ -131,22 +131,24 @@ class HubSource(Source):
             self.left_out.append(f"splits that are no train, validation or test: {listed(others)}")
         return known
 
-    def _pictures_of(self, library: Any, data: Any, wanted: tuple[str, ...], ignore: tuple[str, ...]) -> dict[str, str]:
+    def _pictures_of(self, library: Any, data: Any, chosen: tuple[str, ...], ignore: tuple[str, ...]) -> dict[str, str]:
         """Return modalities by column of pictures."""
-        check_columns("--image-column", wanted, dict(data.features))
-        found = [name for name, kind in data.features.items() if isinstance(kind, library.Image) and name not in ignore]
-        wrong = [name for name in wanted if name not in found]
+        check_columns("--image-column", chosen, dict(data.features))
+        columns = [
+            name for name, kind in data.features.items() if isinstance(kind, library.Image) and name not in ignore
+        ]
+        wrong = [name for name in chosen if name not in columns]
         if wrong:
-            expected = f"expected {', '.join(found)}" if found else "name a dataset of images"
+            expected = f"expected {', '.join(columns)}" if columns else "name a dataset of images"
             raise UsageError(f"--image-column names '{wrong[0]}', which holds no pictures; {expected}")
-        if not found:
+        if not columns:
             raise DataError(
                 f"{self.where} has no column of pictures, only {listed(list(data.features))}; name a dataset of images"
             )
-        unused = [name for name in found if wanted and name not in wanted]
+        unused = [name for name in columns if chosen and name not in chosen]
         if unused:
             self.left_out.append(f"columns of pictures that --image-column does not name: {listed(unused)}")
-        return modality_names(wanted or found)
+        return modality_names(chosen or columns)
 
     def _check_kinds(self, library: Any, data: Any, ignore: tuple[str, ...]) -> None:
         """Refuse what the library would have to decode: sounds, films, lists of pictures."""
@@ -352,11 +354,11 @@ def _own_files_alone(dataset: str, roots: Sequence[str]) -> Iterator[None]:
         named = f"{base_path}/{pattern}" if plain else pattern
         if not _is_own(dataset, named, roots[-1:], os.path.abspath):
             raise elsewhere(dataset, pattern)
-        found: list[str] = resolve(pattern, base_path, *args, **options)
-        for file in found:
+        resolved: list[str] = resolve(pattern, base_path, *args, **options)
+        for file in resolved:
             if not _is_own(dataset, file, roots):
                 raise elsewhere(dataset, file)
-        return found
+        return resolved
 
     with mock.patch.object(data_files, "resolve_pattern", resolve_own):
         yield

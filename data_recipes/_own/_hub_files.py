@@ -122,12 +122,12 @@ def check_saved(path: Path, roots: Sequence[str]) -> None:
 
 def _listed(path: Path, key: str) -> list[Any]:
     try:
-        found = parse_json(read_file(path, _MOST_BYTES).decode())
+        content = parse_json(read_file(path, _MOST_BYTES).decode())
     except (CannotReadError, Malformed, UnicodeDecodeError, RecursionError) as error:
         raise DataError(f"cannot read {path}: {CannotReadError.of(error)}; get the dataset again") from None
-    if not isinstance(found, dict) or not isinstance(found.get(key), list):
+    if not isinstance(content, dict) or not isinstance(content.get(key), list):
         raise DataError(f"{path} has no list '{key}', as save_to_disk writes it; get the dataset again")
-    named: list[Any] = found[key]
+    named: list[Any] = content[key]
     return named
 
 

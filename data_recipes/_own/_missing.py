@@ -34,12 +34,12 @@ def without_missing(name: str, cells: Sequence[Cell], words: Collection[str] | N
     meant = {*UNSPECIFIED, *(MISSING_WORDS if words is None else (" ".join(word.split()).casefold() for word in words))}
     longest = max(map(len, meant))
     taken: Counter[str] = Counter()
-    kept: list[Cell] = []
+    known_cells: list[Cell] = []
     for cell in cells:
         known = cell is not None and (len(cell) > 2 * longest or " ".join(cell.split()).casefold() not in meant)
         if cell is not None and not known:
             taken[cell] += 1
-        kept.append(cell if known else None)
+        known_cells.append(cell if known else None)
     fixed = {word: count for word, count in taken.items() if word.casefold() in UNSPECIFIED}
     notes = []
     for words_taken, advice in (
@@ -50,4 +50,4 @@ def without_missing(name: str, cells: Sequence[Cell], words: Collection[str] | N
             every = ", ".join(f"'{printable(word, 40)}' {count:,}" for word, count in list(words_taken.items())[:5])
             is_are, it_is = ("is", "it is a value") if len(words_taken) == 1 else ("are", "one is a value")
             notes.append(f"  {printable(name, 60)}: {every} {is_are} taken as unknown; if {it_is}, {advice}")
-    return kept, notes
+    return known_cells, notes

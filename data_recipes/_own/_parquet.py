@@ -50,9 +50,9 @@ def read_parquet(
         try:
             for batch in file.iter_batches(batch_size=_AT_ONCE, columns=read):
                 batch.validate(full=True)  # a damaged file may name words that are not there
-                found = dict(zip(batch.schema.names, batch.columns, strict=True))
+                arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
                 nothing = [None] * batch.num_rows
-                cells = [_values(pyarrow, found[name]) if name in found else nothing for name in names]
+                cells = [_values(pyarrow, arrays[name]) if name in arrays else nothing for name in names]
                 for row in zip(*cells, strict=True):
                     number += 1
                     yield number, row

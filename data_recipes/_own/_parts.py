@@ -36,9 +36,9 @@ def parts_of_column(column: str, cells: Sequence[str | None], names: Sequence[st
     wrong = next((row for row, part in enumerate(parts) if not part), None)
     if wrong is not None:
         cell = cells[wrong]
-        said = f"'{printable(cell, 40)}'" if cell else "nothing"
+        value = f"'{printable(cell, 40)}'" if cell else "nothing"
         raise DataError(
-            f"the column '{column}' has {said} for '{printable(names[wrong], 80)}', expected train, val or test; fix "
+            f"the column '{column}' has {value} for '{printable(names[wrong], 80)}', expected train, val or test; fix "
             f"it, or leave it out with --ignore {typed(column)}"
         )
     return parts
@@ -51,16 +51,16 @@ def check_says_no_parts(columns: Mapping[str, Sequence[str | None]]) -> None:
         if not 1 < len(words) <= _MOST_WORDS:
             continue
         parts = parts_of(words)
-        shown = " and ".join(sorted(words)[:_SHOWN])
+        example = " and ".join(sorted(words)[:_SHOWN])
         or_else = f"leave it out with --ignore {typed(name)}, or name the attributes with --attributes"
         if len({*parts.values()}) > 1 and "train" in parts.values():
             raise DataError(
-                f"the column '{name}' says {shown}, as a division into parts does; divide by it with --split "
+                f"the column '{name}' says {example}, as a division into parts does; divide by it with --split "
                 f"{typed(name)}, {or_else}"
             )
         if _is_division(name, words):
             raise DataError(
-                f"the column '{name}' says {shown}, which may divide into parts; write train, val and test there to "
+                f"the column '{name}' says {example}, which may divide into parts; write train, val and test there to "
                 f"divide by it with --split {typed(name)}, {or_else}"
             )
 
@@ -121,7 +121,7 @@ def draw_parts(groups: NDArray[np.int64], seed: int) -> Parts:
 
 
 def parts_of_user(
-    given: Sequence[str],
+    parts: Sequence[str],
     named: NDArray[np.int64] | None,
     alike: NDArray[np.int64],
     groups: NDArray[np.int64],
@@ -131,9 +131,9 @@ def parts_of_user(
     """Return the user's parts; missing val and test are drawn from train.
 
     Args:
-        given: The part of each example [N].
-        named: Groups [N] of a column, which the given parts must not divide; None without one.
-        alike: Groups [N] of equal pictures; a note tells if the given parts divide one.
+        parts: The part of each example [N].
+        named: Groups [N] of a column, which these parts must not divide; None without one.
+        alike: Groups [N] of equal pictures; a note tells if these parts divide one.
         groups: Groups [N] by both, which a part that is missing does not divide.
         names: Names of the examples [N], for messages.
         seed: Seed of the dataset.
@@ -141,17 +141,17 @@ def parts_of_user(
     Returns:
         The parts, and what has to be said about them.
     """
-    part = np.array([PARTS.index(each) for each in given])
+    part = np.array([PARTS.index(each) for each in parts])
     notes: list[str] = []
     if not (part == 0).any():
         raise DataError(
-            f"no picture is in the part train, only in {', '.join(sorted(set(given)))}; name one part train"
+            f"no picture is in the part train, only in {', '.join(sorted(set(parts)))}; name one part train"
         )
     first, divided = _divided(part, named) if named is not None else (part, part[:0])
     if len(divided):
         row, other = int(divided[0]), int(first[divided[0]])
         raise DataError(
-            f"'{printable(names[row], 80)}' in {given[row]} and '{printable(names[other], 80)}' in {given[other]} are "
+            f"'{printable(names[row], 80)}' in {parts[row]} and '{printable(names[other], 80)}' in {parts[other]} are "
             f"of one group, as are {len(divided):,} in all; divide otherwise, or leave --group out"
         )
     _, doubles = _divided(part, alike)

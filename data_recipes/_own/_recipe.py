@@ -205,7 +205,7 @@ class OwnRecipe(Recipe):
         notes = [*records.notes, *source.notes, *(f"left out: {reason}" for reason in source.left_out)]
         for name in self.ignore:
             notes.append(f"left out: column '{name}', as --ignore says")
-        given = self._given_parts(source, rows, columns)
+        user_parts = self._given_parts(source, rows, columns)
         chosen = choose_captions(records, self.caption, {*self.ignore, *(self.attributes or ())}, seed)
         captions = None
         if chosen is not None:
@@ -219,14 +219,14 @@ class OwnRecipe(Recipe):
         used = {
             *(chosen.columns if chosen is not None else ()),
             self.group,
-            *((self.split or SPLIT,) if given is not None else ()),
+            *((self.split or SPLIT,) if user_parts is not None else ()),
         }
         left = {name: cells for name, cells in columns.items() if name not in {*self.ignore, *(used - named)}}
         automatic = left.keys() - {*source.classes} if self.attributes is None else set()
         check_says_no_parts({name: left[name] for name in left if name in automatic})
         labels = attributes_of(left, self.attributes, bins, "leave out with --ignore")
         digests = [pictures.digests[row, 0].tobytes() for row in rows.tolist()]
-        scheme, parts, about = self._split(columns, names, digests, given, seed)
+        scheme, parts, about = self._split(columns, names, digests, user_parts, seed)
         nothing = [] if labels.values or captions else ["there are no attributes and no captions: pictures alone"]
         groups = None if self.group is None else together(columns[self.group])
         return Survey(
@@ -248,7 +248,7 @@ class OwnRecipe(Recipe):
         return parts
 
     def _split(
-        self, columns: Columns, names: list[str], digests: list[bytes], given: list[str] | None, seed: int
+        self, columns: Columns, names: list[str], digests: list[bytes], user_parts: list[str] | None, seed: int
     ) -> tuple[tuple[str, str], Parts, list[str]]:
         """Return the one scheme of a file: name and meaning, parts, and notes."""
         labels = [columns[self.group]] if self.group is not None else []
@@ -256,11 +256,11 @@ class OwnRecipe(Recipe):
         doubles = len(digests) - len(set(digests))
         notes = [f"  {doubles:,} pictures are there twice, byte for byte, and stay in one part"] if doubles else []
         stay = f"no {self.group} is in two parts" if self.group is not None else ""
-        if given is None:
+        if user_parts is None:
             parts, name = draw_parts(groups, seed), "iid"
             meaning = f"85/5/10 % at random{f'; {stay}' if stay else ''}"
         else:
-            parts, more = parts_of_user(given, together(*labels) if labels else None, alike, groups, names, seed)
+            parts, more = parts_of_user(user_parts, together(*labels) if labels else None, alike, groups, names, seed)
             notes, name, meaning = [f"  {one}" for one in more], "given", "; ".join(["as the source divides", *more])
         counts = ", ".join(f"{part} {len(parts[part]):,}" for part in PARTS)
         return (name, meaning), parts, [f"split '{name}' ({meaning.split(';')[0]}): {counts}", *notes]

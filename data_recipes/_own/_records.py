@@ -77,11 +77,11 @@ def records_of(
     columns: Columns = {}
     notes = spelled_twice("the names of columns", (name for name in source.columns if name not in ignore))
     for name, cells in source.columns.items():
-        kept = [cells[row] for row in rows]
+        chosen_cells = [cells[row] for row in rows]
         if name not in ignore:
-            kept, about = without_missing(name, kept, unknown)
+            chosen_cells, about = without_missing(name, chosen_cells, unknown)
             notes += about
-        columns[name] = kept
+        columns[name] = chosen_cells
     several = {
         name: {place[row]: texts for row, texts in each.items() if row in place}
         for name, each in source.several.items()

@@ -33,13 +33,13 @@ def spelled_twice(what: str, words: Iterable[str]) -> list[str]:
     truths = {word.casefold() in _TRUE for word in every} if all(map(_is_truth, every)) and len(every) > 2 else set()
     for word in every:
         alike[str(word.casefold() in _TRUE) if truths else _key(word)].append(word)
-    found = [several for several in alike.values() if len(several) > 1]
+    groups = [several for several in alike.values() if len(several) > 1]
     lines = []
-    for several in found[:_SHOWN]:
-        shown = " and ".join(f"'{printable(word, 40)}'" for word in several[:_SHOWN])
-        lines.append(f"  {printable(what, 60)}: {shown} {_how(several)}; fix the table if they are one")
-    if len(found) > _SHOWN:
-        lines.append(f"  {printable(what, 60)}: {len(found) - _SHOWN:,} more are spelled in several ways")
+    for several in groups[:_SHOWN]:
+        words_in_text = " and ".join(f"'{printable(word, 40)}'" for word in several[:_SHOWN])
+        lines.append(f"  {printable(what, 60)}: {words_in_text} {_how(several)}; fix the table if they are one")
+    if len(groups) > _SHOWN:
+        lines.append(f"  {printable(what, 60)}: {len(groups) - _SHOWN:,} more are spelled in several ways")
     return lines
 
 

@@ -62,42 +62,42 @@ class Table:
 
 
 def read_table(
-    data: bytes, where: str, wanted: Callable[[str], bool] = "file_name".__eq__, ignore: Collection[str] = ()
+    data: bytes, where: str, is_picture: Callable[[str], bool] = "file_name".__eq__, ignore: Collection[str] = ()
 ) -> Table:
     """Read the columns of a table, by the ending of its name."""
     if data.count(b"\n") + data.count(b"\r") > _MOST_CELLS and not where.lower().endswith(".parquet"):
         raise DataError(f"{where} has more than {_MOST_CELLS:,} lines; leave out rows, or take another table")
-    found = Table({})
+    result = Table({})
     ending = PurePath(where).suffix.lower()
     finish: Callable[[], None] = lambda: None  # noqa: E731
     if ending in _LINES:
         names, rows = _json_lines(data, where)
     elif ending in _JSON:
         names, rows = _json(data, where)
-        found.unit = "row"
+        result.unit = "row"
     elif ending == ".parquet":
         names, rows = read_parquet(data, where, MOST_BYTES, _MOST_CELLS, ignore)
-        found.unit = "row"
+        result.unit = "row"
     else:
-        names, rows, finish = _text(data, where, wanted, found)
+        names, rows, finish = _text(data, where, is_picture, result)
     called = [name or f"\0{number}" for number, name in enumerate(names)]
     _check_names(called, where)
-    _fill(found, called, rows, where, {*ignore})
+    _fill(result, called, rows, where, {*ignore})
     finish()
-    if found.unit == "line" and "\ufffd".encode() in data:
-        found.notes.append("it holds the sign \ufffd, which stands for letters that an earlier program could not read")
-    _leave_out_numbers(found, called, where)
-    if not found.places:
+    if result.unit == "line" and "\ufffd".encode() in data:
+        result.notes.append("it holds the sign \ufffd, which stands for letters that an earlier program could not read")
+    _leave_out_numbers(result, called, where)
+    if not result.places:
         raise DataError(f"{where} has no rows, expected one for each picture; check how it was written")
-    return found
+    return result
 
 
-def _fill(found: Table, names: Sequence[str], rows: Rows, where: str, ignore: Collection[str]) -> None:
+def _fill(result: Table, names: Sequence[str], rows: Rows, where: str, ignore: Collection[str]) -> None:
     columns: list[list[Cell]] = [[] for _ in names]
     known: list[dict[str, Cell]] = [{} for _ in names]  # of few values each is read and kept once
     looked_at = [(place, name) for place, name in enumerate(names) if name not in ignore]
     for number, row in rows:
-        _check_cells(len(found.places) + 1, len(names), where)
+        _check_cells(len(result.places) + 1, len(names), where)
         for place, name in looked_at:
             value = row[place]
             if isinstance(value, str) and value in known[place]:
@@ -108,17 +108,17 @@ def _fill(found: Table, names: Sequence[str], rows: Rows, where: str, ignore: Co
                 cell = cell_of(value) if texts is None else next(iter(texts), None)
             except Malformed as error:
                 raise DataError(
-                    f"{where} has in {found.unit} {number:,} of the column '{printable(name, 60)}' {error}; fix it, "
+                    f"{where} has in {result.unit} {number:,} of the column '{printable(name, 60)}' {error}; fix it, "
                     f"or leave the column out with --ignore {typed(name)}"
                 ) from None
             if texts is not None and len(texts) > 1:
-                found.several.setdefault(name, {})[len(found.places)] = texts
+                result.several.setdefault(name, {})[len(result.places)] = texts
             if isinstance(value, str) and len(known[place]) < 1000:
                 known[place][value] = cell
             columns[place].append(cell)
-        found.places.append(number)
+        result.places.append(number)
     for place, name in enumerate(names):
-        found.columns[name] = columns[place] if name not in ignore else [None] * len(found.places)
+        result.columns[name] = columns[place] if name not in ignore else [None] * len(result.places)
 
 
 def _check_cells(rows: int, columns: int, where: str) -> None:
@@ -129,29 +129,29 @@ def _check_cells(rows: int, columns: int, where: str) -> None:
         )
 
 
-def _leave_out_numbers(found: Table, names: Sequence[str], where: str) -> None:
+def _leave_out_numbers(result: Table, names: Sequence[str], where: str) -> None:
     """Leave out columns without a name that are empty or number the rows, as programs write them."""
     empty = 0
     for number, name in enumerate(names, 1):
         nameless = name.startswith("\0")
         if not nameless and not _NAMED_BY_PANDAS.fullmatch(name):
             continue
-        cells = [cell for cell in found.columns[name] if cell is not None]
+        cells = [cell for cell in result.columns[name] if cell is not None]
         if not cells and nameless:
             empty += 1
-        elif len(cells) == len(found.places) and _numbers_rows(cells):
+        elif len(cells) == len(result.places) and _numbers_rows(cells):
             called = "" if nameless else f" ('{name}')"
-            found.left_out.append(f"column {number}{called}, which has no name and numbers the rows")
+            result.left_out.append(f"column {number}{called}, which has no name and numbers the rows")
         elif nameless:
             raise DataError(
                 f"{where} has no name for column {number} ('{printable(cells[0], 40)}'); name it, or leave it out"
             )
         else:
             continue
-        del found.columns[name]
-        found.several.pop(name, None)
+        del result.columns[name]
+        result.several.pop(name, None)
     if empty:
-        found.left_out.append(f"{empty} column{'s' * (empty > 1)} without a name in which every cell is empty")
+        result.left_out.append(f"{empty} column{'s' * (empty > 1)} without a name in which every cell is empty")
 
 
 def _numbers_rows(cells: Sequence[str]) -> bool:
@@ -184,19 +184,19 @@ def _check_names(names: Sequence[str], where: str) -> None:
 
 
 def _text(
-    data: bytes, where: str, wanted: Callable[[str], bool], found: Table
+    data: bytes, where: str, is_picture: Callable[[str], bool], result: Table
 ) -> tuple[list[str], Rows, Callable[[], None]]:
     """Return columns and rows of separated text, and a function that adds notes once the rows are read."""
-    table = read_separated(data, where, wanted)
+    table = read_separated(data, where, is_picture)
     names, rows = table.names, table.rows
-    if len(names) == 2 and _NUMBERED.search(names[0]) and not any(map(wanted, names)):
-        found.notes.append("it has no line of names, and is read as Flickr8k's: file_name and text")
+    if len(names) == 2 and _NUMBERED.search(names[0]) and not any(map(is_picture, names)):
+        result.notes.append("it has no line of names, and is read as Flickr8k's: file_name and text")
         names, rows = ["file_name", "text"], chain([(1, names)], rows)
 
     def finish() -> None:
-        found.notes += table.notes
+        result.notes += table.notes
         for what, count in table.left_out.items():
-            found.left_out.append(f"{count:,} row{'s' * (count > 1)} {what}")
+            result.left_out.append(f"{count:,} row{'s' * (count > 1)} {what}")
 
     return names, iter(rows), finish
 

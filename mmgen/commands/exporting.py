@@ -30,10 +30,10 @@ from mmgen.evaluation import scores_beside, write_scores
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation import TrainedModel, load
-from mmgen.generation.asked import draw_asked
 from mmgen.generation.decode import drawn_images
 from mmgen.generation.draws import as_pictures
 from mmgen.generation.judge import find_judge, sees_samples
+from mmgen.generation.sampling import sample_and_judge
 from mmgen.results.score import Score, judge_names, read_scores
 from mmgen.results.score_table import table_of
 
@@ -241,7 +241,7 @@ def _descriptions(loaded: TrainedModel) -> list[str]:
 
 
 def _pictures(loaded: TrainedModel, given: Sequence[str], judge: Path | None, seed: int) -> Grid:
-    drawn, _, judging = draw_asked(loaded, given, 8, Watch(), judge=judge, seed=seed)
+    drawn, _, judging = sample_and_judge(loaded, given, 8, Watch(), judge=judge, seed=seed)
     accuracy = judging.accuracy if judging else None
     return sample_grid(
         as_pictures(loaded, drawn), loaded.attributes, text=loaded.text, judged_samples=sees_samples(loaded),

@@ -173,13 +173,13 @@ class Sample(Drawing[Any]):
     def _drawn(self, output: Path | None, command: str) -> Any:
         """Pictures for descriptions."""
         from mmgen.figures.drawing.samples import sample_grid
-        from mmgen.generation.asked import draw_asked
         from mmgen.generation.draws import as_pictures
         from mmgen.generation.judge import sees_samples
         from mmgen.generation.samples import save_samples
+        from mmgen.generation.sampling import sample_and_judge
 
         loaded = self._loaded
-        drawn, file, judging = draw_asked(
+        drawn, file, judging = sample_and_judge(
             loaded, self._words, self.n or 16, self.watch, posterior=self.posterior, judge=optional_path(self.judge),
             near=output, seed=self.seed, targets=self.targets,
         )  # fmt: skip

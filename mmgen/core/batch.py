@@ -37,9 +37,9 @@ class Batch:
 
     def select(self, names: Iterable[str]) -> "Batch":
         """Return a batch of the named modalities, where it has them."""
-        kept = [name for name in names if name in self.values]
-        shared = {key: tensor for key, tensor in self.shared.items() if key.rpartition(".")[0] in kept}
-        return Batch({n: self.values[n] for n in kept}, {n: self.present[n] for n in kept}, shared)
+        chosen = [name for name in names if name in self.values]
+        shared = {key: tensor for key, tensor in self.shared.items() if key.rpartition(".")[0] in chosen}
+        return Batch({n: self.values[n] for n in chosen}, {n: self.present[n] for n in chosen}, shared)
 
     def __or__(self, other: "Batch") -> "Batch":
         """Return a batch of both batches' modalities, of the same examples; those of ``other`` win."""

@@ -16,17 +16,17 @@ def declared() -> dict[str, list[str]]:
     Returns:
         Requirements without their conditions, by extra; {} where mmgen runs without being installed.
     """
-    found: dict[str, list[str]] = {}
+    extras: dict[str, list[str]] = {}
     try:
-        asked = requires(DISTRIBUTION) or []
+        requirements = requires(DISTRIBUTION) or []
     except PackageNotFoundError:
         return {}
-    for line in asked:
+    for line in requirements:
         requirement, _, condition = line.partition(";")
         extra = re.search(r"extra == ['\"]([\w-]+)['\"]", condition)
         if not requirement.startswith(DISTRIBUTION):  # an extra that is made of others
-            found.setdefault(extra[1] if extra else "", []).append(requirement.strip())
-    return found
+            extras.setdefault(extra[1] if extra else "", []).append(requirement.strip())
+    return extras
 
 
 def how_to_install(extra: str) -> str:

@@ -194,20 +194,20 @@ def read_pieces(archive: zipfile.ZipFile, member: zipfile.ZipInfo, size: int) ->
     if member.compress_type not in _PACKINGS:
         name = zipfile.compressor_names.get(member.compress_type, member.compress_type)  # type: ignore[attr-defined]
         raise CannotReadError(f"it is packed by {name}, expected deflate or nothing; pack it again")
-    found = 0
+    size_read = 0
     try:
         with archive.open(member) as file:
             # Not .read() without a number, which unpacks up to 1 GiB before it looks at the size.
-            while piece := file.read(min(size, member.file_size - found)):
-                found += len(piece)
+            while piece := file.read(min(size, member.file_size - size_read)):
+                size_read += len(piece)
                 yield piece
     except OSError as error:
         raise CannotReadError.of(error) from None
     # zipfile raises RuntimeError for members with a password.
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         raise CannotReadError(f"the zip is damaged there ({str(error).lower() or 'it ends too soon'})") from None
-    if found != member.file_size:
-        raise CannotReadError(f"the zip is damaged there (it ends after {found:,} of {member.file_size:,} bytes)")
+    if size_read != member.file_size:
+        raise CannotReadError(f"the zip is damaged there (it ends after {size_read:,} of {member.file_size:,} bytes)")
 
 
 def unpack(data: bytes, most: int) -> bytes:

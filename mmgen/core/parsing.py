@@ -125,12 +125,12 @@ def _constant(text: str) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        keys: set[str] = set()
+        twice = next(key for key, _ in pairs if key in keys or keys.add(key))  # type: ignore[func-returns-value]
         raise Malformed(f"the key '{printable(twice, 40)}' stands there twice")
-    return found
+    return table
 
 
 def _check(value: Any) -> None:
@@ -158,13 +158,13 @@ def _nan(text: str) -> float:
 def _kept(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Copy a value; parts beyond the bounds become :class:`Strange`."""
 
-    def kept(given: Any) -> Any:
+    def copied(literal: Any) -> Any:
         try:
-            return read(given)
+            return read(literal)
         except Malformed as error:
             return Strange(error)
 
-    return kept
+    return copied
 
 
 def parse_json(text: str | bytes, keep_strange: bool = False) -> Any:
@@ -306,7 +306,7 @@ def opening(text: str) -> str:
     """
     lines = [line.strip() for line in text.strip().partition("\n\n")[0].split("\n")]
     joined = " ".join(lines)
-    ends = [found.end() for found in _SENTENCE_ENDS.finditer(joined)]
+    ends = [match.end() for match in _SENTENCE_ENDS.finditer(joined)]
     inside = [end for end in ends if end <= len(lines[0])]
     return joined[: (inside[-1:] or ends[:1] or [len(joined)])[0]].rstrip(".")
 

@@ -107,11 +107,11 @@ class Fitting:
             Fitting(height=32, width=32, fit='pad', grey=True, background='black')
         """
         channels, height, width = (int(n) for n in shape)
-        said = settings or {}
+        recorded = settings or {}
         fits: dict[Any, Fit] = {name: name for name in get_args(Fit)}
         backgrounds: dict[Any, Background] = {name: name for name in get_args(Background)}
-        fit = fits.get(said.get("fit"), "crop")
-        return Fitting(height, width, fit, channels == 1, backgrounds.get(said.get("background"), "white"))
+        fit = fits.get(recorded.get("fit"), "crop")
+        return Fitting(height, width, fit, channels == 1, backgrounds.get(recorded.get("background"), "white"))
 
 
 @dataclass(frozen=True)
@@ -253,11 +253,11 @@ def _in_colour(image: Image.Image, fitting: Fitting, traits: list[str]) -> Image
     if image.mode in ("1", "L", "LA", "La"):
         traits.append("grey")
     if image.has_transparency_data:
-        seen = image.convert("RGBA")
-        behind = Image.new("RGBA", seen.size, fitting.background)
-        if np.asarray(seen)[..., 3].min() < 255:
+        layered = image.convert("RGBA")
+        behind = Image.new("RGBA", layered.size, fitting.background)
+        if np.asarray(layered)[..., 3].min() < 255:
             traits.append("see-through")
-        image = Image.alpha_composite(behind, seen)
+        image = Image.alpha_composite(behind, layered)
     return image.convert("L" if fitting.grey else "RGB")
 
 

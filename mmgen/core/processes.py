@@ -82,10 +82,10 @@ def _safe_variables() -> dict[str, str]:
     """Return variables that keep the current folder off the import path of every Python started with them."""
     means_here = _means_here()
     named = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
-    kept = [entry for entry in named if entry == _HOME or not means_here(entry)]
-    if means_here(_HOME) and _HOME not in kept:
-        kept.append(_HOME)
-    return {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(kept)}
+    entries = [entry for entry in named if entry == _HOME or not means_here(entry)]
+    if means_here(_HOME) and _HOME not in entries:
+        entries.append(_HOME)
+    return {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(entries)}
 
 
 def child_environment() -> dict[str, str]:
@@ -187,20 +187,20 @@ def end_with(owner: int, by_kernel: bool = True) -> None:
     threading.Thread(target=watch, name="watch-owner", daemon=True).start()
 
 
-def bounded(asked: int | None, cores: int, option: str = "--workers") -> int:
+def bounded(requested: int | None, cores: int, option: str = "--workers") -> int:
     """Return the number of processes to start: the requested one, but at most a few for each core; by default one each.
 
     Raises:
         UsageError: No such number can be asked for.
     """
-    if asked is None:
+    if requested is None:
         return cores
-    if isinstance(asked, bool) or not isinstance(asked, int) or not 1 <= asked <= MOST:
+    if isinstance(requested, bool) or not isinstance(requested, int) or not 1 <= requested <= MOST:
         raise UsageError(
-            f"{option} got {str(asked)[:40]}, expected how many processes, from 1 to {MOST}; this machine has {cores} "
-            f"core{'s' * (cores != 1)}"
+            f"{option} got {str(requested)[:40]}, expected a number of processes, from 1 to {MOST}; this machine has "
+            f"{cores} core{'s' * (cores != 1)}"
         )
-    return min(asked, A_CORE * cores)
+    return min(requested, A_CORE * cores)
 
 
 def check_files(processes: int, option: str = "--workers") -> None:

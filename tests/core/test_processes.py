@@ -179,7 +179,7 @@ def test_a_child_whose_owner_is_gone_before_it_looks_ends() -> None:
 
 @pytest.mark.parametrize("asked", [0, -1, 1001, 10**12, True, "2", 1.5])
 def test_a_number_of_processes_that_cannot_be_meant_is_refused(asked: Any) -> None:
-    with pytest.raises(UsageError, match=r"--workers got .*, expected how many processes, from 1 to 1000"):
+    with pytest.raises(UsageError, match=r"--workers got .*, expected a number of processes, from 1 to 1000"):
         processes.bounded(asked, 2)
 
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from mmgen.classifier import Classifier
     from mmgen.generation.trained_model import TrainedModel
 
-__all__ = ["draw_asked"]
+__all__ = ["sample_and_judge"]
 
 
-def draw_asked(
+def sample_and_judge(
     loaded: "TrainedModel",
     given: Sequence[str],
     number: int,
