@@ -189,7 +189,8 @@ def test_from_a_trained_ladder_to_pictures(trained: Path, tmp_path: Path, layers
     assert z.shape == (4, 1, 5)
     assert torch.isfinite(loaded.posteriors["aggregate"].log_prob(z, batch)).all()
     size = 2 if layers == "top" else 5
-    assert loaded.fitted is not None and loaded.aggregate.latent_size == len(loaded.aggregate.shift) == size
+    assert loaded.fitted is not None
+    assert loaded.fitted.aggregate.latent_size == len(loaded.fitted.aggregate.shift) == size
 
 
 def test_an_optimiser_of_kernels_is_refused_before_anything_is_encoded(tmp_path: Path) -> None:

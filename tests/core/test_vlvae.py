@@ -240,8 +240,11 @@ def test_an_aggregate_of_captions(folder: Path) -> None:
 def test_target_true_and_other_conditions(folder: Path) -> None:
     true = mmgen.load(fit(folder, "true", target="true"))
     agg = mmgen.load(fit(folder, "agg2"))
-    assert true.given == "text" and true.target == "true"
-    shapes = [{name: tuple(p.shape) for name, p in loaded.aggregate.named_parameters()} for loaded in (true, agg)]
+    assert true.given == "text" and true.posteriors.default == "true" and true.fitted and agg.fitted
+    shapes = [
+        {name: tuple(p.shape) for name, p in fitted.aggregate.named_parameters()}
+        for fitted in (true.fitted, agg.fitted)
+    ]
     assert shapes[0] == shapes[1], "the rivals have the same family and capacity"
     assert true.header.settings["training"] == agg.header.settings["training"]
     nothing = mmgen.load(fit(folder, "nothing", given="nothing"))

@@ -77,5 +77,5 @@ def test_images_are_taken_as_a_dataset_has_them(folder: Path, monkeypatch: pytes
     with pytest.raises(UsageError, match="expected 0 to 1"):
         log_likelihood(model, grey.astype(np.float32))
     assert model.image is not None
-    monkeypatch.setattr(TrainedModel, "image", model.image.model_copy(update={"layout": "bytes"}))
+    monkeypatch.setattr(TrainedModel, "observation", model.image.model_copy(update={"layout": "bytes"}))
     torch.testing.assert_close(model.encode(grey).mean, model.encode(grey / 255.0).mean)
