@@ -129,8 +129,8 @@ def _settings_table(found: Any) -> str:
 
 def settings_page() -> str:
     """The page of all settings, Markdown."""
-    from mmgen.aggregates._fit import AggregateSettings
     from mmgen.models._settings import DataSettings
+    from mmgen.posteriors import AggregateSettings
     from mmgen.settings.settings_table import ROOM_KEYS, Setting, settings_of, settings_of_member
     from mmgen.training.settings import TrainingSettings
 

@@ -17,7 +17,7 @@ from mmgen.core.seeding import stream_key, torch_generator
 from mmgen.models import Model, build_model
 from mmgen.objectives import Bound
 from mmgen.objectives.elbo import Elbo
-from mmgen.posteriors.encoding import mean_parts
+from mmgen.posteriors import mean_parts
 from mmgen.training.batches import Rows
 from mmgen.training.loop import train
 from mmgen.training.task import ALONE, Task, groups_of

@@ -11,8 +11,8 @@ from mmgen.core.errors import UsageError
 from mmgen.settings.kinds import Count, File, FilePath, Seed, optional_path, path_of
 
 if TYPE_CHECKING:
-    from mmgen.aggregates import FitSettings
     from mmgen.generation import TrainedModel
+    from mmgen.posteriors import FitSettings
 
 __all__ = ["FitAggregate"]
 
@@ -45,17 +45,17 @@ class FitAggregate(Training["TrainedModel"]):
         Words("attributes", "text", "nothing"),
     ] = None
     """What z is conditioned on: attributes (any subset may be unknown), text, or nothing: the prior."""
-    target: Annotated[str, Named(metavar="WHAT"), Words("aggregate", "true")] = "aggregate"
-    """What is fitted to: aggregate of image posteriors (CK Eq. 5), or true: p(words | z)^W p(z) (CK Eq. 3)."""
+    target: Annotated[str | None, MemberOf("mmgen.posteriors"), Named(metavar="NAME", default="aggregate")] = None
+    """Target of the fit: {mmgen.posteriors}. true is p(words | z)^W p(z) (CK Eq. 3)."""
     text_weight: Annotated[float | str | None, Named(metavar="W", default="training")] = None
     """W of target true: a number, training (lambda / beta of the model), or 1: the exact p(z | words)."""
-    guidance: Annotated[float | str | None, Named(metavar="W", default="0")] = None
-    """Tilt target aggregate: q_agg(z | words) p(words | z)^W, fitted to chosen draws of q_agg."""
+    guidance: Annotated[float | str | None, Named(metavar="W")] = None
+    """W of target guided, which it implies: q_agg(z | words) p(words | z)^W, fitted to chosen draws of q_agg."""
     base: Annotated[File | None, Named("--from", metavar="FILE"), Reads("aggregate", piped=True)] = None
     """The fit to start from: with guidance the fitted q_agg, with operators of SCAN the fitted SCAN. If left out, it is
     fitted first, beside the model."""
-    family: Annotated[str | None, MemberOf("mmgen.aggregates"), Named(default="realnvp, or as --from")] = None
-    """Density that is fitted: {mmgen.aggregates}."""
+    family: Annotated[str | None, MemberOf("mmgen.densities"), Named(default="realnvp, or as --from")] = None
+    """Density that is fitted: {mmgen.densities}."""
     layers: Annotated[str | None, Named(metavar="WHICH", default="all"), Words("all", "top")] = None
     """Layers of z, of a model with several: all, or top, below which z is drawn from the model's p(z)."""
     examples: Annotated[Count | None, Named(default="100000")] = None
@@ -89,8 +89,8 @@ class FitAggregate(Training["TrainedModel"]):
         Returns:
             The aggregate.
         """
-        from mmgen.aggregates import describe_fit, few_candidates, fit_aggregate
         from mmgen.artifacts import read_header
+        from mmgen.posteriors import describe_fit, few_candidates, fit_aggregate
 
         mode, (settings, output, base) = self.resume_mode(), self.plan
         command = command or self.command_line(output=output)
@@ -104,10 +104,8 @@ class FitAggregate(Training["TrainedModel"]):
             encoding, fitting = fit_aggregate(self._model, self._dataset, fit, made, self._latents, command, how, begun)
             self.watch.follow(encoding)
             self.watch.follow(fitting)
-        if settings.aggregate.candidates and output.exists():
-            text = few_candidates(read_header(output).facts, settings.aggregate.candidates)
-            if text:
-                self.watch.say(text)
+        if output.exists() and (text := few_candidates(read_header(output).facts, settings.build_target())):
+            self.watch.say(text)
         return output
 
     @cached_property
@@ -118,7 +116,7 @@ class FitAggregate(Training["TrainedModel"]):
             SettingsError: Names all wrong keys and values.
             UsageError: ``base`` is none for this fit.
         """
-        from mmgen.aggregates import complete_fit_settings, load_base
+        from mmgen.posteriors import complete_fit_settings, load_base
         from mmgen.settings.config import merge
         from mmgen.training.model_run import load_model
 
@@ -138,7 +136,7 @@ class FitAggregate(Training["TrainedModel"]):
 
     def check(self) -> None:
         """Refuse what a fit refuses before its work."""
-        from mmgen.aggregates import fit_aggregate
+        from mmgen.posteriors import fit_aggregate
 
         settings, output, base = self.plan
         fit_aggregate(self._model, self._dataset, settings, output, self._latents, base_path=base)
@@ -159,18 +157,21 @@ class FitAggregate(Training["TrainedModel"]):
 
     def _values(self) -> dict[str, Any]:
         """Nested settings before they are completed."""
-        from mmgen.aggregates import load_aggregate
+        from mmgen.posteriors import load_aggregate
         from mmgen.settings.config import merge
 
-        names = ("target", "given", "examples", "guidance", "layers")
-        aggregate = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        if self.text_weight is not None:
-            aggregate["text_weight"] = str(self.text_weight)
-        if self.family or self.base is None:
-            aggregate["family"] = {"name": self.family or "realnvp"}
+        names = ("given", "examples", "layers")
+        aggregate: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        own = {"text_weight": self.text_weight, "guidance": self.guidance}
+        target = {key: str(value) for key, value in own.items() if value is not None}
+        name = self.target or ("guided" if self.guidance is not None else "aggregate")
+        aggregate["target"] = {"name": name, **target}
+        if self.family:
+            aggregate["family"] = {"name": self.family}
         if self.base is not None:
             fitted = load_aggregate(path_of(self.base))[1].aggregate.model_dump(mode="json")
-            shape = {key: fitted[key] for key in ("given", "family", "text_network", "layers")}
+            shared = ("given", "family", "text_network", "layers")
+            shape = {key: fitted[key] for key in (*shared, *(["target"] if fitted["target"]["name"] == name else []))}
             aggregate = merge(shape, aggregate)
         return {"aggregate": aggregate, "training": self.training()}
 
@@ -180,8 +181,8 @@ class FitAggregate(Training["TrainedModel"]):
         Raises:
             UsageError: Another fit is in its place.
         """
-        from mmgen.aggregates import is_fit
         from mmgen.artifacts import check_output
+        from mmgen.posteriors import is_fit
         from mmgen.training.state import state_path
 
         settings, output, base = self.plan

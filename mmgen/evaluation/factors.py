@@ -104,7 +104,7 @@ def code_of(dataset: "Dataset", loaded: "TrainedModel", factors: "Factors", seed
     import torch
 
     from mmgen.core.seeding import torch_generator
-    from mmgen.posteriors.encoding import mean_parts
+    from mmgen.posteriors import mean_parts
     from mmgen.training.batches import DatasetRows
 
     assert loaded.observation is not None

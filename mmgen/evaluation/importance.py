@@ -22,7 +22,7 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.posteriors.encoding import LayeredPosterior
+from mmgen.posteriors import LayeredPosterior
 
 __all__ = [
     "Component",

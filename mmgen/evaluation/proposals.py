@@ -10,7 +10,7 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.importance import Component
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.posteriors.encoding import LayeredPosterior, posterior_of
+from mmgen.posteriors import LayeredPosterior, posterior_of
 
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel

@@ -192,8 +192,8 @@ def _check_operators(loaded: "TrainedModel", tree: Expression, answered: frozens
         ways.append("leave guidance out")
     elif not loaded.model.discrete_layers and "density" in loaded.model.capabilities:  # these refuse every fit
         ways.append(
-            f"draw from SCAN with operators: mmgen fit-aggregate {loaded.model_path} --family scan "
-            "--set aggregate.family.operators=true"
+            f"draw from SCAN with operators: mmgen fit-aggregate {loaded.model_path} --target scan "
+            "--set aggregate.target.operators=true"
         )
     reason = f"guidance {loaded.tilt} has none" if loaded.operators else f"{loaded.path} has none"
     raise UsageError(f"'{tree}' needs operators, and {reason}; {', or '.join(ways)}")

@@ -13,7 +13,7 @@ from mmgen.generation.descriptions import describe
 from mmgen.generation.examples import Examples
 from mmgen.generation.given import Given, Pictures, codes_given, values_given, words_given
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.posteriors.encoding import LayeredPosterior, posterior_of
+from mmgen.posteriors import LayeredPosterior, posterior_of
 from mmgen.settings.arguments import told
 from mmgen.settings.registry import unknown_name
 from mmgen.training.batches import batch_of

@@ -18,7 +18,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.seeding import numpy_generator, torch_generator
 from mmgen.latent import Axis, DiagonalGaussian, Posterior
 from mmgen.models import Model
-from mmgen.posteriors.encoding import encode_points, mean_parts
+from mmgen.posteriors import encode_points, mean_parts
 from mmgen.training.batches import DatasetRows
 
 if TYPE_CHECKING:

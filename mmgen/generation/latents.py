@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mmgen.core.seeding import torch_generator
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.posteriors.encoding import LayeredPosterior
+from mmgen.posteriors import LayeredPosterior
 
 if TYPE_CHECKING:
     from mmgen.generation.descriptions import Descriptions

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from mmgen.aggregates import load_aggregate
 from mmgen.artifacts import find_parent, require_kind
 from mmgen.artifacts.files import exported_file
 from mmgen.core.errors import UsageError
 from mmgen.generation.trained_model import TrainedModel
-from mmgen.posteriors import Fitted
+from mmgen.posteriors import Fitted, load_aggregate
 from mmgen.settings.arguments import checked
 from mmgen.settings.kinds import FilePath
 from mmgen.training.model_run import load_model
@@ -46,7 +45,6 @@ def load(path: FilePath, device: str = "cpu") -> TrainedModel:
     _, fit, aggregate = load_aggregate(path, computer)
     model_path = find_parent(path, "model")
     model_header, settings, model = load_model(model_path, computer)
-    fitted = Fitted(
-        fit.posterior, aggregate.over(model), model.latent_size, fit.aggregate.weight, fit.aggregate.guidance
-    )
+    target = fit.build_target()
+    fitted = Fitted(target.posterior, aggregate.over(model), model.latent_size, target.weights)
     return TrainedModel((path, header), (model_path, model_header), settings, model, computer, fitted)

@@ -18,7 +18,7 @@ from mmgen.descriptions import Vocabulary, format_caption
 from mmgen.generation.decode import means
 from mmgen.generation.encode import encode_pictures
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.posteriors.encoding import LayeredPosterior
+from mmgen.posteriors import LayeredPosterior
 
 if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel

@@ -10,7 +10,6 @@ from pydantic import Field
 from torch import Tensor
 
 from mmgen import generation
-from mmgen.aggregates import posterior_to_aggregate
 from mmgen.artifacts import Header, find_parent
 from mmgen.artifacts.members import changed_members
 from mmgen.core.batch import Batch
@@ -30,12 +29,13 @@ from mmgen.posteriors import (
     Fitted,
     Guided,
     GuidedCache,
+    LayeredPosterior,
     Posteriors,
     Prior,
     Tilt,
     WordLikelihood,
+    posterior_to_aggregate,
 )
-from mmgen.posteriors.encoding import LayeredPosterior
 from mmgen.settings.arguments import checked
 from mmgen.settings.kinds import Count, Seed
 from mmgen.training.model_run import ExperimentSettings

@@ -14,7 +14,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.seeding import torch_generator
 from mmgen.evaluation.settings import POINTS
 from mmgen.metrics._base import Metric, Score
-from mmgen.posteriors.encoding import mean_parts
+from mmgen.posteriors import mean_parts
 
 if TYPE_CHECKING:
     from mmgen.evaluation.evaluation import Evaluation

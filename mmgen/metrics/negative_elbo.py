@@ -19,7 +19,7 @@ from mmgen.evaluation.importance import passes
 from mmgen.evaluation.settings import POINTS
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._base import Metric, Score
-from mmgen.posteriors.encoding import encode_points
+from mmgen.posteriors import encode_points
 from mmgen.results.score import Points
 
 if TYPE_CHECKING:

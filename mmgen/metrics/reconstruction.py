@@ -19,7 +19,7 @@ from mmgen.core.seeding import torch_generator
 from mmgen.evaluation.settings import POINTS
 from mmgen.generation.decode import means, means_and_draws
 from mmgen.metrics._base import Metric, Score
-from mmgen.posteriors.encoding import posterior_of
+from mmgen.posteriors import posterior_of
 from mmgen.results.score import Points
 from mmgen.results.standard_errors import share_error
 

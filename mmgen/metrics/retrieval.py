@@ -21,7 +21,7 @@ from mmgen.core.seeding import numpy_generator, torch_generator
 from mmgen.evaluation.likelihoods import described, main_image
 from mmgen.evaluation.settings import POINTS
 from mmgen.metrics._base import Metric, Score, relay
-from mmgen.posteriors.encoding import posterior_of
+from mmgen.posteriors import posterior_of
 from mmgen.results.score import Points
 from mmgen.results.standard_errors import binomial_error
 from mmgen.training.precision import autocast

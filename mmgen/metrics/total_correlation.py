@@ -18,7 +18,7 @@ from mmgen.core.seeding import numpy_generator, torch_generator
 from mmgen.evaluation.settings import ENCODINGS
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._base import Metric, Score
-from mmgen.posteriors.encoding import encode_parts
+from mmgen.posteriors import encode_parts
 from mmgen.training.batches import DatasetRows
 
 if TYPE_CHECKING:

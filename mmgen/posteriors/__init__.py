@@ -1,4 +1,4 @@
-"""Posteriors: densities over z given a description, and their guidance by p(words | z)."""
+"""Posteriors over z given a description, their guidance by p(words | z), and the targets of fits, one file each."""
 
 import lazy_loader
 

@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
+import mmgen.posteriors
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
@@ -179,10 +180,9 @@ class Posteriors(Mapping[str, Posterior]):
         return type(self)(list(self._members.values()), self._path, self._model_path, guide)
 
     def _missing(self, name: str) -> UsageError:
-        if name in ("aggregate", "true", "scan"):
-            option = "--family" if name == "scan" else "--target"
+        if name in mmgen.posteriors.names() and mmgen.posteriors.get(name).posterior == name:
             return UsageError(
                 f"{self._path} has no fitted posterior '{name}'; make one with: "
-                f"mmgen fit-aggregate {self._model_path} {option} {name}"
+                f"mmgen fit-aggregate {self._model_path} --target {name}"
             )
         return UsageError(unknown_name("posterior", name, list(self)))

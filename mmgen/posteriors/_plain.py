@@ -1,7 +1,6 @@
 """Posteriors without guidance: the prior, the encoder, a fitted density, and a fitted density with operators."""
 
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +10,7 @@ from mmgen.core.errors import UsageError
 from mmgen.descriptions import OPERATORS, Expression
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models import DataSettings, Model
+from mmgen.posteriors._aggregate import Aggregate
 from mmgen.posteriors._base import Posterior
 from mmgen.results.naming import LEARNED_PRIOR, Weights, posterior_name, posterior_title
 
@@ -99,41 +99,30 @@ class Fitted(Posterior):
     Args:
         name: Its word: "aggregate", "true" or "scan".
         aggregate: The density.
-        text_weight: The power of p(words | z) in the exact posterior that it was fitted to; None for others.
-        guidance: The power of p(words | z) that it was fitted with; 0 for none.
         size: D, the number of latents of the model.
+        weights: Powers of p(words | z) in the target that it was fitted to.
     """
 
     is_fitted = True
 
-    def __init__(
-        self, name: str, aggregate: Any, size: int, text_weight: float | None = None, guidance: float = 0.0
-    ) -> None:
+    def __init__(self, name: str, aggregate: Aggregate, size: int, weights: Weights | None = None) -> None:
         self.name, self.aggregate, self.size = name, aggregate, size
-        self.text_weight, self.guidance = text_weight, guidance
+        self._weights: Weights = weights or {}
         condition = aggregate.condition
         self.reads = () if condition is None else (condition.name,)
-        self.operators = aggregate.density.operators
+        self.operators = aggregate.operators
 
     def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
         if self.is_unconditional:
-            drawn: Tensor = self.aggregate.sample(None, n * words.size, generator)
-            return drawn.reshape(n, words.size, -1)
-        sampled: Tensor = self.aggregate.sample(words, n, generator)
-        return sampled
+            return self.aggregate.sample(None, n * words.size, generator).reshape(n, words.size, -1)
+        return self.aggregate.sample(words, n, generator)
 
     def density(self, z: Tensor, words: Batch) -> Tensor:
-        found: Tensor = self.aggregate.log_prob(z, words)
-        return found
+        return self.aggregate.log_prob(z, words)
 
     @property
     def weights(self) -> Weights:
-        weights: Weights = {}
-        if self.text_weight is not None:
-            weights["text_weight"] = self.text_weight
-        if self.guidance:
-            weights["guidance"] = self.guidance
-        return weights
+        return {**self._weights}
 
     @property
     def base(self) -> str:
@@ -172,12 +161,10 @@ class Recombined(Posterior):
         self._aggregate, self._recombination = fitted.aggregate, recombination
 
     def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
-        drawn: Tensor = self._aggregate.recombined(self._recombination, n, generator)
-        return drawn
+        return self._aggregate.recombined(self._recombination, n, generator)
 
     def density(self, z: Tensor, words: Batch) -> Tensor:
-        found: Tensor = self._aggregate.recombined_log_prob(z, self._recombination)
-        return found
+        return self._aggregate.recombined_log_prob(z, self._recombination)
 
 
 def _gaussian(model: Model, path: Path, name: str, words: Batch, conditions: tuple[str, ...]) -> DiagonalGaussian:

@@ -15,6 +15,7 @@ ROOM_KEYS = {
     "network": "model.image_network.",
     "objective": "objective.",
     "aggregate family": "aggregate.family.",
+    "fit target": "aggregate.target.",
 }
 """Prefix of the settings of a member in ``--set``, by room; members of other rooms have no settings."""
 

@@ -31,7 +31,7 @@ _CHECKS = {
     "judge network": "networks.check_judge_network",
     "likelihood": "likelihoods.check_likelihood",
     "inference": "inference.check_inference",
-    "aggregate family": "aggregates.check_family",
+    "aggregate family": "densities.check_family",
     "recipe": "recipes.check_recipe",
     "metric": "metrics.check_metric",
 }

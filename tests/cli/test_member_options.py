@@ -219,7 +219,8 @@ def test_completion_knows_recipes_and_their_options(words: str, offered: set[str
     ("command", "room"),
     [
         ("train", "objectives"),
-        ("fit-aggregate", "aggregates"),
+        ("fit-aggregate", "densities"),
+        ("fit-aggregate", "posteriors"),
         ("train-classifier", "classifier"),
         ("baseline", "baselines"),
         ("eval", "metrics"),

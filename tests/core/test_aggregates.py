@@ -9,40 +9,42 @@ import pytest
 import torch
 from scipy import stats
 
-import mmgen.aggregates
-from mmgen.aggregates._base import Aggregate
-from mmgen.aggregates._flow import CouplingFlow
-from mmgen.aggregates._targets import FitTask, Target, drop_attributes
+import mmgen.densities
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
+from mmgen.densities._flow import CouplingFlow
 from mmgen.modalities.attributes import Attributes
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.testing import aggregates
-from mmgen.testing.aggregates import ATTRIBUTES, CONDITION, randomised
+from mmgen.posteriors import Aggregate
+from mmgen.posteriors._target import DensityTask, drop_attributes
+from mmgen.posteriors.aggregate import AggregatedTask
+from mmgen.posteriors.true import ExactTask
+from mmgen.testing import densities
+from mmgen.testing.densities import ATTRIBUTES, CONDITION, randomised
 from mmgen.testing.linear_gaussian import linear_gaussian
 from mmgen.training.batches import Rows
 from mmgen.training.loop import train
 from mmgen.training.settings import TrainingSettings
 
-FAMILIES = mmgen.aggregates.names()
-FLOWS = [name for name in FAMILIES if isinstance(mmgen.aggregates.get(name)().density(2, 0), CouplingFlow)]
+FAMILIES = mmgen.densities.names()
+FLOWS = [name for name in FAMILIES if isinstance(mmgen.densities.get(name)().density(2, 0), CouplingFlow)]
 SEVERAL_MODES = [name for name in FAMILIES if name not in ("gaussian", "scan")]
 
 
 @pytest.mark.parametrize("attributes", [ATTRIBUTES, None], ids=["given attributes", "given nothing"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_density_integrates_to_one_in_two_dimensions(name: str, attributes: Attributes | None) -> None:
-    aggregates.check_integral(name, attributes)
+    densities.check_integral(name, attributes)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_samples_follow_the_density(name: str) -> None:
-    aggregates.check_samples(name)
+    densities.check_samples(name)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_contract(name: str) -> None:
-    aggregates.check_draws(name)
+    densities.check_draws(name)
 
 
 @pytest.mark.parametrize("given", [ATTRIBUTES, None], ids=["attributes", "nothing"])
@@ -67,7 +69,7 @@ def test_draws_come_with_their_density(name: str, given: Attributes | None) -> N
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_densities_stay_in_full_precision_under_autocast(name: str) -> None:
-    aggregates.check_precision(name)
+    densities.check_precision(name)
 
 
 @pytest.mark.parametrize("name", FLOWS)
@@ -83,7 +85,7 @@ def test_flows_invert(name: str) -> None:
 
 def test_coupling_flows_refuse_one_dimension() -> None:
     with pytest.raises(SettingsError, match="gaussian or mixture"):
-        Aggregate(1, None, mmgen.aggregates.get("realnvp")())
+        Aggregate(1, None, mmgen.densities.get("realnvp")())
 
 
 def test_dropping_keeps_the_right_shares() -> None:
@@ -136,14 +138,15 @@ class Encodings(Rows):
         return np.logaddexp.reduce(parts, axis=0) - math.log(len(parts))
 
 
-def fit(tmp_path: Path, family: str, target: Target, model: MultimodalVAE, steps: int, **settings: Any) -> Aggregate:
+def fit(tmp_path: Path, family: str, target: str, model: MultimodalVAE, steps: int, **settings: Any) -> Aggregate:
     rows = Encodings(20_000, 0)
     torch.manual_seed(0)
     attributes = settings.pop("attributes", ATTRIBUTES)
-    aggregate = Aggregate(2, attributes, mmgen.aggregates.get(family)(**settings))
+    aggregate = Aggregate(2, attributes, mmgen.densities.get(family)(**settings))
+    task: DensityTask = ExactTask(aggregate, model, keep_all=0.5)
     if target == "aggregate":
         aggregate.standardise(rows.mean, rows.batch(torch.arange(len(rows))).values["log_sd"])
-    task = FitTask(aggregate, target, model, keep_all=0.5)
+        task = AggregatedTask(aggregate, keep_all=0.5)
     training = TrainingSettings(
         steps=steps, batch=256, learning_rate=5e-3, schedule="cosine", precision="32-true", device="cpu"
     )
@@ -197,12 +200,12 @@ def test_the_bound_of_target_true_is_tight_at_the_true_posterior() -> None:
     model.decoders["attributes"] = Logits()
     model.modalities["attributes"] = ATTRIBUTES
     torch.manual_seed(0)
-    aggregate = Aggregate(2, ATTRIBUTES, mmgen.aggregates.get("gaussian")()).double()
+    aggregate = Aggregate(2, ATTRIBUTES, mmgen.densities.get("gaussian")()).double()
     batch = Batch(
         {"attributes": torch.tensor([[0, 0]]).expand(4_000, 2)},
         {"attributes": torch.tensor([[True, False]]).expand(4_000, 2)},
     )
-    bound = FitTask(aggregate, "true", model, keep_all=1.0)(batch, None)
+    bound = ExactTask(aggregate, model, keep_all=1.0)(batch, None)
     assert bound.is_bound
     # p(colour = red) = E_N(0,1)[sigmoid(2 z)] = 1/2 by symmetry.
     error = bound.value.std().item() / math.sqrt(4_000)

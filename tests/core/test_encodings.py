@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmgen.aggregates._encode import posterior_to_aggregate
-from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate
 from mmgen.artifacts import Dataset, DatasetWriter, find_parent, read_header, read_latents
 from mmgen.core.errors import UsageError
-from mmgen.posteriors import encoding
+from mmgen.posteriors import _encoding as encoding, complete_fit_settings, fit_aggregate, posterior_to_aggregate
 from mmgen.settings.config import merge
 from mmgen.training.model_run import ExperimentSettings, complete_settings, load_model, train_model
 

@@ -10,10 +10,7 @@ import torch
 from torch import Tensor
 
 import mmgen
-import mmgen.aggregates
-from mmgen.aggregates._base import Aggregate
-from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate, load_aggregate
-from mmgen.aggregates._guided import GuidedTask, candidates, few_candidates
+import mmgen.densities
 from mmgen.artifacts import Dataset, DatasetWriter, read_header
 from mmgen.cli._main import main
 from mmgen.core.batch import Batch
@@ -23,9 +20,11 @@ from mmgen.generation.draws import draw
 from mmgen.generation.samples import save_samples
 from mmgen.metrics._evaluate import evaluate
 from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.posteriors import Aggregate, complete_fit_settings, fit_aggregate, load_aggregate
+from mmgen.posteriors.guided import GuidedTarget, GuidedTask, candidates, few_candidates
+from mmgen.testing.densities import ATTRIBUTES
 from mmgen.training.model_run import load_model
 from mmgen.training.state import state_path
-from tests.core.test_aggregates import ATTRIBUTES
 from tests.core.test_text import PADDING, batch_of, model, reading_aggregate
 from tests.core.test_text_weight import speaking, trained_with
 from tests.core.test_vlvae import DATA, folder
@@ -70,7 +69,7 @@ def guide(base: Aggregate, fitted: Aggregate, speaker: MultimodalVAE, batch: Bat
 
 def attribute_base() -> Aggregate:
     torch.manual_seed(1)
-    mixture = mmgen.aggregates.get("mixture")(components=6, hidden=(32,))
+    mixture = mmgen.densities.get("mixture")(components=6, hidden=(32,))
     return Aggregate(2, ATTRIBUTES, mixture).double().eval()
 
 
@@ -141,12 +140,16 @@ def test_validation_looks_at_every_description_and_a_step_at_an_eighth() -> None
 
 
 def test_too_few_candidates_are_told() -> None:
+    target = GuidedTarget()
     few = {"validation_terms": {"log of effective candidates": math.log(2.5)}}
-    assert "of 64 candidates 2.5 count" in few_candidates(few, 64)
-    assert few_candidates({"validation_terms": {"log of effective candidates": math.log(20)}}, 64) == ""
-    assert few_candidates({}, 64) == ""
+    assert "of 64 candidates 2.5 count" in few_candidates(few, target)
+    assert few_candidates({"validation_terms": {"log of effective candidates": math.log(20)}}, target) == ""
+    assert few_candidates({}, target) == ""
     guided = GuidedTask(attribute_base(), attribute_base(), speaking(), 1.0, 3.0, 16)(DESCRIPTIONS, None)
     assert few["validation_terms"].keys() <= guided.terms.keys()
+
+
+GUIDED = {"target": {"name": "guided", "guidance": 3.0}}
 
 
 def run(folder: Path, name: str, asked: dict[str, Any], base: Path | None = None, steps: int = 10) -> Path:
@@ -164,18 +167,11 @@ def run(folder: Path, name: str, asked: dict[str, Any], base: Path | None = None
     return out
 
 
-def test_no_guidance_is_the_aggregate_bit_for_bit(folder: Path) -> None:
-    plain, zero = run(folder, "plain", {}), run(folder, "zero", {"guidance": 0})
-    assert read_header(plain).content_id == read_header(zero).content_id
-    one, other = load_aggregate(plain)[2].state_dict(), load_aggregate(zero)[2].state_dict()
-    assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
-
-
 def test_a_guided_fit_is_written_and_named_with_its_weight(folder: Path) -> None:
     base = run(folder, "base", {})
-    guided = run(folder, "guided", {"guidance": 3.0}, base)
+    guided = run(folder, "guided", GUIDED, base)
     header, settings, fitted = load_aggregate(guided)
-    assert (settings.aggregate.guidance, settings.aggregate.candidates) == (3.0, 64)
+    assert settings.aggregate.target == {"name": "guided", "guidance": 3.0, "candidates": 64}
     assert settings.slug == "aggregate-guided-w3-realnvp-text"
     assert {parent.role: parent.content_id for parent in header.parents}["base"] == read_header(base).content_id
     before = load_aggregate(base)[2].state_dict()
@@ -198,32 +194,32 @@ def test_a_guided_fit_is_written_and_named_with_its_weight(folder: Path) -> None
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"guidance": 3, "target": "true"}, "--guidance got 3, expected 0 with --target true"),
-        ({"guidance": 3, "given": "nothing"}, "reads no description"),
-        ({"guidance": -1}, "got -1, expected a number of at least 0"),
-        ({"guidance": "inf"}, "got 'inf', expected a number"),
-        ({"candidates": 8}, "candidates' got 8, expected nothing without --guidance"),
-        ({"guidance": 3, "candidates": 1}, "candidates' got 1"),
+        ({"target": {"name": "true", "guidance": 3}}, "aggregate.target.guidance"),
+        ({"target": {"name": "guided"}, "given": "nothing"}, "reads no description"),
+        ({"target": {"name": "guided", "guidance": -1}}, "got -1, expected a number above 0"),
+        ({"target": {"name": "guided", "guidance": "inf"}}, "got 'inf', expected a number"),
+        ({"target": {"name": "aggregate", "candidates": 8}}, "aggregate.target.candidates"),
+        ({"target": {"name": "guided", "candidates": 1}}, "candidates' got 1"),
     ],
 )
 def test_guidance_that_means_nothing_is_refused(asked: dict[str, Any], message: str) -> None:
     with pytest.raises((UsageError, SettingsError), match=message):
         complete_fit_settings({"aggregate": asked}, trained_with("elbo"))
     with pytest.raises(UsageError, match="generates no attributes"):
-        complete_fit_settings({"aggregate": {"guidance": 3}}, trained_with("elbo", modalities=["image"]))
+        complete_fit_settings({"aggregate": {"target": {"name": "guided"}}}, trained_with("elbo", modalities=["image"]))
 
 
 def test_only_a_plain_aggregate_of_the_model_is_guided(folder: Path) -> None:
     base = run(folder, "base", {})
-    guided = run(folder, "guided", {"guidance": 3.0}, base)
-    exact = run(folder, "true", {"target": "true"})
+    guided = run(folder, "guided", GUIDED, base)
+    exact = run(folder, "true", {"target": {"name": "true"}})
     for other, message in ((guided, r"is q_agg guided \(w = 3\)"), (exact, r"is q_true\(w = 20\)")):
-        with pytest.raises(UsageError, match=f"{message}, expected the plain q_agg"):
-            run(folder, "again", {"guidance": 2.0}, other)
+        with pytest.raises(UsageError, match=f"{message}, expected q_agg, which this fit starts from"):
+            run(folder, "again", GUIDED, other)
     with pytest.raises(UsageError, match="expected the family"):
-        run(folder, "again", {"guidance": 2.0, "family": {"name": "gaussian"}}, base)
-    with pytest.raises(UsageError, match="where it is guided or has operators, and only there"):
-        run(folder, "again", {"guidance": 2.0})
+        run(folder, "again", {**GUIDED, "family": {"name": "gaussian"}}, base)
+    with pytest.raises(UsageError, match="only guided fits and SCAN with operators take a base"):
+        run(folder, "again", GUIDED)
     assert not (folder / "again.safetensors").exists()
 
 

@@ -10,16 +10,15 @@ import torch
 from torch import Tensor
 
 import mmgen
-import mmgen.aggregates
-from mmgen.aggregates._base import Aggregate, Layers
-from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate, load_aggregate
-from mmgen.aggregates._targets import FitTask
+import mmgen.densities
 from mmgen.artifacts import Latents, find_parent, read_latents, write_latents
 from mmgen.core.batch import Batch
 from mmgen.core.errors import ArtifactError, SettingsError, UsageError
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models.hierarchical_vae import HierarchicalVAE
-from mmgen.posteriors.encoding import encode_points
+from mmgen.posteriors import Aggregate, complete_fit_settings, encode_points, fit_aggregate, load_aggregate
+from mmgen.posteriors._aggregate import Layers
+from mmgen.posteriors.aggregate import AggregatedTask
 from mmgen.settings.config import merge
 from mmgen.testing.linear_gaussian import NOISE, WEIGHTS
 from mmgen.training.model_run import load_model, train_model
@@ -55,11 +54,11 @@ def fitted(model: HierarchicalVAE, encodings: DiagonalGaussian, layers: Layers, 
     """The Gaussian family fitted to q(z), as fit-aggregate does it."""
     torch.manual_seed(0)
     size = model.latent_size if layers == "all" else model.latent.layers[model.latent.top]
-    family = mmgen.aggregates.get("gaussian")(hidden=())
+    family = mmgen.densities.get("gaussian")(hidden=())
     aggregate = Aggregate(size, None, family, layers=layers).double().over(model)
     mean, log_sd = aggregate.of_layers(encodings.mean), aggregate.of_layers(encodings.log_sd)
     aggregate.standardise(mean, log_sd)
-    task = FitTask(aggregate, "aggregate", model, keep_all=1.0)
+    task = AggregatedTask(aggregate, keep_all=1.0)
     optimiser = torch.optim.Adam(aggregate.parameters(), 0.05)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
     for _ in range(steps):

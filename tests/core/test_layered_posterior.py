@@ -12,7 +12,7 @@ from mmgen.baselines._networks import WithoutNoise
 from mmgen.core.errors import UsageError
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models._base import GaussianModel
-from mmgen.posteriors.encoding import LayeredPosterior, encode_parts, encode_points, posterior_of
+from mmgen.posteriors import LayeredPosterior, encode_parts, encode_points, posterior_of
 from mmgen.testing.linear_gaussian import WEIGHTS
 from mmgen.testing.models import small_model
 from tests.core.linear_ladder import UP, ladder_observations, linear_ladder

@@ -6,28 +6,29 @@ from typing import Any
 import pytest
 import torch
 
-import mmgen.aggregates
-from mmgen.aggregates._base import Aggregate
-from mmgen.aggregates._fit import FitSettings
-from mmgen.aggregates._scan_operators import OperatorTask, recombined_parts
+import mmgen.densities
+import mmgen.posteriors
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.descriptions import AND, IGNORE, IN_COMMON, parse
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.text import Text
-from mmgen.testing.aggregates import ATTRIBUTES
+from mmgen.posteriors import Aggregate, FitParts, FitSettings
+from mmgen.posteriors._scan_operators import OperatorTask, recombined_parts
+from mmgen.posteriors.scan import ScanTask
+from mmgen.testing.densities import ATTRIBUTES
 from mmgen.training.task import Task
 
 CODES = torch.cartesian_prod(torch.arange(2), torch.arange(3))  # colour, size
 
 
 def scan(**settings: Any) -> tuple[Aggregate, Task]:
-    family = mmgen.aggregates.get("scan")(**{"hidden": (64,), **settings})
+    target = mmgen.posteriors.get("scan")(**settings)
     torch.manual_seed(0)
-    aggregate = Aggregate(3, ATTRIBUTES, family)
-    task = family.task(aggregate, keep_all=0.5)
-    assert task is not None
-    return aggregate, task
+    family = mmgen.densities.get("gaussian")(hidden=(64,))
+    aggregate = Aggregate(3, ATTRIBUTES, family, networks=lambda: target.networks(3, ATTRIBUTES))
+    model: Any = None
+    return aggregate, target.task(FitParts(aggregate, None, model, 0.5, torch.zeros(0), torch.zeros(0)))
 
 
 def encodings(number: int, seed: int = 0) -> Batch:
@@ -123,21 +124,21 @@ def test_terms_are_weighed_as_said() -> None:
 def test_what_is_unknown_is_no_symbol() -> None:
     """p(y|z) leaves it out, and q(z|y) reads it as unknown, not as the first value nor as "no"."""
     aggregate, _ = scan()
-    density: Any = aggregate.density
+    networks: Any = aggregate.networks
     z = torch.randn(1, 3)
     with torch.no_grad():
-        parts = [density.log_likelihood(z, described(*said)) for said in ((1, None), (None, 2), (1, 2), (None, None))]
+        parts = [networks.log_likelihood(z, described(*said)) for said in ((1, None), (None, 2), (1, 2), (None, None))]
     torch.testing.assert_close(parts[0] + parts[1], parts[2])
     assert parts[3].item() == 0
     assert not torch.equal(posterior(aggregate, described(0, 1)).mean, posterior(aggregate, described(None, 1)).mean)
 
 
 def test_sentences_have_symbols_too() -> None:
-    family = mmgen.aggregates.get("scan")(hidden=(16,), decoder_hidden=8)
-    aggregate = Aggregate(3, Text("text", ("a", "b"), 2), family)
-    task = family.task(aggregate, keep_all=0.5)
+    target, text = mmgen.posteriors.get("scan")(decoder_hidden=8), Text("text", ("a", "b"), 2)
+    family = mmgen.densities.get("gaussian")(hidden=(16,))
+    aggregate = Aggregate(3, text, family, networks=lambda: target.networks(3, text))
+    task = ScanTask(aggregate, target, keep_all=0.5)  # type: ignore[arg-type]
     words = Batch({"text": torch.tensor([[0, 1], [1, 2]])}, {"text": torch.ones(2, dtype=torch.bool)})
-    assert task is not None
     bound = task(encodings(2) | words, None)
     assert bound.value.shape == (2,) and (bound.terms["log p(y|z)"] < 0).all()
 
@@ -166,10 +167,11 @@ def test_figures_of_few_examples_are_numbers(number: int) -> None:
 
 
 def test_a_base_has_the_settings_of_what_starts_from_it() -> None:
-    shapes = [
-        FitSettings.model_validate({"aggregate": {"family": {"name": "scan"}, **other}}).shape
-        for other in ({}, {"keep_all": 0.2}, {"family": {"name": "scan", "beta": 2.0}})
+    every = [
+        FitSettings.model_validate({"aggregate": {"target": {"name": "scan"}, **other}})
+        for other in ({}, {"keep_all": 0.2}, {"target": {"name": "scan", "beta": 2.0}})
     ]
+    shapes = [(each.shape, each.aggregate.target) for each in every]
     assert shapes[0] not in shapes[1:]
 
 
@@ -199,20 +201,20 @@ def test_operators_reach_the_moments_of_what_is_meant() -> None:
 
 
 def test_it_says_what_it_is_and_refuses_what_it_is_not() -> None:
-    settings = FitSettings.model_validate({"aggregate": {"family": {"name": "scan"}, "given": "attributes"}})
-    assert (settings.name, settings.slug, settings.posterior, settings.base) == ("q_scan", "scan", "scan", None)
-    family = {"name": "scan", "operators": True}
-    operators = FitSettings.model_validate({"aggregate": {"family": family, "given": "attributes"}})
+    settings = FitSettings.model_validate({"aggregate": {"target": {"name": "scan"}, "given": "attributes"}})
+    assert (settings.name, settings.slug, settings.family_name, settings.base) == ("q_scan", "scan", "gaussian", None)
+    target = {"name": "scan", "operators": True}
+    operators = FitSettings.model_validate({"aggregate": {"target": target, "given": "attributes"}})
     assert (operators.name, operators.slug) == ("q_scan with operators", "scan-operators")
     assert operators.base is not None and operators.base.slug == "scan"
-    family = {"name": "scan", "images_weight": 30, "beta": 0.5, "hidden": [8]}
-    weighed = FitSettings.model_validate({"aggregate": {"family": family, "given": "attributes"}})
+    target = {"name": "scan", "images_weight": 30, "beta": 0.5}
+    weighed = FitSettings.model_validate({"aggregate": {"target": target, "given": "attributes"}})
     assert weighed.slug == "scan-beta-w0.5-images-w30"
     aggregate, _ = scan()
     with pytest.raises(UsageError, match="has none"):
         aggregate.posterior_of(parse("colour=red AND size=big", ATTRIBUTES))
     model: Any = None
     with pytest.raises(UsageError, match="symbols are words"):
-        mmgen.aggregates.get("scan")().check(model, "nothing", "all")
+        mmgen.posteriors.get("scan")().check(model, "nothing", "all")
     with pytest.raises(UsageError, match="recombine"):
-        mmgen.aggregates.get("scan")(operators=True).check(model, "text", "all")
+        mmgen.posteriors.get("scan")(operators=True).check(model, "text", "all")

@@ -8,15 +8,16 @@ import pytest
 import torch
 from torch import Tensor
 
-import mmgen.aggregates
-from mmgen.aggregates._base import Aggregate
-from mmgen.aggregates._targets import FitTask
+import mmgen.densities
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.inference.image_only import ImageOnly
 from mmgen.modalities.text import Text
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.networks._text import TextDecoder, TextEncoder, TextNetwork
+from mmgen.posteriors import Aggregate
+from mmgen.posteriors.aggregate import AggregatedTask
+from mmgen.posteriors.true import ExactTask
 
 WORDS = ("red", "big", "cube")
 PADDING, LENGTH = 3, 3
@@ -189,7 +190,7 @@ def log_normal(z: Tensor, mean: Tensor, sd: float) -> Tensor:
 
 def reading_aggregate(family: str = "mixture", **settings: object) -> Aggregate:
     torch.manual_seed(2)
-    member = mmgen.aggregates.get(family)(**settings)
+    member = mmgen.densities.get(family)(**settings)
     return Aggregate(2, CAPTIONS, member, TextNetwork(embedding=4, hidden=8, dropout=0.0)).double()
 
 
@@ -203,7 +204,7 @@ def test_the_text_bound_against_quadrature() -> None:
         likelihood = speaking.log_likelihood("text", spread, batch_of(ALL))  # [grid, sentences]
     evidence = ((likelihood + prior.unsqueeze(1)).exp().sum(0) * CELL).log()
     assert evidence.exp().sum().item() == pytest.approx(1.0, abs=1e-6)
-    task = FitTask(aggregate, "true", speaking, keep_all=1.0)
+    task = ExactTask(aggregate, speaking, keep_all=1.0)
     for number in evidence.topk(3).indices.tolist():
         one = batch_of(ALL[number : number + 1])
         log_q = aggregate.log_prob(GRID.unsqueeze(1), one).squeeze(1)
@@ -224,7 +225,7 @@ def test_target_true_recovers_the_posterior_of_each_sentence() -> None:
     with torch.no_grad():
         likelihood = speaking.log_likelihood("text", GRID.unsqueeze(1).expand(-1, 2, -1), batch_of(chosen))
     aggregate = reading_aggregate("gaussian")
-    task = FitTask(aggregate, "true", speaking, keep_all=1.0)
+    task = ExactTask(aggregate, speaking, keep_all=1.0)
     optimiser = torch.optim.Adam(task.parameters(), lr=1e-2)
     batch = batch_of(chosen.repeat(64, 1))
     for step in range(250):
@@ -272,7 +273,7 @@ def test_the_decomposition_of_the_fitted_divergence() -> None:
     }
     labels = one.repeat(count)
     torch.manual_seed(1)
-    task = FitTask(aggregate, "aggregate", model(), keep_all=1.0)
+    task = AggregatedTask(aggregate, keep_all=1.0)
     bound = task(Batch({**values, **labels.values}, labels.present), None)
     error = bound.value.std().item() / math.sqrt(count)
     assert bound.value.mean().item() == pytest.approx(-to_posterior.item(), abs=4 * error)
@@ -297,7 +298,7 @@ def test_the_aggregate_of_each_sentence_is_recovered(family: str) -> None:
     _, training = draw(count)
     aggregate = reading_aggregate(family, **({"steps": 4, "hidden": (48, 48)} if family == "realnvp" else {})).float()
     aggregate.standardise(training.values["mean"], training.values["log_sd"])
-    task = FitTask(aggregate, "aggregate", model(), keep_all=1.0)
+    task = AggregatedTask(aggregate, keep_all=1.0)
     optimiser = torch.optim.Adam(task.parameters(), lr=5e-3)
     steps = 500
     for step in range(steps):

@@ -10,21 +10,20 @@ import pytest
 import torch
 from torch import Tensor
 
-import mmgen.aggregates
+import mmgen.densities
 import mmgen.objectives
-from mmgen.aggregates._base import Aggregate
-from mmgen.aggregates._fit import complete_fit_settings
-from mmgen.aggregates._targets import FitTask
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.figures.report.scores import score_tables
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models._settings import DataSettings
 from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.posteriors import Aggregate, complete_fit_settings
+from mmgen.posteriors.true import ExactTask
 from mmgen.results.score import read_scores
+from mmgen.testing.densities import ATTRIBUTES
 from mmgen.testing.linear_gaussian import linear_gaussian, observations
 from mmgen.training.model_run import ExperimentSettings
-from tests.core.test_aggregates import ATTRIBUTES
 
 LAMBDA, GAMMA, BETA = 30.0, 20.0, 0.4
 OBJECTIVES: dict[str, dict[str, Any]] = {
@@ -140,38 +139,41 @@ def test_the_mean_of_modalities_divides_the_weight() -> None:
     assert mvae(mean_of_modalities=True, split_attributes=True).training_weight("attributes") is None
 
 
+def weighed(weight: Any) -> dict[str, Any]:
+    return {"name": "true", "text_weight": weight}
+
+
 def test_the_training_weight_is_the_default_and_is_written_as_a_number() -> None:
     model = trained_with("elbo", attributes_weight=30.0, beta=0.1)
     for asked in ({}, {"text_weight": "training"}):
-        settings = complete_fit_settings({"aggregate": {"target": "true", **asked}}, model)
-        assert settings.aggregate.text_weight == pytest.approx(300)
-        assert settings.model_dump(mode="json")["aggregate"]["text_weight"] == pytest.approx(300)
+        settings = complete_fit_settings({"aggregate": {"target": {"name": "true", **asked}}}, model)
+        assert settings.model_dump(mode="json")["aggregate"]["target"]["text_weight"] == pytest.approx(300)
         assert settings.name == "q_true(w = 300)" and settings.slug == "true-w300-realnvp"
-    exact = complete_fit_settings({"aggregate": {"target": "true", "text_weight": "1"}}, model)
-    assert exact.aggregate.weight == 1 and exact.name == "q_true(w = 1), exact"
-    assert complete_fit_settings({}, model).aggregate.text_weight is None
+    exact = complete_fit_settings({"aggregate": {"target": {"name": True, "text_weight": "1"}}}, model)
+    assert exact.build_target().weights == {"text_weight": 1.0} and exact.name == "q_true(w = 1), exact"
+    assert complete_fit_settings({}, model).aggregate.target == {"name": "aggregate"}
     # z is p(z) whatever a CVAE's description says, so its posterior is exact.
-    conditional = complete_fit_settings({"aggregate": {"target": "true"}}, trained_with("cvae"))
-    assert conditional.aggregate.text_weight == 1
-    nothing = complete_fit_settings({"aggregate": {"target": "true", "given": "nothing"}}, model)
-    assert nothing.aggregate.text_weight == 1 and nothing.name == "q_true(z)"
+    conditional = complete_fit_settings({"aggregate": {"target": {"name": "true"}}}, trained_with("cvae"))
+    assert conditional.aggregate.target["text_weight"] == 1
+    nothing = complete_fit_settings({"aggregate": {"target": {"name": "true"}, "given": "nothing"}}, model)
+    assert nothing.aggregate.target["text_weight"] == 1 and nothing.name == "q_true(z)"
 
 
 @pytest.mark.parametrize(
     ("objective", "asked", "message"),
     [
-        ({"name": "elbo"}, {"text_weight": 3}, "got 3, expected nothing with --target aggregate"),
-        ({"name": "elbo"}, {"text_weight": 3, "target": "true", "given": "nothing"}, "of no description"),
-        ({"name": "cvae"}, {"text_weight": 3, "target": "true"}, r"no p\(attributes \| z\)"),
-        ({"name": "cvae"}, {"text_weight": "training", "target": "true"}, r"no p\(attributes \| z\)"),
-        ({"name": "elbo", "modalities": ["image"]}, {"text_weight": 3, "target": "true"}, "generates no attributes"),
-        ({"name": "elbo", "beta": 0.0}, {"target": "true"}, "no divergence to p.*--text-weight 1"),
-        ({"name": "elbo", "attributes_weight": 0.0}, {"target": "true"}, "no weight; give a number"),
-        ({"name": "elbo"}, {"text_weight": "much", "target": "true"}, "got 'much', expected training or a number"),
-        ({"name": "elbo"}, {"text_weight": -1, "target": "true"}, "got -1, expected training or a number"),
-        ({"name": "elbo"}, {"text_weight": "inf", "target": "true"}, "got 'inf', expected training or a number"),
-        ({"name": "elbo"}, {"text_weight": "nan", "target": "true"}, "got 'nan', expected training or a number"),
-        ({"name": "elbo"}, {"text_weight": True, "target": "true"}, "got True, expected training or a number"),
+        ({"name": "elbo"}, {"target": {"name": "aggregate", "text_weight": 3}}, "aggregate.target.text_weight"),
+        ({"name": "elbo"}, {"target": weighed(3), "given": "nothing"}, "of no description"),
+        ({"name": "cvae"}, {"target": weighed(3)}, r"no p\(attributes \| z\)"),
+        ({"name": "cvae"}, {"target": weighed("training")}, r"no p\(attributes \| z\)"),
+        ({"name": "elbo", "modalities": ["image"]}, {"target": weighed(3)}, "generates no attributes"),
+        ({"name": "elbo", "beta": 0.0}, {"target": {"name": "true"}}, "no divergence to p.*--text-weight 1"),
+        ({"name": "elbo", "attributes_weight": 0.0}, {"target": {"name": "true"}}, "no weight; give a number"),
+        ({"name": "elbo"}, {"target": weighed("much")}, "got 'much', expected training or a number"),
+        ({"name": "elbo"}, {"target": weighed(-1)}, "got -1, expected training or a number"),
+        ({"name": "elbo"}, {"target": weighed("inf")}, "got 'inf', expected training or a number"),
+        ({"name": "elbo"}, {"target": weighed("nan")}, "got 'nan', expected training or a number"),
+        ({"name": "elbo"}, {"target": weighed(True)}, "got True, expected training or a number"),
     ],
 )  # fmt: skip
 def test_a_weight_that_means_nothing_is_refused(objective: dict[str, Any], asked: dict[str, Any], message: str) -> None:
@@ -212,8 +214,8 @@ def log_target(weight: float) -> Tensor:
 
 def fit(weight: float, steps: int) -> Aggregate:
     torch.manual_seed(0)
-    aggregate = Aggregate(2, ATTRIBUTES, mmgen.aggregates.get("realnvp")(steps=2, hidden=(32,)))
-    task = FitTask(aggregate, "true", speaking(), keep_all=1.0, text_weight=weight)
+    aggregate = Aggregate(2, ATTRIBUTES, mmgen.densities.get("realnvp")(steps=2, hidden=(32,)))
+    task = ExactTask(aggregate, speaking(), keep_all=1.0, text_weight=weight)
     optimiser = torch.optim.Adam(task.parameters(), lr=1e-2)
     batch = RED_BIG.repeat(256)
     for step in range(steps):
@@ -244,8 +246,8 @@ def test_q_true_is_fitted_to_its_weight(weight: float) -> None:
 @pytest.mark.parametrize("weight", [1.0, 4.0])
 def test_only_weight_one_bounds_the_likelihood_of_the_words(weight: float) -> None:
     torch.manual_seed(0)
-    aggregate = Aggregate(2, ATTRIBUTES, mmgen.aggregates.get("gaussian")()).double()
-    bound = FitTask(aggregate, "true", speaking(), 1.0, weight)(RED_BIG.repeat(4_000), None)
+    aggregate = Aggregate(2, ATTRIBUTES, mmgen.densities.get("gaussian")()).double()
+    bound = ExactTask(aggregate, speaking(), 1.0, weight)(RED_BIG.repeat(4_000), None)
     assert bound.is_bound == (weight == 1)
     integral = (weight * speaking().log_likelihood("attributes", GRID, RED_BIG) + speaking().log_prior(GRID)).squeeze(1)
     with torch.no_grad():

@@ -332,8 +332,8 @@ def test_the_regulariser_may_have_its_earlier_name(dataset_path: Path) -> None:
 
 
 def test_an_aggregate_and_a_judge_have_no_regulariser_of_the_decoder() -> None:
-    from mmgen.aggregates._fit import FitSettings
     from mmgen.classifier._training import ClassifierSettings
+    from mmgen.posteriors import FitSettings
     from mmgen.settings.config import validate
 
     for schema, values in ((FitSettings, {}), (ClassifierSettings, {"network": "small"})):

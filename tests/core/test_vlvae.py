@@ -10,7 +10,6 @@ import torch
 
 import mmgen
 import mmgen.objectives
-from mmgen.aggregates._fit import FitSettings, complete_fit_settings, fit_aggregate
 from mmgen.artifacts import Dataset, DatasetWriter, read_latents
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
@@ -19,6 +18,7 @@ from mmgen.metrics._evaluate import evaluate
 from mmgen.models._build import build_model
 from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.networks._shared import SharedDecoder, SharedEncoder, SharedNetwork
+from mmgen.posteriors import FitSettings, complete_fit_settings, fit_aggregate
 from mmgen.settings.config import find_preset
 from mmgen.settings.extends import preset
 from mmgen.training.model_run import complete_settings, load_model, train_model
@@ -238,7 +238,7 @@ def test_an_aggregate_of_captions(folder: Path) -> None:
 
 
 def test_target_true_and_other_conditions(folder: Path) -> None:
-    true = mmgen.load(fit(folder, "true", target="true"))
+    true = mmgen.load(fit(folder, "true", target={"name": "true"}))
     agg = mmgen.load(fit(folder, "agg2"))
     assert true.given == "text" and true.posteriors.default == "true" and true.fitted and agg.fitted
     shapes = [
@@ -290,9 +290,9 @@ def test_what_cannot_be_fitted_is_said(folder: Path) -> None:
     assert complete_fit_settings({}, image_only).aggregate.given == "attributes"
     for given in ("text", "attributes"):
         with pytest.raises(UsageError, match=f"generates no {given}; use --target aggregate"):
-            complete_fit_settings({"aggregate": {"given": given, "target": "true"}}, image_only)
+            complete_fit_settings({"aggregate": {"given": given, "target": {"name": "true"}}}, image_only)
     conditional = trained.model_copy(update={"objective": {"name": "cvae"}})
-    assert complete_fit_settings({"aggregate": {"given": "attributes", "target": "true"}}, conditional)
+    assert complete_fit_settings({"aggregate": {"given": "attributes", "target": {"name": "true"}}}, conditional)
     with pytest.raises(SettingsError, match=r"dropout' got 0\.3, expected 0"):
         complete_fit_settings({"aggregate": {"text_network": {"dropout": 0.3}}}, trained)
     assert isinstance(complete_fit_settings({}, trained), FitSettings)

@@ -164,11 +164,11 @@ def train_tiny(
 
 def fit_tiny(model: Path, dataset: Path, out: Path, target: str, given: str, steps: int = 2) -> None:
     """A Gaussian fitted to a model for two steps."""
-    from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate
+    from mmgen.posteriors import complete_fit_settings, fit_aggregate
     from mmgen.training.model_run import load_model
 
     values = {
-        "aggregate": {"target": target, "given": given, "family": {"name": "gaussian"}},
+        "aggregate": {"target": {"name": target}, "given": given, "family": {"name": "gaussian"}},
         "training": {"steps": steps, "batch": 16, "log_every": 1, "device": "cpu"},
     }
     settings = complete_fit_settings(values, load_model(model)[1])

@@ -176,7 +176,7 @@ def test_describe_says_what_is_inside(world: Path) -> None:
     assert data["contents"]["splits"]["iid"] == {"train": 100, "val": 20, "test": 40}
     fitted = describe(world / "flat-true.safetensors")
     assert [parent["role"] for parent in fitted["parents"]] == ["model", "latents", "dataset"]
-    assert fitted["contents"]["tensors"] > 0 and fitted["settings"]["aggregate"]["target"] == "true"
+    assert fitted["contents"]["tensors"] > 0 and fitted["settings"]["aggregate"]["target"]["name"] == "true"
     assert describe(world / "flat-latents.h5")["contents"]["mean"] == [120, 2]  # train and val
 
 

@@ -259,7 +259,7 @@ def test_one_tilt_or_several(given: Any) -> None:
 def test_what_cannot_be_balanced_is_refused() -> None:
     toy = loaded()
     assert toy.fitted is not None
-    toy.fitted.guidance = 2.0
+    toy.fitted._weights = {"guidance": 2.0}
     with pytest.raises(UsageError, match="is fitted with guidance, which has changed the shares"):
         draw(toy.guided("3:balanced"), "aggregate", "size=big", 2)
     assert draw(toy.guided("3:balanced"), "prior", "size=big", 2).shape == (2, 2)

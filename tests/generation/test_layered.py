@@ -12,7 +12,7 @@ from mmgen.core.errors import UsageError
 from mmgen.generation import TrainedModel, load
 from mmgen.generation.read import attribute_probabilities
 from mmgen.generation.translate import decode
-from mmgen.posteriors.encoding import LayeredPosterior
+from mmgen.posteriors import LayeredPosterior
 from mmgen.training.model_run import complete_settings, train_model
 from tests.core.test_encodings import write_dataset
 

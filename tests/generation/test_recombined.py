@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-import mmgen.aggregates
-from mmgen.aggregates._base import Aggregate
+import mmgen.densities
+import mmgen.posteriors
 from mmgen.core.errors import UsageError
 from mmgen.generation import TrainedModel
 from mmgen.generation.descriptions import chosen_posterior, parse
 from mmgen.generation.draws import draw
 from mmgen.generation.latents import draw_latents
-from mmgen.posteriors import Fitted
+from mmgen.posteriors import Aggregate, Fitted
 from tests.generation.toy import ATTRIBUTES, loaded
 
 
@@ -18,8 +18,9 @@ def recombining(operators: bool = True) -> TrainedModel:
     """The toy with a SCAN in place of its aggregate."""
     toy = loaded()
     torch.manual_seed(1)
-    family = mmgen.aggregates.get("scan")(hidden=(8,), operators=operators)
-    fitted = Fitted("scan", Aggregate(2, ATTRIBUTES, family).eval(), 2)
+    target, family = mmgen.posteriors.get("scan")(operators=operators), mmgen.densities.get("gaussian")(hidden=(8,))
+    aggregate = Aggregate(2, ATTRIBUTES, family, networks=lambda: target.networks(2, ATTRIBUTES))
+    fitted = Fitted("scan", aggregate.eval(), 2)
     source = toy.path, toy.header
     return TrainedModel(source, source, toy.settings, toy.model, toy.device, fitted)
 

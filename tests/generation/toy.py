@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-import mmgen.aggregates
-from mmgen.aggregates._base import Aggregate
+import mmgen.densities
 from mmgen.core.batch import Batch
 from mmgen.generation import TrainedModel
 from mmgen.latent.gaussian import DiagonalGaussian
@@ -18,7 +17,7 @@ from mmgen.modalities.image import ImageDescription
 from mmgen.models._base import Demands
 from mmgen.models._settings import DataSettings
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.posteriors import Fitted
+from mmgen.posteriors import Aggregate, Fitted
 from mmgen.testing.linear_gaussian import Normal
 
 NAMES, VALUES = ("colour", "size"), (("red", "blue", "green"), ("big", "small"))
@@ -59,7 +58,7 @@ def loaded(given: str = "attributes", sharpness: float = 1.5, layout: str = "byt
         words.weight.copy_(sharpness * torch.tensor([[1.0, 0.2], [-1.0, 0.5], [0.1, -1.2], [0.5, 1.0], [-0.3, -1.0]]))
     modalities = {"image": _Image("image"), "attributes": ATTRIBUTES}
     condition = ATTRIBUTES if given == "attributes" else None
-    aggregate = Aggregate(2, condition, mmgen.aggregates.get("gaussian")())
+    aggregate = Aggregate(2, condition, mmgen.densities.get("gaussian")())
     with torch.no_grad():
         for parameter in aggregate.parameters():
             parameter += 0.1 * torch.randn_like(parameter)

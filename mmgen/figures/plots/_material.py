@@ -121,6 +121,12 @@ def setting(header: Header, room: str, key: str) -> Any:
     return values.get(key, "?") if isinstance(values, dict) else "?"
 
 
+def target_of(header: Header) -> dict[str, Any]:
+    """Return the target of a fit with its settings; {} if the file has none."""
+    target = setting(header, "aggregate", "target")
+    return target if isinstance(target, dict) else {}
+
+
 def latent_sizes(header: Header) -> str:
     """Dimensions of z in words: "10", or "100 and 50" of layers."""
     sizes = setting(header, "model", "latent_sizes")
@@ -163,13 +169,10 @@ def _kind_of_curve(header: Header) -> str:
     """What the bound in a training log is: curves of different kinds do not share axes."""
     if header.kind == "aggregate":
         given = "" if setting(header, "aggregate", "given") == "attributes" else ", given nothing"
-        family = setting(header, "aggregate", "family")
-        own = family.get("name") if isinstance(family, dict) and family.get("name") == "scan" else None
-        target = own or setting(header, "aggregate", "target")
-        weights = {key.replace("_", " "): setting(header, "aggregate", key) for key in ("text_weight", "guidance")}
-        said = [f"{key} {number_of(weight)}" for key, weight in weights.items() if isinstance(weight, int | float)]
-        weighed = "".join(f" with {part}" for part in said if not part.endswith(" 0"))
-        return f"aggregate, target {target}{weighed}{given}"
+        target = target_of(header)
+        weights = {key.replace("_", " "): target[key] for key in ("text_weight", "guidance") if key in target}
+        weighed = "".join(f" with {key} {number_of(weight)}" for key, weight in weights.items())
+        return f"aggregate, target {target.get('name', '?')}{weighed}{given}"
     if header.kind == "classifier":
         return "judge"
     return f"model, objective {setting(header, 'objective', 'name')}"
@@ -231,7 +234,7 @@ def _add_groups(material: Material, judges: Sequence[Path], frames: bool) -> Non
                 group.aggregates.append(node.path)
     fitted = {node.path: node.header for node in material.nodes if node.header is not None}
     for group in material.groups:
-        group.aggregates.sort(key=lambda path: setting(fitted[path], "aggregate", "target") != "true")
+        group.aggregates.sort(key=lambda path: "text_weight" not in target_of(fitted[path]))
         group.judge = _judge_of(group, material, judges, frames)
 
 

@@ -29,7 +29,7 @@ from mmgen.figures.plots._session import Session
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encode import encode_examples
 from mmgen.generation.examples import read_examples
-from mmgen.posteriors.encoding import LayeredPosterior
+from mmgen.posteriors import LayeredPosterior
 
 if TYPE_CHECKING:
     import torch

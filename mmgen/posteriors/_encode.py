@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmgen.aggregates._shown import Shown, needs_words
 from mmgen.artifacts import Dataset, Latents, read_header, read_latents, reference, write_latents
 from mmgen.artifacts.content_id import canonical_json
 from mmgen.artifacts.latents import COLUMNS
@@ -22,7 +21,8 @@ from mmgen.core.seeding import numpy_generator, torch_generator
 from mmgen.modalities import Description, whole
 from mmgen.modalities.text import TextDescription
 from mmgen.models import DataSettings, Model
-from mmgen.posteriors.encoding import encode_points
+from mmgen.posteriors._encoding import encode_points
+from mmgen.posteriors._shown import Shown, needs_words
 from mmgen.training.batches import DatasetRows, Rows, batch_of
 from mmgen.training.labelling import without
 from mmgen.training.model_run import ExperimentSettings

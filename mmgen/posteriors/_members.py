@@ -1,15 +1,15 @@
-"""The members of this room by name."""
+"""The targets of fits by name."""
 
 from typing import TYPE_CHECKING
 
 from mmgen.settings.registry import Registry
 
 if TYPE_CHECKING:
-    from mmgen.aggregates._base import Family
+    from mmgen.posteriors._target import Target
 
 __all__ = ["describe", "get", "importable", "names"]
 
-_registry: Registry["type[Family]"] = Registry(__package__, "aggregate family", base="Family")
+_registry: Registry["type[Target]"] = Registry(__package__, "fit target", base="Target")
 names = _registry.names
 get = _registry.get
 describe = _registry.describe

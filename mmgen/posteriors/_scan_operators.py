@@ -10,14 +10,14 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from mmgen.aggregates._base import Aggregate
-from mmgen.aggregates._conditional_gaussian import ConditionalGaussian
-from mmgen.aggregates._targets import drop_attributes
 from mmgen.core.batch import Batch
+from mmgen.densities import ConditionalGaussian
 from mmgen.descriptions import AND, IGNORE, OPERATORS, Expression
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
 from mmgen.objectives import Bound
+from mmgen.posteriors._aggregate import Aggregate
+from mmgen.posteriors._target import drop_attributes
 from mmgen.training.task import ALONE, Task
 
 __all__ = ["OperatorTask", "Operators", "recombined_parts"]
@@ -109,8 +109,10 @@ class OperatorTask(Task):
 
     quantity = "minus KL"
 
-    def __init__(self, aggregate: Aggregate, density: ConditionalGaussian, operators: Operators) -> None:
+    def __init__(self, aggregate: Aggregate, operators: Operators) -> None:
         super().__init__()
+        density = aggregate.density
+        assert isinstance(density, ConditionalGaussian)
         aggregate.requires_grad_(False)
         operators.requires_grad_(True)
         self.operators = operators

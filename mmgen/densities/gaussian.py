@@ -5,8 +5,8 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from mmgen.aggregates._base import Density, Family
-from mmgen.aggregates._conditional_gaussian import ConditionalGaussian
+from mmgen.densities._base import Density, Family
+from mmgen.densities._conditional_gaussian import ConditionalGaussian
 from mmgen.objectives import CONFIG
 
 __all__ = ["Gaussian"]

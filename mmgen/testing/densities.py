@@ -4,10 +4,10 @@ import math
 
 import torch
 
-import mmgen.aggregates
-from mmgen.aggregates import Aggregate
+import mmgen.densities
 from mmgen.core.batch import Batch
 from mmgen.modalities.attributes import Attributes
+from mmgen.posteriors import Aggregate
 
 __all__ = [
     "ATTRIBUTES",
@@ -40,7 +40,7 @@ def check_family(name: str) -> None:
 def randomised(name: str, latent_size: int, attributes: Attributes | None) -> Aggregate:
     """An aggregate far from its initial state, in float64."""
     torch.manual_seed(3)
-    aggregate = Aggregate(latent_size, attributes, mmgen.aggregates.get(name)()).double()
+    aggregate = Aggregate(latent_size, attributes, mmgen.densities.get(name)()).double()
     with torch.no_grad():
         for parameter in aggregate.parameters():
             parameter.add_(0.03 * torch.randn_like(parameter))
@@ -98,7 +98,7 @@ def check_draws(name: str) -> None:
 def check_precision(name: str) -> None:
     """Densities stay in full precision under autocast."""
     torch.manual_seed(0)
-    aggregate = Aggregate(4, ATTRIBUTES, mmgen.aggregates.get(name)())
+    aggregate = Aggregate(4, ATTRIBUTES, mmgen.densities.get(name)())
     z = torch.randn(3, 4)
     plain = aggregate.log_prob(z, CONDITION)
     with torch.autocast("cpu", torch.bfloat16):

@@ -11,8 +11,8 @@ import zuko
 from torch import Tensor
 from zuko.transforms import MonotonicRQSTransform
 
-from mmgen.aggregates._base import Density
 from mmgen.core.errors import SettingsError
+from mmgen.densities._base import Density
 
 __all__ = ["CouplingFlow", "affine_couplings", "spline_couplings"]
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from mmgen.aggregates._base import Density
+from mmgen.densities._base import Density
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.networks import dense_layers
 

@@ -12,36 +12,34 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mmgen.artifacts import Dataset, Header
+from mmgen.artifacts import Dataset
 from mmgen.core.errors import DataError
 from mmgen.models import DataSettings
+from mmgen.posteriors._target import Target
 from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import learns_unlabelled, shown_rows
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.pairing import described_examples
 
-__all__ = ["Shown", "check_shown", "described_fact", "fitted_places", "knows_too_much", "needs_words", "shown_by"]
+__all__ = ["Shown", "check_shown", "fitted_places", "needs_words", "shown_by"]
 
-_FACT = "described_examples"
-"""The fact of a file that says how many examples showed their description, where training kept some back."""
 _LEAST = 2
 """Described examples that a fit needs: a single one has no distribution."""
 
 
 class Fit(Protocol):
-    """What is looked at of the settings of a fit (:class:`mmgen.aggregates._fit.FitSettings`)."""
+    """The settings of a fit that are read here, see :class:`mmgen.posteriors.FitSettings`."""
 
     @property
     def aggregate(self) -> Any:
-        """What is fitted: ``given``, ``target`` and ``examples`` are read."""
+        """Settings with ``given`` and ``examples``."""
 
     @property
     def data(self) -> DataSettings:
-        """The model's."""
+        """The model's data."""
 
-    @property
-    def base(self) -> Any:
-        """Settings of the fit that it starts from; None where it starts anew."""
+    def build_target(self) -> Target:
+        """Build the target."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +111,7 @@ def learns_from_others(settings: Fit, shown: Shown) -> bool:
     asked = settings.aggregate
     if asked.given == "nothing":
         return True
-    learns = asked.given == "attributes" and asked.target == "aggregate" and settings.base is None
-    return learns and shown.alone
+    return asked.given == "attributes" and settings.build_target().learns_unlabelled and shown.alone
 
 
 def fitted_places(
@@ -164,16 +161,3 @@ def check_shown(shown: Shown, settings: Fit, needs_words: bool) -> str:
         return said if needs_words else ""
     others = "learns from the others without theirs" if learns_from_others(settings, shown) else "leaves the others out"
     return f"This fit is given the descriptions of {examples}, those that the model was trained with, and {others}."
-
-
-def described_fact(shown: Shown, settings: Fit) -> dict[str, int]:
-    """The fact that :func:`knows_too_much` looks for: how many described examples a fit is given; {} where all are."""
-    asked = settings.aggregate
-    if not keeps_back(settings.data) or asked.given == "nothing":
-        return {}
-    return {_FACT: min(shown.described, asked.examples)}
-
-
-def knows_too_much(header: Header, data: DataSettings) -> bool:
-    """Whether a fitted file is from before fits heeded what training kept back, and training kept something back."""
-    return keeps_back(data) and _FACT not in header.facts

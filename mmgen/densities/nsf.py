@@ -9,8 +9,8 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from mmgen.aggregates._base import Density, Family
-from mmgen.aggregates._flow import CouplingFlow, spline_couplings
+from mmgen.densities._base import Density, Family
+from mmgen.densities._flow import CouplingFlow, spline_couplings
 from mmgen.objectives import CONFIG
 
 __all__ = ["Nsf"]

@@ -1,4 +1,4 @@
-"""Which z given the text, fitted afterwards? One file per family of conditional density."""
+"""Families of conditional densities over z: one file per family."""
 
 import lazy_loader
 

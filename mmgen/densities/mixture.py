@@ -7,7 +7,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from mmgen.aggregates._base import Density, Family
+from mmgen.densities._base import Density, Family
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.networks import dense_layers
 from mmgen.objectives import CONFIG

@@ -1,12 +1,12 @@
-"""What is known of a fit before it begins: whether it is there already, and how many descriptions it is given."""
+"""Checks before a fit begins: whether it is finished already, and how many descriptions it has."""
 
 from pathlib import Path
 
-from mmgen.aggregates._encode import posterior_to_aggregate
-from mmgen.aggregates._fit import FitSettings
-from mmgen.aggregates._shown import check_shown, knows_too_much, needs_words, shown_by
 from mmgen.artifacts import Dataset, read_header, require_kind
 from mmgen.core.errors import ArtifactError, SettingsError
+from mmgen.posteriors._encode import posterior_to_aggregate
+from mmgen.posteriors._settings import FitSettings
+from mmgen.posteriors._shown import check_shown, needs_words, shown_by
 from mmgen.settings.config import validate
 from mmgen.training.model_run import read_experiment
 from mmgen.training.state import is_finished, state_path
@@ -15,24 +15,22 @@ __all__ = ["describe_fit", "is_fit"]
 
 
 def is_fit(path: Path, settings: FitSettings, model_path: Path, dataset_path: Path) -> bool:
-    """Whether a finished fit of just these settings to this model on this dataset lies at ``path``, with no run of it
-    going on.
-    """
+    """Return True if ``path`` is a finished fit of these settings to this model and dataset that no run continues."""
     if not path.exists() or state_path(path).exists():
         return False
     try:
         header = require_kind(path, "aggregate")
-        found = validate(FitSettings, header.settings)  # what earlier files do not say is as it was then
+        found = validate(FitSettings, header.settings)
     except (ArtifactError, SettingsError):
         return False
     parents = {parent.role: parent.content_id for parent in header.parents}
     made_from = {"model": model_path, "dataset": dataset_path}
     same = all(parents.get(role) == read_header(file).content_id for role, file in made_from.items())
-    return same and found == settings and is_finished(header) and not knows_too_much(header, settings.data)
+    return same and found == settings and is_finished(header)
 
 
 def describe_fit(model_path: Path, dataset_path: Path, settings: FitSettings) -> str:
-    """One sentence about how many described examples a fit is given; "" where training kept no description back.
+    """Return a sentence about how many described examples a fit has; "" if training kept no description back.
 
     Raises:
         DataError: There are too few.

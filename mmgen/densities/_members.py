@@ -1,0 +1,16 @@
+"""The members of this room by name."""
+
+from typing import TYPE_CHECKING
+
+from mmgen.settings.registry import Registry
+
+if TYPE_CHECKING:
+    from mmgen.densities._base import Family
+
+__all__ = ["describe", "get", "importable", "names"]
+
+_registry: Registry["type[Family]"] = Registry(__package__, "aggregate family", base="Family")
+names = _registry.names
+get = _registry.get
+describe = _registry.describe
+importable = _registry.importable

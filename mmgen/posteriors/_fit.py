@@ -1,0 +1,175 @@
+"""Fitting a density over z to a trained model, and loading a fitted one."""
+
+from collections.abc import Generator, Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mmgen.artifacts import Dataset, Header, Latents, check_output, read_header
+from mmgen.core.errors import DataError, UsageError
+from mmgen.core.progress import Progress, Work
+from mmgen.models import Model
+from mmgen.posteriors._aggregate import Aggregate, Layers
+from mmgen.posteriors._encode import Encoding, LatentRows, encode, posterior_to_aggregate, rows_of
+from mmgen.posteriors._settings import FitSettings
+from mmgen.posteriors._shown import check_shown, fitted_places, needs_words, shown_by
+from mmgen.posteriors._target import FitParts
+from mmgen.settings.config import validate
+from mmgen.training.fabric import make_fabric
+from mmgen.training.loop import Resume, TrainingResult
+from mmgen.training.model_run import check_data, load_model
+from mmgen.training.precision import resolve_precision
+from mmgen.training.stage import Built, Stage, load_trained, run_stage
+
+__all__ = ["fit_aggregate", "load_aggregate", "load_base"]
+
+
+def fit_aggregate(
+    model_path: Path,
+    dataset_path: Path,
+    settings: FitSettings,
+    out: Path,
+    latents_path: Path | None = None,
+    command: str = "",
+    resume: Resume = "auto",
+    base_path: Path | None = None,
+) -> tuple[Work[Latents], Work[TrainingResult]]:
+    """Two pieces of work, to be run in order: encoding the examples (cached), and fitting to them.
+
+    Args:
+        model_path: Model checkpoint.
+        dataset_path: The dataset that it was trained on, or one like it.
+        settings: Completed settings.
+        out: Checkpoint to write, kind "aggregate".
+        latents_path: Where encodings are cached; left out, beside the model.
+        command: The command to record.
+        resume: See :func:`mmgen.training.loop.train`.
+        base_path: The fit to the same model that this one starts from, see :attr:`FitSettings.base`; it need not be
+            there before the second piece of work begins.
+
+    Raises:
+        UsageError: The dataset is not like the model's own, or a file would be written over something else.
+    """
+    if (base_path is not None) != (settings.base is not None):
+        raise UsageError("only guided fits and SCAN with operators take a base fit (--from); leave it out elsewhere")
+    target = settings.build_target()
+    fabric = make_fabric(settings.training)
+    _, trained, model = load_model(model_path, fabric.device)
+    through = posterior_to_aggregate(trained)
+    data = trained.data
+    with Dataset.open(dataset_path) as dataset:
+        seen = [data.modalities[name] for name in through]
+        check_data(dataset, model_path, data.attributes, data.text, *seen)
+        shown = shown_by(trained, dataset)
+    _check_model(model, model_path, settings.aggregate.layers)
+    check_shown(shown, settings, needs_words(data, through, shown))
+    target.check(model, settings.aggregate.given or "attributes", settings.aggregate.layers)
+    fitted = model.latent.layers[model.latent.top] if settings.aggregate.layers == "top" else model.latent_size
+    settings.training.check_optimizer(lambda: settings.build(fitted).parameters())
+    precision = resolve_precision(settings.training.precision, fabric.device)
+    examples, seed = settings.aggregate.examples, settings.training.seed
+    what = Encoding(model_path, dataset_path, through, data.split, examples, seed, precision, data, shown)
+    latents_path = latents_path or what.path()
+    parents = {"model": model_path, "latents": latents_path, "dataset": dataset_path}
+    parents |= {} if base_path is None else {"base": base_path}
+    check_output(out, "aggregate", *parents.values())
+    check_output(latents_path, "latents", *(path for role, path in parents.items() if role != "latents"))
+    encoding = encode(what, model, latents_path, fabric.device, command)
+
+    def build(device: torch.device) -> Built:
+        latents = encoding.result
+        with Dataset.open(dataset_path) as dataset:
+            is_validation = np.isin(latents.rows, rows_of(dataset, trained.data.split, "val"))
+        aggregate = settings.build(fitted).to(device).over(model)
+        places = fitted_places(latents.rows, is_validation, settings, shown), np.flatnonzero(is_validation)
+        rows, validation = (LatentRows(latents, of, trained.data, device, aggregate.of_layers) for of in places)
+        if not (torch.isfinite(rows.mean).all() and torch.isfinite(rows.log_sd).all()):
+            raise DataError(f"{latents_path} holds encodings that are not finite: the model diverged; train it again")
+
+        determines, base = {"latents": latents.header.content_id}, None
+        if base_path is not None:
+            header, base = load_base(base_path, settings, model_path, dataset_path, device)
+            base.over(model)
+            aggregate.load_state_dict({**aggregate.state_dict(), **base.state_dict()})
+            determines["base"] = header.content_id
+        keep_all = settings.aggregate.keep_all
+        task = target.task(FitParts(aggregate, base, model, keep_all, rows.mean, rows.log_sd))
+        facts = {"latent_size": model.latent_size}
+        return Built(task, rows, validation, determines, facts=facts)
+
+    stage = Stage(
+        kind="aggregate",
+        settings=settings.model_dump(mode="json"),
+        training=settings.training,
+        parents=parents,
+        build=build,
+        description=f"fitting {settings.name}",
+        command=command,
+    )
+
+    def work() -> Generator[Progress, None, TrainingResult]:
+        fitting = run_stage(stage, out, resume, fabric)  # now that the encodings are there
+        yield from fitting
+        return fitting.result
+
+    return encoding, Work(stage.description, settings.training.steps, "step", work)
+
+
+def load_base(
+    path: Path, settings: FitSettings, model_path: Path, dataset_path: Path, device: torch.device | str = "cpu"
+) -> tuple[Header, Aggregate]:
+    """The fit that another one starts from, see :attr:`FitSettings.base`.
+
+    Raises:
+        UsageError: It is another posterior, of another model or dataset, or of another shape than the settings ask for.
+    """
+    expected = settings.base
+    assert expected is not None
+    header, found, base = load_aggregate(path, device)
+    parents = {parent.role: parent.content_id for parent in header.parents}
+    for role, file in (("model", model_path), ("dataset", dataset_path)):
+        if parents.get(role) != read_header(file).content_id:
+            raise UsageError(f"{path} was fitted to another {role} than {file}; give a {expected.name} of that {role}")
+    if found.aggregate.target["name"] != expected.aggregate.target["name"] or found.base is not None:
+        raise UsageError(f"{path} is {found.name}, expected {expected.name}, which this fit starts from")
+    if (found.aggregate.target, found.shape) != (expected.aggregate.target, expected.shape):
+        raise UsageError(
+            f"{path} is a {found.family_name} given {found.aggregate.given}, expected the family, its settings, those "
+            "of the target, keep_all and what is given as asked for the fit that starts from it"
+        )
+    return header, base
+
+
+def load_aggregate(path: Path, device: torch.device | str = "cpu") -> tuple[Header, FitSettings, Aggregate]:
+    """A fitted aggregate in evaluation mode, with its header and settings.
+
+    Raises:
+        ArtifactError: The file is no aggregate checkpoint, or its tensors do not fit its settings.
+    """
+
+    def build(header: Header, tensors: Mapping[str, Tensor]) -> tuple[FitSettings, Aggregate]:
+        settings = validate(FitSettings, header.settings)
+        return settings, settings.build(len(tensors["shift"]))
+
+    return load_trained(path, "aggregate", build, device)
+
+
+def _check_model(model: Model, path: Path, layers: Layers) -> None:
+    """Refuse models whose encodings are points or hold labels, and the top layer of a single one."""
+    if "density" not in model.capabilities:
+        raise UsageError(
+            f"{path} has a deterministic encoder, so that its encodings are points without a density; fit to a "
+            "variational model"
+        )
+    if model.discrete_layers:
+        raise UsageError(
+            f"z of {path} holds {' and '.join(model.latent_modalities)}, whose values no density of this kind is "
+            "over; draw from the model's own posterior given them, or fit to a model of another kind"
+        )
+    if layers == "top" and len(model.latent.layers) == 1:
+        raise UsageError(
+            f"--layers got top, but z of {path} has one layer, expected all; leave it out, or fit to a model of "
+            "several layers, such as hierarchical-vae"
+        )

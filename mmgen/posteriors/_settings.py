@@ -1,0 +1,193 @@
+"""Settings of a fit: what is fitted to what, and how it is trained."""
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+import mmgen.densities
+import mmgen.posteriors
+from mmgen.core.errors import SettingsError, UsageError
+from mmgen.densities import Family
+from mmgen.models import DataSettings
+from mmgen.networks import TextNetwork
+from mmgen.posteriors._aggregate import Aggregate, Condition, Given, Layers
+from mmgen.posteriors._encode import posterior_to_aggregate
+from mmgen.posteriors._target import Request, Target
+from mmgen.results.naming import posterior_name
+from mmgen.settings.config import Settings, build_member, merge, plain, validate
+from mmgen.training.model_run import ExperimentSettings
+from mmgen.training.settings import StageSettings, TrainingSettings
+
+__all__ = ["AggregateSettings", "FitSettings", "complete_fit_settings"]
+
+_FAMILY = "realnvp"
+_READER = TextNetwork(embedding=32, hidden=128, dropout=0.0)
+
+
+def _named_true(target: Any) -> Any:
+    """Turn the truth value that TOML and --set read in ``name = true`` into the name of the target."""
+    return {**target, "name": "true"} if isinstance(target, dict) and target.get("name") is True else target
+
+
+class AggregateSettings(Settings):
+    """A density over z, and its target."""
+
+    target: Annotated[dict[str, Any], BeforeValidator(_named_true)] = Field(
+        default_factory=lambda: {"name": "aggregate"}
+    )
+    """Target of the fit by name, and its own settings."""
+    family: dict[str, Any] | None = None
+    """Family of densities by name, and its own settings; left out, realnvp, or the only one of the target."""
+    given: Given | None = None
+    """Modality that it is conditioned on: attributes, text, or nothing (the learned prior q(z)); left out, text where
+    the model generates text, else attributes."""
+    layers: Layers = "all"
+    """Layers of z that are fitted, where a model has several: all, or the top one (p(z) draws the others)."""
+    keep_all: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Share of descriptions that stay whole during fitting; from the others attributes are dropped at random."""
+    text_network: TextNetwork | None = None
+    """Widths of the network that reads sentences, trained with the density; left out, chosen for small data."""
+    examples: Annotated[int, Field(ge=1)] = 100_000
+    """Training examples that are encoded at most."""
+
+
+def _fit_training(**others: Any) -> TrainingSettings:
+    # Flows are small: large batches use the cores better, and the schedule's end settles them.
+    common: dict[str, Any] = {
+        "steps": 6_000,
+        "batch": 512,
+        "learning_rate": 2e-3,
+        "schedule": "cosine",
+        "gradient_clip": 10.0,
+        "precision": "32-true",
+    }
+    return TrainingSettings(**common | others)
+
+
+class FitSettings(StageSettings):
+    """Everything that determines an aggregate, given a model."""
+
+    aggregate: AggregateSettings = Field(default_factory=AggregateSettings)
+    training: TrainingSettings = Field(default_factory=_fit_training)
+    data: DataSettings = Field(default_factory=DataSettings)
+    """The model's; filled in."""
+
+    @property
+    def name(self) -> str:
+        """Name of the posterior for people."""
+        target = self.build_target()
+        return posterior_name(target.posterior, **target.weights, given=self.aggregate.given) + target.suffix
+
+    @property
+    def slug(self) -> str:
+        """Part of a file name that other targets, weights and families do not share: "true-w300-realnvp"."""
+        asked, target = self.aggregate, self.build_target()
+        # A weight of q(z) is always 1.
+        parts = [target.posterior, *(target.slug if asked.given != "nothing" else [])]
+        parts += [self.family_name] if target.family is None else []
+        parts += [asked.given] if asked.given == "nothing" or (asked.given == "text" and self.data.attributes) else []
+        parts += ["top"] if asked.layers == "top" else []
+        return "-".join(parts)
+
+    @property
+    def base(self) -> "FitSettings | None":
+        """Settings of the finished fit that this one starts from; None for a fit from scratch."""
+        before = self.build_target().base
+        if before is None:
+            return None
+        name = "aggregate" if before.posterior == "aggregate" else self.aggregate.target["name"]
+        target = {"name": name, **plain(before)}
+        return self.model_copy(update={"aggregate": self.aggregate.model_copy(update={"target": target})})
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Settings that two fits must share for one to start from the other, besides the target."""
+        asked = self.aggregate
+        return asked.given, asked.family, asked.text_network, asked.layers, asked.keep_all, self.data
+
+    @property
+    def family_name(self) -> str:
+        """Name of the family."""
+        return str((self.aggregate.family or {"name": self.build_target().family or _FAMILY})["name"])
+
+    def build_family(self) -> Family:
+        """Build the family that the settings name."""
+        family: Family = build_member(
+            mmgen.densities, {"name": self.family_name, **(self.aggregate.family or {})}, "aggregate.family"
+        )
+        return family
+
+    def build_target(self) -> Target:
+        """Build the target that the settings name."""
+        target: Target = build_member(mmgen.posteriors, self.aggregate.target, "aggregate.target")
+        return target
+
+    def build(self, latent_size: int) -> Aggregate:
+        """Build the density over ``latent_size`` latents."""
+        data, asked, target = self.data, self.aggregate, self.build_target()
+        condition: Condition = None
+        if asked.given == "attributes":
+            condition = data.attributes.modality() if data.attributes else None
+        elif asked.given == "text":
+            condition = data.text.modality() if data.text else None
+        return Aggregate(
+            latent_size,
+            condition,
+            self.build_family(),
+            asked.text_network,
+            asked.layers,
+            lambda: target.networks(latent_size, condition),
+        )
+
+
+def fit_defaults(given: Given) -> FitSettings:
+    """Return the default settings for a kind of description.
+
+    Nearly every caption of a training set is different, so a network that reads captions soon overfits: it makes fewer
+    passes over them and validates more often.
+    """
+    if given != "text":
+        return FitSettings(aggregate=AggregateSettings(given=given))
+    return FitSettings(
+        aggregate=AggregateSettings(given=given, text_network=_READER),
+        training=_fit_training(steps=2_000, batch=256, validate_every=100),
+    )
+
+
+def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> FitSettings:
+    """Validate settings over the defaults, and fill in what the model determines.
+
+    Raises:
+        SettingsError: Names every wrong key and value.
+        UsageError: The model does not support the fit.
+    """
+    objective = model.build_objective()
+    generates_text = model.data.text is not None and model.data.text.name in objective.demands.generates
+    posterior_to_aggregate(model)
+    given: Given = validate(FitSettings, values).aggregate.given or ("text" if generates_text else "attributes")
+    defaults = fit_defaults(given).model_dump(mode="json", exclude={"data"})
+    settings = validate(FitSettings, merge(defaults, values))
+    target, request = settings.build_target(), Request(given, model.data, objective)
+    if given != "nothing" and getattr(model.data, given) is None:
+        if model.data.attributes is None and model.data.text is None:
+            target.complete(request)  # a target that needs words says so
+        raise UsageError(f"--given got {given}, but the model's dataset has none; use --given nothing")
+    if target.family is not None and settings.family_name != target.family:
+        raise UsageError(
+            f"--family got {settings.family_name}, expected {target.family}, the only one of target "
+            f"{settings.aggregate.target['name']}; leave it out"
+        )
+    target = target.complete(request)
+    dropout = settings.aggregate.text_network.dropout if settings.aggregate.text_network else 0.0
+    if dropout:
+        raise SettingsError(
+            f"setting 'aggregate.text_network.dropout' got {dropout}, expected 0: "
+            "a draw and its density are two readings of a caption, which must be the same"
+        )
+    filled = {
+        "given": given,
+        "family": {"name": settings.family_name, **plain(settings.build_family())},
+        "target": {"name": settings.aggregate.target["name"], **plain(target)},
+    }
+    aggregate = settings.aggregate.model_copy(update=filled)
+    return settings.model_copy(update={"aggregate": aggregate, "data": model.data})

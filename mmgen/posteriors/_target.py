@@ -1,0 +1,152 @@
+"""The interface of every target of a fit: what a density over z is fitted to."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar, NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from mmgen.core.batch import Batch
+from mmgen.modalities import Description
+from mmgen.modalities.attributes import Attributes
+from mmgen.models import DataSettings, Model
+from mmgen.objectives import Objective
+from mmgen.posteriors._aggregate import Aggregate, Condition, Given, Layers, Networks
+from mmgen.results.naming import Weights
+from mmgen.training.task import Task
+
+__all__ = ["DensityTask", "FitParts", "Request", "Target", "drop_attributes"]
+
+
+class Request(NamedTuple):
+    """What a fit is asked to condition on, of which model."""
+
+    given: Given
+    data: DataSettings
+    objective: Objective
+
+    @property
+    def description(self) -> Description | None:
+        """The modality that the fit is conditioned on; None for q(z)."""
+        return None if self.given == "nothing" else getattr(self.data, self.given)
+
+    @property
+    def is_generated(self) -> bool:
+        """True if the model has p(words | z) of the description."""
+        return self.description is not None and self.description.name in self.objective.demands.generates
+
+
+class FitParts(NamedTuple):
+    """What a task is made of.
+
+    Attributes:
+        aggregate: The density to fit.
+        base: The finished fit that it starts from; None for a fit from scratch.
+        model: The frozen model.
+        keep_all: Probability that a description stays whole.
+        mean: Means of the training encodings [N, D], of the fitted layers.
+        log_sd: Their log standard deviations.
+    """
+
+    aggregate: Aggregate
+    base: Aggregate | None
+    model: Model
+    keep_all: float
+    mean: Tensor
+    log_sd: Tensor
+
+
+class Target(ABC):
+    """A target with its settings; members are frozen pydantic dataclasses."""
+
+    posterior: ClassVar[str]
+    """Name of the fitted posterior: "aggregate", "true" or "scan"."""
+    family: ClassVar[str | None] = None
+    """The only family of densities that can be fitted to it; None for any."""
+
+    @property
+    def learns_unlabelled(self) -> bool:
+        """True if encodings without a description are examples of "nothing known"."""
+        return False
+
+    @property
+    def weights(self) -> Weights:
+        """Powers of p(y|z) in the fitted density, for names and tables."""
+        return {}
+
+    @property
+    def base(self) -> "Target | None":
+        """The target of the finished fit that this one starts from; None for a fit from scratch."""
+        return None
+
+    @property
+    def suffix(self) -> str:
+        """Words behind the name of the posterior, such as " with operators"."""
+        return ""
+
+    @property
+    def slug(self) -> list[str]:
+        """Parts of file names that tell its settings apart: ["w300"]."""
+        return []
+
+    def complete(self, request: Request) -> Self:
+        """Return the settings with numbers that the model determines.
+
+        Raises:
+            UsageError: The model has no such target.
+        """
+        return self
+
+    def check(self, model: Model, given: Given, layers: Layers) -> None:
+        """Refuse models that it cannot be fitted to, before any work.
+
+        Raises:
+            UsageError: The model is one of them.
+        """
+        return
+
+    def networks(self, latent_size: int, condition: Condition) -> Networks | None:
+        """Build networks beside the density; None for none."""
+        return None
+
+    @abstractmethod
+    def task(self, parts: FitParts) -> Task:
+        """Build the training task over batches of encodings."""
+
+
+def drop_attributes(batch: Batch, name: str, keep_all: float) -> Batch:
+    """Hide attributes at random, so that one density answers any partial description.
+
+    A description stays whole with probability ``keep_all``. Otherwise the number of attributes that stay is uniform on
+    0 .. A, and so is the choice of them. Attributes that are unknown in the data stay unknown.
+    """
+    present = batch.present[name]
+    examples, count = present.shape
+    number = torch.randint(0, count + 1, (examples, 1), device=present.device)
+    whole = torch.rand(examples, 1, device=present.device) < keep_all
+    rank = torch.rand(examples, count, device=present.device).argsort(1)
+    mask = present & (whole | (rank < number))
+    values = batch.values[name].masked_fill(~mask, 0)
+    return batch | Batch({name: values}, {name: mask})
+
+
+class DensityTask(Task):
+    """A task that trains a density beside a frozen model.
+
+    Args:
+        aggregate: The density.
+        keep_all: Probability that a description stays whole.
+    """
+
+    def __init__(self, aggregate: Aggregate, keep_all: float) -> None:
+        super().__init__()
+        self.aggregate = aggregate
+        self.keep_all = keep_all
+
+    def described(self, batch: Batch) -> Batch:
+        """Return a batch with attributes hidden at random; sentences stay whole."""
+        condition = self.aggregate.condition
+        return drop_attributes(batch, condition.name, self.keep_all) if isinstance(condition, Attributes) else batch
+
+    def saved_tensors(self) -> dict[str, Tensor]:
+        return dict(self.aggregate.state_dict())

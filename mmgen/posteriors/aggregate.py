@@ -1,0 +1,46 @@
+r"""The aggregated posterior: minus KL(q(z|x) || q(z|y)), averaged over images x with the words y.
+
+References:
+    On the Importance of Learning Aggregate Posteriors (Cremer, Kushman, 2018), Eq. 5
+"""
+
+from typing import ClassVar
+
+from pydantic.dataclasses import dataclass
+
+from mmgen.core.batch import Batch
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.objectives import CONFIG, Bound
+from mmgen.posteriors._target import DensityTask, FitParts, Target
+from mmgen.training.task import ALONE, Task
+
+__all__ = ["AggregatedTarget"]
+
+
+class AggregatedTask(DensityTask):
+    """Fits a density to cached encodings by maximum likelihood."""
+
+    quantity = "minus KL"
+
+    def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
+        """Return minus KL(q(z|x) || q(z|y)) [B] with fresh noise at every step; for q(z), E log q(z) (CK Section 3)."""
+        batch = self.described(batch)
+        encoding = DiagonalGaussian(batch.values["mean"], batch.values["log_sd"])
+        log_q = self.aggregate.log_fitted(encoding.sample(), batch)
+        entropy = encoding.entropy()
+        return Bound(log_q + entropy, {"log q(z|y)": log_q, "entropy of q(z|x)": entropy})
+
+
+@dataclass(frozen=True, config=CONFIG)
+class AggregatedTarget(Target):
+    """The aggregate of image posteriors with the words (CK Eq. 5)."""
+
+    posterior: ClassVar[str] = "aggregate"
+
+    @property
+    def learns_unlabelled(self) -> bool:
+        return True
+
+    def task(self, parts: FitParts) -> Task:
+        parts.aggregate.standardise(parts.mean, parts.log_sd)
+        return AggregatedTask(parts.aggregate, parts.keep_all)

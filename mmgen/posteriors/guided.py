@@ -1,0 +1,177 @@
+r"""The guided aggregate :math:`q_w(z|y) \propto q_{agg}(z|y) \, p(y|z)^w`, fitted, so that nothing is resampled later.
+
+CK Eq. 5 fits q(z|y) to encodings of images with the words y, which are draws of q_agg(z|y). If each of them were
+weighed by p(y|z)^w / Z(y), with Z(y) the mean of p(y|z)^w under q_agg(z|y), the same equation would have its maximum at
+q_w. Z(y) must not come from the encoding that it divides: most captions have a single image, whose weight would be 1,
+and nothing would be guided. Without Z(y) a few easy descriptions would have all the weight. So q_agg is fitted first.
+It gives any number of draws for any description, for a caption as well as for attributes of which some are unknown. One
+of M candidates is chosen with probability proportional to p(y|z)^w (sampling importance resampling), and q(z|y) is
+fitted to the chosen draws. Every description counts alike and no weight exceeds 1. The bias is of the order of one over
+the effective number of candidates, whose logarithm is in the training log; and q_w can be no better than the q_agg that
+it tilts. The fit starts from that q_agg, where it would stay with w = 0.
+
+References:
+    On the Importance of Learning Aggregate Posteriors (Cremer, Kushman, 2018), Eq. 5
+    A noniterative sampling/importance resampling alternative to data augmentation (Rubin, 1987)
+    Latent Constraints (Engel, Hoffman, Roberts, 2018), arXiv:1711.05772
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Self
+
+import torch
+from pydantic import BeforeValidator, Field
+from pydantic.dataclasses import dataclass
+from torch import Tensor
+
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.models import Model
+from mmgen.objectives import CONFIG, Bound
+from mmgen.posteriors._aggregate import Aggregate
+from mmgen.posteriors._target import DensityTask, FitParts, Request, Target
+from mmgen.posteriors.aggregate import AggregatedTarget
+from mmgen.results.naming import Weights, number_of
+from mmgen.training.task import ALONE, Task
+
+__all__ = ["GuidedTarget"]
+
+_CHOSEN = 8
+"""Draws from the candidates of one description: candidates cost more than the draws that are learned from."""
+_EFFECTIVE = "log of effective candidates"
+_FEW = 8
+"""Effective candidates below which a fit says that there are few: the bias is of the order of one over them."""
+
+
+def few_candidates(facts: Mapping[str, Any], target: Target) -> str:
+    """Return a notice about a fit whose draws were chosen from too few candidates; "" if there were enough.
+
+    Args:
+        facts: Facts of the finished file.
+        target: The target of the fit.
+    """
+    if not isinstance(target, GuidedTarget):
+        return ""
+    terms = facts.get("validation_terms")
+    found = terms.get(_EFFECTIVE) if isinstance(terms, Mapping) else None
+    if not isinstance(found, int | float) or math.exp(found) >= _FEW:
+        return ""
+    return (
+        f"of {target.candidates} candidates {math.exp(found):.1f} count on held-out descriptions (effective number, "
+        "its geometric mean), so that this is nearer to q_agg than asked; with more: "
+        f"--set aggregate.target.candidates={4 * target.candidates}"
+    )
+
+
+def candidates(base: Aggregate, model: Model, batch: Batch, guidance: float, number: int) -> tuple[Tensor, Tensor]:
+    """Return draws of q(z|y) [M, B, D] for each description, and the logarithms of p(y|z)^w / sum [M, B]."""
+    assert base.condition is not None
+    z = base.sample(batch, number)
+    log_likelihood = model.log_likelihood(base.condition.name, z, batch)
+    return z, (guidance * log_likelihood).log_softmax(0)
+
+
+class GuidedTask(DensityTask):
+    """Fits an aggregate to draws of a fitted one that are chosen by the frozen model's p(y|z)^w.
+
+    Args:
+        aggregate: What is fitted; a copy of ``base`` to begin with.
+        base: The fitted q_agg(z|y), which stays as it is.
+        model: The frozen model.
+        keep_all: Probability that a description stays whole.
+        guidance: w.
+        number: M, candidates of each description.
+    """
+
+    def __init__(
+        self,
+        aggregate: Aggregate,
+        base: Aggregate,
+        model: Model,
+        keep_all: float,
+        guidance: float,
+        number: int,
+    ) -> None:
+        super().__init__(aggregate, keep_all)
+        self.guidance = guidance
+        self.number = number
+        # In a list, so that what is frozen is neither trained nor saved with the aggregate.
+        self._frozen = (base, model)
+
+    def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
+        """E log q(z|y) over z ~ q_w, nats, each description with eight draws.
+
+        A step learns from an eighth of its descriptions, value [B / 8]; validation looks at all of them, value [B], an
+        eighth at a time, so that neither needs more memory than the other.
+        """
+        eighth = max(1, batch.size // _CHOSEN)
+        if step is not None:
+            return self._of(batch[:eighth])
+        parts = [self._of(batch[start : start + eighth]) for start in range(0, batch.size, eighth)]
+        terms = {name: torch.cat([part.terms[name] for part in parts]) for name in parts[0].terms}
+        return Bound(torch.cat([part.value for part in parts]), terms)
+
+    def _of(self, batch: Batch) -> Bound:
+        """The value of every description of a batch [B]."""
+        base, model = self._frozen
+        batch = self.described(batch)
+        with torch.no_grad():
+            z, log_share = candidates(base, model, batch, self.guidance, self.number)
+            chosen = torch.multinomial(log_share.exp().T.float(), _CHOSEN, replacement=True).T  # [8, B]
+            picked = z.gather(0, chosen.unsqueeze(-1).expand(-1, -1, z.shape[-1]))
+            effective = -(2 * log_share).logsumexp(0)
+        log_q = self.aggregate.log_prob(picked, batch).mean(0)
+        return Bound(log_q, {"log q(z|y)": log_q, _EFFECTIVE: effective})
+
+
+def _guidance(value: Any) -> Any:
+    if isinstance(value, str) and ":" in value:
+        raise ValueError(
+            f"got {value!r}, expected a number alone, such as 3: balance is for drawing, by sample or eval, not for a "
+            "fit; its candidates are --set aggregate.target.candidates"
+        )
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"got {value!r}, expected a number above 0")
+    return number
+
+
+@dataclass(frozen=True, config=CONFIG)
+class GuidedTarget(Target):
+    """The aggregated posterior tilted by the model's own words, q_agg(z|y) p(y|z)^w."""
+
+    posterior: ClassVar[str] = "aggregate"
+
+    guidance: Annotated[float, BeforeValidator(_guidance)] = 3.0
+    """Power w of p(y|z) that tilts q_agg."""
+    candidates: Annotated[int, Field(ge=2)] = 64
+    """M, draws of q_agg from which each draw of the guided one is chosen."""
+
+    @property
+    def weights(self) -> Weights:
+        return {"guidance": self.guidance}
+
+    @property
+    def base(self) -> Target:
+        return AggregatedTarget()
+
+    @property
+    def slug(self) -> list[str]:
+        return [f"guided-w{number_of(self.guidance)}"]
+
+    def complete(self, request: Request) -> Self:
+        given, refused = request.given, f"--guidance got {self.guidance:g}"
+        if request.description is None:
+            raise UsageError(f"{refused} with --given nothing: q(z) reads no description that could guide it")
+        if not request.is_generated:
+            raise UsageError(f"{refused}: guidance needs p({given} | z), but this model generates no {given}")
+        return self
+
+    def task(self, parts: FitParts) -> Task:
+        aggregate, base, model, keep_all, *_ = parts
+        assert base is not None, "a guided fit starts from q_agg"
+        return GuidedTask(aggregate, base, model, keep_all, self.guidance, self.candidates)

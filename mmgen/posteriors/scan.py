@@ -1,0 +1,162 @@
+r"""SCAN: a VAE of symbols beside a frozen VAE of images, whose posterior covers those of the images.
+
+.. math:: E_{q(z|y)}[\log p(y|z)] - \beta_y \, KL(q(z|y) \,\|\, p(z)) - \lambda \, KL(q(z|x) \,\|\, q(z|y))
+
+The second divergence has q(z|x) first: q(z|y) must cover every image with the words y, so that it is as wide as the
+prior where they say nothing. q(z|x) is the frozen model's, p(y|z) is the aggregate's own. Symbols are attributes, each
+known or not: what is unknown enters q(z|y) by a mask and is left out of p(y|z), it is not "no". Attributes are dropped
+at random while it is fitted, so that there are abstract concepts.
+
+References:
+    SCAN: Learning Hierarchical Compositional Visual Concepts (Higgins et al., 2018), arXiv:1707.03389
+    Generative Models of Visually Grounded Imagination (Vedantam et al., 2018), Section 3
+"""
+
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from torch import Tensor
+
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.densities import ConditionalGaussian
+from mmgen.descriptions import OPERATORS, Expression
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.modalities.attributes import Attributes
+from mmgen.models import Model
+from mmgen.networks import AttributeNetwork, TextNetwork
+from mmgen.objectives import CONFIG, Bound
+from mmgen.posteriors._aggregate import Aggregate, Condition, Given, Layers, Networks
+from mmgen.posteriors._scan_operators import Operators, OperatorTask
+from mmgen.posteriors._target import DensityTask, FitParts, Request, Target
+from mmgen.results.naming import number_of
+from mmgen.training.task import ALONE, Task
+
+__all__ = ["ScanTarget"]
+
+_OPERATOR_HIDDEN = (64, 64)
+"""Channels of the hidden layers of an operator's network."""
+
+
+class ScanNetworks(Networks):
+    """p(y|z) of symbols y, and the operators if they are learned."""
+
+    def __init__(self, latent_size: int, condition: Condition, target: "ScanTarget") -> None:
+        super().__init__()
+        self.symbols: Any = None
+        if condition is not None:
+            sizes: Any = AttributeNetwork(decoder_hidden=target.decoder_hidden)
+            if not isinstance(condition, Attributes):
+                sizes = TextNetwork(embedding=32, hidden=target.decoder_hidden, dropout=0.0, batch_norm=False)
+            self.symbols, self.decoder = condition.decoder(latent_size, sizes)
+        if target.operators:
+            self.recombine = Operators(_OPERATOR_HIDDEN)
+            self.operators = OPERATORS
+
+    def log_likelihood(self, z: Tensor, batch: Batch) -> Tensor:
+        """Return log p(y|z) [B] of the known symbols in nats for z [B, D]."""
+        name = self.symbols.name
+        value: Tensor = self.symbols.log_prob(self.decoder(z), batch.values[name], batch.present[name])
+        return value
+
+    def recombined(self, recombination: Expression, leaves: list[DiagonalGaussian]) -> DiagonalGaussian:
+        return self.recombine.of(recombination, leaves)
+
+
+class ScanTask(DensityTask):
+    """Maximises SCAN's objective over cached encodings q(z|x).
+
+    Args:
+        aggregate: q(z|y), with :class:`ScanNetworks`.
+        target: The weights.
+        keep_all: Probability that a description stays whole.
+    """
+
+    quantity = "objective"
+
+    def __init__(self, aggregate: Aggregate, target: "ScanTarget", keep_all: float) -> None:
+        super().__init__(aggregate, keep_all)
+        self.target = target
+
+    def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
+        """Return the objective [B] in nats."""
+        aggregate, target, density = self.aggregate, self.target, self.aggregate.density
+        assert isinstance(density, ConditionalGaussian) and isinstance(aggregate.networks, ScanNetworks)
+        batch = self.described(batch)
+        q = density.distribution(aggregate.context(batch), batch.size)
+        log_likelihood = aggregate.networks.log_likelihood(q.sample(), batch)
+        to_prior = q.kl(DiagonalGaussian.standard(*q.mean.shape, like=q.mean))
+        encoded = DiagonalGaussian(batch.values["mean"], batch.values["log_sd"])
+        from_images = encoded.kl(q)  # in this direction it covers all images
+        value = target.symbols_weight * log_likelihood - target.beta * to_prior - target.images_weight * from_images
+        terms = {"log p(y|z)": log_likelihood, "KL(q(z|y), p(z))": to_prior, "KL(q(z|x), q(z|y))": from_images}
+        return Bound(value, terms)
+
+
+@dataclass(frozen=True, config=CONFIG)
+class ScanTarget(Target):
+    """SCAN: symbols beside a frozen VAE of images, best a beta-VAE, with its recombination operators."""
+
+    posterior: ClassVar[str] = "scan"
+    family: ClassVar[str | None] = "gaussian"  # its divergences have closed forms
+
+    symbols_weight: Annotated[float, Field(ge=0)] = 1.0
+    """Weight of E log p(y|z)."""
+    beta: Annotated[float, Field(ge=0)] = 1.0
+    """beta_y, weight of KL(q(z|y) || p(z)) (SCAN: 1, from memory)."""
+    images_weight: Annotated[float, Field(ge=0)] = 10.0
+    """lambda, weight of KL(q(z|x) || q(z|y)) (SCAN: 10, from memory)."""
+    decoder_hidden: Annotated[int, Field(ge=1)] = 128
+    """Width of the hidden layers of p(y|z)."""
+    operators: bool = False
+    """Whether AND, IN COMMON and IGNORE are learned, on top of a finished SCAN with the same settings."""
+
+    @property
+    def learns_unlabelled(self) -> bool:
+        return not self.operators
+
+    @property
+    def base(self) -> Target | None:
+        return replace(self, operators=False) if self.operators else None
+
+    @property
+    def suffix(self) -> str:
+        return " with operators" if self.operators else ""
+
+    @property
+    def slug(self) -> list[str]:
+        words = {"symbols_weight": "symbols", "beta": "beta", "images_weight": "images"}
+        changed = [key for key in words if getattr(self, key) != getattr(ScanTarget(), key)]
+        parts = [f"{words[key]}-w{number_of(getattr(self, key))}" for key in changed]
+        return [*parts, "operators"] if self.operators else parts
+
+    def complete(self, request: Request) -> "ScanTarget":
+        if request.data.attributes is None and request.data.text is None:
+            raise UsageError(
+                "target scan needs words, and the model's dataset has neither attributes nor text; fit --target "
+                "aggregate with --given nothing, or use a model whose dataset has words"
+            )
+        return self
+
+    def check(self, model: Model, given: Given, layers: Layers) -> None:
+        if given == "nothing":
+            raise UsageError("target scan got --given nothing, expected attributes or text: its symbols are words")
+        if self.operators and given == "text":
+            raise UsageError("operators got --given text, expected attributes: they recombine attribute=value")
+        if layers == "all" and len(model.latent.layers) > 1:
+            raise UsageError(
+                "target scan got a model of several layers of z, whose prior is no standard Gaussian; fit it to the "
+                "top one with --layers top"
+            )
+
+    def networks(self, latent_size: int, condition: Condition) -> Networks:
+        return ScanNetworks(latent_size, condition, self)
+
+    def task(self, parts: FitParts) -> Task:
+        networks = parts.aggregate.networks
+        assert isinstance(networks, ScanNetworks)
+        if self.operators:
+            return OperatorTask(parts.aggregate, networks.recombine)
+        return ScanTask(parts.aggregate, self, parts.keep_all)
