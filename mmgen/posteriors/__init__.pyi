@@ -1,6 +1,6 @@
 from ._aggregate import Aggregate as Aggregate
 from ._arrays import latents_from as latents_from, tensor_from as tensor_from
-from ._base import Posterior as Posterior, Posteriors as Posteriors
+from ._base import FitParts as FitParts, Request as Request, Target as Target
 from ._before import describe_fit as describe_fit, is_fit as is_fit
 from ._encode import posterior_to_aggregate as posterior_to_aggregate
 from ._encoding import (
@@ -15,11 +15,11 @@ from ._guided import Guided as Guided, GuidedCache as GuidedCache
 from ._likelihood import WordLikelihood as WordLikelihood
 from ._members import describe as describe, get as get, importable as importable, names as names
 from ._plain import Encoder as Encoder, Fitted as Fitted, Prior as Prior, Recombined as Recombined
+from ._posterior import Posterior as Posterior, Posteriors as Posteriors
 from ._settings import (
     AggregateSettings as AggregateSettings,
     FitSettings as FitSettings,
     complete_fit_settings as complete_fit_settings,
 )
-from ._target import FitParts as FitParts, Request as Request, Target as Target
 from ._tilt import NO_TILT as NO_TILT, AnyTilt as AnyTilt, Tilt as Tilt, tilts as tilts
 from .guided import few_candidates as few_candidates

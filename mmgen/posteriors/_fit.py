@@ -12,10 +12,10 @@ from mmgen.core.errors import DataError, UsageError
 from mmgen.core.progress import Progress, Work
 from mmgen.models import Model
 from mmgen.posteriors._aggregate import Aggregate, Layers
+from mmgen.posteriors._base import FitParts
 from mmgen.posteriors._encode import Encoding, LatentRows, encode, posterior_to_aggregate, rows_of
 from mmgen.posteriors._settings import FitSettings
 from mmgen.posteriors._shown import check_shown, fitted_places, needs_words, shown_by
-from mmgen.posteriors._target import FitParts
 from mmgen.settings.config import validate
 from mmgen.training.fabric import make_fabric
 from mmgen.training.loop import Resume, TrainingResult

@@ -29,10 +29,10 @@ from mmgen.core.errors import UsageError
 from mmgen.core.seeding import torch_generator
 from mmgen.descriptions import OPERATORS, Expression
 from mmgen.posteriors._balance import Balance, Candidates, key_of
-from mmgen.posteriors._base import Posterior
 from mmgen.posteriors._candidates import Chosen, Pool, log_mean, resample
 from mmgen.posteriors._counts import Counts
 from mmgen.posteriors._likelihood import WordLikelihood
+from mmgen.posteriors._posterior import Posterior
 from mmgen.posteriors._tilt import CANDIDATES, Tilt
 from mmgen.results.naming import Guidance, Weights, posterior_name, posterior_title
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from mmgen.settings.registry import Registry
 
 if TYPE_CHECKING:
-    from mmgen.posteriors._target import Target
+    from mmgen.posteriors._base import Target
 
 __all__ = ["describe", "get", "importable", "names"]
 

@@ -11,7 +11,7 @@ from mmgen.descriptions import OPERATORS, Expression
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models import DataSettings, Model
 from mmgen.posteriors._aggregate import Aggregate
-from mmgen.posteriors._base import Posterior
+from mmgen.posteriors._posterior import Posterior
 from mmgen.results.naming import LEARNED_PRIOR, Weights, posterior_name, posterior_title
 
 __all__ = ["Encoder", "Fitted", "Prior", "Recombined"]

@@ -17,7 +17,7 @@ from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
 from mmgen.objectives import Bound
 from mmgen.posteriors._aggregate import Aggregate
-from mmgen.posteriors._target import drop_attributes
+from mmgen.posteriors._base import drop_attributes
 from mmgen.training.task import ALONE, Task
 
 __all__ = ["OperatorTask", "Operators", "recombined_parts"]

@@ -11,8 +11,8 @@ from mmgen.densities import Family
 from mmgen.models import DataSettings
 from mmgen.networks import TextNetwork
 from mmgen.posteriors._aggregate import Aggregate, Condition, Given, Layers
+from mmgen.posteriors._base import Request, Target
 from mmgen.posteriors._encode import posterior_to_aggregate
-from mmgen.posteriors._target import Request, Target
 from mmgen.results.naming import posterior_name
 from mmgen.settings.config import Settings, build_member, merge, plain, validate
 from mmgen.training.model_run import ExperimentSettings

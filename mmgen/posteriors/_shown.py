@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import DataError
 from mmgen.models import DataSettings
-from mmgen.posteriors._target import Target
+from mmgen.posteriors._base import Target
 from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import learns_unlabelled, shown_rows
 from mmgen.training.model_run import ExperimentSettings

@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass
 from mmgen.core.batch import Batch
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.objectives import CONFIG, Bound
-from mmgen.posteriors._target import DensityTask, FitParts, Target
+from mmgen.posteriors._base import DensityTask, FitParts, Target
 from mmgen.training.task import ALONE, Task
 
 __all__ = ["AggregatedTarget"]

@@ -29,8 +29,8 @@ from mmgen.models import Model
 from mmgen.networks import AttributeNetwork, TextNetwork
 from mmgen.objectives import CONFIG, Bound
 from mmgen.posteriors._aggregate import Aggregate, Condition, Given, Layers, Networks
+from mmgen.posteriors._base import DensityTask, FitParts, Request, Target
 from mmgen.posteriors._scan_operators import Operators, OperatorTask
-from mmgen.posteriors._target import DensityTask, FitParts, Request, Target
 from mmgen.results.naming import number_of
 from mmgen.training.task import ALONE, Task
 

@@ -21,7 +21,7 @@ from mmgen.core.errors import UsageError
 from mmgen.models import Model
 from mmgen.objectives import CONFIG, Bound
 from mmgen.posteriors._aggregate import Aggregate
-from mmgen.posteriors._target import DensityTask, FitParts, Request, Target
+from mmgen.posteriors._base import DensityTask, FitParts, Request, Target
 from mmgen.results.naming import Weights, number_of
 from mmgen.training.task import ALONE, Task
 

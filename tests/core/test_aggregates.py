@@ -16,7 +16,7 @@ from mmgen.densities._flow import CouplingFlow
 from mmgen.modalities.attributes import Attributes
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.posteriors import Aggregate
-from mmgen.posteriors._target import DensityTask, drop_attributes
+from mmgen.posteriors._base import DensityTask, drop_attributes
 from mmgen.posteriors.aggregate import AggregatedTask
 from mmgen.posteriors.true import ExactTask
 from mmgen.testing import densities

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.posteriors import Posterior
+from mmgen.results.naming import Weights
 
 __all__ = ["StandIn", "draws_and_densities", "stand_ins"]
 
@@ -24,6 +25,7 @@ class StandIn(Posterior):
         density: (z, descriptions) -> nats.
         fitted: Whether it counts as fitted.
         reads: The modalities that it reads, if they are others.
+        weights: Powers of p(y|z) in it.
     """
 
     def __init__(
@@ -33,10 +35,16 @@ class StandIn(Posterior):
         density: Density | None = None,
         fitted: bool = False,
         reads: tuple[str, ...] | None = None,
+        weights: Weights | None = None,
     ) -> None:
+        self._weights: Weights = weights or {}
         self.name, self.is_fitted, self.size = name, fitted, 0
         self.reads = reads if reads is not None else () if name == "prior" else ("attributes",)
         self._draw, self._density = draw, density
+
+    @property
+    def weights(self) -> Weights:
+        return {**self._weights}
 
     @property
     def formula(self) -> str:

@@ -1,0 +1,188 @@
+"""The interface of every posterior: a density over z, given a description in words."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor
+
+import mmgen.posteriors
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.core.memory import check_memory
+from mmgen.descriptions import Expression
+from mmgen.posteriors._arrays import latents_from
+from mmgen.results.naming import Weights, posterior_name, posterior_title
+from mmgen.settings.arguments import checked
+from mmgen.settings.kinds import Count
+from mmgen.settings.registry import unknown_name
+
+__all__ = ["Posterior", "Posteriors"]
+
+
+class Posterior(ABC):
+    """q(z | words): a density over z that descriptions may change.
+
+    Attributes:
+        name: The word that users type: "prior", "own", "aggregate", "true" or "scan".
+        size: D, the number of latents.
+        reads: Modalities of a description that change the density, attributes before text; empty for p(z).
+        is_fitted: Whether it was fitted after training.
+        operators: Words between descriptions that it has networks for, such as AND.
+    """
+
+    name: str
+    size: int
+    reads: tuple[str, ...] = ()
+    is_fitted: bool = False
+    operators: tuple[str, ...] = ()
+
+    @checked
+    def sample(self, words: Batch, n: Count, generator: torch.Generator | None = None) -> Tensor:
+        """Draw z [n, B, D]: n draws for each of B descriptions.
+
+        Raises:
+            UsageError: The posterior does not read these words, or memory does not hold so many draws.
+        """
+        check_memory(4 * self.size * n * words.size, f"{n:,} draws of {words.size:,} descriptions", "use fewer")
+        return self.draw(words, n, generator)
+
+    @checked
+    def log_prob(self, z: object, words: Batch) -> Tensor:
+        """Return log q(z | words) [..., B] in nats for z [..., B, D].
+
+        Raises:
+            UsageError: The posterior does not read these words, or z has another shape.
+        """
+        if not isinstance(z, Tensor) or z.shape[-1:] != (self.size,) or not z.is_floating_point():
+            z = latents_from(z, self.size).to(words.device)
+        if z.dim() < 2 or z.shape[-2] not in (1, words.size):
+            expected = f"[..., {words.size}, {self.size}]"
+            raise UsageError(f"z got an array {list(z.shape)} for {words.size:,} descriptions, expected {expected}")
+        return self.density(z, words)
+
+    @abstractmethod
+    def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
+        """Draw as :meth:`sample` does, without checks of arguments."""
+
+    @abstractmethod
+    def density(self, z: Tensor, words: Batch) -> Tensor:
+        """Return what :meth:`log_prob` returns, without checks of arguments."""
+
+    @property
+    def unguided(self) -> "Posterior":
+        """The posterior without guidance."""
+        return self
+
+    @property
+    def is_unconditional(self) -> bool:
+        """True if no description changes the density: p(z) or a learned q(z)."""
+        return not self.reads
+
+    @property
+    def weights(self) -> Weights:
+        """Powers of p(words | z) in the density, by name: {"text_weight": 300.0}."""
+        return {}
+
+    @property
+    def base(self) -> str:
+        """Name of the density that guidance starts from: its own name, or "learned prior" for q(z)."""
+        return self.name
+
+    @property
+    def formula(self) -> str:
+        """The density in symbols, without weights: "q_agg(z|y)"."""
+        return posterior_name(self.name)
+
+    @property
+    def label(self) -> str:
+        """Name for tables and legends: "q_true(w = 300)"."""
+        return posterior_name(self.name, **self.weights)
+
+    @property
+    def title(self) -> str:
+        """Name with an explanation, for headings: "q_agg: fitted to the aggregate"."""
+        return posterior_title(self.name, **self.weights)
+
+    def words_read(self, points: Batch, name: str | None) -> Batch:
+        """Select the words of data points that condition the density; ``name`` is the modality of their description."""
+        return points
+
+    def answering(self, expression: Expression | None) -> "Posterior":
+        """Return the posterior of one description that is more than attribute=value; plain ones need no other.
+
+        Args:
+            expression: Negation and alternatives, or a recombination by operators; None for a plain description.
+
+        Raises:
+            UsageError: The posterior answers plain descriptions alone.
+        """
+        if expression is None:
+            return self
+        raise UsageError(f"'{expression}' got posterior '{self.name}', which answers plain descriptions alone")
+
+
+class Posteriors(Mapping[str, Posterior]):
+    """The posteriors of a trained model by name; the one place where names are looked up.
+
+    Args:
+        members: The posteriors; the last one is the default.
+        path: The file that was loaded, for messages.
+        model_path: The model's own checkpoint, for messages.
+        guide: Turns each posterior into its guided one; None for the posteriors themselves.
+    """
+
+    _OTHER_WORDS: ClassVar[Mapping[str, str]] = {"encoder": "own"}
+
+    def __init__(
+        self,
+        members: Sequence[Posterior],
+        path: Path,
+        model_path: Path,
+        guide: Callable[[Posterior], Posterior] | None = None,
+    ) -> None:
+        self._members = {member.name: member for member in members}
+        self._path, self._model_path = path, model_path
+        self._guide = guide
+
+    def __getitem__(self, name: str) -> Posterior:
+        """Return a posterior.
+
+        Raises:
+            UsageError: The files hold no such posterior; the message names those that they hold.
+        """
+        member = self._members.get(self._OTHER_WORDS.get(name, name))
+        if member is None:
+            raise self._missing(name)
+        return member if self._guide is None else self._guide(member)
+
+    def __contains__(self, name: object) -> bool:
+        return self._OTHER_WORDS.get(str(name), name) in self._members
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __repr__(self) -> str:
+        return ", ".join(self)
+
+    @property
+    def default(self) -> str:
+        """Name of the fitted posterior, else of the encoder, else of the prior."""
+        return list(self._members)[-1]
+
+    def guided(self, guide: Callable[[Posterior], Posterior] | None) -> Self:
+        """Return the same posteriors, each passed through ``guide``."""
+        return type(self)(list(self._members.values()), self._path, self._model_path, guide)
+
+    def _missing(self, name: str) -> UsageError:
+        if name in mmgen.posteriors.names() and mmgen.posteriors.get(name).posterior == name:
+            return UsageError(
+                f"{self._path} has no fitted posterior '{name}'; make one with: "
+                f"mmgen fit-aggregate {self._model_path} --target {name}"
+            )
+        return UsageError(unknown_name("posterior", name, list(self)))
