@@ -186,7 +186,7 @@ def _present(plan: "Plan", scale: "Scale", runs: "Runs", page: Path, ran: bool) 
     """Show the tables on the terminal, in a page of Markdown and in a report with pictures."""
     from mmgen.artifacts import write_text_atomic
     from mmgen.experiments import compare, finished_files, judge_sentence, markdown, tables_of
-    from mmgen.figures.report.make import Summary, make_report
+    from mmgen.figures.report.make import make_report
     from mmgen.results.score import read_scores
 
     folder = page.parent
@@ -195,8 +195,9 @@ def _present(plan: "Plan", scale: "Scale", runs: "Runs", page: Path, ran: bool) 
     compared = [compare(part, scores, runs) for part in plan.table]
     note = judge_sentence(compared)
     say("")
-    for title, columns, rows in tables_of(plan, compared):
-        table(title, columns, rows)
+    tables = tables_of(plan, compared)
+    for one in tables:
+        table(one.title, one.columns, one.rows)
     if note:
         say(note)
     write_text_atomic(page, markdown(plan, scale, compared, folder, there))
@@ -210,14 +211,11 @@ def _present(plan: "Plan", scale: "Scale", runs: "Runs", page: Path, ran: bool) 
         say("nothing but data was made, so there is no report")
         return
     if ran or not pictures.exists():
-        summaries = [Summary(*shown) for shown in tables_of(plan, compared)]
-        summaries[-1:] = [replace(last, note=f"{scale.about} {note}".strip()) for last in summaries[-1:]]
+        tables[-1:] = [replace(last, note=f"{scale.about} {note}".strip()) for last in tables[-1:]]
         shown = [path for path in report_on if path.name not in drawn]  # the report draws its own
         # Pictures of one seed, the scores of all.
         others = {file for files in runs.values() for file in files[1:] if not file.endswith(".jsonl")}
         shown = [path for path in shown if path.name not in others]
-        work = make_report(
-            shown, pictures, title=plan.title, device="auto", command=command_line(), summaries=summaries
-        )
+        work = make_report(shown, pictures, title=plan.title, device="auto", command=command_line(), summaries=tables)
         follow(work)
     result(pictures)

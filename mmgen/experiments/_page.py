@@ -2,32 +2,31 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mmgen.artifacts import read_header
 from mmgen.core.parsing import printable
-from mmgen.experiments._comparison import Cell, Compared, Difference
+from mmgen.experiments._comparison import Cell as OurCell, Compared, Difference
 from mmgen.experiments._plan import comment
 from mmgen.experiments._stages import Plan, Scale
 from mmgen.experiments._states import has_header
 from mmgen.results.number import Number
 from mmgen.results.published import published_table
+from mmgen.results.table import Cell, Table
 
-__all__ = ["Shown", "judge_sentence", "markdown", "tables_of"]
-
-Shown = tuple[str, list[str], list[list[str]]]
-"""Title, headings and rows of cells."""
+__all__ = ["judge_sentence", "markdown", "tables_of"]
 
 
-def tables_of(plan: Plan, compared: Sequence[Compared]) -> list[Shown]:
+def tables_of(plan: Plan, compared: Sequence[Compared]) -> list[Table]:
     """Return every table, followed by one of differences where rows are compared with each other."""
-    shown = []
+    tables = []
     for one in compared:
         title = _titled(one, plan)
-        shown.append((title, *_main(one)))
+        tables.append(_main(one, title))
         if one.against_row is not None:
-            shown.append((f"{title}: differences from {one.table.against}", *_differences(one, one.against_row)))
-    return shown
+            tables.append(_differences(one, one.against_row, f"{title}: differences from {one.table.against}"))
+    return tables
 
 
 def _titled(one: Compared, plan: Plan) -> str:
@@ -38,7 +37,7 @@ def _titled(one: Compared, plan: Plan) -> str:
     return f"{title} ({notes})" if notes else title
 
 
-def _main(one: Compared) -> tuple[list[str], list[list[str]]]:
+def _main(one: Compared, title: str) -> Table:
     names = [column.name for column in one.table.column]
     base = one.against_column
     compared = [] if base is None else [place for place in range(len(names)) if place != base]
@@ -48,7 +47,7 @@ def _main(one: Compared) -> tuple[list[str], list[list[str]]]:
     columns += ["seeds", "n", "draws of z"]
     rows = []
     for number, row in enumerate(one.table.row):
-        cells = [_published(one, number, place) for place in range(len(names))]
+        cells: list[Cell] = [_published(one, number, place) for place in range(len(names))]
         cells += [_ours(one, number, place) for place in range(len(names))]
         for place in compared:
             pair = (number, place), (number, base or 0)
@@ -61,10 +60,10 @@ def _main(one: Compared) -> tuple[list[str], list[list[str]]]:
         for place, heading in enumerate(columns)
         if any(row[place] for row in rows) or (place < len(columns) - 3 and "paper" not in heading)
     ]
-    return [columns[place] for place in kept], [[row[place] for place in kept] for row in rows]
+    return Table(title, [columns[place] for place in kept], [[row[place] for place in kept] for row in rows])
 
 
-def _differences(one: Compared, base: int) -> tuple[list[str], list[list[str]]]:
+def _differences(one: Compared, base: int, title: str) -> Table:
     names = [column.name for column in one.table.column]
     columns = ["", *(f"paper: {name}" for name in names), *(f"ours: {name}" for name in names)]
     rows = []
@@ -74,50 +73,47 @@ def _differences(one: Compared, base: int) -> tuple[list[str], list[list[str]]]:
         places = [((number, place), (base, place)) for place in range(len(names))]
         published = [_gain(one.published_difference(*pair), one.table.decimals) for pair in places]
         rows.append([row.name, *published, *(_with_error(one.difference(*pair)) for pair in places)])
-    return columns, rows
+    return Table(title, columns, rows)
 
 
-def _published(one: Compared, row: int, column: int) -> str:
+def _published(one: Compared, row: int, column: int) -> Cell:
     value = one.published(row, column)
-    return "" if value is None else f"{value:,.{one.table.decimals}f}"
+    return "" if value is None else Number(value, places=one.table.decimals)
 
 
-def _ours(one: Compared, row: int, column: int) -> str:
+def _ours(one: Compared, row: int, column: int) -> Cell:
     cell = one.ours[row][column]
     if cell is None:
         # Where the paper has numbers of this row but not here, there may be nothing to measure.
         nothing = bool(one.table.row[row].paper) and one.published(row, column) is None
         return "" if nothing else "not measured"
-    return str(
-        Number(cell.value, cell.group.sd if cell.over_seeds else cell.stderr, whole=cell.score.unit == "parameters")
-    )
+    error = cell.group.sd if cell.over_seeds else cell.stderr
+    return Number(cell.value, error, whole=cell.score.unit == "parameters")
 
 
-def _gain(value: float | None, decimals: int) -> str:
-    return "" if value is None else f"{value:+,.{decimals}f}"
+def _gain(value: float | None, decimals: int) -> Cell:
+    return "" if value is None else Number(value, places=decimals, signed=True)
 
 
-def _with_error(difference: Difference | None) -> str:
+def _with_error(difference: Difference | None) -> Cell:
     if difference is None:
         return ""
     value, error = difference
-    if error == 0:
-        return str(Number(value, signed=True, note=" (no spread)"))
-    return str(Number(value, error, signed=True))
+    return Number(value, error or None, signed=True, note=" (no spread)" if error == 0 else "")
 
 
-def _seeds(cells: Sequence[Cell]) -> str:
+def _seeds(cells: Sequence[OurCell]) -> str:
     """Return how many seeds the numbers are means over; "" for single runs."""
     if not any(cell.over_seeds for cell in cells):
         return ""
     return " / ".join(dict.fromkeys(str(cell.group.n) for cell in cells))
 
 
-def _counts(cells: Sequence[Cell]) -> str:
+def _counts(cells: Sequence[OurCell]) -> str:
     return " / ".join(dict.fromkeys(f"{cell.score.n:,}" for cell in cells if cell.score.n > 1))
 
 
-def _draws(cells: Sequence[Cell]) -> str:
+def _draws(cells: Sequence[OurCell]) -> str:
     draws = [cell.score.details.get("samples") for cell in cells]
     return " / ".join(dict.fromkeys(f"{number:,}" for number in draws if isinstance(number, int)))
 
@@ -146,9 +142,9 @@ def markdown(plan: Plan, scale: Scale, compared: Sequence[Compared], folder: Pat
     """
     lines = [f"# {plan.title}", "", f"Paper: {plan.source}. Measured there on {plan.dataset}.", ""]
     lines += [scale.about.strip(), ""]
-    for title, columns, rows in tables_of(plan, compared):
-        lines += [] if title == plan.title else [f"## {title}", ""]
-        lines += [_line(columns), _line(["---"] * len(columns)), *map(_line, rows), ""]
+    for table in tables_of(plan, compared):
+        lines += [] if table.title == plan.title else [f"## {table.title}", ""]
+        lines += [replace(table, title="").markdown(), ""]
     lines += [
         "± is one standard error: over descriptions for correctness, over data points for likelihoods. "
         "Differences of likelihoods are taken point by point.",
@@ -160,11 +156,13 @@ def markdown(plan: Plan, scale: Scale, compared: Sequence[Compared], folder: Pat
     lines += ["## How it was made", "", "```sh"]
     for stage in scale.stage:
         lines += [*comment(stage.why), stage.typed]
-    lines += ["```", "", "| file | content id | made by |", "|---|---|---|"]
-    for stage in scale.stage:
-        if stage.makes in used and has_header(folder / stage.makes):
-            header = read_header(folder / stage.makes)
-            lines.append(_line([stage.makes, _code(header.content_id[:16]), _code(header.command or stage.typed)]))
+    files = [
+        [stage.makes, _code(header.content_id[:16]), _code(header.command or stage.typed)]
+        for stage in scale.stage
+        if stage.makes in used and has_header(folder / stage.makes)
+        for header in [read_header(folder / stage.makes)]
+    ]
+    lines += ["```", "", Table("", ["file", "content id", "made by"], files).markdown()]
     return "\n".join(lines) + "\n"
 
 
@@ -182,7 +180,3 @@ def _code(text: str) -> str:
     code = printable(text, 2000)
     fence = "`" * (1 + max(map(len, re.findall("`+", code)), default=0))
     return f"{fence} {code} {fence}" if "`" in code else f"`{code}`"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

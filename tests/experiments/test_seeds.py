@@ -172,15 +172,15 @@ def test_tables_have_means_deviations_and_numbers_of_seeds(tmp_path: Path) -> No
         for seed, (file, value) in enumerate(zip(runs[f"{model}.jsonl"], of, strict=True))
     }
     compared = compare(plan.table[0], scores, runs)
-    (_, columns, rows), (_, _, differences) = tables_of(plan, [compared])
-    assert columns == ["", "paper: correctness", "ours: correctness", "seeds", "n"]
-    assert rows[0] == ["A", "80.00", "84.00 ± 4.00", "3", "300"]
-    assert differences == [["B", "+2.00", "+2.00 ± 0.58"]]
+    table, differences = tables_of(plan, [compared])
+    assert table.columns == ["", "paper: correctness", "ours: correctness", "seeds", "n"]
+    assert [str(cell) for cell in table.rows[0]] == ["A", "80.00", "84 ± 4", "3", "300"]
+    assert [[str(cell) for cell in row] for row in differences.rows] == [["B", "+2.00", "+2.0 ± 0.6"]]
     assert "standard deviation over their runs" in markdown(plan, scale, [compared], tmp_path, [])
     one = compare(plan.table[0], {file: part for file, part in scores.items() if "seed" not in file}, runs)
-    (_, columns, rows), _ = tables_of(plan, [one])
-    assert columns == ["", "paper: correctness", "ours: correctness", "n"]
-    assert rows[0] == ["A", "80.00", "80.00 ± 0.30", "100"]
+    table, _ = tables_of(plan, [one])
+    assert table.columns == ["", "paper: correctness", "ours: correctness", "n"]
+    assert [str(cell) for cell in table.rows[0]] == ["A", "80.00", "80.00 ± 0.30", "100"]
 
 
 def test_runs_of_which_nothing_is_known_are_still_averaged(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from mmgen.experiments._plan import only, read_plan, with_data
 from mmgen.experiments._stages import Plan
 from mmgen.experiments._states import finished_files
 from mmgen.results.score import Points, Score
+from mmgen.results.table import Table as ResultTable
 from tests.experiments.files import write_data, write_model
 
 
@@ -20,6 +21,10 @@ def score(posterior: str, value: float, protocol: str = "paper", metric: str = "
     accuracy = {"colour_1": 98.0, "mean": 95.0, "words": 95.56} if metric == "correctness" else None
     weight = 200.0 if posterior == "true" else None
     return Score(metric, quantity, value, 0.3, "%", "higher", 6000, posterior, 9, protocol, accuracy, weight)
+
+
+def cells(table: ResultTable) -> list[list[str]]:
+    return [[str(cell) for cell in row] for row in table.rows]
 
 
 def compared(plan: Plan, scores: list[Score]) -> Compared:
@@ -46,7 +51,8 @@ def test_comparison_by_hand(tmp_path: Path) -> None:
     scores = [score("true", 70.0), score("aggregate", 81.5), score("true", 60.0, "exact")]
     scores.append(score("aggregate", 30_000.5, "bound", "log-likelihood"))
     found = compared(plan, scores)
-    ((title, columns, rows),) = tables_of(plan, [found])
+    (table,) = tables_of(plan, [found])
+    title, columns, rows = table.title, table.columns, cells(table)
     assert title == plan.title
     assert columns[:2] == ["", "paper: q_true(w = 200), as published"]
     by_name = [dict(zip(columns, row, strict=True)) for row in rows]
@@ -157,15 +163,15 @@ def test_models_as_rows_by_hand(two_models: Plan, tmp_path: Path) -> None:
     }
     found = [compare(table, scores) for table in two_models.table]
     shown = tables_of(two_models, found)
-    assert [title for title, _, _ in shown] == ["Likelihoods", "Likelihoods: differences from B", "Variances"]
+    assert [table.title for table in shown] == ["Likelihoods", "Likelihoods: differences from B", "Variances"]
     columns = ["", "paper: log p(x)", "paper: log p(x,y)", "ours: log p(x)", "ours: log p(x,y)", "n", "draws of z"]
-    assert shown[0][1] == columns
-    assert shown[0][2] == [
+    assert shown[0].columns == columns
+    assert cells(shown[0]) == [
         ["A", "-86.300", "", "-87.0 ± 0.7", "", "2", "1,000"],
         ["B", "-86.000", "-86.200", "-85.5 ± 0.7", "-86.5 ± 0.7", "2", "1,000"],
     ]
-    assert shown[1][2] == [["A", "-0.300", "", "-1.5 ± 0.5", ""]]  # of the points: -1 and -2
-    assert shown[2][2] == [["A", "22.5 ± 0.5", "2", "1,000"]]  # the paper has none of these
+    assert cells(shown[1]) == [["A", "-0.300", "", "-1.5 ± 0.5", ""]]  # of the points: -1 and -2
+    assert cells(shown[2]) == [["A", "22.5 ± 0.5", "2", "1,000"]]  # the paper has none of these
     page = markdown(two_models, two_models.at("cpu"), found, tmp_path, [])
     assert "## Likelihoods: differences from B" in page
 
@@ -174,8 +180,9 @@ def test_no_published_numbers_stand_beside_scores_of_other_data(two_models: Plan
     measured = of_model("log p(x)", [-80.0, -94.0])
     other = replace(measured, conditions=measured.conditions | {"content": "not MNIST as published"})
     found = [compare(table, {"a.jsonl": [other], "b.jsonl": [other]}) for table in two_models.table]
-    title, columns, rows = tables_of(two_models, found)[0]
-    assert title == "Likelihoods (ours are of data that are not MNIST as published)"
+    table = tables_of(two_models, found)[0]
+    columns, rows = table.columns, cells(table)
+    assert table.title == "Likelihoods (ours are of data that are not MNIST as published)"
     assert not [name for name in columns if name.startswith("paper")] and rows[0][1] == "-87.0 ± 0.7"
 
 
@@ -242,8 +249,8 @@ def test_a_cell_is_found_by_its_method_and_share() -> None:
     ]
     compared = compare(table, {"a.jsonl": found})
     ours = compared.ours
-    ((_, columns, _),) = tables_of(plan, [compared])
-    assert columns[1] == "ours: 28 pairs", "there are no columns for numbers that the paper does not have"
+    (shown,) = tables_of(plan, [compared])
+    assert shown.columns[1] == "ours: 28 pairs", "there are no columns for numbers that the paper does not have"
     values = {
         (column.extra["share"], row.extra["method"]): cell.value
         for row, cells in zip(table.row, ours, strict=True)

@@ -20,7 +20,7 @@ from mmgen.figures.drawing.samples import sample_grid
 from mmgen.figures.drawing.style import WRONG, rgb
 from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots.word_uncertainty import entropy_chart
-from mmgen.figures.report.make import Summary, make_report
+from mmgen.figures.report.make import make_report
 from mmgen.figures.report.show import contact_sheet
 from mmgen.generation import load
 from mmgen.generation.descriptions import complete, parse
@@ -31,6 +31,7 @@ from mmgen.generation.texts import Spoken, verdicts
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
+from mmgen.results.table import Table
 
 WORDS = (("small", "large"), ("red", "blue"), ("left", "right"))
 NAMES = ("size", "colour", "relation")
@@ -224,7 +225,7 @@ def test_every_figure_says_what_it_is() -> None:
 
 
 def test_a_report_has_texts_and_opens_with_summaries(toy: Path, tmp_path: Path) -> None:
-    table = Summary("Table 1", ["", "paper", "ours"], [["q_true", "72.75", "<70>"]], "Validation.")
+    table = Table("Table 1", ["", "paper", "ours"], [["q_true", "72.75", "<70>"]], "Validation.")
     files = [*_fitted(toy), toy / "joint.safetensors"]
     page = make_report(files, tmp_path / "r.html", summaries=[table]).run().read_text()
     assert '<section id="summary">' in page and "<td>72.75</td><td>&lt;70&gt;</td>" in page

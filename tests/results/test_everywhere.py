@@ -52,8 +52,9 @@ def test_report(scores: list[Score]) -> None:
 
 def test_reproduce(scores: list[Score]) -> None:
     plan = read_plan("cremer-table1")
-    ((_, columns, rows), *_) = tables_of(plan, [compare(plan.table[0], {"scores.jsonl": scores})])
-    assert READS in [cell for row in rows for heading, cell in zip(columns, row, strict=True) if "ours" in heading]
+    (table, *_) = tables_of(plan, [compare(plan.table[0], {"scores.jsonl": scores})])
+    found = [(heading, str(cell)) for row in table.rows for heading, cell in zip(table.columns, row, strict=True)]
+    assert READS in [cell for heading, cell in found if "ours" in heading]
 
 
 def test_model_card(scores: list[Score]) -> None:

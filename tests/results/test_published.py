@@ -76,7 +76,7 @@ def test_numbers_from_memory_say_so_wherever_they_stand() -> None:
     """In tables of mmgen reproduce and in reports; and so does whatever else is to be known of a table."""
     plan = read_plan("kipf-table2/pubmed")
     ours = [Compared(table, tuple((None,) * len(table.column) for _ in table.row)) for table in plan.table]
-    assert "(published numbers from memory, not confirmed)" in tables_of(plan, ours)[0][0]
+    assert "(published numbers from memory, not confirmed)" in tables_of(plan, ours)[0].title
     settings = {"recipe": "dsprites", "orientations": 40, "number": 737280}
     for metric, source in (("beta-score", "HM Table 1"), ("factor-score", "KM Fig. 4")):
         score = Score(metric, "accuracy", 70.0, 1.0, "%", "higher", 100, "image", ids={"dataset": "d", "model": "m"})

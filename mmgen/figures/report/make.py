@@ -4,7 +4,6 @@ The page refers to nothing outside itself, runs no script, and shows whatever st
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,28 +34,12 @@ from mmgen.figures.report.reconstructions import reconstructed
 from mmgen.generation.decode import drawn_images
 from mmgen.posteriors import AnyTilt, Tilt
 from mmgen.results.score import Score
+from mmgen.results.table import Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["Summary", "make_report", "render"]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A table at the top of a report.
-
-    Attributes:
-        title: Heading.
-        columns: Headings; the first column holds words, the others numbers.
-        rows: Cells as they are printed, one for each column.
-        note: A sentence or two under it.
-    """
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    note: str = ""
+__all__ = ["make_report", "render"]
 
 
 def _speaks(session: Session) -> bool:
@@ -155,7 +138,7 @@ def make_report(
     seed: int = 0,
     device: str = "cpu",
     command: str = "",
-    summaries: Sequence[Summary] = (),
+    summaries: Sequence[Table] = (),
     guidance: AnyTilt = 0.0,
     explore: Path | None = None,
 ) -> Work[Path]:
