@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe", "get", "importable", "names"]
 
-_registry: Registry["type[Recipe]"] = Registry(__package__, "recipe", group="mmgen.recipes")
+_registry: Registry["type[Recipe]"] = Registry(__package__, "recipe", group="mmgen.recipes", place=0)
 names = _registry.names
 get = _registry.get
 describe = _registry.describe

@@ -1,6 +1,7 @@
 """The direction of dependency: who may import whom, read from the sources; every file, every import, wherever it is."""
 
 import ast
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
@@ -57,11 +58,12 @@ MODULES = {name_of(path): path for path in SOURCES}
 
 @cache
 def imports(path: Path) -> set[str]:
-    """Dotted names of everything that a file imports, at its top, inside functions and for type checkers."""
+    """Dotted names of everything that a file imports, anywhere, and of rooms that its strings name."""
     module = name_of(path)
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -69,7 +71,15 @@ def imports(path: Path) -> set[str]:
             origin = ".".join([*base, *([node.module] if node.module else [])])
             inner = {f"{origin}.{alias.name}" for alias in node.names}
             found |= {name if name in MODULES else origin for name in inner}
-    return found
+    return found | named_rooms(tree)
+
+
+def named_rooms(tree: ast.Module) -> set[str]:
+    """Rooms and their modules that are named by strings, such as "mmgen.metrics": as good as an import of them."""
+    docs = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and node not in docs]
+    names = {text for text in texts if isinstance(text, str) and re.fullmatch(r"mmgen(\.\w+)+(:\w+)?", text)}
+    return {name.partition(":")[0] for name in names if name.split(".")[1].partition(":")[0] in (*ROOMS, *FLOORS)}
 
 
 @cache
@@ -221,3 +231,8 @@ def test_nothing_unlisted_is_imported() -> None:
 def test_a_file_that_breaks_a_rule_is_found() -> None:
     assert offenders(lambda module: tops(module) & {"torch"}).keys() > {"mmgen.latent.gaussian"}
     assert "mmgen.cli.train" in offenders(lambda module: tops(module) & {"typer"})
+
+
+def test_a_room_named_by_a_string_counts_as_imported() -> None:
+    source = '"""Of "mmgen.metrics"."""\nx = "mmgen.metrics"\ny = "mmgen.judge_networks", "mmgen.classifier:Settings"'
+    assert named_rooms(ast.parse(source)) == {"mmgen.metrics", "mmgen.classifier"}

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe", "get", "importable", "names"]
 
-_registry: Registry["type[Family]"] = Registry(__package__, "aggregate family", base="Family")
+_registry: Registry["type[Family]"] = Registry(__package__, "aggregate family", base="Family", place=7)
 names = _registry.names
 get = _registry.get
 describe = _registry.describe

@@ -28,7 +28,6 @@ REFUSED = {
 """Settings that a stage may not have, under any name of a table, and what they do."""
 
 _REFUSED = re.compile(rf"\b(?:{'|'.join(REFUSED)})\b")
-_RECIPES = "mmgen.data_recipes"  # the floor above, found by name
 _BEGINS = r"""(?:^|[=+,:;\s"'\[{(])"""
 _OUTSIDE = re.compile(rf"""{_BEGINS}(?:/|~|[A-Za-z]:/|file:)|(?:{_BEGINS}|/)\.\.(?:$|[/=+,;\s"'\]}})])|\\""")
 """A path that leads out of the folder; a backslash may spell one."""
@@ -74,7 +73,7 @@ def check_foreign(plan: Plan, name: str) -> None:
 
 def _faults(stage: Stage) -> Iterator[str]:
     """Yield what a stage may not do, in words that follow "stage 3"."""
-    recipes = registry_of(_RECIPES)
+    recipes = registry_of("recipe")
     for recipe in {*stage.arguments} & {*recipes.names()} if stage.is_data else ():
         if recipes.get(recipe).fetches_anything:
             yield f"makes data by {recipe}, which downloads whatever is named"

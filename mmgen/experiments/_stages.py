@@ -35,7 +35,6 @@ _LAST = "set seed"
 """Options that are printed behind all others, in this order."""
 _READ_NOWHERE = ("set", "report")
 """Settings that are no files to read: ``explore`` links to a report that is made after it."""
-_METRICS = "mmgen.metrics"
 _WORD = re.compile(r"(?!(?:true|false|inf|nan)$)[A-Za-z][\w-]*", re.ASCII)
 _KEY = re.compile(r"[a-z][a-z0-9_]+")
 
@@ -255,7 +254,7 @@ class Plan(Settings):
     def _measured(self) -> "Plan":
         """Refuse rows and columns of scores that no stage makes, or of unknown metrics."""
         made = [stage.makes for scale in self.scale.values() for stage in scale.stage]
-        metrics = registry_of(_METRICS).names()
+        metrics = registry_of("metric").names()
         parts: list[tuple[str, Selector]] = [(one.name, one) for table in self.table for one in table.row]
         parts += [(one.name, one) for table in self.table for one in table.column]
         for name, part in parts:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe", "get", "importable", "names"]
 
-_registry: Registry["type[Inference]"] = Registry(__package__, "inference")
+_registry: Registry["type[Inference]"] = Registry(__package__, "inference", place=4)
 names = _registry.names
 get = _registry.get
 describe = _registry.describe

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe", "get", "importable", "names"]
 
-_registry: Registry["type[Description]"] = Registry(__package__, "modality", base="Description")
+_registry: Registry["type[Description]"] = Registry(__package__, "modality", base="Description", place=1)
 names = _registry.names
 get = _registry.get
 describe = _registry.describe

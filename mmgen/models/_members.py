@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe", "get", "importable", "names"]
 
-_registry: Registry["type[Model]"] = Registry(__package__, "model", base="Model")
+_registry: Registry["type[Model]"] = Registry(__package__, "model", base="Model", place=5)
 names = _registry.names
 get = _registry.get
 describe = _registry.describe

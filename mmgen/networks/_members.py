@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe", "get", "importable", "names"]
 
-_registry: Registry["type[ImageNetwork]"] = Registry(__package__, "network", base="ImageNetwork")
+_registry: Registry["type[ImageNetwork]"] = Registry(__package__, "network", base="ImageNetwork", place=2)
 names = _registry.names
 get = _registry.get
 describe = _registry.describe

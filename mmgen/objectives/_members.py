@@ -11,7 +11,10 @@ __all__ = ["describe", "get", "importable", "names"]
 
 _ELBO = ("vae", "beta-vae", "vlvae", "vl-vae", "joint-vae", "multimodal-vae", "negative-elbo", "bound", "loss")
 _registry: Registry["type[Objective]"] = Registry(
-    __package__, "objective", elsewhere={**dict.fromkeys(_ELBO, "elbo"), "conditional-vae": "cvae", "poe": "mvae"}
+    __package__,
+    "objective",
+    elsewhere={**dict.fromkeys(_ELBO, "elbo"), "conditional-vae": "cvae", "poe": "mvae"},
+    place=6,
 )
 names = _registry.names
 get = _registry.get

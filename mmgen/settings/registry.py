@@ -46,23 +46,8 @@ T_co = TypeVar("T_co", covariant=True)
 BUILT_IN = Origin("mmgen")
 """Where the members come from that are files of this package."""
 
-ROOMS = (
-    "mmgen.data_recipes",
-    "mmgen.modalities",
-    "mmgen.networks",
-    "mmgen.likelihoods",
-    "mmgen.inference",
-    "mmgen.models",
-    "mmgen.objectives",
-    "mmgen.densities",
-    "mmgen.posteriors",
-    "mmgen.classifier",
-    "mmgen.metrics",
-    "mmgen.baselines",
-    "mmgen.figures.plots",
-)
-"""Packages that are registries, in the order of the pipeline."""
-
+_HOME = Path(__file__).parents[1]
+_MAKES_REGISTRY = re.compile(r"^_registry\b", re.MULTILINE)
 _SHOWN = 8  # names that a message lists, where there are more
 _LONGEST_NAME = 100
 """Characters of a name that a message repeats, and that are compared with others."""
@@ -132,6 +117,7 @@ class Registry(Generic[T_co]):
         group: The entry points of members from outside; the package's name by default.
         base: What every member derives from, a name in the package's ``_base``; the noun as a class by default.
         elsewhere: What members are called elsewhere, by those names.
+        place: Where the room stands in lists, by the order of the pipeline; rooms of equal places by their nouns.
     """
 
     def __init__(
@@ -141,11 +127,13 @@ class Registry(Generic[T_co]):
         group: str = "",
         base: str = "",
         elsewhere: Mapping[str, str] = MappingProxyType({}),
+        place: int = 99,
     ) -> None:
         self.package = package
         self.noun = noun
         self.group = group or package
         self.base = base or noun.capitalize()
+        self.place = place
         self._elsewhere = elsewhere
         self._used: dict[str, Origin] = {}
         _registries[package] = self
@@ -298,10 +286,15 @@ def _told(origin: Origin) -> str:
     return f"mmgen {__version__}" if origin == BUILT_IN else str(origin)
 
 
-def registry_of(package: str) -> Registry[Any]:
-    """The registry of a package, one of :data:`ROOMS`."""
-    importlib.import_module(f"{package}._members")
-    return _registries[package]
+def registry_of(room: str) -> Registry[Any]:
+    """Return the registry of a room, by the noun of its members ("recipe") or by the package's dotted name.
+
+    Raises:
+        KeyError: There is no such room.
+    """
+    if room in _registries:
+        return _registries[room]
+    return next((each for each in rooms() if room in (each.noun, each.package)), None) or _registries[room]
 
 
 def with_names(text: str) -> str:
@@ -317,8 +310,16 @@ def with_names(text: str) -> str:
 
 
 def rooms() -> list[Registry[Any]]:
-    """The registries of all rooms, in the order of the pipeline."""
-    return [registry_of(package) for package in ROOMS]
+    """Return the registries of all rooms, in the order of the pipeline.
+
+    A room registers itself: it is a folder of the package whose file ``_members.py`` makes a registry.
+    """
+    for pattern in ("*/_members.py", "*/*/_members.py"):
+        for file in sorted(_HOME.glob(pattern)):
+            name = ".".join(["mmgen", *file.parent.relative_to(_HOME).parts])
+            if name not in _registries and _MAKES_REGISTRY.search(file.read_text(encoding="utf-8")):
+                importlib.import_module(f"{name}._members")
+    return sorted(_registries.values(), key=lambda room: (room.place, room.noun))
 
 
 def add_code(path: Path) -> list[str]:

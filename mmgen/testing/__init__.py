@@ -8,13 +8,14 @@ A package of members needs one test::
     def test_contract(member):
         testing.check(member)
 
-The checks are those that mmgen's own members pass. They raise AssertionError where a promise is broken; pytest says
-more about it after ``pytest.register_assert_rewrite("mmgen.testing")``. A file of one's own is checked after
+The checks are those that mmgen's own members pass. They raise AssertionError with a sentence where a promise is broken;
+pytest says more after ``pytest.register_assert_rewrite("mmgen.testing")``. A file of one's own is checked after
 ``mmgen.settings.registry.add_code(path)``, as ``members_of("my_file.py")``.
 """
 
 import importlib
 import tempfile
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,8 +96,25 @@ def check(member: Subject, **settings: Any) -> None:
         return
     module, function = _CHECKS[member.room].split(".")
     checking: Callable[..., None] = getattr(importlib.import_module(f"{__name__}.{module}"), function)
-    if member.room in _NEEDS_FOLDER:
-        with tempfile.TemporaryDirectory(prefix="mmgen-check-") as folder:
-            checking(member.name, Path(folder), **settings)
-    else:
-        checking(member.name)
+    try:
+        if member.room in _NEEDS_FOLDER:
+            with tempfile.TemporaryDirectory(prefix="mmgen-check-") as folder:
+                checking(member.name, Path(folder), **settings)
+        else:
+            checking(member.name)
+    except AssertionError as error:
+        raise AssertionError(_sentence(member, error)) from error
+
+
+def _sentence(member: Subject, error: AssertionError) -> str:
+    """Return the broken promise in words: the docstring of the check that found it, and what it found."""
+    every = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    frames = [frame for frame in every if f"{__name__}." in frame.f_globals["__name__"]]
+    found = str(error).strip()
+    if not frames:
+        return f"{member} breaks a promise: {found}"
+    last = traceback.extract_tb(error.__traceback__)
+    here = [summary.line or "" for summary in last if summary.filename == frames[-1].f_code.co_filename]
+    promise = getattr(frames[-1].f_globals.get(frames[-1].f_code.co_name), "__doc__", None) or ""
+    said = f" It promises: {' '.join(promise.split())}" if promise else ""
+    return f"{member} breaks a promise: {found or here[-1].removeprefix('assert ') + ' does not hold'}.{said}"

@@ -12,7 +12,7 @@ from mmgen.core.errors import SettingsError
 from mmgen.models import Demands, Model, build_model, check_capabilities
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.iwae import Iwae
-from mmgen.testing.small import CASES, Case, refuses
+from mmgen.testing.small import Case, cases, refuses
 from mmgen.training.model_run import read_experiment
 
 __all__ = ["check_divergences", "check_model", "check_prior", "check_trace", "check_trains", "small_model"]
@@ -27,7 +27,7 @@ def check_model(name: str) -> None:
 
 
 def small_model(name: str) -> tuple[Model, Case]:
-    """The member with settings that suit the first of :data:`CASES` that it can be built for, and that case.
+    """The member with settings that suit the first of the small cases that it can be built for, and that case.
 
     It generates what the case has, or no more than the first modality where it can do no more.
 
@@ -35,7 +35,7 @@ def small_model(name: str) -> tuple[Model, Case]:
         SettingsError: It suits none of them.
     """
     member, refusals = mmgen.models.get(name), []
-    for case in CASES:
+    for case in cases():
         kinds = [(case.generates, ()), (case.generates[:1], ()), (case.generates, case.generates[1:])]
         for generates, summed in dict.fromkeys(kinds):
             values = {"model": {"name": name}, "data": case.data.model_dump(mode="json")}

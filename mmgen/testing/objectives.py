@@ -22,7 +22,7 @@ from mmgen.testing.linear_gaussian import (
     linear_gaussian,
     observations,
 )
-from mmgen.testing.small import CASES, Case
+from mmgen.testing.small import CASES, Case, cases
 from mmgen.training.settings import TrainingSettings
 
 _COPIES = 2_000
@@ -76,8 +76,15 @@ def _check_opponent(name: str, objective: Adversarial, model: Model, batch: Batc
 
 
 def _case(objective: Objective) -> Case:
-    """The first of the small cases that has the modalities which an objective looks at, and a model for it."""
-    return next(case for case in CASES if _suits(case, objective))
+    """Return the first small case with the modalities that an objective looks at, and a model for it.
+
+    Raises:
+        AssertionError: There is none.
+    """
+    found = next((case for case in cases() if _suits(case, objective)), None)
+    names = " and ".join(objective.demands.modalities)
+    assert found is not None, f"no small data have {names}, which it looks at: their kind needs a method example"
+    return found
 
 
 def _suits(case: Case, objective: Objective) -> bool:
@@ -102,7 +109,7 @@ def check_bound(name: str) -> bool:
     """
     objective = unweighted(name)
     case = _case(objective)
-    if case is not CASES[0]:
+    if case != CASES[0]:
         model = build_model(case.model, objective.demands, case.data)
         assert not objective(model, case.batch()).is_bound, f"{name} says that it is a bound, which nothing here tells"
         return False

@@ -23,7 +23,7 @@ def check_recipe(name: str, folder: Path, **settings: Any) -> None:
         folder: Where its files may lie.
         **settings: What makes it small, besides a ``number`` of 24 where it has one.
     """
-    member = registry_of("mmgen.data_recipes").get(name)  # by name: recipes are a floor above
+    member = registry_of("recipe").get(name)
     small = {"number": NUMBER} if "number" in member.model_fields else {}
     recipe = validate(member, {**small, **settings})
     ids = []
@@ -34,11 +34,13 @@ def check_recipe(name: str, folder: Path, **settings: Any) -> None:
             dataset.verify()
             header = dataset.header
             ids.append(header.content_id)
-            assert (header.kind, header.seed) == ("dataset", seed)
+            assert (header.kind, header.seed) == ("dataset", seed), "the file says that it is a dataset, and its seed"
             assert header.settings["recipe"] == name, "the settings of the file name the recipe"
-            assert header.command == f"mmgen make-data {name}"
-            assert 0 < dataset.size <= NUMBER or "number" not in small
-            assert dataset.modalities
+            assert header.command == f"mmgen make-data {name}", "the file holds the command that makes it"
+            assert dataset.size > 0, "the recipe makes examples"
+            most = getattr(recipe, "number", dataset.size)
+            assert dataset.size <= most, f"number got {most}, but the recipe makes {dataset.size} examples"
+            assert dataset.modalities, "the file has modalities"
             assert dataset.schemes, "there is a way to split"
             for scheme in dataset.schemes:
                 if dataset.splits_edges(scheme):

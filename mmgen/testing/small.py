@@ -3,12 +3,15 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
+import mmgen.modalities
 import mmgen.networks
 from mmgen.core.batch import Batch
 from mmgen.inference import Parts
+from mmgen.modalities import Description, Sight
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.graph import GraphDescription
 from mmgen.modalities.image import ImageDescription
@@ -25,6 +28,8 @@ __all__ = [
     "SMALL_GRAPH",
     "SMALL_MODEL",
     "Case",
+    "cases",
+    "example_batch",
     "parts",
     "refuses",
     "small_batch",
@@ -75,6 +80,15 @@ def small_graph(size: int = 5) -> Batch:
     return Batch(values, present, {f"graph.{name}": each for name, each in shared.items()})[:size]
 
 
+def example_batch(described: Description, count: int = 5) -> Batch:
+    """Return the examples that a kind brings for checks, as a batch."""
+    _, stored = type(described).example(count)
+    values, present = described.tensors(
+        torch.from_numpy(described.held(stored)), Sight(lambda: torch.arange(count), (0,))
+    )
+    return Batch({described.name: values}, {described.name: present})
+
+
 @dataclass(frozen=True)
 class Case:
     """Data that members are tried on.
@@ -100,6 +114,24 @@ CASES = (
     Case(SMALL_GRAPH, small_graph, ("graph", "features"), ("graph",), GraphSettings(latent_size=3, hidden=4)),
 )
 """Every member is tried on the first that suits it."""
+
+
+def cases() -> list[Case]:
+    """Return :data:`CASES`, then a case with attributes for every further kind of data that brings an example."""
+    found = list(CASES)
+    for kind, member in mmgen.modalities.importable().items():
+        if kind in ("image", "graph") or member.describes:  # these have cases already
+            continue
+        described, _ = member.example()
+        labels, _ = AttributesDescription.example()
+        batch = partial(_with_attributes, described, labels)
+        names = (described.name, labels.name)
+        found.append(Case(DataSettings.of(described, labels), batch, names[:1], names, SMALL_MODEL))
+    return found
+
+
+def _with_attributes(described: Description, labels: AttributesDescription) -> Batch:
+    return example_batch(described) | example_batch(labels)
 
 
 def parts() -> Parts:

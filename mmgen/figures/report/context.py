@@ -32,8 +32,6 @@ from mmgen.training.settings import TrainingSettings
 
 __all__ = ["about", "context", "flat"]
 
-_RECIPES = "mmgen.data_recipes"  # the floor above: found by name, as members from outside are
-
 
 def _plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
@@ -78,9 +76,9 @@ _NOTHING = ("null", "[]", "{}", "")
 
 
 def _recipe_defaults(name: str) -> dict[str, str]:
-    fields = registry_of(_RECIPES).get(name).model_fields.values()
+    fields = registry_of("recipe").get(name).model_fields.values()
     usual = [field.get_default(call_default_factory=True) for field in fields]
-    names = registry_of(_RECIPES).get(name).model_fields
+    names = registry_of("recipe").get(name).model_fields
     return flat({key: plain(value) for key, value in zip(names, usual, strict=True) if value is not PydanticUndefined})
 
 
