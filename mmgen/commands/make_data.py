@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MakeData"]
 
-_RECIPES = "mmgen.data_recipes"  # the floor above: members by name, as those from outside
-
 
 @dataclass(frozen=True)
 class MakeData(Stage["Dataset"]):
@@ -31,7 +29,7 @@ class MakeData(Stage["Dataset"]):
     Its content depends only on the recipe's settings and the seed, never on the number of workers.
     """
 
-    recipe: Annotated[str, MemberOf(_RECIPES)]
+    recipe: Annotated[str, MemberOf("recipe")]
     """One of mmgen list recipe."""
     output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
     """Where to write; RECIPE.h5 by default."""
@@ -136,14 +134,14 @@ class MakeData(Stage["Dataset"]):
 
         settings = _switched(self._schema, self.settings or {})
         for name in settings.keys() - self._schema.model_fields.keys():
-            recipes = registry_of(_RECIPES).importable().items()
+            recipes = registry_of("recipe").importable().items()
             if others := [other for other, schema in recipes if name in schema.model_fields]:
                 raise UsageError(f"{self.recipe} has no setting {name}, which is for {', '.join(others)}; leave it out")
         return validate(self._schema, settings)
 
     @property
     def _schema(self) -> Any:
-        return registry_of(_RECIPES).get(self.recipe)
+        return registry_of("recipe").get(self.recipe)
 
     @property
     def _output(self) -> Path:
