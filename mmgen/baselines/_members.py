@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe", "get", "importable", "names"]
 
-_registry: Registry["type[Baseline]"] = Registry(__package__, "baseline", place=10)
+_registry: Registry["type[Baseline]"] = Registry(__package__, "baseline", place=11)
 names = _registry.names
 get = _registry.get
 describe = _registry.describe

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 __all__ = ["describe", "get", "importable", "names"]
 
 _registry: Registry["type[JudgeNetwork]"] = Registry(
-    __package__, "judge network", group="mmgen.judge_networks", base="JudgeNetwork", place=8
+    __package__, "judge network", group="mmgen.judge_networks", base="JudgeNetwork", place=9
 )
 names = _registry.names
 get = _registry.get

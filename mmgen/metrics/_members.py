@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe", "get", "importable", "names"]
 
-_registry: Registry["type[Metric]"] = Registry(__package__, "metric", place=9)
+_registry: Registry["type[Metric]"] = Registry(__package__, "metric", place=10)
 names = _registry.names
 get = _registry.get
 describe = _registry.describe

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe", "get", "importable", "names"]
 
-_registry: Registry["type[Target]"] = Registry(__package__, "fit target", base="Target")
+_registry: Registry["type[Target]"] = Registry(__package__, "fit target", base="Target", place=8)
 names = _registry.names
 get = _registry.get
 describe = _registry.describe

@@ -20,7 +20,7 @@ class _Figures(Registry[Any]):
         return super()._import(stem)
 
 
-_registry: Registry["Plot"] = _Figures(__package__, "figure", group="mmgen.plots", base="Plot", place=11)
+_registry: Registry["Plot"] = _Figures(__package__, "figure", group="mmgen.plots", base="Plot", place=12)
 names = _registry.names
 get = _registry.get
 describe = _registry.describe
