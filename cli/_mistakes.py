@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mmgen.core.errors import clip
 
-__all__ = ["folder_for_file", "holds_pictures", "meant_by", "meant_pictures", "told_of", "words_apart"]
+__all__ = ["folder_for_file", "holds_pictures", "meant_by", "meant_pictures", "words_apart"]
 
 _PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
 _MOST = 1000  # names of a folder that are looked at
@@ -81,15 +81,6 @@ def _newest(ending: str) -> str:
 
 def _here(pattern: str) -> Iterator[Path]:
     return islice((path for path in Path().glob(pattern) if path.is_file()), _MOST)
-
-
-def told_of(folder: Path) -> list[str]:
-    """What a report tells of in a folder: models, aggregates, judges and scores; [] where there is no model."""
-    if not folder.is_dir():
-        return []
-    made = [name for name in _names(folder) if name.endswith((".safetensors", ".jsonl"))]
-    told = [str(folder / name) for name in made if not name.endswith((".last.safetensors", ".log.jsonl"))]
-    return told if any(name.endswith(".safetensors") for name in told) else []
 
 
 def folder_for_file(folder: Path, what: str) -> str:

@@ -18,28 +18,16 @@ from mmgen.core.processes import MOST
 __all__ = [
     "LARGEST_SEED",
     "Code",
-    "Device",
-    "Guidance",
-    "InputPath",
-    "KeepState",
-    "LogTo",
     "LookedAt",
-    "Output",
-    "Anew",
-    "Overwrite",
-    "OverwriteOthers",
     "Reads",
     "ReadsPictures",
-    "Resume",
     "Seed",
-    "Workers",
     "command_line",
     "jobs_option",
     "output_option",
     "read_path",
     "read_paths",
     "remember_command_line",
-    "resume_mode",
     "seed_option",
 ]
 
@@ -55,24 +43,9 @@ class LookedAt:
     check: Callable[[str], object]
 
 
-def _input(text: str) -> None:
-    if text != "-":
-        read_path(text, "model or aggregate" if Path(text).is_dir() else "file")
-
-
-InputPath = Annotated[
-    str,
-    typer.Argument(metavar="FILE", show_default=False, help="File to start from; '-' reads its path from stdin."),
-    LookedAt(_input),
-]
-
-
 def output_option(default: str) -> Any:
     """--output, saying where it goes by default."""
     return typer.Option("--output", "-o", metavar="PATH", show_default=False, help=f"Where to write; {default}.")
-
-
-Output = Annotated[Path | None, output_option("named after the input by default")]
 
 
 LARGEST_SEED = 2**63 - 1
@@ -97,54 +70,6 @@ def jobs_option(default: str, what: str) -> Any:
 
 
 Seed = Annotated[int, seed_option()]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")]
-OverwriteOthers = Annotated[
-    bool, typer.Option("--overwrite", help="Replace the file that is there, even one that mmgen did not make.")
-]
-Resume = Annotated[
-    bool,
-    typer.Option("--resume", help="Insist on continuing a saved run (the same command again continues one if found)."),
-]
-Anew = Annotated[bool, typer.Option("--overwrite", help="Begin anew even if a run was saved.")]
-KeepState = Annotated[
-    bool,
-    typer.Option(
-        "--keep-state",
-        help="Keep the last weights and the optimiser's moments after the last step, three times the model: with them "
-        "the same command with more --steps goes on, where the learning rate is constant.",
-    ),
-]
-Device = Annotated[str, typer.Option("--device", metavar="NAME", help="Where to compute: auto, cpu, cuda, cuda:1.")]
-Guidance = Annotated[
-    str,
-    typer.Option(
-        "--guidance",
-        metavar="W",
-        show_default="0",
-        help="Tilt what z is drawn from by p(words | z)^W, the model's own reading of z: the higher, the more "
-        "literally the words are taken; 3, for example. With 3:balanced attributes that are left out keep their "
-        "shares; 3:effective=100:candidates=65536 chooses from more candidates.",
-    ),
-]
-LogTo = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--log-to",
-        metavar="NAME",
-        show_default=False,
-        help="Also log to tensorboard, wandb or mlflow (extras of these names); repeatable.",
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        min=1,
-        max=MOST,
-        show_default=False,
-        help="Processes; all cores by default. Never more than there is work, nor more than four a core.",
-    ),
-]
 Code = Annotated[
     list[Path] | None,
     typer.Option(
@@ -203,9 +128,9 @@ def read_paths(texts: Sequence[str], what: str = "file", folders: bool = False) 
     """
     named = [line for text in texts for line in (_piped(what) if text == "-" else [text])]
     if folders:
-        from mmgen.cli._mistakes import told_of
+        from mmgen.commands import reported_files
 
-        named = [file for text in named for file in (told_of(Path(text)) or [text])]
+        named = [file for text in named for file in map(str, reported_files(Path(text)) or [Path(text)])]
     return list(dict.fromkeys(_there(text, what) for text in named))
 
 
@@ -301,16 +226,3 @@ class ReadsPictures(Reads):
         named = equals and re.fullmatch(r"[A-Za-z][\w.-]*", name)
         if (named or text.lower().endswith(_PICTURES)) and not os.path.exists(text):
             super().check(file if named else text)
-
-
-def resume_mode(resume: bool, overwrite: bool) -> str:
-    """What --resume and --overwrite say about a saved run.
-
-    Raises:
-        UsageError: Both are given.
-    """
-    if resume and overwrite:
-        raise UsageError(
-            "--resume and --overwrite got both, expected one of them: continue the saved run or begin anew"
-        )
-    return "require" if resume else "never" if overwrite else "auto"

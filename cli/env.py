@@ -14,7 +14,7 @@ def env_command(
     as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON line.")] = False,
 ) -> None:
     """Print versions, devices and plug-ins for a bug report, without names of people or folders."""
-    from mmgen.commands.environment import environment
+    from mmgen.commands import environment
 
     found = environment()
     if as_json:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from mmgen.artifacts import Dataset
     from mmgen.commands import function
+    from mmgen.commands.baseline import Baseline
     from mmgen.commands.compare import Compare
     from mmgen.commands.evaluate import Evaluate
     from mmgen.commands.explore import Explore
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from mmgen.evaluation.likelihoods import log_likelihood as log_likelihood
     from mmgen.generation import load as load
 
+    baseline = function(Baseline)
     compare = function(Compare)
     evaluate = function(Evaluate)
     explore = function(Explore)
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "__version__",
+    "baseline",
     "compare",
     "evaluate",
     "explore",

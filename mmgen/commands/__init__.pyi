@@ -1,4 +1,5 @@
 from ._base import Drawing as Drawing, Stage as Stage, Training as Training
+from ._environment import environment as environment
 from ._fields import (
     Assignments as Assignments,
     Commas as Commas,
@@ -13,6 +14,7 @@ from ._fields import (
     fields_of as fields_of,
     option_names as option_names,
 )
+from ._folders import reported_files as reported_files
 from ._functions import function as function
 from ._members import source_of as source_of, stage_called as stage_called, stage_names as stage_names
 from ._words import check_words as check_words

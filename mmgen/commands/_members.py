@@ -8,12 +8,11 @@ __all__ = ["command_of", "source_of", "stage_called", "stage_names"]
 
 _FILES = {"eval": "evaluate"}
 """Files that are not called as their command is."""
-_OTHERS = {"environment", "exporting", "onnx_decoder"}
 
 
 def stage_names() -> list[str]:
     """Return the names of all commands that are stages, sorted; imports none of them."""
-    files = [path.stem for path in Path(__file__).parent.glob("[!_]*.py") if path.stem not in _OTHERS]
+    files = [path.stem for path in Path(__file__).parent.glob("[!_]*.py")]
     return sorted(map(command_of, files))
 
 

@@ -45,7 +45,7 @@ class Export(Stage[Path]):
         Raises:
             UsageError: Something else is there.
         """
-        from mmgen.commands.exporting import export
+        from mmgen.commands._exporting import export
 
         return export(
             path_of(self.model), path_of(self.output), self.watch, judge=optional_path(self.judge),

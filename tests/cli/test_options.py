@@ -8,7 +8,10 @@ import pytest
 
 from mmgen.cli import _options
 from mmgen.cli._main import main
-from mmgen.core.errors import MmgenError, UsageError
+from mmgen.core.errors import MmgenError, SettingsError, UsageError
+from mmgen.evaluation import EvaluationSettings
+from mmgen.settings.config import validate
+from mmgen.training.settings import TrainingSettings
 
 
 def feed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -109,3 +112,18 @@ def test_an_option_that_would_do_nothing_is_refused(
     written, told = capsys.readouterr()
     assert (left.value.code, written) == (2, "")
     assert said in " ".join(told.split())
+
+
+def test_a_seed_that_no_header_holds_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["reproduce", "cremer-table1", "--dry-run", "--seed", "9" * 20])
+    out, err = capsys.readouterr()
+    assert (left.value.code, out) == (2, "") and "--seed" in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63])
+def test_nor_as_a_setting(seed: int) -> None:
+    with pytest.raises(SettingsError, match=rf"training\.seed.*{seed}"):
+        validate(TrainingSettings, {"seed": seed}, "training")
+    with pytest.raises(SettingsError, match=rf"seed.*{seed}"):
+        validate(EvaluationSettings, {"seed": seed})

@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 
 from mmgen.cli._main import _run
-from mmgen.commands.exporting import export
+from mmgen.commands._exporting import export
 from mmgen.core.errors import UsageError
 from mmgen.core.progress import Watch
 from tests.cli.conftest import Run

@@ -13,7 +13,7 @@ from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
 from mmgen.baselines._base import LabelSupply, Material
 from mmgen.baselines._run import measure
 from mmgen.cli._main import main
-from mmgen.cli.baseline import _supplies
+from mmgen.commands.baseline import Baseline
 from mmgen.core.errors import DataError, SettingsError, UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.figures.plots._draw import draw_plot
@@ -210,9 +210,9 @@ def test_planes_say_why_they_cannot_show_it(bars: Path, tmp_path: Path) -> None:
 
 def test_baselines_take_what_settings_say(bars: Path) -> None:
     few = settings_of(bars, data={"labelled": None, "labelled_seed": None, "labelled_share": None, "paired": 0.1})
-    assert _supplies(None, None, few) == [LabelSupply(0.1)]
-    assert _supplies([0.2], None, few) == [LabelSupply(0.2)]
-    assert _supplies(None, None, settings_of(bars)) == [LabelSupply(count=12)]
+    assert Baseline(bars)._supplies(few) == [LabelSupply(0.1)]
+    assert Baseline(bars, paired=[0.2])._supplies(few) == [LabelSupply(0.2)]
+    assert Baseline(bars)._supplies(settings_of(bars)) == [LabelSupply(count=12)]
 
 
 # The plain network beside it, and the model as a person uses it.

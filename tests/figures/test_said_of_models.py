@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.commands.exporting import _card, _Exported
+from mmgen.commands._exporting import _card, _Exported
 from mmgen.generation import load
 
 HAS = {

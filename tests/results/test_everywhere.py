@@ -8,7 +8,7 @@ import pytest
 
 from mmgen.cli import eval as eval_cli
 from mmgen.cli._quickstart_table import final_table
-from mmgen.commands.exporting import _measured
+from mmgen.commands._exporting import _measured
 from mmgen.experiments import compare, read_plan, tables_of
 from mmgen.figures.report.scores import score_tables
 from mmgen.results import comparison_tables

@@ -17,10 +17,10 @@ from PIL import Image
 import mmgen
 from mmgen.artifacts import read_header
 from mmgen.cli import _main
+from mmgen.commands._exporting import export
+from mmgen.commands._onnx_decoder import TOLERANCE, export_decoder
 from mmgen.commands._watching import Shown
-from mmgen.commands.exporting import export
 from mmgen.commands.make_data import MakeData, _switched
-from mmgen.commands.onnx_decoder import TOLERANCE, export_decoder
 from mmgen.core.errors import MissingParentError, UsageError
 from mmgen.core.progress import Progress, Watch, Work
 from mmgen.settings.registry import registry_of

@@ -9,7 +9,7 @@ import pytest
 
 from mmgen.artifacts.files import SUMS
 from mmgen.commands import exporting
-from mmgen.commands.exporting import _copy
+from mmgen.commands._exporting import _copy
 from mmgen.core.errors import ArtifactError, MmgenError
 from mmgen.core.progress import Watch
 

@@ -199,7 +199,7 @@ def _fill(
         _pictures(loaded, given, judge, seed).save(folder / _PICTURE)
         files[_PICTURE] = "pictures drawn from words"
     if onnx:
-        from mmgen.commands.onnx_decoder import export_decoder
+        from mmgen.commands._onnx_decoder import export_decoder
 
         error = export_decoder(loaded, folder / _ONNX)
         files[_ONNX] = f"p(picture given z) for ONNX: z to means; within {error:.1g} of PyTorch's here"

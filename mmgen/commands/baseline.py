@@ -1,0 +1,203 @@
+"""``mmgen baseline``: how well labels are read off images, or real numbers are modelled, by other means."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from mmgen.commands._base import Stage
+from mmgen.commands._fields import Assignments, Input, MemberOf, Named
+from mmgen.core.errors import UsageError
+from mmgen.settings.kinds import Count, File, FilePath, Seed, path_of
+
+if TYPE_CHECKING:
+    from mmgen.artifacts import Dataset
+    from mmgen.baselines import LabelSupply
+    from mmgen.results.score import Score
+    from mmgen.results.score_table import Scores
+    from mmgen.training.model_run import ExperimentSettings
+
+__all__ = ["Baseline"]
+
+_OF_NETWORKS = ("model.", "objective.", "training.")
+_OF_ALL = ("training.seed", "training.device")
+
+
+@dataclass(frozen=True)
+class Baseline(Stage["Scores"]):
+    """Measure what models are compared with: labels read off images, or log p(x) of real numbers, by other means.
+
+    Label readers, with the dataset, split, shares and seed of mmgen train --paired, learn from exactly the same pairs,
+    and with those of --labelled from the same labels: by default those that the preset says. They write one JSON line
+    for each number of them, which mmgen plot weak-supervision draws. Densities are fitted to the training part and say
+    log p(x) of the test part, a JSON line like that of mmgen eval --metric log-likelihood.
+    """
+
+    dataset: Annotated[File, Input("dataset")]
+    """Dataset file."""
+    method: Annotated[str, Named("-m"), MemberOf("mmgen.baselines")] = "logistic"
+    """How it is answered: {mmgen.baselines}."""
+    output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+    """Where to write; DATASET-METHOD.jsonl beside the dataset by default."""
+    _: KW_ONLY
+    paired: Annotated[Sequence[float] | None, Named(metavar="SHARE", default="1")] = None
+    """Share of the training images that come with their label, as of mmgen train; repeatable."""
+    labelled: Sequence[Count] | None = None
+    """So many labelled training images instead, as of mmgen train; repeatable."""
+    preset: Annotated[str | None, Named(metavar="NAME", default="wu/ and the dataset's recipe")] = None
+    """Joint model whose networks and training are used."""
+    settings: Annotated[Mapping[str, Any] | None, Assignments(), Named(metavar="KEY=VALUE")] = None
+    """Any settings: ROOM.KEY over the preset, or a density's own."""
+    steps: Count | None = None
+    """Optimiser steps of networks."""
+    attribute: Annotated[str, Named(metavar="NAME")] = ""
+    """Attribute that is read, where there are several."""
+    modality: Annotated[str, Named(metavar="NAME")] = ""
+    """Modality whose density is fitted."""
+    split: Annotated[str | None, Named(metavar="SCHEME")] = None
+    """Split scheme, as of mmgen train."""
+    overwrite: bool = False
+    """Replace the file that is there."""
+    device: Annotated[str, Named(metavar="NAME")] = "auto"
+    """Where to compute: auto, cpu, cuda, cuda:1."""
+    seed: Seed = 0
+    """All randomness comes from this number."""
+
+    def run(self, command: str = "") -> "Scores":
+        """Measure, and keep the scores.
+
+        Returns:
+            The scores, which know their file.
+
+        Raises:
+            UsageError: An option is not for this method, or scores are there already.
+        """
+        from mmgen.results.score_table import Scores
+
+        self.check_output()
+        scores = self.measure()
+        self.keep(scores)
+        return Scores(scores, self.path)
+
+    @property
+    def path(self) -> Path:
+        """The file of scores."""
+        data = path_of(self.dataset)
+        return path_of(self.output or data.with_name(f"{data.stem}-{self.method}.jsonl"))
+
+    def check_output(self) -> None:
+        """Refuse to replace scores that are there.
+
+        Raises:
+            UsageError: They are.
+        """
+        from mmgen.artifacts import check_nothing_lost, check_output
+        from mmgen.baselines import get
+
+        get(self.method)
+        check_output(self.path, None, path_of(self.dataset))
+        check_nothing_lost(self.path, self.overwrite)
+
+    def keep(self, scores: "Sequence[Score]") -> None:
+        """Write scores, whole or not at all."""
+        from mmgen.artifacts import write_text_atomic
+        from mmgen.baselines import lines_of
+
+        write_text_atomic(self.path, lines_of(scores))
+
+    @property
+    def reads_labels(self) -> bool:
+        """Whether the method reads labels; else it is a density."""
+        from mmgen.baselines import get
+
+        return get(self.method).answers != "densities"
+
+    def measure(self) -> "list[Score]":
+        """Return the scores without keeping them.
+
+        Raises:
+            UsageError: An option is not for this method.
+        """
+        from mmgen.artifacts import Dataset
+        from mmgen.baselines import get, measure, measure_density
+        from mmgen.settings.config import nested
+
+        path = path_of(self.dataset)
+        if not self.reads_labels:
+            names = ("paired", "labelled", "preset", "steps", "attribute")
+            device = self.device if self.device != "auto" else None
+            self._refuse("densities", {**{f"--{name}": getattr(self, name) for name in names}, "--device": device})
+            settings = nested(self.settings or {})
+            return self.watch.follow(measure_density(path, self.method, settings, self.split, self.seed, self.modality))
+        self._refuse("labels", {"--modality": self.modality})
+        if not get(self.method).networks:
+            self._refuse_training()
+        with Dataset.open(path) as opened:
+            experiment = self._experiment(opened)
+            opened.split(experiment.data.split, "train")
+        return self.watch.follow(measure(path, self.method, self._supplies(experiment), experiment, self.attribute))
+
+    def _refuse(self, answers: str, options: Mapping[str, object]) -> None:
+        """Refuse options that a method of this kind would ignore."""
+        if given := [name for name, value in options.items() if value]:
+            others = "labels" if answers == "densities" else "densities"
+            raise UsageError(
+                f"{self.method} answers {answers}, and {' and '.join(given)} is for baselines that answer {others}; "
+                "leave it out"
+            )
+
+    def _refuse_training(self) -> None:
+        """Refuse settings of networks and of their training, which a method that trains none would ignore."""
+        from mmgen.baselines import importable
+        from mmgen.core.parsing import flat
+        from mmgen.settings.config import nested
+
+        given = ["--steps"] * (self.steps is not None)
+        for key in flat(nested(self.settings or {})):
+            if key.startswith(_OF_NETWORKS) and key not in _OF_ALL:
+                given.append(f"--set {key}")
+        if given:
+            others = [name for name, member in importable().items() if member.networks]
+            raise UsageError(
+                f"{self.method} trains no networks, so {' and '.join(given)} would change nothing; leave it out, or "
+                f"choose a --method that does: {', '.join(others)}"
+            )
+
+    def _supplies(self, experiment: "ExperimentSettings") -> "list[LabelSupply]":
+        """Numbers of labels: those that were asked for, else of ``settings`` or the preset, else all."""
+        from mmgen.baselines import LabelSupply
+
+        labelled = self.labelled
+        if self.paired and labelled:
+            raise UsageError(
+                f"--paired got {self.paired[0]:g} and --labelled {labelled[0]:,}, which choose images in two ways; "
+                "give one"
+            )
+        if not self.paired and not labelled and experiment.data.labelled is not None:
+            labelled = [experiment.data.labelled]
+        if labelled:
+            return [LabelSupply(count=count) for count in labelled]
+        return [LabelSupply(share) for share in self.paired or [experiment.data.paired]]
+
+    def _experiment(self, dataset: "Dataset") -> "ExperimentSettings":
+        """The joint model's settings: preset, ``settings``, options, each over the one before."""
+        from mmgen.baselines import get
+        from mmgen.settings import extends, presets
+        from mmgen.settings.config import find_preset, merge, nested
+        from mmgen.training.model_run import complete_settings
+
+        recipe = str(dataset.header.settings.get("recipe", ""))
+        name = self.preset or f"wu/{recipe}"
+        if self.preset is None and name not in presets.names():
+            raise UsageError(
+                f"--preset is not given and there is none for the recipe '{recipe}'; see mmgen list presets"
+            )
+        name = find_preset(name, recipe)
+        if self.preset is None:
+            what = "networks" if get(self.method).networks else "data settings"
+            self.watch.say(f"{what} of preset {name}")
+        training = {"steps": self.steps, "seed": self.seed, "device": self.device}
+        options: dict[str, Any] = {"training": {key: one for key, one in training.items() if one is not None}}
+        if self.split is not None:
+            options["data"] = {"split": self.split}
+        return complete_settings(merge(merge(extends.preset(name), nested(self.settings or {})), options), dataset)
