@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mmgen.artifacts.files import SUMS
-from mmgen.commands import exporting
+from mmgen.commands import _exporting as exporting
 from mmgen.commands._exporting import _copy
 from mmgen.core.errors import ArtifactError, MmgenError
 from mmgen.core.progress import Watch

@@ -12,7 +12,7 @@ import pytest
 
 from mmgen.artifacts.ancestors import Node
 from mmgen.artifacts.files import exported_names
-from mmgen.commands import exporting
+from mmgen.commands import _exporting as exporting
 from mmgen.commands._exporting import _measured
 from mmgen.core.errors import ArtifactError
 from mmgen.core.progress import Watch

@@ -242,7 +242,7 @@ READ = {
     "mmgen/core/foreign.py": 1, "mmgen/core/parsing.py": 1, "mmgen/artifacts/checkpoint.py": 3,
     "mmgen/artifacts/containers.py": 2,
     "mmgen/artifacts/pages.py": 1, "mmgen/figures/plots/_material.py": 1,
-    "mmgen/commands/exporting.py": 2, "data_recipes/_download.py": 1, "data_recipes/_published.py": 1,
+    "mmgen/commands/_exporting.py": 2, "data_recipes/_download.py": 1, "data_recipes/_published.py": 1,
     "mmgen/training/log.py": 1,
     "cli/_main.py": 1, "cli/_streams.py": 1, "data_recipes/_clevr/_blender_worker.py": 1,
     "data_recipes/_clevr/_compiled.py": 1, "mmgen/figures/explore/make.py": 1, "mmgen/settings/plugins.py": 1,
