@@ -10,7 +10,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import parse
 from mmgen.figures.drawing.comparison import comparison, hierarchy, judge_note
-from mmgen.figures.drawing.grids import FRAME, Grid
+from mmgen.figures.drawing.page import FRAME, Grid
 from mmgen.generation.concepts import choose_concepts, hierarchy_queries
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.draws import draw, share_right, unjudged

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.grids import FRAME, GAP, Grid, Panel, frame_colour, image_grid, image_table, to_bytes
+from mmgen.figures.drawing.page import FRAME, GAP, Grid, frame_colour, to_bytes
 from mmgen.figures.drawing.style import WRONG, category_colours, data_uri, rgb
+from mmgen.figures.drawing.tables import Panel, image_grid, image_table
 from mmgen.figures.drawing.text import wrap
 
 RED = np.array(rgb(WRONG))

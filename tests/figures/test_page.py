@@ -11,14 +11,23 @@ from matplotlib.text import Text
 
 from mmgen.core.errors import UsageError
 from mmgen.figures import plots
-from mmgen.figures.drawing.blocks import Block, Column, Group, block_table
 from mmgen.figures.drawing.comparison import judge_note, looks_at
-from mmgen.figures.drawing.grids import Grid, Panel, image_grid, image_table
-from mmgen.figures.drawing.page import framed, lit
+from mmgen.figures.drawing.page import Grid, framed, lit
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import SMALL, figure_image, new_figure
+from mmgen.figures.drawing.tables import (
+    Block,
+    Column,
+    Group,
+    Panel,
+    Tile,
+    TileRow,
+    block_table,
+    image_grid,
+    image_table,
+    tile_table,
+)
 from mmgen.figures.drawing.text import column_width, wrap
-from mmgen.figures.drawing.tiles import Tile, TileRow, tile_table
 from mmgen.figures.plots import _draw as plotting
 from mmgen.figures.plots._base import Plot
 from mmgen.figures.report.context import _quantity, _rounded

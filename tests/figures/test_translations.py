@@ -8,9 +8,10 @@ import torch
 
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.blocks import GIVEN, WIDEST, Block, Column, Group, block_table, strips
+from mmgen.figures.drawing.layout import GIVEN, WIDEST, Block, Column, Group, block_table
 from mmgen.figures.drawing.page import to_bytes
 from mmgen.figures.drawing.style import rgb
+from mmgen.figures.drawing.views import strips
 from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots._material import gather
 from mmgen.figures.plots._session import open_session

@@ -9,8 +9,8 @@ from PIL import Image, ImageDraw
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.page import FRAME
 from mmgen.figures.drawing.style import FAINT, INK, WRONG, category_colours, font, rgb
+from mmgen.figures.drawing.tables import Tile, TileRow, tile_table
 from mmgen.figures.drawing.text import wrap_marked
-from mmgen.figures.drawing.tiles import Tile, TileRow, tile_table
 from mmgen.figures.drawing.words import Text, WordPanels, average_entropies, entropies, vocabulary_note
 
 

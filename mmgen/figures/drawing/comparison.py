@@ -6,7 +6,8 @@ import numpy as np
 
 from mmgen.core.errors import UsageError
 from mmgen.descriptions import Vocabulary, format_query
-from mmgen.figures.drawing.grids import Grid, Panel, image_table
+from mmgen.figures.drawing.page import Grid
+from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.generation.draws import Draws, share_right
 
 __all__ = [

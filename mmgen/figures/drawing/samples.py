@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from mmgen.descriptions import TextVocabulary, Vocabulary, format_caption, format_query
 from mmgen.figures.drawing.comparison import FRAMES, looks_at
-from mmgen.figures.drawing.grids import Grid, Panel, image_grid, image_table
-from mmgen.figures.drawing.tiles import TileRow, spoken_tiles, tile_table
+from mmgen.figures.drawing.page import Grid
+from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_grid, image_table, tile_table
 from mmgen.figures.drawing.views import translation_page, views_page
 from mmgen.generation.draws import Draws, share_right, unjudged
+from mmgen.generation.texts import words_of
 from mmgen.generation.translations import Paired
 
-__all__ = ["sample_grid", "translated_grid"]
+__all__ = ["sample_grid", "spoken_tiles", "translated_grid"]
 
 _ACROSS = 6
 """Images with texts in a row at most; fewer where all rows are full then."""
@@ -33,6 +34,30 @@ def _note(drawn: Draws, what: str, accuracy: dict[str, float] | None, samples: b
             parts.append(f"{FRAMES} The judge{itself} finds {verdict}; it looks at {looks_at(samples)}.")
     parts += unjudged(drawn)
     return " ".join(parts)
+
+
+def spoken_tiles(drawn: Draws, row: int, text: TextVocabulary, info: Vocabulary | None, sampled: bool) -> list[Tile]:
+    """Make tiles of the images for one description and the texts drawn with them; other words than the given stand out.
+
+    Args:
+        drawn: From a model that generates texts.
+        row: Which description.
+        text: The text that it generates.
+        info: The attributes' words, for what the judge sees instead.
+        sampled: Show draws from p(image|z) instead of its means.
+    """
+    assert drawn.words is not None
+    given = words_of(drawn.asked_words[row], text) if drawn.asked_words is not None else []
+    tiles = []
+    for i, image in enumerate((drawn.sampled if sampled else drawn.means)[row]):
+        words = words_of(drawn.words[row, i], text)
+        marked = [bool(given) and (place >= len(given) or given[place] != word) for place, word in enumerate(words)]
+        wrong, remark = False, ""
+        if drawn.judged is not None and drawn.wrong is not None and info is not None:
+            wrong = bool(drawn.wrong[row, i])
+            remark = drawn.remark(row, i, info)
+        tiles.append(Tile(image, words or ["–"], marked, wrong, remark))
+    return tiles
 
 
 def _spoken_grid(

@@ -107,8 +107,8 @@ class MarkedLines:
         """Pixels from the top of the block to its bottom; 0 without text."""
         return round(self.size * 1.35) * len(self.lines)
 
-    def draw(self, canvas: ImageDraw.ImageDraw, left: int, top: int) -> None:
-        """Draw the block with its upper left corner at (left, top)."""
+    def draw(self, canvas: ImageDraw.ImageDraw, left: int, top: int, centred_in: int = 0) -> None:
+        """Draw the block with its upper left corner at (left, top); it is never centred."""
         for row, line in enumerate(self.lines):
             x = float(left)
             for word, marked in line:

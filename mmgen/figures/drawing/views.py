@@ -1,15 +1,17 @@
 """Pages of examples of which each has several kinds of pictures: drawn from the same z, or from other pictures."""
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from mmgen.figures.drawing.blocks import Block, Column, Group, block_table, strips
+from mmgen.figures.drawing.layout import BETWEEN, WIDEST, Block, Column, Group, block_table, width_of
 from mmgen.figures.drawing.page import Grid
 from mmgen.generation.draws import Draws
 from mmgen.generation.translations import Paired
 
-__all__ = ["strip_page", "translation_page", "views_page"]
+__all__ = ["strip_page", "strips", "translation_page", "views_page"]
 
 
 def strip_page(
@@ -91,3 +93,34 @@ def translation_page(
         head = f"To {name}" if drawn.further else ""
         blocks.append(Block(head, [*given, Group(name, [*truth, *draws])], labels))
     return block_table(blocks, title=title, note=note)
+
+
+def strips(
+    pictures: Mapping[str, Column], labels: Sequence[str] = (), *, title: str = "", together: bool = False
+) -> list[Block]:
+    """Put each example's modalities side by side, in as many blocks as make a page of even sides.
+
+    Args:
+        pictures: Columns by the name of their modality, all of the same examples.
+        labels: Words to the left of each example; none by default.
+        title: Above the first block.
+        together: Keep all examples in one block.
+
+    Returns:
+        Blocks for :func:`block_table`; examples run down the first, then down the next.
+    """
+
+    def strip(rows: slice) -> Block:
+        groups = [
+            Group(name, [replace(c, images=c.images[rows], wrong=None if c.wrong is None else c.wrong[rows])])
+            for name, c in pictures.items()
+        ]
+        return Block("" if rows.start else title, groups, labels[rows])
+
+    count = len(next(iter(pictures.values())).images)
+    whole = strip(slice(0, count))
+    if together:
+        return [whole]
+    fit = max(1, min((WIDEST + BETWEEN) // (width_of(whole) + BETWEEN), math.ceil(count / 4)))
+    each = math.ceil(count / fit)
+    return [strip(slice(start, start + each)) for start in range(0, count, each)]

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.grids import Panel, image_table
 from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.plots._base import PlotOptions, accepts, asked
 from mmgen.figures.plots._chosen import chosen_examples
 from mmgen.figures.plots._session import Session

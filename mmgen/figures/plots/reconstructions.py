@@ -12,9 +12,8 @@ import torch
 
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import torch_generator
-from mmgen.figures.drawing.grids import Panel, image_table
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.tiles import Tile, TileRow, tile_table
+from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_table, tile_table
 from mmgen.figures.drawing.words import HISTOGRAM_NOTE, texts_of, vocabulary_note
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of, judged_note
 from mmgen.figures.plots._chosen import chosen_examples

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.comparison import judge_note
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.tiles import TileRow, spoken_tiles, tile_table
+from mmgen.figures.drawing.samples import spoken_tiles
+from mmgen.figures.drawing.tables import TileRow, tile_table
 from mmgen.figures.plots._base import PlotOptions, accepts, asked
 from mmgen.figures.plots._session import Session, draw_pictures
 from mmgen.generation.draws import share_right

@@ -7,7 +7,7 @@ References:
 from collections.abc import Sequence
 
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.blocks import Block, Column, Group, block_table
+from mmgen.figures.drawing.layout import Block, Column, Group, block_table
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.plots._session import Session

@@ -15,8 +15,8 @@ import torch
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.evaluation import LEAST, Code, Factors, chance, information, read_factors
-from mmgen.figures.drawing.grids import Panel, image_table
 from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.plots._chosen import Chosen, chosen_examples
 from mmgen.figures.plots._session import Session

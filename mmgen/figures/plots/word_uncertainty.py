@@ -17,7 +17,7 @@ from mmgen.descriptions import TextVocabulary
 from mmgen.figures.drawing.page import MARGIN, below
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import DOTS, category_colours, figure_image, new_figure, tidy
-from mmgen.figures.drawing.tiles import Tile, TileRow, tile_table
+from mmgen.figures.drawing.tables import Tile, TileRow, tile_table
 from mmgen.figures.drawing.words import HISTOGRAM_NOTE, average_entropies, texts_of, vocabulary_note
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.plots._session import Session

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from PIL import Image
 
 from mmgen.figures.drawing.comparison import comparison
-from mmgen.figures.drawing.grids import Panel, image_table
 from mmgen.figures.drawing.page import lit, to_bytes
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import data_uri, font
+from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.plots._session import Session, across, blocks, draw_all, draw_pictures
 from mmgen.figures.plots.contours import contour_pictures
 from mmgen.figures.plots.embedding import embeddings

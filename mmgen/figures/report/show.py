@@ -13,8 +13,8 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
 from mmgen.descriptions import format_caption, format_values
 from mmgen.figures.drawing.comparison import judge_note
-from mmgen.figures.drawing.grids import Grid, image_grid
-from mmgen.figures.drawing.page import SENTENCE_TILE, TILE
+from mmgen.figures.drawing.page import SENTENCE_TILE, TILE, Grid
+from mmgen.figures.drawing.tables import image_grid
 from mmgen.figures.drawing.views import strip_page
 from mmgen.generation.concepts import choose_concepts
 from mmgen.generation.descriptions import Descriptions, complete, nothing
