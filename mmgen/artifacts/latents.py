@@ -47,7 +47,6 @@ class Latents:
     layers: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # Files that name no layers are of one, or from before layers were named.
         object.__setattr__(self, "layers", dict(self.layers) or {"z": self.mean.shape[-1]})
 
 

@@ -18,19 +18,20 @@ from mmgen.core.errors import DataError, UsageError
 from mmgen.core.progress import Progress, Work
 from mmgen.core.seeding import numpy_generator
 from mmgen.modalities import Description
+from mmgen.settings.config import Settings
 from mmgen.settings.registry import unknown_name
 from mmgen.training.batches import DatasetRows
 from mmgen.training.fabric import make_fabric
 from mmgen.training.loop import Resume
 from mmgen.training.precision import resolve_device
-from mmgen.training.settings import StageSettings, TrainingSettings
+from mmgen.training.settings import TrainingSettings
 from mmgen.training.stage import Built, Stage, add_facts, run_stage
 from mmgen.training.state import state_path
 
 __all__ = ["ClassifierSettings", "default_training", "resolve_network", "resolve_told", "train_classifier"]
 
 
-class ClassifierSettings(StageSettings):
+class ClassifierSettings(Settings):
     """What a judge is and how it is trained."""
 
     network: str

@@ -17,11 +17,6 @@ __all__ = ["DataSettings", "ModelSettings", "MultimodalSettings"]
 Count = Annotated[int, Field(ge=1)]
 D = TypeVar("D", bound=Description)
 
-_ONCE = {"image": "image", "further_images": "image", "attributes": "attributes", "text": "text"}
-"""Kinds by the keys that once held descriptions, each kind its own."""
-_SHARE_ONCE = "paired_drawn"
-"""What ``least_paired_share`` was once called."""
-
 
 class ModelSettings(Settings):
     """Base of the settings of every kind of model."""
@@ -110,34 +105,18 @@ class DataSettings(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_of_today(cls, values: Any) -> Any:
-        """Files once had a key for each kind; names are filled in, and modalities put in order."""
-        if not isinstance(values, Mapping):
-            return values
-        if _SHARE_ONCE in values and "least_paired_share" not in values:
-            values = {("least_paired_share" if key == _SHARE_ONCE else key): value for key, value in values.items()}
-        found = {key: value for key, value in values.items() if key not in _ONCE}
-        once = {key: values[key] for key in _ONCE if values.get(key)}
-        tables = [
-            (key, table) for key, one in once.items() for table in (one if isinstance(one, list | tuple) else [one])
-        ]
-        modalities = found.get("modalities", {})
+    def _in_order(cls, values: Any) -> Any:
+        """Fill in names; the main modality comes first, then others of its kind, then all others by kind."""
+        modalities = values.get("modalities", {}) if isinstance(values, Mapping) else None
         if not isinstance(modalities, Mapping):
-            return found
-        named: dict[Any, Any] = {}
-        for key, table in tables:
-            described = {"kind": _ONCE[key], "name": _ONCE[key], **table} if isinstance(table, Mapping) else table
-            name = _read(described, "name")
-            named[name if isinstance(name, str) else key] = described
-        for name, table in modalities.items():
-            named[name] = {"name": name, **table} if isinstance(table, Mapping) else table
-        pictures = [name for name, table in named.items() if _read(table, "kind") == "image"]
-        first = _read(named.get("image") if "image" in pictures else named.get(next(iter(pictures), "")), "name")
-        main = found.get("main") or (_read(once["image"], "name") if "image" in once else None) or first or ""
+            return values
+        named = {name: {"name": name, **one} if isinstance(one, Mapping) else one for name, one in modalities.items()}
         kinds = {name: str(_read(table, "kind")) for name, table in named.items()}
+        pictures = [name for name, kind in kinds.items() if kind == "image"]
+        main = values.get("main") or ("image" if "image" in pictures else next(iter(pictures), ""))
         kind = kinds.get(main) if isinstance(main, str) else None  # anything else is refused later
         order = sorted(named, key=lambda name: (name != main, kinds[name] != kind, kinds[name]))
-        return found | {"modalities": {name: named[name] for name in order}, "main": main}
+        return {**values, "modalities": {name: named[name] for name in order}, "main": main}
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

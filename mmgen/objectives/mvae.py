@@ -6,7 +6,7 @@ References:
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -65,16 +65,6 @@ class Mvae(Objective):
     """Weight of the divergences."""
     kl_warmup_steps: Annotated[int, Field(ge=0)] = 0
     """Steps over which the divergences are switched on."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _renamed(cls, values: Any) -> Any:
-        """Files made before there could be several modalities have one setting for each weight."""
-        if not isinstance(values, dict) or not {"image_weight", "attributes_weight"} & values.keys():
-            return values
-        kept = {key: value for key, value in values.items() if key not in ("image_weight", "attributes_weight")}
-        old = {name: values[f"{name}_weight"] for name in ("image", "attributes") if f"{name}_weight" in values}
-        return {**kept, "weights": {**old, **kept.get("weights", {})}}
 
     @model_validator(mode="after")
     def _consistent(self) -> "Mvae":

@@ -16,7 +16,7 @@ from mmgen.posteriors._encode import posterior_to_aggregate
 from mmgen.results.naming import posterior_name
 from mmgen.settings.config import Settings, build_member, merge, plain, validate
 from mmgen.training.model_run import ExperimentSettings
-from mmgen.training.settings import StageSettings, TrainingSettings
+from mmgen.training.settings import TrainingSettings
 
 __all__ = ["AggregateSettings", "FitSettings", "complete_fit_settings"]
 
@@ -64,7 +64,7 @@ def _fit_training(**others: Any) -> TrainingSettings:
     return TrainingSettings(**common | others)
 
 
-class FitSettings(StageSettings):
+class FitSettings(Settings):
     """Everything that determines an aggregate, given a model."""
 
     aggregate: AggregateSettings = Field(default_factory=AggregateSettings)

@@ -20,12 +20,12 @@ from mmgen.modalities import Description
 from mmgen.modalities.image import ImageDescription
 from mmgen.models import DataSettings, Model, ModelSettings, MultimodalSettings, build_model
 from mmgen.objectives import Objective
-from mmgen.settings.config import build_member, leaves_of, merge, plain, validate
+from mmgen.settings.config import Settings, build_member, leaves_of, merge, plain, validate
 from mmgen.training.batches import DatasetRows
 from mmgen.training.first_weights import set_first_weights
 from mmgen.training.loop import Resume, TrainingResult
 from mmgen.training.pairing import training_rows
-from mmgen.training.settings import StageSettings, TrainingSettings
+from mmgen.training.settings import TrainingSettings
 from mmgen.training.stage import Built, Stage, load_trained, run_stage
 from mmgen.training.start import first_weights_of, load_start
 from mmgen.training.task import ModelTask
@@ -41,10 +41,10 @@ __all__ = [
 ]
 
 _USUAL_MODEL = "multimodal-vae"
-"""What settings without a name are of: presets say no more, and files from before there were several kinds."""
+"""The kind of model of settings without a name, as of presets."""
 
 
-class ExperimentSettings(StageSettings):
+class ExperimentSettings(Settings):
     """Everything that determines a trained model, nested by room."""
 
     model: SerializeAsAny[ModelSettings] = Field(default_factory=MultimodalSettings)

@@ -17,7 +17,7 @@ from mmgen.training.optimizers import OPTIMIZERS, Groups
 from mmgen.training.precision import Precision
 from mmgen.training.schedules import SCHEDULES, decay, warmup
 
-__all__ = ["StageSettings", "TrainingSettings", "as_of_today", "merge_settings"]
+__all__ = ["TrainingSettings", "merge_settings"]
 
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -110,17 +110,10 @@ class TrainingSettings(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_earlier_files(cls, values: Any) -> Any:
-        """``tensorboard = true`` is one of the loggers, and a single logger needs no list."""
+    def _takes_a_single_logger(cls, values: Any) -> Any:
         if isinstance(values, Mapping) and isinstance(values.get("log_to"), str):
-            values = {**values, "log_to": [values["log_to"]]}
-        if not isinstance(values, Mapping) or not isinstance(values.get("tensorboard"), bool):
-            return values
-        rest = {key: value for key, value in values.items() if key != "tensorboard"}
-        loggers = rest.get("log_to", ())
-        if values["tensorboard"] and isinstance(loggers, list | tuple) and "tensorboard" not in loggers:
-            rest["log_to"] = [*loggers, "tensorboard"]
-        return rest
+            return {**values, "log_to": [values["log_to"]]}
+        return values
 
     @model_validator(mode="after")
     def _has_stages_where_they_are_used(self) -> Self:
@@ -205,40 +198,3 @@ def merge_settings(values: Mapping[str, Any], over: Mapping[str, Any]) -> dict[s
         of_any = {name for one in OPTIMIZERS.values() for name in _settings_of(one)}
         values = {**values, "training": {name: each for name, each in below.items() if name not in of_any}}
     return merge(values, over)
-
-
-_MOVED = "l2_attributes_decoder"
-
-
-def as_of_today(values: Mapping[str, Any], has_model: bool) -> dict[str, Any]:
-    """Settings of a stage as today's: ``training.l2_attributes_decoder`` of earlier files is a setting of the model.
-
-    Args:
-        values: Nested plain values, of a user or of a file.
-        has_model: Whether the stage has settings of a model; where it has none, the setting was always 0.
-
-    Raises:
-        ValueError: It is not 0 where there is no model to have it, or the model says another.
-    """
-    training, model = values.get("training"), values.get("model", {})
-    if not isinstance(training, Mapping) or not isinstance(model, Mapping) or _MOVED not in training:
-        return dict(values)
-    got, rest = training[_MOVED], {key: value for key, value in training.items() if key != _MOVED}
-    if not has_model and got != 0:
-        raise ValueError(f"training.{_MOVED} got {got}, but nothing that is trained here is a decoder of attributes")
-    if model.get(_MOVED, got) != got:
-        raise ValueError(
-            f"training.{_MOVED} got {got} and model.{_MOVED} {model[_MOVED]}, but the first is an earlier name of the "
-            "second; give model's alone"
-        )
-    moved = {**values, "training": rest}
-    return merge(moved, {"model": {_MOVED: got}}) if has_model and got != 0 else moved
-
-
-class StageSettings(Settings):
-    """Base of everything that determines a stage that trains: settings of :class:`TrainingSettings` and its own."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_earlier_files(cls, values: Any) -> Any:
-        return as_of_today(values, "model" in cls.model_fields) if isinstance(values, Mapping) else values

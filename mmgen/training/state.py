@@ -18,10 +18,7 @@ from torch.optim import Optimizer
 from mmgen.artifacts import Header, read_checkpoint, read_header, write_checkpoint
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import printable
-from mmgen.models import DataSettings
-from mmgen.settings.config import plain, validate
 from mmgen.training.optimizers import kept_by
-from mmgen.training.settings import as_of_today
 
 __all__ = [
     "UNFINISHED",
@@ -37,24 +34,6 @@ __all__ = [
 UNFINISHED: dict[str, Any] = {"finished": False}
 """What an artifact says among its facts as long as its run goes on; a finished one says nothing of it."""
 
-_ALWAYS: dict[str, Any] = {
-    "objective.samples": 1,
-    "aggregate.layers": "all",
-    "model.initial_weights": "default",
-    "model.output_bias": "default",
-    "training.stages": [],
-    "training.adam_betas": [0.9, 0.999],
-    "training.adam_epsilon": 1e-8,
-    "training.optimizer": "adam",
-    "training.adagrad_epsilon": 1e-10,
-    "training.muon_parameters": "kernels",
-    "training.muon_scale": 0.2,
-    "model.image_network.bias": False,
-    "model.joint_image_network.bias": False,
-    "training.momentum": 0.0,
-    "model.l2_attributes_decoder": 0.0,
-}
-"""What runs did before there was a setting for it: states of that time do not say it, and are continued so."""
 _SQUARES = ("exp_avg_sq", "square_avg", "sum")
 _EXACT = 2**24  # float32, in which optimisers count their steps, holds every whole number up to here
 
@@ -317,11 +296,7 @@ def _check_same(path: Path, header: Header, settings: dict[str, Any], precision:
     Raises:
         UsageError: It is of another run, or of one that has ended and left too little to go on.
     """
-    said = (_as_described_today(as_of_today(values, "model" in settings)) for values in (header.settings, settings))
-    saved, wanted = (_flatten(json.loads(json.dumps(values))) for values in said)
-    saved = {key: value for key, value in _ALWAYS.items() if key in wanted} | saved
-    for values in (saved, wanted):
-        values.pop("training.tensorboard", None)  # who looked on changed nothing
+    saved, wanted = (_flatten(json.loads(json.dumps(values))) for values in (header.settings, settings))
     ended = bool(header.facts.get("finished"))
     more = ended and _more_steps(saved, wanted)
     if "precision" in header.facts and (more or not ended):
@@ -355,13 +330,6 @@ def _more_steps(saved: dict[str, Any], wanted: dict[str, Any]) -> bool:
     return (
         differ == {"training.steps"} and constant and isinstance(before, int) and isinstance(now, int) and before < now
     )
-
-
-def _as_described_today(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings of a state as they would be written now: descriptions of the data once stood under other keys."""
-    if not isinstance(settings.get("data"), dict):
-        return settings
-    return settings | {"data": plain(validate(DataSettings, settings["data"], "data"))}
 
 
 def _clipped(value: Any) -> str:

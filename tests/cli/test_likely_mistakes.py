@@ -56,11 +56,10 @@ def test_a_folder_of_files_names_those_that_fit(letters: Path, run: Run) -> None
 
 @pytest.mark.parametrize(
     "given",
-    ["image=3", "further_images=3", "further_images=[[1]]", "text={name=[1]}", "image={name=3}", "main=[3]",
-     "further_images=[{name={a=1}}]", "attributes=true", "modalities={image={kind=[1]}}", "image={kind={a=1}}"],
+    ["modalities={image=3}", "modalities={text={name=[1]}}", "main=[3]", "modalities={attributes=true}",
+     "modalities={image={kind=[1]}}", "modalities={image={kind={a=1}}}"],
 )  # fmt: skip
 def test_descriptions_of_data_by_hand_are_refused_by_name(given: str) -> None:
-    """The keys of earlier versions too: what is no table is refused where all others are."""
     values = parse_assignments([f"data.{given}"])["data"]
     with pytest.raises(SettingsError, match=r"setting '?data\.(modalities\.[a-z_]+|main)") as refused:
         validate(DataSettings, values | {"modalities": values.get("modalities", {"y": {"kind": "vector"}})}, "data")

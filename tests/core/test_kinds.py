@@ -167,22 +167,19 @@ def test_descriptions_come_back_from_the_settings_of_a_model(kind: str) -> None:
     assert again.main == ("x" if kind == "image" else "")
 
 
-def test_settings_of_files_from_before_are_read() -> None:
-    """A key for each kind once, among them all pictures but the main one; the order is that of then."""
-    old = {
-        "split": "other",
-        "text": {"name": "words", "vocabulary": ["a"], "length": 1},
-        "attributes": {"names": ["a"], "values": [["0", "1"]]},
-        "further_images": [{"name": "edges", "shape": [1, 2, 2], "layout": "bits"}],
-        "image": {"name": "photo", "shape": [1, 2, 2], "layout": "bytes"},
+def test_the_main_picture_comes_first_then_other_pictures_then_other_kinds() -> None:
+    modalities = {
+        "words": {"kind": "text", "vocabulary": ["a"], "length": 1},
+        "attributes": {"kind": "attributes", "names": ["a"], "values": [["0", "1"]]},
+        "edges": {"kind": "image", "shape": [1, 2, 2], "layout": "bits"},
+        "photo": {"kind": "image", "shape": [1, 2, 2], "layout": "bytes"},
     }
-    data = validate(DataSettings, old)
+    data = validate(DataSettings, {"split": "other", "main": "photo", "modalities": modalities})
     assert list(data.modalities) == ["photo", "edges", "attributes", "words"]
     assert (data.split, data.main) == ("other", "photo")
     assert data.image is not None and data.image.layout == "bytes" and list(data.images) == ["photo", "edges"]
     assert data.attributes is not None and data.text is not None and data.text.name == "words"
     assert validate(DataSettings, json.loads(json.dumps(plain(data), sort_keys=True))) == data
-    assert validate(DataSettings, {"image": None, "further_images": []}) == DataSettings()
 
 
 @pytest.mark.parametrize(

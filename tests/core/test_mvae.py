@@ -16,6 +16,7 @@ from mmgen.inference._base import Parts
 from mmgen.inference._experts import ExpertInference
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities._base import Modality
+from mmgen.modalities.image import ImageDescription
 from mmgen.models._build import build_model
 from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.models.multimodal_vae import MultimodalVAE
@@ -248,10 +249,9 @@ def test_the_sampled_objective_is_unbiased(sigma_points: int, monkeypatch: pytes
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_every_network_runs_once_per_step(missing: bool) -> None:
-    data = DataSettings(
-        image={"shape": (1, 16, 16), "layout": "bits"},
-        further_images=[{"name": name, "shape": (1, 16, 16), "layout": "bits"} for name in ("edges", "mask")],
-        attributes=SMALL_DATA.attributes,
+    data = DataSettings.of(
+        *(ImageDescription(name=name, shape=(1, 16, 16), layout="bits") for name in ("image", "edges", "mask")),
+        SMALL_DATA.attributes,
     )
     objective = Mvae(modalities=("image", "edges", "mask", "attributes"), subsets=3)
     model = build_model(SMALL_MODEL, objective.demands, data)

@@ -16,7 +16,6 @@ from torch import Tensor
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
 from mmgen.core.batch import Batch
 from mmgen.core.errors import DataError, Interrupted, SettingsError
-from mmgen.models._settings import DataSettings
 from mmgen.objectives._base import Objective
 from mmgen.training.batches import DatasetRows, Rows
 from mmgen.training.model_run import ExperimentSettings, complete_settings, train_model
@@ -324,10 +323,3 @@ def test_an_interrupted_run_resumes_to_identical_weights(
     # Validation examples are whole, whatever training ones are.
     lines = [json.loads(line) for line in (tmp_path / "whole.log.jsonl").read_text().splitlines()]
     assert all("log p(attributes|z)" in " ".join(line["validation"]["terms"]) for line in lines if "validation" in line)
-
-
-def test_the_share_by_its_former_name() -> None:
-    """Files made before the setting was renamed say ``paired_drawn``."""
-    read = DataSettings.model_validate({"paired": 0.1, "paired_drawn": 0.2})
-    assert read.least_paired_share == 0.2
-    assert "paired_drawn" not in read.model_dump()

@@ -16,6 +16,8 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.figures.report.scores import score_tables
 from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.modalities.attributes import AttributesDescription
+from mmgen.modalities.image import ImageDescription
 from mmgen.models._settings import DataSettings
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.posteriors import Aggregate, complete_fit_settings
@@ -62,9 +64,9 @@ PROBED = {
 
 
 def trained_with(name: str, **settings: Any) -> ExperimentSettings:
-    data = DataSettings(
-        image={"shape": (1, 16, 16), "layout": "bits"},
-        attributes={"names": ("digit", "size"), "values": (("0", "1", "2"), ("big", "small"))},
+    data = DataSettings.of(
+        ImageDescription(shape=(1, 16, 16), layout="bits"),
+        AttributesDescription(names=("digit", "size"), values=(("0", "1", "2"), ("big", "small"))),
     )
     return ExperimentSettings(objective={"name": name, **settings}, data=data)
 

@@ -15,7 +15,8 @@ import mmgen.objectives
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint, write_checkpoint
 from mmgen.core.batch import Batch
 from mmgen.core.errors import ArtifactError, Interrupted, SettingsError, TrainingError, UsageError
-from mmgen.modalities.image import unpack_bits
+from mmgen.modalities.attributes import AttributesDescription
+from mmgen.modalities.image import ImageDescription, unpack_bits
 from mmgen.models._build import build_model
 from mmgen.objectives._base import Bound
 from mmgen.settings.config import merge
@@ -246,14 +247,14 @@ def test_all_wrong_settings_are_named_at_once(dataset_path: Path) -> None:
 def test_every_preset_validates_and_builds(name: str) -> None:
     side = 50 if "multimnist" in name else 64
     views = ("grayscale", "edges", "mask", "completion", "watermark")
+    pictures = {view: {"kind": "image", "shape": (1, side, side), "layout": "bits"} for view in ("image", *views)}
     with_data = {
         **preset(name),
         "data": {
-            "image": {"shape": (1, side, side), "layout": "bits"},
-            "further_images": [{"name": view, "shape": (1, side, side), "layout": "bits"} for view in views],
-            "attributes": {"names": ("digit",), "values": (("0", "1"),)},
-            "text": {"vocabulary": ("red", "cube"), "length": 2},
             "modalities": {
+                **pictures,
+                "attributes": {"kind": "attributes", "names": ("digit",), "values": (("0", "1"),)},
+                "text": {"kind": "text", "vocabulary": ("red", "cube"), "length": 2},
                 "graph": {"kind": "graph", "nodes": 2708, "edges": 9, "absent": 2, "features": "features"},
                 "features": {"kind": "vector", "size": 1433},
                 "patch": {"kind": "patch", "side": 8},
@@ -294,9 +295,9 @@ def test_the_regulariser_finds_a_decoder_of_attributes_by_any_name() -> None:
     from mmgen.objectives.mvae import Mvae
     from mmgen.training.task import ModelTask
 
-    data = DataSettings(
-        image={"name": "attributes", "shape": (1, 16, 16), "layout": "bits"},
-        attributes={"name": "labels", "names": ("digit",), "values": (("0", "1", "2"),)},
+    data = DataSettings.of(
+        ImageDescription(name="attributes", shape=(1, 16, 16), layout="bits"),
+        AttributesDescription(name="labels", names=("digit",), values=(("0", "1", "2"),)),
     )
     objective = Mvae(modalities=("attributes", "labels"))
     model = build_model(MultimodalSettings(**TINY["model"]), objective.demands, data)
@@ -306,66 +307,13 @@ def test_the_regulariser_finds_a_decoder_of_attributes_by_any_name() -> None:
 
 def test_a_regulariser_of_nothing_is_refused(dataset_path: Path, tmp_path: Path) -> None:
     values: dict[str, Any] = {"objective": {"name": "elbo", "modalities": ["image"]}}
-    for room in ("model", "training"):  # training's is the name in earlier files
-        regularised = merge(TINY, {**values, room: {"l2_attributes_decoder": 0.5}})
-        with Dataset.open(dataset_path) as dataset:
-            settings = complete_settings(regularised, dataset)
-        words = r"model\.l2_attributes_decoder got 0\.5, but nothing .* leave the setting out"
-        with pytest.raises(SettingsError, match=words):
-            train_model(dataset_path, settings, tmp_path / "m.safetensors")
-        assert list(tmp_path.iterdir()) == []
-
-
-def test_the_regulariser_may_have_its_earlier_name(dataset_path: Path) -> None:
+    regularised = merge(TINY, {**values, "model": {"l2_attributes_decoder": 0.5}})
     with Dataset.open(dataset_path) as dataset:
-        old, new = (
-            complete_settings(merge(TINY, {room: {"l2_attributes_decoder": 5e-6}}), dataset)
-            for room in ("training", "model")
-        )
-    assert old == new and old.model.l2_attributes_decoder == 5e-6
-    assert read_experiment({"training": {"l2_attributes_decoder": 0.0}}) == read_experiment({})
-    both = {"model": {"l2_attributes_decoder": 1e-3}, "training": {"l2_attributes_decoder": 0.0}}
-    with pytest.raises(SettingsError, match=r"got 0\.0 and model\.l2_attributes_decoder 0\.001, .* give model's alone"):
-        read_experiment(both)
-    with pytest.raises(SettingsError, match="l2_attributes_decoder' got 'much', expected a valid number"):
-        read_experiment({"training": {"l2_attributes_decoder": "much"}})
-
-
-def test_an_aggregate_and_a_judge_have_no_regulariser_of_the_decoder() -> None:
-    from mmgen.classifier._training import ClassifierSettings
-    from mmgen.posteriors import FitSettings
-    from mmgen.settings.config import validate
-
-    for schema, values in ((FitSettings, {}), (ClassifierSettings, {"network": "small"})):
-        none, some = ({**values, "training": {"l2_attributes_decoder": number}} for number in (0.0, 0.5))
-        assert "l2_attributes_decoder" not in str(validate(schema, none).model_dump())
-        with pytest.raises(SettingsError, match=r"^training\.l2_attributes_decoder got 0\.5, but nothing that is tr"):
-            validate(schema, some)
-
-
-def test_a_state_with_the_regulariser_by_its_earlier_name_is_continued(dataset_path: Path, tmp_path: Path) -> None:
-    whole, broken = tmp_path / "whole.safetensors", tmp_path / "broken.safetensors"
-    run(dataset_path, whole, l2_attributes_decoder=0.5)
-    with pytest.raises(Interrupted):
-        run(dataset_path, broken, stop_at=6, l2_attributes_decoder=0.5)
-    header, tensors = read_checkpoint(state_path(broken), "training-state")
-    new = ("optimizer", "momentum", "muon_parameters", "muon_scale")
-    old = json.loads(json.dumps(header.settings))
-    old["training"] = {key: value for key, value in old["training"].items() if key not in new}
-    old["training"]["l2_attributes_decoder"] = old["model"].pop("l2_attributes_decoder")
-
-    def write(settings: dict[str, Any]) -> None:
-        write_checkpoint(
-            state_path(broken), kind="training-state", tensors=tensors, settings=settings, seed=0, facts=header.facts
-        )
-
-    write(merge(old, {"training": {"l2_attributes_decoder": 0.25}}))
-    with pytest.raises(UsageError, match=r"model\.l2_attributes_decoder \(0\.25 there, 0\.5 now\)"):
-        run(dataset_path, broken, resume="require", l2_attributes_decoder=0.5)
-    write(old)
-    run(dataset_path, broken, resume="require", l2_attributes_decoder=0.5)
-    one, two = (tensors_of(path, "model") for path in (whole, broken))
-    assert all(torch.equal(one[name], two[name]) for name in one)
+        settings = complete_settings(regularised, dataset)
+    words = r"model\.l2_attributes_decoder got 0\.5, but nothing .* leave the setting out"
+    with pytest.raises(SettingsError, match=words):
+        train_model(dataset_path, settings, tmp_path / "m.safetensors")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_rate_and_weights_decay_as_asked(dataset_path: Path, tmp_path: Path) -> None:

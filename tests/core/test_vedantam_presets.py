@@ -21,8 +21,9 @@ FACES = {"names": [f"attribute {a}" for a in range(18)], "values": [["no", "yes"
 def settings_of(name: str) -> ExperimentSettings:
     """A preset's settings for the data that it is for."""
     faces = "celeba" in name
-    image = {"name": "image", "shape": [3 if faces else 1, 64, 64], "layout": "bytes" if faces else "bits"}
-    data: dict[str, Any] = {"image": image, "attributes": FACES if faces else DIGITS}
+    image = {"kind": "image", "shape": [3 if faces else 1, 64, 64], "layout": "bytes" if faces else "bits"}
+    attributes = {"kind": "attributes", **(FACES if faces else DIGITS)}
+    data: dict[str, Any] = {"modalities": {"image": image, "attributes": attributes}}
     return read_experiment(merge(preset(name), {"data": data}))
 
 

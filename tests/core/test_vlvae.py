@@ -15,6 +15,9 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._evaluate import evaluate
+from mmgen.modalities.attributes import AttributesDescription
+from mmgen.modalities.image import ImageDescription
+from mmgen.modalities.text import TextDescription
 from mmgen.models._build import build_model
 from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.networks._shared import SharedDecoder, SharedEncoder, SharedNetwork
@@ -23,10 +26,10 @@ from mmgen.settings.config import find_preset
 from mmgen.settings.extends import preset
 from mmgen.training.model_run import complete_settings, load_model, train_model
 
-DATA = DataSettings(
-    image={"shape": (3, 16, 16), "layout": "bytes"},
-    attributes={"names": ("size", "colour"), "values": (("big", "small"), ("red", "blue", "grey"))},
-    text={"vocabulary": ("big", "small", "red", "blue", "grey"), "length": 2, "slots": ("size", "colour")},
+DATA = DataSettings.of(
+    ImageDescription(shape=(3, 16, 16), layout="bytes"),
+    AttributesDescription(names=("size", "colour"), values=(("big", "small"), ("red", "blue", "grey"))),
+    TextDescription(vocabulary=("big", "small", "red", "blue", "grey"), length=2, slots=("size", "colour")),
 )
 SMALL: dict[str, Any] = {
     "latent_size": 3,

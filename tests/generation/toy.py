@@ -64,9 +64,9 @@ def loaded(given: str = "attributes", sharpness: float = 1.5, layout: str = "byt
             parameter += 0.1 * torch.randn_like(parameter)
         aggregate.shift.copy_(torch.tensor([0.3, -0.2]))
         aggregate.scale.copy_(torch.tensor([0.8, 1.1]))
-    data = DataSettings(
-        image=ImageDescription(name="image", shape=(1, 2, 2), layout=layout),
-        attributes=AttributesDescription(name="attributes", names=NAMES, values=VALUES),
+    data = DataSettings.of(
+        ImageDescription(name="image", shape=(1, 2, 2), layout=layout),
+        AttributesDescription(name="attributes", names=NAMES, values=VALUES),
     )
     objective = SimpleNamespace(demands=Demands(frozenset([("image",)])))
     settings: Any = SimpleNamespace(data=data, build_objective=lambda: objective)

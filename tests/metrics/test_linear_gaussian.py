@@ -247,10 +247,10 @@ def three_modalities(family: type[Inference], slots: tuple[str, ...]) -> Any:
     model.decoders["text"] = nn.Linear(2, 2, bias=False, dtype=torch.float64)
     model.decoders["text"].weight.data.copy_(WEIGHTS["text"])
     path, header = Path("model.safetensors"), SimpleNamespace(kind="model", content_id="m", parents=())
-    data = DataSettings(
-        image=ImageDescription(shape=(1, 2, 2), layout="bytes"),
-        attributes=AttributesDescription(names=("a",), values=(("0",),)),
-        text=TextDescription(vocabulary=("w",), length=2, slots=slots),
+    data = DataSettings.of(
+        ImageDescription(shape=(1, 2, 2), layout="bytes"),
+        AttributesDescription(names=("a",), values=(("0",),)),
+        TextDescription(vocabulary=("w",), length=2, slots=slots),
     )
     settings: Any = SimpleNamespace(data=data, build_objective=Mvae)
     source: Any = (path, header)
