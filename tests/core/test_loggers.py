@@ -187,13 +187,8 @@ def test_logging_changes_nothing_else_and_may_begin_later(tmp_path: Path, monkey
     assert a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
-def test_the_earlier_setting_of_tensorboard_is_still_read() -> None:
-    assert TrainingSettings.model_validate({"tensorboard": True}).log_to == ("tensorboard",)
-    assert TrainingSettings.model_validate({"tensorboard": False}).log_to == ()
-    both = TrainingSettings.model_validate({"tensorboard": True, "log_to": ["wandb"]})
-    assert both.log_to == ("wandb", "tensorboard")
+def test_a_single_logger_needs_no_list() -> None:
     assert TrainingSettings.model_validate({"log_to": "mlflow"}).log_to == ("mlflow",)
-    assert "tensorboard" not in TrainingSettings().model_dump()
 
 
 @pytest.mark.parametrize("command", ["train", "train-classifier"])

@@ -331,12 +331,6 @@ def test_labels_weigh_50_unless_one_says_otherwise() -> None:
     assert Mvae(weights={"attributes": 1.0}).weight("attributes") == Mvae().weight("image") == 1.0
 
 
-def test_weights_of_older_files_are_understood() -> None:
-    old = {"name": "mvae", "image_weight": 2.0, "attributes_weight": 10.0, "beta": 1.0}
-    objective = build_member(mmgen.objectives, old, "objective")
-    assert objective == Mvae(weights={"image": 2.0, "attributes": 10.0})
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

@@ -265,10 +265,10 @@ def _shown(folder: Path) -> list[int]:
 def test_tensorboard_shows_each_step_of_the_present_run_once(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     out = tmp_path / "m.safetensors"
-    run(out, begin=6, tensorboard=True)
-    run(out, tensorboard=True)
+    run(out, begin=6, log_to=["tensorboard"])
+    run(out, log_to=["tensorboard"])
     assert _shown(tmp_path / "m.log") == [2, 4, 6, 8, 10, 12]
-    run(out, tensorboard=True, resume="never", log_every=6)
+    run(out, log_to=["tensorboard"], resume="never", log_every=6)
     assert _shown(tmp_path / "m.log") == [6, 12]
     run(out, resume="never")
     assert not list((tmp_path / "m.log").iterdir())
