@@ -1,1 +1,5 @@
-"""Results: scores, their grouping by seed, comparisons and published numbers."""
+"""Scores, their conditions, grouping by seed, comparison, published numbers, and tables with their printers."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -167,8 +167,8 @@ def compare_entries(entries: Sequence[Entry], against: str = "", names: Mapping[
     conditions = list(dict.fromkeys(Conditions.of(entry.score) for entry in entries))
     tables = []
     for one in conditions:
-        found = [entry for entry in entries if Conditions.of(entry.score) == one]
-        tables.append(_table(one, _about(one, conditions, names or {}), found, titles, base))
+        alike = [entry for entry in entries if Conditions.of(entry.score) == one]
+        tables.append(_table(one, _about(one, conditions, names or {}), alike, titles, base))
     notes = [note for table in tables for note in table.notes] + _apart_notes(conditions)
     other = dict.fromkeys((one.value("dataset"), one.named["content"]) for one in conditions if "content" in one.named)
     notes += [f"the dataset {dataset} is {content}" for dataset, content in other]
@@ -177,28 +177,30 @@ def compare_entries(entries: Sequence[Entry], against: str = "", names: Mapping[
 
 def _names(entries: Sequence[Entry]) -> dict[str, str]:
     """Names of runs: what the names of their files have in common, no two the same."""
-    called: dict[str, list[str]] = {}
+    files: dict[str, list[str]] = {}
     for entry in entries:
-        called.setdefault(entry.run, []).append(entry.name)
-    found = {run: common_name(names) for run, names in called.items()}
-    several = {name for name in found.values() if list(found.values()).count(name) > 1}
-    return {run: f"{name} ({run[:6]})" if name in several else name for run, name in found.items()}
+        files.setdefault(entry.run, []).append(entry.name)
+    names = {run: common_name(several) for run, several in files.items()}
+    ambiguous = {name for name in names.values() if list(names.values()).count(name) > 1}
+    return {run: f"{name} ({run[:6]})" if name in ambiguous else name for run, name in names.items()}
 
 
 class _Base:
-    """The row that others are compared with."""
+    """The row that others are compared with: a run, one posterior of a run, or the same posterior of each run."""
 
-    def __init__(self, wanted: str, rows: Sequence[_Who]) -> None:
-        self.name, self.posterior = next(
-            ((name, posterior) for name, posterior in rows if wanted == f"{name}, {posterior}"), (wanted, "")
-        )
-        alike = list(dict.fromkeys(posterior for _, posterior in rows if _is_called(posterior, wanted)))
-        if self.name not in [name for name, _ in rows] and len(alike) == 1:  # a posterior, as tables print it
-            self.name, self.posterior = "", alike[0]
-        elif self.name not in [name for name, _ in rows]:
-            several = [f"{name}, {posterior}" for name, posterior in rows]
-            raise ValueError(unknown_name("row", wanted, list(dict.fromkeys([*(name for name, _ in rows), *several]))))
-        self.text = wanted
+    def __init__(self, text: str, rows: Sequence[_Who]) -> None:
+        self.text = text
+        names = list(dict.fromkeys(name for name, _ in rows))
+        both = {f"{name}, {posterior}": (name, posterior) for name, posterior in rows}
+        posteriors = list(dict.fromkeys(posterior for _, posterior in rows if _is_called(posterior, text)))
+        if text in both:
+            self.name, self.posterior = both[text]
+        elif text in names:
+            self.name, self.posterior = text, ""
+        elif len(posteriors) == 1:
+            self.name, self.posterior = "", posteriors[0]
+        else:
+            raise ValueError(unknown_name("row", text, [*names, *both]))
 
     def of(self, row: _Who, rows: Iterable[_Who]) -> _Who | None:
         """Return the row that a row is compared with: the same posterior of the base, or its only one."""
@@ -209,9 +211,9 @@ class _Base:
         return None if chosen == row else chosen
 
 
-def _is_called(posterior: str, wanted: str) -> bool:
-    """Whether a posterior is meant: by its name, or by what stands before its weight."""
-    return wanted in (posterior, posterior.partition("(w =")[0])
+def _is_called(posterior: str, text: str) -> bool:
+    """Tell whether a text names a posterior: with its weight or without."""
+    return text in (posterior, posterior.partition("(w =")[0])
 
 
 def _table(

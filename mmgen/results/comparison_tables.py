@@ -50,9 +50,9 @@ def _differences(table: ComparedTable) -> Table:
     headings = ["", "drawn from", *(column.heading for column in table.columns), "seeds"]
     rows: list[Sequence[Cell]] = []
     for row in table.rows:
-        found = [one for one in row.differences if one is not None]
-        if found:
-            most = max(one.n for one in found)
+        differences = [one for one in row.differences if one is not None]
+        if differences:
+            most = max(one.n for one in differences)
             rows.append([row.name, row.posterior, *(_difference(one, most) for one in row.differences), str(most)])
     return Table(f"{_title(table)}: difference from {table.against}", headings, rows)
 
@@ -83,8 +83,8 @@ def legend(compared: Comparison, mark: str = "*", errors: bool = True) -> str:
     if any(any(row.best) for table in compared.tables for row in table.rows):
         parts.append(f"{mark}: no other row beats it, the {LEVEL:.0%} interval of the difference holds 0")
     differences = [one for table in compared.tables for row in table.rows for one in row.differences if one is not None]
-    if found := {one.over for one in differences if one.low is not None}:
-        kinds = " or ".join(_OVER[name] for name in _OVER if name in found)
+    if sources := {one.over for one in differences if one.low is not None}:
+        kinds = " or ".join(_OVER[name] for name in _OVER if name in sources)
         parts.append(f"[low, high] is a {LEVEL:.0%} interval of the difference: {kinds}")
     if any(one.stderr == 0 for one in differences):
         parts.append("no spread: all differences are the same, which gives no interval")

@@ -147,8 +147,8 @@ def _spread(values: Sequence[float]) -> float:
 
 def _paired_spread(pairs: Sequence[tuple[float, float]]) -> float:
     """Return the same for differences; 0 where they differ by rounding errors alone."""
-    found = _spread([b - a for a, b in pairs])
-    return 0.0 if found <= _ROUNDED * max(map(abs, chain(*pairs))) else found
+    spread = _spread([b - a for a, b in pairs])
+    return 0.0 if spread <= _ROUNDED * max(map(abs, chain(*pairs))) else spread
 
 
 def _apart(one: float | None, other: float | None) -> float | None:

@@ -135,10 +135,10 @@ def published_table(source: str) -> Published:
     Raises:
         ValueError: There is no such table; suggests the nearest.
     """
-    found = next((table for table in published_tables() if table.source == source), None)
-    if found is None:
+    table = next((table for table in published_tables() if table.source == source), None)
+    if table is None:
         raise ValueError(unknown_name("published table", source, [table.source for table in published_tables()]))
-    return found
+    return table
 
 
 @cache

@@ -219,14 +219,14 @@ def read_scores(path: Path) -> list[Score]:
     """
     try:
         with closing(lines_bounded(path)) as lines:
-            found = [_score(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+            scores = [_score(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     except OSError as error:
         raise ArtifactError(f"cannot read the scores {path}: {error.strerror}; check the path") from None
     except Malformed as error:
         raise ArtifactError(f"{path} holds no scores (JSON lines): {error}; check the path") from None
-    if not found:
+    if not scores:
         raise ArtifactError(f"{path} holds no scores, expected some as mmgen eval writes them; check the path")
-    return found
+    return scores
 
 
 @cache

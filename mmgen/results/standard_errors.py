@@ -109,8 +109,8 @@ def with_clusters(score: Score, clusters: NDArray[np.int64] | None) -> Score:
         float(np.mean(values)), score.value, rel_tol=1e-4, abs_tol=0.006
     ):
         return score
-    found = math.hypot(clustered_error(values, numbered), points.shared_stderr)
-    error: float | None = found if math.isfinite(found) else None
+    spread = math.hypot(clustered_error(values, numbered), points.shared_stderr)
+    error: float | None = spread if math.isfinite(spread) else None
     if error is not None and score.unit == "%":
         error = share_error(score.value, error, score.n)
     details = dict(score.details)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
-from mmgen.core.parsing import shown
+from mmgen.core.parsing import shown as plain_letters
 from mmgen.results.number import Number
 
 __all__ = ["Cell", "Table"]
@@ -65,7 +65,7 @@ class Table:
         """
         words = replace(self, columns=_plain(self.columns), rows=[_plain(_texts(row)) for row in self.rows])
         lines = _in_columns(words, width) or _in_blocks(words, width or 80)
-        return "\n".join(line.rstrip() for line in [*lines, *filter(None, [shown(self.note)])])
+        return "\n".join(line.rstrip() for line in [*lines, *filter(None, [plain_letters(self.note)])])
 
     def tabs(self) -> str:
         """Return rows for ``grep`` and ``cut``: cells with tabs between, numbers in full, without headings."""
@@ -103,15 +103,15 @@ class Table:
         lines += [
             _latex_row(_number_in_latex(c) if isinstance(c, Number) else _in_latex(c) for c in row) for row in self.rows
         ]
-        note = [f"% {' '.join(shown(self.note).split())}"] if self.note else []
+        note = [f"% {' '.join(plain_letters(self.note).split())}"] if self.note else []
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", *note])
 
     def html(self) -> str:
         """Return a ``table`` element; all text is escaped, the best numbers are bold."""
-        caption = f"<caption>{escape(shown(self.title))}</caption>" if self.title else ""
-        heads = "".join(f'<th scope="col">{escape(shown(column))}</th>' for column in self.columns)
+        caption = f"<caption>{escape(plain_letters(self.title))}</caption>" if self.title else ""
+        heads = "".join(f'<th scope="col">{escape(plain_letters(column))}</th>' for column in self.columns)
         body = "".join("<tr>" + "".join(map(_in_html, row)) + "</tr>" for row in self.rows)
-        foot = f"<p>{escape(shown(self.note))}</p>" if self.note else ""
+        foot = f"<p>{escape(plain_letters(self.note))}</p>" if self.note else ""
         return f"<table>{caption}<tr>{heads}</tr>{body}</table>{foot}"
 
     def _repr_html_(self) -> str:
@@ -129,17 +129,17 @@ class Table:
     def _in_full(self) -> tuple[list[str], list[list[str]]]:
         """Headings and cells with errors apart."""
         columns: list[str] = []
-        found: list[list[str]] = [[] for _ in self.rows]
+        rows: list[list[str]] = [[] for _ in self.rows]
         for place, heading in enumerate(self.columns):
             cells = [row[place] for row in self.rows]
             columns.append(heading)
-            for line, cell in zip(found, cells, strict=True):
+            for line, cell in zip(rows, cells, strict=True):
                 line.append(str(cell.value) if isinstance(cell, Number) else cell)
             if any(isinstance(cell, Number) and cell.error is not None for cell in cells):
                 columns.append(f"{heading}: error")
-                for line, cell in zip(found, cells, strict=True):
+                for line, cell in zip(rows, cells, strict=True):
                     line.append(str(cell.error) if isinstance(cell, Number) and cell.error is not None else "")
-        return columns, found
+        return columns, rows
 
 
 def _texts(row: Iterable[Cell], before: str = "", after: str = "*") -> list[str]:
@@ -150,7 +150,7 @@ def _texts(row: Iterable[Cell], before: str = "", after: str = "*") -> list[str]
 
 
 def _plain(cells: Iterable[str]) -> list[str]:
-    return [shown(cell) for cell in cells]
+    return [plain_letters(cell) for cell in cells]
 
 
 # --- terminal
@@ -200,7 +200,7 @@ def _in_columns(table: Table, width: int | None) -> list[str] | None:
         if widths is None:
             continue
         same = "; ".join(f"{table.columns[place]}: {rows[0][place]}" for place in every if place not in chosen)
-        heads = [line for part in (shown(table.title), same) if part for line in _wrapped(part, width)]
+        heads = [line for part in (plain_letters(table.title), same) if part for line in _wrapped(part, width)]
         return [*heads, *_drawn(cells, widths)]
     return None
 
@@ -234,7 +234,7 @@ def _in_blocks(table: Table, width: int) -> list[str]:
     """Return each row as lines of heading and value; the value stands below where the terminal is narrow."""
     aligned = max(map(_wide, table.columns), default=0)
     beside = all(_longest(str(cell)) <= width - aligned - 4 for row in table.rows for cell in row)
-    lines = _wrapped(shown(table.title), width) if table.title else []
+    lines = _wrapped(plain_letters(table.title), width) if table.title else []
     for row in table.rows:
         lines.append("")
         for name, cell in zip(table.columns, row, strict=True):
@@ -261,7 +261,7 @@ def _no_formula(cell: str) -> str:
 
 
 def _in_markdown(text: str) -> str:
-    return shown(text).replace("|", "\\|").replace("\n", " ")
+    return plain_letters(text).replace("|", "\\|").replace("\n", " ")
 
 
 _LATEX = {
@@ -273,7 +273,7 @@ _LATEX = {
 
 
 def _in_latex(text: str) -> str:
-    return "".join(_LATEX.get(letter, letter) for letter in shown(text))
+    return "".join(_LATEX.get(letter, letter) for letter in plain_letters(text))
 
 
 def _number_in_latex(number: Number) -> str:
@@ -291,7 +291,7 @@ def _latex_row(cells: Iterable[str]) -> str:
 
 def _in_html(cell: Cell) -> str:
     if isinstance(cell, str):
-        return f"<td>{escape(shown(cell))}</td>"
-    detail = f' title="{escape(shown(cell.detail))}"' if cell.detail else ""
-    text = escape(shown(str(cell)))
+        return f"<td>{escape(plain_letters(cell))}</td>"
+    detail = f' title="{escape(plain_letters(cell.detail))}"' if cell.detail else ""
+    text = escape(plain_letters(str(cell)))
     return f"<td{detail}>{f'<b>{text}</b>' if cell.best else text}</td>"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgen.core.errors import UsageError
+from mmgen.results.groups import group_of
 from mmgen.results.published import published_tables
 from mmgen.results.score import Score
 
@@ -206,14 +207,6 @@ def _check_alike(groups: Sequence[Found]) -> None:
             )
 
 
-def _mean(scores: Sequence[Score]) -> tuple[float, float | None]:
-    """Mean over models with their standard deviation; of a single one its standard error."""
-    values = [score.value for score in scores]
-    if len(values) == 1:
-        return values[0], scores[0].stderr
-    return float(np.mean(values)), float(np.std(values, ddof=1))
-
-
 def trade_off(scores: Sequence[Score], metrics: tuple[str, str]) -> Trade:
     """Curves of all posteriors that both metrics are known of.
 
@@ -235,9 +228,9 @@ def trade_off(scores: Sequence[Score], metrics: tuple[str, str]) -> Trade:
         sides = [{one: found[key][one] for one in files} for found in (ys, xs)]
         for group, side in zip(kept, sides, strict=True):
             group[key] = side
-        (high, high_error), (far, far_error) = (_mean(list(side.values())) for side in sides)
+        high, far = (group_of(list(side.values())).number for side in sides)
         weight = (key[1] or 0.0) if key[0] == "true" and not key[2] else key[2]
-        points[key] = Point(weight, far, high, far_error, high_error, len(files))
+        points[key] = Point(weight, far.value, high.value, far.error, high.error, len(files))
     if not points:
         raise UsageError(
             f"trade-off needs {y.metric} and {x.metric} of the same posterior, got none with both; measure both with "
