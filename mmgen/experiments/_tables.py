@@ -32,7 +32,7 @@ class Selector(Settings):
     field: str | None = None
     """A detail of the score to show in place of its value ("log_weight_variance"); its standard error is the detail of
     the same name with "_stderr" behind it."""
-    extra: dict[str, str | float] = Field(default_factory=dict)
+    details: dict[str, str | float] = Field(default_factory=dict)
     """Values that details of the score must have, such as the share of pairs."""
 
     def matches(self, file: str, score: Any) -> bool:
@@ -41,7 +41,7 @@ class Selector(Settings):
         conditions = self.model_dump(include=keys, exclude_none=True)
         conditions |= {"balanced": bool(self.balanced)} if self.guidance is not None else {}
         fits = all(getattr(score, key) == value for key, value in conditions.items())
-        fits = fits and all(score.details.get(key) == value for key, value in self.extra.items())
+        fits = fits and all(score.details.get(key) == value for key, value in self.details.items())
         return fits and (self.scores is None or fnmatchcase(file, self.scores))
 
     def with_more(self, other: "Selector") -> "Selector":
@@ -49,7 +49,7 @@ class Selector(Settings):
         conditions: dict[str, Any] = {}
         for part in (self, other):
             conditions |= part.model_dump(include=set(Selector.model_fields), exclude_none=True)
-        return Selector(**{**conditions, "extra": {**self.extra, **other.extra}})
+        return Selector(**{**conditions, "details": {**self.details, **other.details}})
 
 
 class Column(Selector):

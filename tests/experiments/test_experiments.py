@@ -253,9 +253,9 @@ WEAK = [name for name in experiments.names() if name.startswith("wu-figure3/")]
 def test_methods_of_figure_3_see_the_same_pairs(name: str, scale: str) -> None:
     """One split and seed, the same shares for models and baselines, the same networks, all of them in the figure."""
     plan = read_plan(name)
-    shares = [f"{column.extra['share']:g}" for column in plan.table[0].column]
+    shares = [f"{column.details['share']:g}" for column in plan.table[0].column]
     assert len(shares) == 6
-    methods = [str(row.extra["method"]) for row in plan.table[0].row]
+    methods = [str(row.details["method"]) for row in plan.table[0].row]
     *stages, figure = plan.at(scale).stage[1:]
     asked: dict[str, list[str]] = {}
     networks = set()

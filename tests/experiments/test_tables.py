@@ -252,7 +252,7 @@ def test_a_cell_is_found_by_its_method_and_share() -> None:
     (shown,) = tables_of(plan, [compared])
     assert shown.columns[1] == "ours: 28 pairs", "there are no columns for numbers that the paper does not have"
     values = {
-        (column.extra["share"], row.extra["method"]): cell.value
+        (column.details["share"], row.details["method"]): cell.value
         for row, cells in zip(table.row, ours, strict=True)
         for column, cell in zip(table.column, cells, strict=True)
         if cell is not None
