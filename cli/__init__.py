@@ -1,5 +1,5 @@
-"""The command line: one file per subcommand, each only parses, talks and draws progress.
+"""The command line: parsing, messages, progress bars, and what each command prints.
 
-``mmgen fit-aggregate`` is ``fit_aggregate_command`` in ``cli/fit_aggregate.py``. The files import nothing heavy at the
-top: what does the work is imported by the function when it runs, so that help answers at once.
+``mmgen fit-aggregate`` is the class of ``mmgen/commands/fit_aggregate.py``, which ``fit_aggregate_command`` in
+``cli/fit_aggregate.py`` runs and prints. Files import nothing heavy at the top, so that help answers at once.
 """

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -200,6 +201,11 @@ def option_names(field: StageField) -> list[str]:
 
 def fields_of(stage: Any) -> tuple[StageField, ...]:
     """Return the fields of a stage's class, those of its own first."""
+    return _fields_of(stage)
+
+
+@cache
+def _fields_of(stage: Any) -> tuple[StageField, ...]:
     hints = get_type_hints(stage, include_extras=True)
     own = _declared_by(stage)
     others = {name: one for where in stage.described_by for name, one in declared(where).items()}
