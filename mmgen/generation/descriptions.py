@@ -67,6 +67,11 @@ class Descriptions:
         tokens = None if self.tokens is None else self.tokens[rows]
         return Descriptions(self.codes[rows], tokens, self.expressions[rows])
 
+    def repeat(self, times: int) -> "Descriptions":
+        """Return each plain description so often in a row."""
+        tokens = None if self.tokens is None else np.repeat(self.tokens, times, axis=0)
+        return Descriptions(np.repeat(self.codes, times, axis=0), tokens)
+
     def expression(self, row: int) -> Expression | None:
         """Return the tree of one description; None if it is plain."""
         return self.expressions[row] if self.expressions else None

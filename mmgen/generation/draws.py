@@ -8,7 +8,7 @@ import numpy as np
 
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
-from mmgen.descriptions import IN_COMMON, Expression, Vocabulary
+from mmgen.descriptions import IN_COMMON, Vocabulary
 from mmgen.generation.descriptions import Descriptions, check_read, complete
 from mmgen.generation.judge import check_judge, differences, judge_images, judged_wrong, sees_samples
 from mmgen.results.naming import Guidance
@@ -28,41 +28,37 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Draws:
-    """n images for each of Q descriptions.
+    """Images and texts that were drawn for Q descriptions, n for each.
 
     Attributes:
-        posterior: Where z came from ("own", "aggregate", ...).
+        posterior: Name of the posterior of z ("own", "aggregate", ...).
         seed: Seed of z and of the sampled pixels.
-        asked: uint8 [Q, A], 255 where the description says nothing.
-        means: E[image | z], float32 [Q, n, C, H, W]: what people look at.
-        sampled: Draws from p(image|z), float32 [Q, n, C, H, W]: what the judge looks at where the data are binary;
-            elsewhere it looks at the means, since grey levels of the data are no draws of a Bernoulli variable.
+        descriptions: The Q descriptions.
+        means: E[image | z], float32 [Q, n, C, H, W], for people.
+        sampled: Draws from p(image|z), float32 [Q, n, C, H, W], for the classifier where the data are binary; elsewhere
+            it reads the means, since grey levels of the data are no draws of a Bernoulli variable.
         z: float32 [Q, n, D].
-        judged: What the judge sees, uint8 [Q, n, A]; None without a judge.
-        asked_words: Captions asked for, word codes [Q, T]; None where there were none.
+        judged: Codes that the classifier reads, uint8 [Q, n, A]; None without one.
         words: Texts drawn from the same z, word codes int64 [Q, n, T]; None from a model that generates none.
-        told: Positions of attributes that the judge was told, and so cannot be right or wrong about.
+        hints: Positions of attributes that the classifier was given, and so cannot be right or wrong about.
         image: Modality of ``means`` and ``sampled``; "" for the only one.
         further: Other image modalities drawn from the same z, each as ``means`` and ``sampled``, by name.
-        name: What people call the posterior and what it is; "" where z came from elsewhere.
-        expressions: Negation, alternatives and recombinations that were asked for, [Q]; empty where there were none.
-        guidance: By what the posterior was guided; None where it was not.
+        name: Name and meaning of the posterior; "" where z came from elsewhere.
+        guidance: Guidance of the posterior; None without.
     """
 
     posterior: str
     seed: int
-    asked: np.ndarray
+    descriptions: Descriptions
     means: np.ndarray
     sampled: np.ndarray
     z: np.ndarray
     judged: np.ndarray | None = None
-    asked_words: np.ndarray | None = None
     words: np.ndarray | None = None
-    told: tuple[int, ...] = ()
+    hints: tuple[int, ...] = ()
     image: str = ""
     further: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     name: str = ""
-    expressions: tuple[Expression | None, ...] = ()
     guidance: Guidance | None = None
 
     def pictures(self, sampled: bool = False) -> dict[str, np.ndarray]:
@@ -71,17 +67,12 @@ class Draws:
         return {name: both[int(sampled)] for name, both in every.items()}
 
     @property
-    def descriptions(self) -> Descriptions:
-        """The descriptions."""
-        return Descriptions(self.asked, self.asked_words, self.expressions)
-
-    @property
     def wrong(self) -> np.ndarray | None:
         """Bool [Q, n]: the attribute classifier reads something else than was described; None without one."""
         if self.judged is None:
             return None
-        wrong = judged_wrong(self.asked[:, None], self.judged)
-        for row, expression in enumerate(self.expressions):
+        wrong = judged_wrong(self.descriptions.codes[:, None], self.judged)
+        for row, expression in enumerate(self.descriptions.expressions):
             if expression is not None:
                 wrong[row] = ~expression.holds(self.judged[row])
         return wrong
@@ -90,29 +81,27 @@ class Draws:
     def right(self) -> tuple[int, int]:
         """Counts over all images: described attributes that the classifier agrees with, and all described ones.
 
-        Of a description with negation, alternatives or operators each image counts once, as right or wrong.
+        For a description with operators each image counts once, as right or wrong.
         """
         if self.judged is None or self.wrong is None:
             return 0, 0
-        asked = np.broadcast_to(self.asked[:, None], self.judged.shape)
-        known = asked != UNKNOWN
-        known[..., list(self.told)] = False
-        whole = np.array([expression is not None for expression in self.expressions] or [False] * len(self.asked))
-        known[whole] = False
-        whole[_without_meaning(self)] = False  # whatever is drawn would be right
-        right = int(((asked == self.judged) & known).sum()) + int((~self.wrong[whole]).sum())
-        return right, int(known.sum()) + int(whole.sum()) * self.judged.shape[1]
+        expressions = [self.descriptions.expression(row) for row in range(len(self.descriptions))]
+        codes = np.broadcast_to(self.descriptions.codes[:, None], self.judged.shape)
+        counted = codes != UNKNOWN
+        counted[..., list(self.hints)] = False
+        counted[[one is not None for one in expressions]] = False
+        whole = np.array([one is not None and bool(one.mentioned.any()) for one in expressions])
+        right = int(((codes == self.judged) & counted).sum()) + int((~self.wrong[whole]).sum())
+        return right, int(counted.sum()) + int(whole.sum()) * self.judged.shape[1]
 
     def remark(self, row: int, number: int, info: Vocabulary) -> str:
-        """Return the values that the classifier reads in one image instead of the described ones: "judge: 5, small"; ""
-        if it agrees.
-        """
+        """Return the values that the classifier reads instead of the described ones: "judge: 5, small"; "" if right."""
         if self.judged is None or self.wrong is None:
             return ""
-        expression = self.expressions[row] if self.expressions else None
+        expression = self.descriptions.expression(row)
         seen = self.judged[row, number]
         if expression is None:
-            return differences(self.asked[row], seen, info)
+            return differences(self.descriptions.codes[row], seen, info)
         mentioned = np.flatnonzero(expression.mentioned)
         return f"judge: {', '.join(info.values[a][seen[a]] for a in mentioned)}" if self.wrong[row, number] else ""
 
@@ -179,11 +168,11 @@ def draw(
     text, words = loaded.text, None
     if text is not None and text.name in loaded.model.generates:
         words = draw_words(loaded, text.name, z, asked, seed).cpu().numpy()
-    told = tuple(judge.names.index(name) for name in judge.told) if judge is not None else ()
+    hints = tuple(judge.names.index(name) for name in judge.told) if judge is not None else ()
     guidance = loaded.guided(loaded.tilt, seed).guided_posterior(posterior).report if loaded.tilt else None
     return Draws(
-        posterior, seed, asked.codes, *drawn.pop(names[0]), z.float().cpu().numpy(), judged, asked.tokens, words,
-        told, names[0], drawn, source.title, asked.expressions, guidance,
+        posterior, seed, asked, *drawn.pop(names[0]), z.float().cpu().numpy(), judged, words, hints, names[0], drawn,
+        source.title, guidance,
     )  # fmt: skip
 
 
@@ -201,23 +190,18 @@ def as_pictures(loaded: "TrainedModel", drawn: Draws) -> Draws:
     return replace(drawn, means=main.pictures(drawn.means), sampled=main.pictures(drawn.sampled), further=further)
 
 
-def _without_meaning(draws: Draws) -> list[int]:
-    """Return rows of descriptions that restrict nothing: "digit=3 IN COMMON digit=4"."""
-    return [row for row, one in enumerate(draws.expressions) if one is not None and not one.mentioned.any()]
-
-
 def unjudged(draws: Draws) -> list[str]:
-    """Return a sentence for each description that restricts nothing, so that no image of it can be judged."""
-    found = []
-    for row in _without_meaning(draws):
-        one = draws.expressions[row]
-        why = "has nothing in common" if one is not None and one.operator == IN_COMMON else "says nothing"
-        found.append(f"'{one}' {why}, so there is nothing to judge.")
-    return found
+    """Return a sentence for each description that restricts nothing, such as "digit=3 IN COMMON digit=4"."""
+    reason = {IN_COMMON: "has nothing in common"}
+    return [
+        f"'{one}' {reason.get(one.operator, 'says nothing')}, so there is nothing to judge."
+        for one in draws.descriptions.expressions
+        if one is not None and not one.mentioned.any()
+    ]
 
 
 def share_right(draws: Draws) -> str:
     """Return the classifier's verdict over all images as a sentence; "" without one."""
-    right, asked = draws.right
-    what = "descriptions" if any(draws.expressions) else "attributes"
-    return f"{100 * right / asked:.1f} % of {asked:,} {what} right" if asked else ""
+    right, counted = draws.right
+    what = "descriptions" if any(draws.descriptions.expressions) else "attributes"
+    return f"{100 * right / counted:.1f} % of {counted:,} {what} right" if counted else ""

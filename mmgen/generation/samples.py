@@ -58,7 +58,7 @@ def save_samples(
         **({"effective": loaded.tilt.effective, "candidates": loaded.tilt.candidates} if drawn.guidance else {}),
         **(start or {}),
     }
-    asked_words = None if drawn.asked_words is None else np.repeat(drawn.asked_words, each, axis=0)
+    asked_words = None if drawn.descriptions.tokens is None else np.repeat(drawn.descriptions.tokens, each, axis=0)
     parents = [reference(loaded.path, loaded.header.kind, path)]
     if judge is not None and drawn.judged is not None:
         parents.append(reference(judge, "judge", path))
@@ -66,7 +66,7 @@ def save_samples(
         path,
         images=rows(drawn.means),
         images_sampled=levels(drawn.image, drawn.sampled),
-        attributes=np.repeat(drawn.asked, each, axis=0),
+        attributes=np.repeat(drawn.descriptions.codes, each, axis=0),
         attributes_judged=None if drawn.judged is None else rows(drawn.judged),
         z=rows(drawn.z),
         settings=settings,

@@ -266,11 +266,10 @@ def drawn_from(
     return Draws(
         posterior=f"q(z | {', '.join((*sources, *([description] if description else [])))})",
         seed=seed,
-        asked=np.repeat(asked.codes, len(shown), axis=0),
+        descriptions=asked.repeat(len(shown)),
         means=means,
         sampled=sampled,
         z=z.float().cpu().numpy(),
-        asked_words=None if asked.tokens is None else np.repeat(asked.tokens, len(shown), axis=0),
         words=np.stack(words) if words else None,
         image=names[0],
         further=drawn,

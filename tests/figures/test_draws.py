@@ -95,7 +95,7 @@ def test_what_has_nothing_in_common_is_not_judged(stubs: SimpleNamespace, monkey
     assert drawn.right == (5, 5)
     assert unjudged(drawn) == ["'digit=3 IN COMMON digit=2' has nothing in common, so there is nothing to judge."]
     assert drawn.judged is not None
-    alone = replace(drawn, asked=drawn.asked[:1], judged=drawn.judged[:1], expressions=(empty,))
+    alone = replace(drawn, descriptions=asked[:1], judged=drawn.judged[:1])
     assert share_right(alone) == ""
 
 

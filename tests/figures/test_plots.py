@@ -130,7 +130,7 @@ def test_text_to_image_has_a_block_for_each_posterior(toy: Path) -> None:
     judge = load_classifier(toy / "judge.safetensors", "cpu")
     asked = parse(model, ["large red left"])
     drawn = draw(model, asked, 3, posterior="aggregate", judge=judge)
-    assert drawn.wrong is not None and drawn.told == (2,) and drawn.right[1] == 3 * 2  # the told word is not scored
+    assert drawn.wrong is not None and drawn.hints == (2,) and drawn.right[1] == 3 * 2  # the told word is not scored
     frames = [(pixels[top - FRAME, left - FRAME] == rgb(WRONG)).all() for left, top, *_ in picture.drawn.boxes[3:]]
     assert frames == drawn.wrong[0].tolist()
 
@@ -282,7 +282,9 @@ class TellingJudge:
 def test_verdicts_compare_pictures_with_the_words_drawn_with_them() -> None:
     image = ImageDescription(name="image", shape=(3, 2, 2), layout="bytes")
     model = SimpleNamespace(generates=("text",))
-    loaded = SimpleNamespace(text=TEXT, attributes=INFO, image=image, model=model, device=torch.device("cpu"))
+    loaded = SimpleNamespace(
+        text=TEXT, attributes=INFO, image=image, observation=image, model=model, device=torch.device("cpu")
+    )
     images = np.zeros((4, 3, 2, 2), np.float32)
     images[0, 0] = images[2, 0] = 1  # large red; small red; large red; small red
     # "large red left", "small blue right", "small red left", "red red left": the last has a word in a wrong place.

@@ -52,7 +52,7 @@ def test_an_operator_draws_from_the_posterior_that_its_network_says() -> None:
     plain = draw_latents(toy, "scan", parse(toy, ["colour=red size=big"]), 5, 0)
     assert not torch.equal(plain[0], z[:5]), "another posterior, and its own stream"
     drawn = draw(toy, asked, 2, posterior="scan")
-    assert drawn.asked[0].tolist() == [0, 0] and drawn.name.startswith("q_scan")
+    assert drawn.descriptions.codes[0].tolist() == [0, 0] and drawn.name.startswith("q_scan")
 
 
 def test_operators_belong_to_one_posterior() -> None:

@@ -54,8 +54,8 @@ def comparison(draws: Sequence[tuple[str, Draws]], labels: Sequence[str], *, tit
     Raises:
         UsageError: The blocks were drawn for different descriptions.
     """
-    asked = draws[0][1].asked
-    if any(not np.array_equal(drawn.asked, asked) for _, drawn in draws):
+    codes = draws[0][1].descriptions.codes
+    if any(not np.array_equal(drawn.descriptions.codes, codes) for _, drawn in draws):
         raise UsageError("the posteriors drew different descriptions, expected the same words for each")
     panels = [Panel(name, drawn.means, drawn.wrong, share_right(drawn)) for name, drawn in draws]
     return image_table(panels, labels, title=title, note=note)
@@ -71,5 +71,5 @@ def hierarchy(draws: Sequence[tuple[str, Draws]], info: Vocabulary, *, title: st
         note: How it was made.
     """
     panels = [Panel(name, drawn.means, drawn.wrong, share_right(drawn)) for name, drawn in draws]
-    labels = [format_query(row, info) for row in draws[0][1].asked]
+    labels = [format_query(row, info) for row in draws[0][1].descriptions.codes]
     return image_table(panels, labels, title=title, note=note)

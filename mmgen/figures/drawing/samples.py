@@ -24,7 +24,7 @@ def _what(drawn: Draws, sampled: bool) -> str:
 
 def _note(drawn: Draws, what: str, accuracy: dict[str, float] | None, samples: bool | None) -> str:
     count = drawn.means.shape[1]
-    parts = [f"{count} images for each description" if len(drawn.asked) > 1 else f"{count} images"]
+    parts = [f"{count} images for each description" if len(drawn.descriptions) > 1 else f"{count} images"]
     parts[0] += f", {what}, seed {drawn.seed}."
     if drawn.judged is not None:
         mean = (accuracy or {}).get("mean")
@@ -47,7 +47,8 @@ def spoken_tiles(drawn: Draws, row: int, text: TextVocabulary, info: Vocabulary 
         sampled: Show draws from p(image|z) instead of its means.
     """
     assert drawn.words is not None
-    given = words_of(drawn.asked_words[row], text) if drawn.asked_words is not None else []
+    tokens = drawn.descriptions.tokens
+    given = words_of(tokens[row], text) if tokens is not None else []
     tiles = []
     for i, image in enumerate((drawn.sampled if sampled else drawn.means)[row]):
         words = words_of(drawn.words[row, i], text)
@@ -102,11 +103,11 @@ def sample_grid(
     """
     images = drawn.sampled if sampled else drawn.means
     what = _what(drawn, sampled)
-    if text is not None and drawn.asked_words is not None:
-        words = [format_caption(row, text) for row in drawn.asked_words]
+    if text is not None and drawn.descriptions.tokens is not None:
+        words = [format_caption(row, text) for row in drawn.descriptions.tokens]
     else:
-        words = [format_query(row, info) if info is not None else "nothing given" for row in drawn.asked]
-    for row, expression in enumerate(drawn.expressions):
+        words = [format_query(row, info) if info is not None else "nothing given" for row in drawn.descriptions.codes]
+    for row, expression in enumerate(drawn.descriptions.expressions):
         words[row] = words[row] if expression is None else str(expression)
     name = str(drawn.guidance) if drawn.guidance else drawn.name or drawn.posterior
     note = _note(drawn, what, accuracy, judged_samples)

@@ -1,7 +1,7 @@
 """What every posterior draws for the descriptions of a page, what the judge reads there, and where it lies."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from torch import Tensor
@@ -59,10 +59,14 @@ def _apart(drawn: Draws) -> list[tuple[np.ndarray, np.ndarray | None, tuple[int,
     for row in range(len(drawn.means)):
         judged = None if drawn.judged is None else drawn.judged[row]
         part = slice(row, row + 1)
-        one = Draws(
-            drawn.posterior, drawn.seed, drawn.asked[part], drawn.means[part], drawn.sampled[part], drawn.z[part],
-            None if drawn.judged is None else drawn.judged[part], told=drawn.told,
-        )  # fmt: skip
+        one = replace(
+            drawn,
+            descriptions=drawn.descriptions[part],
+            means=drawn.means[part],
+            sampled=drawn.sampled[part],
+            z=drawn.z[part],
+            judged=judged if judged is None else judged[None],
+        )
         found.append((tiles(drawn.means[row]), judged, one.right))
     return found
 

@@ -122,7 +122,7 @@ def varied_words(session: Session) -> list[TileSheet]:
         wrong, read = [False] * len(captions), [""] * len(captions)
         if info is not None and drawn.judged is not None and drawn.wrong is not None:
             wrong = drawn.wrong[:, 0].tolist()
-            read = [drawn.remark(row, 0, info) for row in range(len(drawn.asked))]
+            read = [drawn.remark(row, 0, info) for row in range(len(drawn.descriptions))]
         (shown,), remark = lit([to_bytes(drawn.means[:, 0])])
         uris = [data_uri(Image.fromarray(pixels)) for pixels in shown]
         tiles = [PageTile(*tile) for tile in zip(uris, captions, read, wrong, strict=True)]
