@@ -44,7 +44,7 @@ class FitAggregate(Training["TrainedModel"]):
         Named(metavar="WHAT", default="text if the model generates text, else attributes"),
         Words("attributes", "text", "nothing"),
     ] = None
-    """What z is conditioned on: attributes (any subset may be unknown), text, or nothing: the prior."""
+    """What z is conditioned on: attributes (any subset may be unknown), text, other data by name, or nothing: p(z)."""
     target: Annotated[str | None, MemberOf("mmgen.posteriors"), Named(metavar="NAME", default="aggregate")] = None
     """Target of the fit: {mmgen.posteriors}. true is p(words | z)^W p(z) (CK Eq. 3)."""
     text_weight: Annotated[float | str | None, Named(metavar="W", default="training")] = None

@@ -12,6 +12,7 @@ from mmgen.core.errors import UsageError
 from mmgen.densities import ConditionalGaussian, Family
 from mmgen.descriptions import Expression, batch_of_queries
 from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.modalities import Description, Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
 from mmgen.models import Model
@@ -19,9 +20,10 @@ from mmgen.networks import TextEncoder, TextNetwork
 
 __all__ = ["Aggregate", "Condition", "Given", "Layers", "Networks"]
 
-Given = Literal["attributes", "text", "nothing"]
+Given = str
+"""Condition of a fit: "attributes", "text", "nothing", or the name of a modality of another kind."""
 Layers = Literal["top", "all"]
-Condition = Attributes | Text | None
+Condition = Modality | None
 
 
 class Networks(nn.Module):
@@ -41,7 +43,9 @@ class Networks(nn.Module):
 
 
 class Aggregate(nn.Module):
-    """q(z | attributes), q(z | text) or q(z), fitted after training: an aggregated posterior, or another target.
+    """q(z | attributes), q(z | text), q(z | other data) or q(z), fitted after training.
+
+    It is an aggregated posterior, or another target.
 
     The density reads attributes as one-hot codes with a mask, so any part of them may be unknown. A recurrent network,
     trained with the density, reads sentences; its last state is fed to every step of a flow.
@@ -56,10 +60,12 @@ class Aggregate(nn.Module):
         text_network: Widths of the network that reads sentences.
         layers: "all", or "top" alone.
         networks: Builds networks beside the density; None for none.
+        described: Description of a condition that is neither attributes nor text; its kind's encoder reads it.
     """
 
     shift: Tensor
     scale: Tensor
+    reader: nn.Module
 
     def __init__(
         self,
@@ -69,6 +75,7 @@ class Aggregate(nn.Module):
         text_network: TextNetwork | None = None,
         layers: Layers = "all",
         networks: Callable[[], Networks | None] = lambda: None,
+        described: Description | None = None,
     ) -> None:
         super().__init__()
         self.latent_size = latent_size
@@ -82,8 +89,13 @@ class Aggregate(nn.Module):
         elif isinstance(condition, Text):
             # Without dropout: a draw and its density are two calls, and both must see the same context.
             network = replace(text_network or TextNetwork(), dropout=0.0)
-            self.reader = TextEncoder(len(condition.vocabulary), network)
-            width = self.reader.features
+            self.reader = reader = TextEncoder(len(condition.vocabulary), network)
+            width = reader.features
+        elif condition is not None and described is not None:
+            self.reader, width = condition.encoder(described.networks({}, "aggregate.networks"))
+            with torch.no_grad():  # layers that learn their input size from data get their weights
+                blank, present = described.observed(torch.zeros(2, *described.event_shape))
+                condition.features(self.reader.eval(), blank, present)
         self.density = family.density(latent_size, width)
         self.networks = networks()
         # z = shift + scale * u: densities see latents of zero mean and unit variance, whatever the model made of them.
@@ -100,7 +112,9 @@ class Aggregate(nn.Module):
         """Kind of description that it is conditioned on."""
         if self.condition is None:
             return "nothing"
-        return "text" if isinstance(self.condition, Text) else "attributes"
+        if isinstance(self.condition, Attributes | Text):
+            return self.condition.kind
+        return self.condition.name
 
     def over(self, model: Model) -> Self:
         """Set the model that draws the layers below the top one, and return self."""
@@ -146,6 +160,11 @@ class Aggregate(nn.Module):
             return None
         name = self.condition.name
         if condition is None or name not in condition.values:
+            if not isinstance(self.condition, Attributes | Text):
+                raise UsageError(
+                    f"this posterior is given {name} and no words, so that it draws nothing for a description; use "
+                    "--posterior prior"
+                )
             hint = "(it may leave attributes out)" if self.given == "attributes" else "in words"
             raise UsageError(f"this aggregate is conditioned on {name}; give a description {hint}")
         value, present = condition.values[name], condition.present[name]
@@ -153,7 +172,10 @@ class Aggregate(nn.Module):
             return self.condition.describe(value, present).to(self.shift.dtype)
         if not present.all():
             raise UsageError(f"this aggregate is conditioned on {name}, but an example has none; give whole sentences")
-        return self.reader(value)
+        if isinstance(self.condition, Text):
+            states: Tensor = self.reader(value)
+            return states
+        return self.condition.features(self.reader, value, present).to(self.shift.dtype)
 
     def log_prob(self, z: Tensor, condition: Batch | None) -> Tensor:
         """Return log q(z | condition) [..., B] in nats for z [..., B, D]."""

@@ -28,7 +28,10 @@ class Request(NamedTuple):
     @property
     def description(self) -> Description | None:
         """The modality that the fit is conditioned on; None for q(z)."""
-        return None if self.given == "nothing" else getattr(self.data, self.given)
+        if self.given in ("attributes", "text"):
+            found: Description | None = getattr(self.data, self.given)
+            return found
+        return self.data.observed.get(self.given)
 
     @property
     def is_generated(self) -> bool:

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -88,6 +89,7 @@ class LatentRows(Rows):
         data: The modalities.
         device: Where batches are wanted.
         layers: What of each encoding is wanted, from [N, D] to [N, D'].
+        others: Values of other modalities of all encoded rows, by name, as models see them.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class LatentRows(Rows):
         data: DataSettings,
         device: torch.device,
         layers: Callable[[Tensor], Tensor] = torch.Tensor.contiguous,
+        others: Mapping[str, np.ndarray] = MappingProxyType({}),
     ) -> None:
         self.mean = layers(torch.from_numpy(latents.mean[chosen])).to(device)
         self.log_sd = layers(torch.from_numpy(latents.log_sd[chosen])).to(device)
@@ -105,6 +108,8 @@ class LatentRows(Rows):
             name: torch.from_numpy(each.held(latents.columns[each.kind][chosen])).to(device)
             for name, each in self.described.items()
         }
+        self.described |= {name: data.modalities[name] for name in others}
+        self.columns |= {name: torch.from_numpy(values[chosen]).to(device) for name, values in others.items()}
 
     def __len__(self) -> int:
         return len(self.mean)

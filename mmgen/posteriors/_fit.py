@@ -61,7 +61,8 @@ def fit_aggregate(
     data = trained.data
     with Dataset.open(dataset_path) as dataset:
         seen = [data.modalities[name] for name in through]
-        check_data(dataset, model_path, data.attributes, data.text, *seen)
+        read = data.observed.get(settings.aggregate.given or "")
+        check_data(dataset, model_path, data.attributes, data.text, *seen, read)
         shown = shown_by(trained, dataset)
     _check_model(model, model_path, settings.aggregate.layers)
     check_shown(shown, settings, needs_words(data, through, shown))
@@ -82,9 +83,11 @@ def fit_aggregate(
         latents = encoding.result
         with Dataset.open(dataset_path) as dataset:
             is_validation = np.isin(latents.rows, rows_of(dataset, trained.data.split, "val"))
+            read = [name for name in (settings.aggregate.given or "",) if name in trained.data.observed]
+            others = {name: dataset.read_values(name, latents.rows) for name in read}
         aggregate = settings.build(fitted).to(device).over(model)
         places = fitted_places(latents.rows, is_validation, settings, shown), np.flatnonzero(is_validation)
-        rows, validation = (LatentRows(latents, of, trained.data, device, aggregate.of_layers) for of in places)
+        rows, validation = (LatentRows(latents, of, trained.data, device, aggregate.of_layers, others) for of in places)
         if not (torch.isfinite(rows.mean).all() and torch.isfinite(rows.log_sd).all()):
             raise DataError(f"{latents_path} holds encodings that are not finite: the model diverged; train it again")
 

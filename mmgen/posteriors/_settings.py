@@ -39,8 +39,8 @@ class AggregateSettings(Settings):
     family: dict[str, Any] | None = None
     """Family of densities by name, and its own settings; left out, realnvp, or the only one of the target."""
     given: Given | None = None
-    """Modality that it is conditioned on: attributes, text, or nothing (the learned prior q(z)); left out, text where
-    the model generates text, else attributes."""
+    """Modality that it is conditioned on: attributes, text, data of another kind by name, or nothing (the learned prior
+    q(z)); left out, text where the model generates text, else attributes."""
     layers: Layers = "all"
     """Layers of z that are fitted, where a model has several: all, or the top one (p(z) draws the others)."""
     keep_all: Annotated[float, Field(ge=0, le=1)] = 0.5
@@ -85,7 +85,8 @@ class FitSettings(Settings):
         # A weight of q(z) is always 1.
         parts = [target.posterior, *(target.slug if asked.given != "nothing" else [])]
         parts += [self.family_name] if target.family is None else []
-        parts += [asked.given] if asked.given == "nothing" or (asked.given == "text" and self.data.attributes) else []
+        usual = ("attributes",) if self.data.attributes else ("attributes", "text")
+        parts += [asked.given] if asked.given is not None and asked.given not in usual else []
         parts += ["top"] if asked.layers == "top" else []
         return "-".join(parts)
 
@@ -130,6 +131,8 @@ class FitSettings(Settings):
             condition = data.attributes.modality() if data.attributes else None
         elif asked.given == "text":
             condition = data.text.modality() if data.text else None
+        described = data.observed.get(asked.given or "")
+        condition = condition if described is None else described.modality()
         return Aggregate(
             latent_size,
             condition,
@@ -137,6 +140,7 @@ class FitSettings(Settings):
             asked.text_network,
             asked.layers,
             lambda: target.networks(latent_size, condition),
+            described=described,
         )
 
 
@@ -168,10 +172,18 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
     defaults = fit_defaults(given).model_dump(mode="json", exclude={"data"})
     settings = validate(FitSettings, merge(defaults, values))
     target, request = settings.build_target(), Request(given, model.data, objective)
-    if given != "nothing" and getattr(model.data, given) is None:
+    if given in model.data.observed and settings.aggregate.target["name"] != "aggregate":
+        raise UsageError(
+            f"--given got {given}, which target {settings.aggregate.target['name']} does not read; "
+            "use --target aggregate"
+        )
+    if given != "nothing" and request.description is None:
         if model.data.attributes is None and model.data.text is None:
             target.complete(request)  # a target that needs words says so
-        raise UsageError(f"--given got {given}, but the model's dataset has none; use --given nothing")
+        known = ", ".join(["attributes", "text", *model.data.observed])
+        raise UsageError(
+            f"--given got {given}, but the model's dataset has none; expected one of {known}, or use --given nothing"
+        )
     if target.family is not None and settings.family_name != target.family:
         raise UsageError(
             f"--family got {settings.family_name}, expected {target.family}, the only one of target "
