@@ -52,8 +52,6 @@ class Evaluate(Stage["Scores"]):
     of scores each; repeatable. With 3:balanced attributes that are left out keep their shares;
     3:effective=100:candidates=65536 chooses from more candidates."""
     protocol: str | None = None
-    dropped: Annotated[Sequence[int] | None, Commas(), Named(hidden=True)] = None
-    """Like given_count, but counting those left out."""
     given_count: Annotated[Sequence[int] | None, Commas(), Named(default="all, and 1, 2 and 3 fewer")] = None
     """Numbers of attributes that queries give, such as 4,3; the others are left open."""
     samples: Annotated[int | None, Named(metavar="K")] = None
@@ -158,7 +156,7 @@ class Evaluate(Stage["Scores"]):
         from mmgen.metrics import evaluate_by_all, left_out, notice
 
         loaded, first = self._loaded, judges[0] if judges else None
-        settings = self._settings(left_out(self.dropped, self.given_count, loaded))
+        settings = self._settings(left_out(self.given_count, loaded))
         proposal = load(path_of(self.text_proposal), self.device) if self.text_proposal else None
         default = [loaded.fitted.name] if loaded.fitted is not None else list(loaded.posteriors)
         posteriors = [loaded.posteriors[name].name for name in _several(self.posterior) or default]
@@ -202,7 +200,7 @@ class Evaluate(Stage["Scores"]):
         names = [
             name for name, value in self._settings() if name != "dropped" and getattr(self, name) not in (None, "")
         ]
-        names += ["dropped"] * (self.dropped is not None or self.given_count is not None)
+        names += ["dropped"] * (self.given_count is not None)
         names += ["posteriors"] * bool(_several(self.posterior))
         return names + [name for name in ("judge", "text_proposal") if getattr(self, name)]
 

@@ -202,9 +202,11 @@ class Evaluation:
         if not self.needs_captions:
             return
         if any(self.dropped):
+            count = len(self.loaded.attributes.names) if self.loaded.attributes is not None else 0
             raise UsageError(
                 f"{what} asks for descriptions with attributes left out, and this q(z | text) reads whole captions; "
-                f"use --dropped 0, or fit one with: mmgen fit-aggregate {self.loaded.model_path} --given attributes"
+                f"use --given-count {count}, or fit one with: mmgen fit-aggregate {self.loaded.model_path} "
+                "--given attributes"
             )
         if text is None or not text.slots:
             raise UsageError(

@@ -25,25 +25,20 @@ def usual_metrics(loaded: "TrainedModel") -> list[str]:
     return ["correctness"] if captioned else ["correctness", "coverage", *(["recall"] if loaded.observation else [])]
 
 
-def left_out(
-    dropped: Sequence[int] | None, given_count: Sequence[int] | None, loaded: "TrainedModel"
-) -> list[int] | None:
-    """Numbers of attributes to leave out, from either way of saying it.
+def left_out(given_count: Sequence[int] | None, loaded: "TrainedModel") -> list[int] | None:
+    """Return the numbers of attributes to leave out for numbers of conditioning attributes.
 
     Raises:
-        UsageError: Both are said, or there are not so many.
+        UsageError: A number stands twice, or the model has fewer attributes.
     """
-    if dropped is None and given_count is None:
+    if given_count is None:
         return None
-    if dropped is not None and given_count is not None:
-        raise UsageError("--dropped and --given-count got both, expected one: they say the same in two ways")
     count = len(loaded.attributes.names) if loaded.attributes is not None else 0
-    option, said = ("--dropped", dropped) if dropped is not None else ("--given-count", given_count or ())
-    check_once(option, said)
-    if any(not 0 <= number <= count for number in said):
-        told = ",".join(map(str, said))
-        raise UsageError(f"{option} got {told}, expected numbers from 0 to {count}, the model's attributes")
-    return list(said) if dropped is not None else [count - number for number in said]
+    check_once("--given-count", given_count)
+    if any(not 0 <= number <= count for number in given_count):
+        got = ",".join(map(str, given_count))
+        raise UsageError(f"--given-count got {got}, expected numbers from 0 to {count}, the model's attributes")
+    return [count - number for number in given_count]
 
 
 def check_once(option: str, said: Sequence[object]) -> None:

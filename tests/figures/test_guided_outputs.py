@@ -115,7 +115,7 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
     judge, lines = tmp_path / "judge.safetensors", tmp_path / "scores.jsonl"
     accuracy = {"colour": 90.0, "size": 90.0, "mean": 90.0}
     stubs.save_judge(readers / "data.h5", judge, 1, info, accuracy, held_out_images={"colour": 9, "size": 9})
-    asked = ["--dropped", "0,1", "--draws", "3", "--judge", judge, "--guidance", "2", "-o", lines]
+    asked = ["--given-count", "2,1", "--draws", "3", "--judge", judge, "--guidance", "2", "-o", lines]
     assert program("eval", readers / "elbo-nothing.safetensors", "-m", "correctness", "-m", "coverage", *asked) == 0
     scores = read_scores(lines)
     assert {(score.metric, score.given) for score in scores} == {

@@ -159,5 +159,5 @@ def test_captions_of_examples_with_what_is_known_of_them(dataset: Dataset) -> No
 
 
 def test_nothing_can_be_left_out_of_a_caption(dataset: Dataset) -> None:
-    with pytest.raises(UsageError, match="reads whole captions; use --dropped 0"):
+    with pytest.raises(UsageError, match="reads whole captions; use --given-count"):
         score_of(dataset, loaded_painter(), dropped=(0, 1))

@@ -114,9 +114,7 @@ def test_what_nothing_reads_is_refused(
         (["--guidance", "3:balanced,3:balanced"], "--guidance got 3:balanced twice"),
         (["--posterior", "prior", "--posterior", "prior"], "--posterior got prior twice"),
         (["--given-count", "1,1"], "--given-count got 1 twice"),
-        (["--dropped", "0,1,0"], "--dropped got 0 twice"),
         (["--given-count", "9"], "--given-count got 9, expected numbers from 0 to"),
-        (["--dropped", "0,7"], "--dropped got 0,7, expected numbers from 0 to"),
     ],
 )
 def test_what_is_said_twice_or_is_too_much_is_refused(
@@ -136,7 +134,7 @@ def test_what_one_of_several_reads_is_accepted() -> None:
 
 def test_what_is_said_to_be_nothing_is_not_said(made: Evaluation) -> None:
     measured = mmgen.evaluate(
-        made.loaded.path, "parameters", made.loaded.path.with_name("p.jsonl"), dropped=None, split=""
+        made.loaded.path, "parameters", made.loaded.path.with_name("p.jsonl"), given_count=None, split=""
     )
     assert {score.metric for score in measured} == {"parameters"}
 

@@ -188,7 +188,7 @@ def test_pictures_are_compared_with_the_words_of_the_same_z(dataset: Dataset) ->
 
 def test_captions_are_asked_whole(dataset: Dataset) -> None:
     loaded = loaded_painter(lambda left, right: (left, right))
-    with pytest.raises(UsageError, match=r"reads whole captions; use --dropped 0, or fit one with.*--given attributes"):
+    with pytest.raises(UsageError, match=r"reads whole captions; use --given-count \d, .*--given attributes"):
         scores_of(dataset, loaded, dropped=(1,))
     with pytest.raises(UsageError, match=r"coverage asks for .* --given attributes"):
         scores_of(dataset, loaded, metric="coverage")
