@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from mmgen.core.parsing import shown
+from mmgen.core.parsing import plain_letters
 from mmgen.core.progress import Progress, Watch, Work
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _wrapped(text: str, width: int) -> str:
 
 def say(text: str) -> None:
     """Print a line for people, on stderr; control characters of files are shown as plain letters."""
-    console, plain = _stderr(), shown(text)
+    console, plain = _stderr(), plain_letters(text)
     console.print(_wrapped(plain, console.width) if sys.stderr.isatty() else plain, markup=False, emoji=False)
 
 
@@ -86,7 +86,7 @@ def result(text: object) -> None:
 
     Text of files is shown as plain letters; a path stays as it is where a program reads it.
     """
-    print(text if isinstance(text, Path) and not sys.stdout.isatty() else shown(str(text)), flush=True)
+    print(text if isinstance(text, Path) and not sys.stdout.isatty() else plain_letters(str(text)), flush=True)
 
 
 def result_lines(people: Sequence[str], plain: Sequence[Sequence[str]]) -> None:
@@ -240,7 +240,7 @@ def follow(work: Work[T]) -> T:
         TextColumn("{task.fields[facts]}", markup=False, style="dim", table_column=whole),
     )
     with Bars(*columns, console=console, refresh_per_second=8) as bars:
-        task = bars.add_task(shown(work.description), total=work.total, facts="")
+        task = bars.add_task(plain_letters(work.description), total=work.total, facts="")
         for progress in work:
             pace.note(progress.done, time.monotonic())
             bars.update(task, completed=progress.done, facts=_facts(progress, work, pace, room))

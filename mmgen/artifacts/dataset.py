@@ -307,10 +307,10 @@ class Dataset:
             return images.astype(np.float32) / self.images[name].scale
         import torch
 
-        from mmgen.core.sights import drawn_pixels, sight_key
+        from mmgen.core.sights import draw_pixels, sight_key
 
         numbers = torch.from_numpy(np.arange(self.size)[self._rows(rows, self.size)])
-        return drawn_pixels(torch.from_numpy(images), numbers, sight_key(seed, name)).numpy()
+        return draw_pixels(torch.from_numpy(images), numbers, sight_key(seed, name)).numpy()
 
     @checked
     def read_attributes(self, name: str, rows: Rows = slice(None)) -> np.ndarray:

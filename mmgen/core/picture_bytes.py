@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mmgen.core.foreign import CannotReadError, unpack
 
-__all__ = ["called", "check_scans", "something_else", "without_remarks"]
+__all__ = ["format_of", "check_scans", "kind_in_words", "without_remarks"]
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MAGIC = {"PNG": b"\x89PNG", "JPEG": b"\xff\xd8\xff", "GIF": b"GIF8", "WEBP": b"RIFF"}
@@ -41,16 +41,16 @@ _MOST_SCANS = 500
 _MOST_WORK = 2**31  # scans times pixels; of 33 million pixels 64 scans, of which encoders make about ten
 
 
-def called(data: bytes) -> str:
+def format_of(data: bytes) -> str:
     """Return the format that a file begins like: PNG, JPEG, GIF, WEBP or ""."""
     return next((name for name, magic in _MAGIC.items() if data.startswith(magic)), "")
 
 
-def something_else(data: bytes) -> str:
+def kind_in_words(data: bytes) -> str:
     """Return the kind of a file that is no readable picture, if it can be told, with advice; else "".
 
     Example:
-        >>> something_else(b""), something_else(b"8BPS..."), something_else(b"?")
+        >>> kind_in_words(b""), kind_in_words(b"8BPS..."), kind_in_words(b"?")
         ('empty', 'PSD: convert it', '')
     """
     if not data:
@@ -124,7 +124,7 @@ def check_scans(data: bytes, pixels: int) -> None:
     Raises:
         CannotReadError: It has more than 500 scans, or too many for its size; or very many segments.
     """
-    if called(data) != "JPEG":
+    if format_of(data) != "JPEG":
         return
     most = min(_MOST_SCANS, _MOST_WORK // max(pixels, 1))
     at, scans, segments = 2, 0, 0

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from mmgen.core.foreign import CannotReadError, read_file
-from mmgen.core.picture_bytes import called, check_scans, something_else, without_remarks
+from mmgen.core.picture_bytes import check_scans, format_of, kind_in_words, without_remarks
 
 __all__ = [
     "FORMATS",
@@ -144,8 +144,8 @@ def _opened(data: bytes, formats: Sequence[str]) -> Iterator[Image.Image]:
     except CannotReadError:
         raise
     except Image.UnidentifiedImageError:
-        damaged = called(data) if called(data) in formats else ""
-        known = something_else(data)
+        damaged = format_of(data) if format_of(data) in formats else ""
+        known = kind_in_words(data)
         why = f"it is no {listed} picture{f' but {known}' if known else ''}"
         if damaged or known == "empty":
             why = f"it is a damaged {damaged} picture" if damaged else "it is empty"

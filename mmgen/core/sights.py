@@ -18,7 +18,7 @@ from torch import Tensor
 
 from mmgen.core.seeding import stream_key
 
-__all__ = ["drawn_levels", "drawn_pixels", "sight_key"]
+__all__ = ["dequantise", "draw_pixels", "sight_key"]
 
 _GOLDEN = 0x9E3779B97F4A7C15 - 2**64  # odd integer nearest to 2^64 / golden ratio; int64 wraps around as uint64 does
 _MULTIPLIER_1 = 0xBF58476D1CE4E5B9 - 2**64
@@ -42,7 +42,7 @@ def _mix(state: Tensor) -> Tensor:
     return state.bitwise_xor_(_shifted(state, 31))
 
 
-def drawn_pixels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
+def draw_pixels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
     """Draw every pixel from a Bernoulli distribution, white with probability stored / 255: float32 of 0 and 1.
 
     Args:
@@ -52,10 +52,10 @@ def drawn_pixels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
 
     Example:
         >>> grey = torch.full((2, 1, 2, 2), 128, dtype=torch.uint8)
-        >>> one = drawn_pixels(grey, torch.tensor([3, 8]), key=1)
-        >>> one[1:].equal(drawn_pixels(grey[:1], torch.tensor([8]), key=1))
+        >>> one = draw_pixels(grey, torch.tensor([3, 8]), key=1)
+        >>> one[1:].equal(draw_pixels(grey[:1], torch.tensor([8]), key=1))
         True
-        >>> one.equal(drawn_pixels(grey, torch.tensor([3, 8]), key=2))
+        >>> one.equal(draw_pixels(grey, torch.tensor([3, 8]), key=2))
         False
     """
     # Uniform in 0 .. 254, so that 255 is always and 0 never white.
@@ -63,7 +63,7 @@ def drawn_pixels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
     return (threshold < stored.flatten(1)).to(torch.float32).reshape(stored.shape)
 
 
-def drawn_levels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
+def dequantise(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
     """Dequantise stored levels v as (v + u) / 256 with u uniform in (0, 1) for every pixel: float64 in (0, 1).
 
     So a density of the values is bounded by the probabilities of the levels (Theis, van den Oord, Bethge, 2016,
@@ -75,7 +75,7 @@ def drawn_levels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
         key: Key of this sight, from :func:`sight_key`.
 
     Example:
-        >>> values = drawn_levels(torch.full((2, 3), 7, dtype=torch.uint8), torch.tensor([3, 8]), key=1)
+        >>> values = dequantise(torch.full((2, 3), 7, dtype=torch.uint8), torch.tensor([3, 8]), key=1)
         >>> bool(((values * 256).floor() == 7).all())
         True
     """

@@ -90,10 +90,10 @@ class ImageDescription(Description):
             return self.observed(unpack_bits(held, self.shape))
         if self.layout == "bytes":
             return self.observed(held.float() / 255.0)
-        from mmgen.core.sights import drawn_pixels, sight_key
+        from mmgen.core.sights import draw_pixels, sight_key
 
         seed, *which = sight.key
-        return self.observed(drawn_pixels(held, sight.numbers(), sight_key(seed, self.name, *which)))
+        return self.observed(draw_pixels(held, sight.numbers(), sight_key(seed, self.name, *which)))
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Pixels float [B, C, H, W] in [0, 1], all of them there."""

@@ -74,12 +74,12 @@ class PatchDescription(Description):
 
     def tensors(self, held: "Tensor", sight: Sight) -> tuple["Tensor", "Tensor"]:
         """Rows as held to numbers float32 [B, F] at one sight."""
-        from mmgen.core.sights import drawn_levels, sight_key
+        from mmgen.core.sights import dequantise, sight_key
 
         seed, *which = sight.key
         # One draw for all evaluations, as if it were stored: scores of two seeds are about the same numbers.
         key = sight_key(seed, self.name, *which) if which else sight_key(0, self.name)
-        return self.observed(_without_mean(drawn_levels(held, sight.numbers(), key)))
+        return self.observed(_without_mean(dequantise(held, sight.numbers(), key)))
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Numbers [B, F] as they are, all of them there; levels uint8 [B, side, side] at the middle of each level."""

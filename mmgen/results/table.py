@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
-from mmgen.core.parsing import shown as plain_letters
+from mmgen.core.parsing import plain_letters
 from mmgen.results.number import Number
 
 __all__ = ["Cell", "Table"]

@@ -10,7 +10,7 @@ import torch
 
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.cli._main import main
-from mmgen.core.sights import drawn_levels
+from mmgen.core.sights import dequantise
 from mmgen.modalities.patch import PatchDescription
 from mmgen.training.batches import DatasetRows
 
@@ -60,7 +60,7 @@ def test_training_draws_noise_at_every_sight_and_evaluations_once(patches: Path)
 
 
 def test_noise_is_uniform_within_a_level() -> None:
-    drawn = 256 * drawn_levels(torch.full((4000, 5), 9, dtype=torch.uint8), torch.arange(4000), 7) - 9
+    drawn = 256 * dequantise(torch.full((4000, 5), 9, dtype=torch.uint8), torch.arange(4000), 7) - 9
     assert float(drawn.min()) > 0 and float(drawn.max()) < 1
     assert float(drawn.mean()) == pytest.approx(0.5, abs=5 * math.sqrt(1 / 12 / 20_000))
     assert float(drawn.var()) == pytest.approx(1 / 12, abs=0.003)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
 from mmgen.core.errors import UsageError
-from mmgen.core.sights import drawn_pixels, sight_key
+from mmgen.core.sights import draw_pixels, sight_key
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.generation import load
 from mmgen.metrics._evaluate import evaluate
@@ -43,7 +43,7 @@ def seen(rows: DatasetRows, *numbers: int, sight: tuple[int, ...] = ()) -> Tenso
 def test_a_pixel_is_white_as_often_as_it_says() -> None:
     """256 probabilities, 20,000 draws each: every rate within 4.5 standard errors, 0 never and 255 always."""
     stored = torch.arange(256, dtype=torch.uint8).expand(20_000, 256)
-    rate = drawn_pixels(stored, torch.arange(20_000), key=sight_key(0, "image")).mean(0)
+    rate = draw_pixels(stored, torch.arange(20_000), key=sight_key(0, "image")).mean(0)
     wanted = torch.arange(256) / 255
     assert rate[0] == 0 and rate[255] == 1
     error = (wanted * (1 - wanted) / 20_000).sqrt()
@@ -53,8 +53,8 @@ def test_a_pixel_is_white_as_often_as_it_says() -> None:
 def test_pixels_rows_and_sights_are_drawn_independently() -> None:
     """Correlations of 300 pixels over 4,000 rows, and of 300 sights over 4,000 pixels, are noise of 1 / sqrt(4,000)."""
     half = torch.full((4_000, 300), 128, dtype=torch.uint8)
-    pixels = drawn_pixels(half, torch.arange(4_000), key=5)
-    sights = torch.cat([drawn_pixels(half[:300].reshape(1, -1)[:, :4_000], torch.tensor([7]), k) for k in range(300)])
+    pixels = draw_pixels(half, torch.arange(4_000), key=5)
+    sights = torch.cat([draw_pixels(half[:300].reshape(1, -1)[:, :4_000], torch.tensor([7]), k) for k in range(300)])
     for drawn in (pixels.T, sights):
         correlation = torch.corrcoef(drawn).fill_diagonal_(0)
         assert correlation.abs().max() < 6 / 4_000**0.5

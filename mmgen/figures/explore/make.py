@@ -16,7 +16,7 @@ import numpy as np
 from mmgen.artifacts import write_text_atomic
 from mmgen.artifacts.pages import link_to
 from mmgen.core.errors import UsageError
-from mmgen.core.parsing import shown
+from mmgen.core.parsing import plain_letters
 from mmgen.core.progress import Progress, Work
 from mmgen.core.version import __version__
 from mmgen.figures.drawing.comparison import judge_note
@@ -231,7 +231,7 @@ def _hash(text: str) -> str:
 def _plain(value: Any) -> Any:
     """The same with plain letters alone: names out of files do not steer a page."""
     if isinstance(value, str):
-        return shown(value, keep="")
+        return plain_letters(value, keep="")
     if isinstance(value, dict):
         return {key: _plain(part) for key, part in value.items()}
     return [_plain(part) for part in value] if isinstance(value, list | tuple) else value

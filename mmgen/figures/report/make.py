@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mmgen.artifacts import write_text_atomic
 from mmgen.artifacts.pages import link_to
 from mmgen.core.errors import UsageError
-from mmgen.core.parsing import shown
+from mmgen.core.parsing import plain_letters
 from mmgen.core.progress import Progress, Work
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
@@ -109,7 +109,7 @@ def _plain_letters(value: Any) -> Any:
     """Return text without control characters, numbers and their units on one line."""
     if type(value) is not str:  # what is marked as a page's own
         return value
-    return shown(value).replace(" %", "\N{NO-BREAK SPACE}%")  # a number and its unit stay on one line
+    return plain_letters(value).replace(" %", "\N{NO-BREAK SPACE}%")  # a number and its unit stay on one line
 
 
 def page_environment(room: str = "report") -> "Environment":
