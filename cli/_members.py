@@ -6,42 +6,27 @@ The options are made from the member's settings: names, types, ranges, defaults 
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, replace
 from itertools import pairwise
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from mmgen.cli._commands import Command, command_of, literal, without_types
 from mmgen.cli._mistakes import meant_pictures
+from mmgen.cli._parameters import FieldOption, option_of
+from mmgen.commands import Commas, Named, StageField
 from mmgen.core.errors import MmgenError, UsageError
-from mmgen.core.parsing import listed
+from mmgen.settings.kinds import Range
 from mmgen.settings.registry import BUILT_IN, Registry, add_code, registry_of
 from mmgen.settings.switches import Positional, Switches
 
+if TYPE_CHECKING:
+    from mmgen.settings.settings_table import Setting
+
 __all__ = ["MemberCommands", "options_of", "parameters_of"]
-
-
-@dataclass(frozen=True)
-class _FieldOption:
-    """One option of a field.
-
-    Attributes:
-        name: As it is typed: "--size"; of what is given by its place what help calls it: "PICTURES".
-        field: The field.
-        parameter: What typer makes an option of.
-        read: From what typer read to the field's value.
-        shown: Whether help shows it.
-    """
-
-    name: str
-    field: str
-    parameter: inspect.Parameter
-    read: Callable[[Any], Any]
-    shown: bool = True
 
 
 class MemberCommands(TyperGroup):
@@ -224,7 +209,7 @@ def _takers(registry: Registry[Any], option: str) -> list[str]:
     return [name for name, options in found.items() if any(one.name == option and one.shown for one in options)]
 
 
-def options_of(schema: Any, panel: str, taken: frozenset[str] = frozenset()) -> list[_FieldOption]:
+def options_of(schema: Any, panel: str, taken: frozenset[str] = frozenset()) -> list[FieldOption]:
     """The options of a settings model, in the order of its fields.
 
     Tables inside have none: they are set with ``--set``, and so is a field whose option the command has already.
@@ -237,27 +222,45 @@ def options_of(schema: Any, panel: str, taken: frozenset[str] = frozenset()) -> 
     from mmgen.settings.settings_table import settings_of
 
     described = {one.name: one for one in settings_of(schema)}
-    found: list[_FieldOption] = []
+    found: list[FieldOption] = []
     for name, field in schema.model_fields.items():
         if name not in described:
             continue
         switches = next((one for one in field.metadata if isinstance(one, Switches)), None)
-        kind, about = described[name].kind, described[name].about
-        place = next((one for one in field.metadata if isinstance(one, Positional)), None)
-        if place is not None:
-            found.append(_argument(name, field, place, about))
-        elif switches is not None:
+        if switches is not None:
             found += _switches(name, field, switches, panel)
-        elif _bare(field.annotation) is bool:
-            found.append(_flag(name, field.default, about, panel))
         else:
-            words = field.default if isinstance(field.default, tuple | list) else None
-            default = ",".join(map(str, words)) if words is not None else described[name].default
-            found.append(_valued(name, field.annotation, kind, about, default, panel))
+            found.append(_option(name, field, described[name], panel))
     return [one for one in found if one.name not in taken]
 
 
-def _switches(name: str, field: Any, switches: "Switches", panel: str) -> Iterator[_FieldOption]:
+def _option(name: str, field: Any, described: "Setting", panel: str) -> FieldOption:
+    """Numbers, paths, words and switches as they are, lists with commas between, the rest as in ``--set``."""
+    place = next((one for one in field.metadata if isinstance(one, Positional)), None)
+    own = StageField(name, field.annotation, described.about, None, described.default, Range())
+    values = {type(value) for leaf in own.leaves if get_origin(leaf) is Literal for value in get_args(leaf)}
+    bounds = described.kind.removesuffix(" or none")
+    read: Callable[[Any], Any] | None = None
+    if place is not None:
+        default = MISSING if field.is_required() else None
+        own = replace(own, hint=Annotated[field.annotation, place], default=default)
+    elif own.leaves == [bool]:
+        own = replace(own, default=field.default, default_words="")
+    elif own.several:
+        words = ",".join(map(str, field.default)) if isinstance(field.default, tuple | list) else described.default
+        own = replace(own, hint=Annotated[field.annotation, Commas()], default_words=words)
+    elif len(values) == 1 and len(own.leaves) == 1:
+        own = replace(own, hint=values.pop(), about=f"{own.about.removesuffix('.')} ({bounds}).")
+    elif own.leaves not in ([int], [float], [str], [Path]):
+        own = replace(own, hint=Annotated[field.annotation, Named(metavar="VALUE")])
+        read = functools.partial(_as_set, name)
+    elif own.leaves in ([int], [float]) and "," in bounds:
+        own = replace(own, about=f"{own.about.removesuffix('.')} ({bounds.partition(', ')[2]}).")
+    option = option_of(own, panel)
+    return replace(option, parameter=option.parameter.replace(name=f"own_{name}"), read=read or option.read)
+
+
+def _switches(name: str, field: Any, switches: "Switches", panel: str) -> Iterator[FieldOption]:
     from pydantic import TypeAdapter, ValidationError
 
     for number, switch in enumerate(switches.members):
@@ -268,55 +271,10 @@ def _switches(name: str, field: Any, switches: "Switches", panel: str) -> Iterat
             shown = False
         about = f"{switch.about} The default." if field.default == switch.value else switch.about
         option = typer.Option(switch.name, help=about, rich_help_panel=panel, hidden=not shown)
-        parameter = _parameter(f"{name}_{number}", bool, False, option)
-        yield _FieldOption(switch.name, name, parameter, functools.partial(_stands_for, switch.value), shown)
-
-
-def _argument(name: str, field: Any, place: Positional, about: str) -> _FieldOption:
-    """What is given by its place: words and paths as they are."""
-    kind = Path if _bare(field.annotation) is Path else str
-    argument = typer.Argument(metavar=place.metavar, help=about, show_default=False)
-    default = inspect.Parameter.empty if field.is_required() else None
-    annotation = kind if field.is_required() else kind | None
-    return _FieldOption(place.metavar, name, _parameter(name, annotation, default, argument), _itself)
-
-
-def _flag(name: str, default: Any, about: str, panel: str) -> _FieldOption:
-    """What is true or false: one option that turns it to what it is not by default."""
-    typed = f"--no-{_kebab(name)}" if default is True else f"--{_kebab(name)}"
-    option = typer.Option(typed, help=about, rich_help_panel=panel)
-    parameter = _parameter(name, bool, False, option)
-    return _FieldOption(typed, name, parameter, functools.partial(_stands_for, default is not True))
-
-
-def _valued(name: str, annotation: Any, kind: str, about: str, default: str, panel: str) -> _FieldOption:
-    """Anything with a value: numbers, paths and words as they are, lists with commas between, the rest as in --set."""
-    bare, typed = _bare(annotation), f"--{_kebab(name)}"
-    origin = get_origin(bare) or bare
-    values = {type(value) for value in get_args(bare)} if origin is Literal else {origin}
-    plain = values.pop() if len(values) == 1 else None
-    read: Callable[[Any], Any] = _itself
-    metavar = None
-    if plain in (tuple, list, set, frozenset):
-        metavar, read = "LIST", listed
-    elif plain not in (int, float, str, Path):
-        metavar, read = "VALUE", functools.partial(_as_set, name)
-    bounds = kind.removesuffix(" or none").partition(", ")[2] if plain in (int, float) else ""
-    bounds = kind.removesuffix(" or none") if origin is Literal else bounds
-    sentence = f"{about.removesuffix('.')} ({bounds})." if bounds else about
-    option = typer.Option(
-        typed,
-        metavar=metavar,
-        help=sentence,
-        rich_help_panel=panel,
-        show_default=default or False,
-    )
-    wanted = plain if plain in (int, float, str, Path) else str
-    return _FieldOption(typed, name, _parameter(name, wanted | None, None, option), read)
-
-
-def _itself(value: Any) -> Any:
-    return value
+        parameter = inspect.Parameter(
+            f"own_{name}_{number}", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, option]
+        )
+        yield FieldOption(switch.name, name, parameter, functools.partial(_stands_for, switch.value), shown)
 
 
 def _stands_for(value: Any, _: bool) -> Any:
@@ -327,22 +285,3 @@ def _as_set(name: str, text: str) -> Any:
     from mmgen.settings.config import parse_assignments
 
     return parse_assignments([f"{name}={text}"])[name]
-
-
-def _bare(annotation: Any) -> Any:
-    """A type without what is annotated, and without None."""
-    if get_origin(annotation) is Annotated:
-        return _bare(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, UnionType):
-        kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
-        return _bare(kinds[0]) if len(kinds) == 1 else annotation
-    return annotation
-
-
-def _kebab(name: str) -> str:
-    return name.replace("_", "-")
-
-
-def _parameter(name: str, kind: Any, default: Any, option: Any) -> inspect.Parameter:
-    annotated = Annotated[kind, option]
-    return inspect.Parameter(f"own_{name}", inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotated)

@@ -1,4 +1,4 @@
-"""The fields of a stage as options and arguments of a command."""
+"""Fields as options and arguments of a command: those of a stage, and of the settings of a member."""
 
 import functools
 import inspect
@@ -32,23 +32,28 @@ from mmgen.commands import (
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import listed
 from mmgen.settings.registry import registry_of
+from mmgen.settings.switches import Positional
 
-__all__ = ["StageOption", "member_room", "options_of_stage", "stage_function"]
+__all__ = ["FieldOption", "member_room", "option_of", "options_of_stage", "stage_function"]
 
 
 @dataclass(frozen=True)
-class StageOption:
+class FieldOption:
     """One field as it is typed.
 
     Attributes:
+        name: As it is typed: "--size"; of an argument what help calls it: "PICTURES".
         field: Name of the field.
         parameter: A parameter as typer reads it.
         read: From what typer read to the field's value.
+        shown: Whether help shows it.
     """
 
+    name: str
     field: str
     parameter: inspect.Parameter
     read: Callable[[Any], Any]
+    shown: bool = True
 
 
 def stage_function(stage: type[Stage[Any]], present: Callable[..., None] | None) -> Callable[..., None]:
@@ -102,26 +107,38 @@ def _print_path(stage: Stage[Any]) -> None:
     result(getattr(made, "path", made))
 
 
-def options_of_stage(stage: type[Stage[Any]]) -> list[StageOption]:
+def options_of_stage(stage: type[Stage[Any]]) -> list[FieldOption]:
     """Return the options of a stage's fields."""
-    return [_option(field) for field in fields_of(stage) if field.name != "progress"]
+    return [option_of(field) for field in fields_of(stage) if field.name != "progress"]
 
 
-def _option(field: StageField) -> StageOption:
+def option_of(field: StageField, panel: str | None = None) -> FieldOption:
+    """Return a field as it is typed.
+
+    Args:
+        field: The field.
+        panel: Heading of its help.
+    """
     kind, several = _kind(field), field.several and not field.mark(Commas)
     if field.mark(Assignments):
         kind, several = str, True
     annotation: Any = list[kind] if several else kind  # type: ignore[valid-type]  # read by typer alone
     default = inspect.Parameter.empty if field.default is MISSING else field.default
-    turned_off = default is True and not any("/" in name for name in option_names(field))
+    name = option_names(field)[0]
+    turned_off = default is True and "/" not in name
     if turned_off:
         default = False
     if default in (None, ()) or (several and default is not inspect.Parameter.empty):
         annotation, default = annotation | None, None
-    info, marks = _argument(field) if field.positional else _named(field, kind, turned_off)
+    if field.positional:
+        info, marks = _argument(field)
+        name = info.metavar
+    else:
+        name = f"--no-{name.removeprefix('--')}" if turned_off else name
+        info, marks = _named(field, kind, name, panel)
     annotated = Annotated[annotation, info, *marks]
     parameter = inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotated)
-    return StageOption(field.name, parameter, operator.not_ if turned_off else _reader(field))
+    return FieldOption(name, field.name, parameter, operator.not_ if turned_off else _reader(field))
 
 
 def _kind(field: StageField) -> Any:
@@ -139,7 +156,8 @@ def _kind(field: StageField) -> Any:
 def _argument(field: StageField) -> tuple[Any, list[Any]]:
     source, room = field.mark(Input), field.mark(MemberOf)
     if source is None:
-        metavar = (named.metavar if (named := field.mark(Named)) else "") or field.name.upper()
+        named = field.mark(Positional) or field.mark(Named)
+        metavar = (named.metavar if named else "") or field.name.upper()
         argument = typer.Argument(
             metavar=metavar, show_default=False, help=field.about, autocompletion=_completion(field)
         )
@@ -156,15 +174,14 @@ def _look_at(what: str, text: str) -> None:
         read_path(text, what)
 
 
-def _named(field: StageField, kind: Any, turned_off: bool) -> tuple[Any, list[Any]]:
+def _named(field: StageField, kind: Any, name: str, panel: str | None) -> tuple[Any, list[Any]]:
     """An option, and what stands beside it in the annotation."""
     named, reads = field.mark(Named) or Named(), field.mark(ReadsFile)
-    names = option_names(field)
-    if turned_off:
-        names = [f"--no-{field.name.replace('_', '-')}"]
     is_number = kind in (int, float)
     option = typer.Option(
-        *names,
+        name,
+        *option_names(field)[1:],
+        rich_help_panel=panel,
         metavar=named.metavar or ("LIST" if field.mark(Commas) else None),
         help=_with_choices(field),
         hidden=named.hidden,
@@ -214,7 +231,7 @@ def _split(field: StageField, none: str, text: str) -> list[Any]:
     if text == none:
         return []
     if field.leaves != [int]:
-        return [part for part in listed(text) if part]
+        return [part for part in listed(text) if part or not none]
     try:
         return [int(part) for part in listed(text)]
     except ValueError:

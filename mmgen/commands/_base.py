@@ -102,7 +102,8 @@ def _words_of(stage: Stage[Any]) -> Iterator[str]:
             for name, one in _flat(value):
                 yield from ("--set", f"{name}={json.dumps(one)}")
         elif isinstance(value, bool):
-            yield option_names(field)[0] if value else f"--no-{field.name}"
+            on, _, off = option_names(field)[0].partition("/")
+            yield on if value else off or f"--no-{on.removeprefix('--')}"
         else:
             several = field.several and isinstance(value, Sequence) and not isinstance(value, str)
             texts = [_text(one) for one in (value if several else [value])]

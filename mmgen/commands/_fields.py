@@ -1,7 +1,7 @@
 """Fields of stages: what is annotated to them, and how help, pages and signatures see them."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 
 from mmgen.settings.declared import Declared, declared, declared_in
 from mmgen.settings.kinds import Range
+from mmgen.settings.switches import Positional
 
 __all__ = [
     "Assignments",
@@ -142,7 +143,7 @@ class StageField:
     @property
     def positional(self) -> bool:
         """Whether it is given by its place."""
-        return self.mark(Input) is not None or self.default is MISSING
+        return self.mark(Input) is not None or self.mark(Positional) is not None or self.default is MISSING
 
     @property
     def leaves(self) -> list[Any]:
@@ -167,7 +168,7 @@ def _alternatives(hint: Any) -> Iterator[Any]:
 
 def _is_sequence(kind: Any) -> bool:
     origin = get_origin(kind)
-    return isinstance(origin, type) and issubclass(origin, Sequence)
+    return isinstance(origin, type) and issubclass(origin, Collection) and not issubclass(origin, Mapping)
 
 
 def _leaves(hint: Any) -> Iterator[Any]:
