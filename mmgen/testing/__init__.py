@@ -26,6 +26,7 @@ from mmgen.settings.registry import rooms
 __all__ = ["Subject", "check", "members_of"]
 
 _CHECKS = {
+    "modality": "modalities.check_modality",
     "model": "models.check_model",
     "objective": "objectives.check_objective",
     "network": "networks.check_network",

@@ -13,6 +13,7 @@ from scipy import integrate
 
 import mmgen
 import mmgen.modalities
+from mmgen import testing
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.cli._main import main
 from mmgen.core.errors import ArtifactError, SettingsError
@@ -348,3 +349,8 @@ def test_networks_of_a_kind_that_is_not_there_are_refused() -> None:
         networks_by_kind(data, {}, {"graphs": {}})
     with pytest.raises(SettingsError, match=r"model\.networks\.vector\.hiden"):
         networks_by_kind(data, {}, {"vector": {"hiden": [3]}})
+
+
+@pytest.mark.parametrize("kind", mmgen.modalities.names())
+def test_contract(kind: str) -> None:
+    testing.check(testing.Subject("modality", kind))

@@ -1,0 +1,67 @@
+"""What every kind of data promises, on the example that it brings."""
+
+import tempfile
+from pathlib import Path
+
+import torch
+
+import mmgen.modalities
+from mmgen.modalities import ROWS, Description
+from mmgen.testing.small import example_batch
+
+__all__ = ["check_modality"]
+
+_COUNT, _LATENTS = 5, 4
+
+
+def check_modality(name: str) -> None:
+    """Rows of the example are as the description says; networks read and give them; pictures and files are made."""
+    if name == "graph":  # it joins the rows of a dataset, so that no example stands alone
+        return
+    described, stored = mmgen.modalities.get(name).example(_COUNT)
+    declared = described.arrays()[ROWS]
+    assert str(stored.dtype) == declared.dtype, f"rows are {stored.dtype}, but arrays says {declared.dtype}"
+    assert stored.shape == (_COUNT, *declared.shape), f"rows are {stored.shape[1:]}, but arrays says {declared.shape}"
+    assert not described.fault(stored), f"the example has a fault: {described.fault(stored)}"
+    assert described.fits(described), "a description fits itself"
+    _check_networks(described)
+    _check_shown(described)
+
+
+def _check_networks(described: Description) -> None:
+    """Features, log-likelihoods with gradients, nothing from absent values; means and draws shaped like values."""
+    torch.manual_seed(0)
+    batch, modality = example_batch(described, _COUNT), described.modality()
+    value, present = batch.values[described.name], batch.present[described.name]
+    assert value.shape == (_COUNT, *described.event_shape), f"values are {value.shape[1:]}, not event_shape"
+    networks = described.networks({}, "networks")
+    encoder, width = modality.encoder(networks)
+    features = modality.features(encoder, value, present)
+    assert features.shape == (_COUNT, width), f"features are {tuple(features.shape)}, but encoder says {width} of each"
+    decoded, decoder = modality.decoder(_LATENTS, networks)
+    parameters = decoder(torch.randn(_COUNT, _LATENTS))
+    log_prob = decoded.log_prob(parameters, value, present)
+    assert log_prob.shape == (_COUNT,), f"log_prob is {tuple(log_prob.shape)}, expected one number for each example"
+    assert log_prob.isfinite().all(), "log_prob is finite on the example"
+    log_prob.sum().backward()
+    moved = [p for p in decoder.parameters() if p.grad is not None and p.grad.abs().sum() > 0]
+    assert moved, "log_prob sends a gradient to the decoder"
+    absent = decoded.log_prob(parameters, value, torch.zeros_like(present))
+    assert (absent == 0).all(), "what is absent adds nothing to log_prob"
+    if not described.describes:
+        for what, found in (("mean", decoded.mean(parameters)), ("sample", decoded.sample(parameters))):
+            assert found.shape == value.shape, f"{what} is {tuple(found.shape)}, expected {tuple(value.shape)}"
+
+
+def _check_shown(described: Description) -> None:
+    """Pictures have the declared shape and lie from 0 to 1; every declared file is written."""
+    values = example_batch(described, _COUNT).values[described.name].numpy()
+    if described.picture_shape is not None:
+        picture = described.picture(values)
+        assert picture.shape == (_COUNT, *described.picture_shape), f"a picture is {picture.shape[1:]}"
+        assert picture.min() >= 0 and picture.max() <= 1, "pictures lie from 0 to 1"
+    with tempfile.TemporaryDirectory(prefix="mmgen-check-") as folder:
+        for ending in described.files:
+            path = Path(folder) / f"values{ending}"
+            described.write(path, values)
+            assert path.stat().st_size > 0, f"{ending} is written"
