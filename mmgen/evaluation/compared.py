@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.core.errors import UsageError
 from mmgen.core.progress import relay
+from mmgen.evaluation import needs
 from mmgen.evaluation.queries import Queries
 from mmgen.evaluation.real import LEAST, Points
 
 if TYPE_CHECKING:
-    from mmgen.evaluation.evaluation import Evaluation
+    from mmgen.evaluation import Evaluation
 
-__all__ = ["TOO_FEW", "Compared", "check_real", "compare_all"]
+__all__ = ["TOO_FEW", "Compared", "compare_all", "compared_pictures"]
 
 TOO_FEW = f"no description of this part has {LEAST} real pictures in each of two halves, as comparing takes"
-"""What is said where nothing could be compared."""
+"""The message where nothing could be compared."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Drawn pictures and real ones of the same descriptions, as the judge's features.
+    """Drawn pictures and real ones of the same descriptions, as the classifier's features.
 
     Attributes:
-        protocol: ``description``: each description by itself, n pictures of each kind, both halves the reference in
-            turn; ``pooled``: all descriptions together, as many drawn as the second half has, the first the reference.
+        protocol: ``description``: each description by itself, n pictures of each kind, each half the reference in
+            turn; ``pooled``: all descriptions together, as many drawn as in the second half, the first the reference.
         queries: The descriptions.
         halves: Real pictures, in two halves.
         drawn: Drawn pictures.
@@ -42,12 +42,12 @@ class Compared:
 
     @property
     def pairs(self) -> list[tuple[Points, Points]]:
-        """Drawn pictures, each with its reference."""
+        """Drawn pictures and their reference."""
         return [(self.drawn, half) for half in self.halves[: 2 if self.protocol == "description" else 1]]
 
     @property
     def ceiling_pairs(self) -> list[tuple[Points, Points]]:
-        """Real pictures instead of drawn ones, each with its reference."""
+        """Real pictures instead of drawn ones, and their reference."""
         one, other = self.halves
         return [(other, one), (one, other)] if self.protocol == "description" else [(other, one)]
 
@@ -57,7 +57,7 @@ class Compared:
         return sum(map(len, self.drawn))
 
     def about(self) -> dict[str, int | float]:
-        """What every score tells of the pictures."""
+        """Return numbers of pictures for every score."""
         counts = np.array([[len(part) for part in points] for points in (*self.halves, self.drawn)])
         return {
             "queries": len(self.queries),
@@ -68,24 +68,24 @@ class Compared:
         }
 
 
-def check_real(evaluation: "Evaluation", what: str) -> None:
-    """Raise a UsageError where drawn pictures cannot be compared with real ones of the same description.
+def compared_pictures(evaluation: "Evaluation") -> str:
+    """Need pictures that can be compared with real ones of the same description.
 
-    Else features of as many drawn pictures as are compared are kept, whichever metric has them drawn.
+    Features of the compared pictures are kept from now on, whichever metric has them drawn.
     """
-    if evaluation.loaded.observation is None:
-        raise UsageError(f"{what} is of a model that draws something besides words; this one does not")
-    evaluation.check_queries(what)
-    evaluation.draws.keep_features(max(LEAST, evaluation.settings.draws))
+    missing = needs.drawn_pictures(evaluation) or needs.spelled_descriptions(evaluation)
+    if not missing:
+        evaluation.draws.keep_features(max(LEAST, evaluation.settings.draws))
+    return missing
 
 
 def _compare(evaluation: "Evaluation", posterior: str, dropped: int) -> Generator[float, None, list[Compared]]:
-    """Drawn and real pictures of all descriptions with ``dropped`` attributes left out.
+    """Compare drawn and real pictures of all descriptions with ``dropped`` attributes left out.
 
-    Each description by itself, as far as there are enough real pictures; and all together where each picture has one
-    description, with nothing left out.
+    Each description with enough real pictures is compared by itself; all together where no attribute is left out, so
+    that each picture has one description.
     """
-    queries = evaluation.queries(dropped)
+    queries = evaluation.questions.of(dropped)
     chosen = evaluation.real.of(queries)
     counts = np.array([[len(part) for part in side] for side in chosen.places])  # [2, Q]
     n = counts.min(0)
@@ -112,10 +112,10 @@ def _compare(evaluation: "Evaluation", posterior: str, dropped: int) -> Generato
 
 
 def compare_all(evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Compared]]:
-    """Drawn and real pictures, for every number of attributes that is to be left out."""
+    """Compare drawn and real pictures for every number of attributes left out."""
     found: list[Compared] = []
-    most = len(evaluation.info.names) - len(evaluation.told)
-    numbers = [number for number in evaluation.dropped if number <= most]
+    most = len(evaluation.info.names) - len(evaluation.questions.told)
+    numbers = [number for number in evaluation.questions.dropped if number <= most]
     for done, number in enumerate(numbers):
         work = _compare(evaluation, posterior, number)
         found += yield from relay(work, done / len(numbers), 1 / len(numbers))

@@ -103,6 +103,11 @@ class JudgedPictures:
         """Whether the judge is fed sampled pixels (else means)."""
         return sees_samples(self.loaded)
 
+    @property
+    def pixels(self) -> str:
+        """Kind of pixels that the classifier sees: "sampled" or "mean"."""
+        return "sampled" if self.sampled else "mean"
+
     def keep_features(self, n: int) -> None:
         """Keep features of the first ``n`` pictures of a query when its pictures are drawn to be judged."""
         self._features_of = max(self._features_of, n)

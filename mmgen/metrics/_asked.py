@@ -91,8 +91,8 @@ def _read(metric: "type[Metric]") -> set[str] | None:
     """What a metric reads; None where it does not say."""
     if metric.reads is None:
         return None
-    told = {"posteriors": metric.per_posterior, "judge": metric.judged}
-    return {*metric.reads, *(name for name, whether in told.items() if whether)}
+    implied = {"posteriors": metric.posteriors == "each", "judge": metric.judged}
+    return {*metric.reads, *(name for name, read in implied.items() if read)}
 
 
 def _typed(name: str) -> str:

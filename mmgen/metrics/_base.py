@@ -1,58 +1,131 @@
-"""What every metric is: how a score is computed, its unit and which way is better."""
+"""The base of metrics: what they need, how they compute scores, in which unit and which way is better."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from mmgen.core.errors import UsageError
 from mmgen.core.progress import relay
-from mmgen.results.score import Better, Score
+from mmgen.evaluation import needs
+from mmgen.evaluation.needs import Need
+from mmgen.results.score import Better, Points, Score
 
 if TYPE_CHECKING:
-    from mmgen.evaluation.evaluation import Evaluation
+    from mmgen.evaluation import Evaluation
 
-__all__ = ["Better", "Metric", "Score", "relay"]
+__all__ = ["Better", "Metric", "Need", "Points", "Score", "relay"]
 
 
 class Metric(ABC):
-    """Base of all metrics. Members have no state; what they measure comes in an :class:`Evaluation`."""
+    """Base of all metrics. Members have no state; model, data and settings come in an :class:`Evaluation`."""
 
+    name: ClassVar[str]
+    """Name in scores, by default that of the class: ``ActiveUnits`` is ``active-units``."""
     unit: ClassVar[str]
     better: ClassVar[Better]
     further_units: ClassVar[Mapping[str, Better]] = {}
-    """Units of scores that are in another one, and which way is better: {"ranks": "lower"}."""
-    judged: ClassVar[bool] = False
-    """Whether it needs a judge."""
-    scores_points: ClassVar[bool] = False
-    """Whether it scores single data points, which should not be training examples."""
-    takes_guidance: ClassVar[bool] = True
-    values_of_points: ClassVar[bool] = False
-    """Whether ``points`` of its scores are ``evaluation.points``, in their order, so that errors are those
-    of pictures or sources where several points are of one."""
-    """Whether it asks posteriors of descriptions, which can be guided."""
-    per_posterior: ClassVar[bool] = True
-    """Whether it is asked once per posterior, or once per model."""
+    """Units of scores in another unit, and which way is better: {"ranks": "lower"}."""
+    needs: ClassVar[tuple[Need, ...]] = ()
+    """What the model, data and settings must offer: functions of :mod:`mmgen.evaluation.needs`, or of the metric's own,
+    tried in order before any work. ``needs.judge`` says that an attribute classifier looks at drawn pictures."""
+    posteriors: ClassVar[Literal["each", "together", "none"]] = "each"
+    """Whether it is called for each posterior, once for all posteriors, or looks at no posterior of a description."""
+    points: ClassVar[Literal["", "seen", "averaged"]] = ""
+    """"seen": scores are of single data points, which should not be training examples. "averaged": ``points`` of scores
+    are ``evaluation.points``, in their order, so that standard errors are over pictures or sources where several points
+    are of one."""
     rank: ClassVar[int] = 1
-    """Order of evaluation: what asks for more samples comes first, so that the others share all of them."""
+    """Order of evaluation: the metric that draws most pictures comes first, so that the others share all of them."""
     columns: ClassVar[Mapping[str, str]] = {}
     """Further columns of its table, heading: name of the number in :attr:`Score.details`, printed with the error that
     stands there as "NAME_stderr". Quantity, posterior, value with its error, number of samples and the classifier's
-    accuracy are there anyway; scores without a number leave its place empty."""
-
+    accuracy are there anyway."""
     reads: ClassVar[tuple[str, ...] | None] = None
-    """Settings of an evaluation that it reads, beside seed and precision, by name: ("number", "split", "part"); also
-    "posteriors" or "text_proposal", if it looks at these. What no metric reads that is asked is refused. None: it does
-    not say, and nothing is refused."""
+    """Settings of an evaluation that it reads, beside seed and precision: ("number", "split", "part"); also
+    "posteriors" or "text_proposal". Settings that no metric reads are refused. None: unknown, nothing is refused."""
     unmeasured: ClassVar[str] = "nothing to measure with these numbers of given attributes"
-    """What is said where there is no score of it."""
+    """The message where there is no score."""
     conditions: ClassVar[tuple[str, ...]] = ()
     """Names of the ``details`` that change the question, so that only scores with equal ones are compared: ("pool",).
-    Split, part, importance samples, real pictures, dataset and judge are always compared."""
+    Split, part, importance samples, real pictures, dataset and classifier are always compared."""
     protocols: ClassVar[Mapping[str, str]] = {}
-    """What protocols of its scores mean, each in a sentence for a page: {"bound": "The mean of log weights."}."""
+    """Meaning of each protocol in a sentence for a page: {"bound": "The mean of log weights."}."""
+    judged: ClassVar[bool] = False
+    """Whether ``needs`` has ``needs.judge``."""
 
-    def check(self, evaluation: "Evaluation") -> None:  # noqa: B027  # most metrics accept every model
-        """Raise a UsageError where the metric cannot be asked of this model; called before any work."""
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.judged = needs.judge in cls.needs
+        if "name" not in cls.__dict__:
+            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower()
+
+    def check(self, evaluation: "Evaluation") -> None:
+        """Check everything that the metric needs.
+
+        Raises:
+            UsageError: Something is missing; the sentence says what.
+        """
+        for need in (*((needs.unguided,) if self.posteriors == "none" else ()), *self.needs):
+            if missing := need(evaluation):
+                raise UsageError(f"{self.name} {missing}")
 
     @abstractmethod
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        """Measure: yields the fraction done, from 0 to 1, and returns the scores."""
+        """Measure: yield the fraction done, from 0 to 1, and return the scores."""
+
+    def score(
+        self,
+        evaluation: "Evaluation",
+        value: float,
+        stderr: float | None,
+        n: int,
+        *,
+        quantity: str = "",
+        posterior: str = "",
+        protocol: str = "",
+        given: int | None = None,
+        unit: str = "",
+        points: Points | None = None,
+        by_attribute: Mapping[str, float] | None = None,
+        warnings: tuple[str, ...] = (),
+        details: Mapping[str, Any] | None = None,
+        ids: Mapping[str, str] | None = None,
+    ) -> Score:
+        """Return a score with the metric's name, unit and direction, the content ids and the classifier's accuracy.
+
+        Args:
+            evaluation: The evaluation.
+            value: In ``unit``.
+            stderr: Standard error of the value; None where there is none.
+            n: Samples behind the value: pictures or data points.
+            quantity: What was measured; by default the name of the metric.
+            posterior: Where z came from.
+            protocol: How it was measured.
+            given: Number of attributes given.
+            unit: One of ``further_units``, if it is not ``self.unit``.
+            points: Values of single examples, if the value is their mean.
+            by_attribute: The same measure for each attribute alone.
+            warnings: Sentences for whoever reads the score.
+            details: Further numbers.
+            ids: Content ids of further files, by role.
+        """
+        judge = evaluation.judge if self.judged else None
+        return Score(
+            metric=self.name,
+            quantity=quantity or self.name,
+            value=float(value),
+            stderr=stderr,
+            unit=unit or self.unit,
+            better=self.further_units[unit] if unit else self.better,
+            n=n,
+            posterior=posterior,
+            given=given,
+            protocol=protocol,
+            judge_accuracy=(judge.accuracy or None) if judge else None,
+            ids={**evaluation.ids, **({"judge": judge.content_id} if judge else {}), **(ids or {})},
+            points=points,
+            by_attribute=dict(by_attribute or {}),
+            warnings=warnings,
+            details=dict(details or {}),
+        )

@@ -1,78 +1,84 @@
-"""Precision and recall of nearest neighbours: their scores."""
+"""The base of precision and recall by nearest neighbours."""
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.evaluation.compared import Compared, compare_all
+from mmgen.evaluation import needs
+from mmgen.evaluation.compared import TOO_FEW, Compared, compare_all, compared_pictures
 from mmgen.evaluation.neighbours import inside
 from mmgen.evaluation.queries import weighted_mean
 from mmgen.evaluation.real import Points
-from mmgen.metrics._base import Score
+from mmgen.evaluation.settings import DESCRIPTIONS
+from mmgen.metrics._base import Metric, Score
 from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
-    from mmgen.evaluation.evaluation import Evaluation
+    from mmgen.evaluation import Evaluation
 
-__all__ = ["overlap_scores"]
+__all__ = ["Overlap"]
 
 Floats = NDArray[np.float64]
 
 
-def overlap_scores(
-    metric: str, evaluation: "Evaluation", posterior: str, of_real: bool
-) -> Generator[float, None, list[Score]]:
-    """Scores of all numbers of attributes that are left out.
+class Overlap(Metric):
+    """Share of one set of pictures that lies among the other.
 
-    Args:
-        metric: What they are called.
-        evaluation: What is asked.
-        posterior: Where z comes from.
-        of_real: The share of real pictures among drawn ones (recall), else of drawn among real ones (precision).
+    Protocol ``description``: real pictures of the same description only, mean over descriptions; ``pooled``: all
+    descriptions together. Real pictures instead of drawn ones, from another half, give the ceiling.
     """
-    found = yield from compare_all(evaluation, posterior)
-    return [_score(metric, evaluation, posterior, compared, of_real) for compared in found]
 
+    unit = "%"
+    better = "higher"
+    points = "seen"
+    rank = 3
+    reads = DESCRIPTIONS
+    unmeasured = TOO_FEW
+    columns: ClassVar = {"real halves": "ceiling", "queries": "queries"}
+    needs = (needs.judge, compared_pictures)
+    of_real: ClassVar[bool]
+    """The share of real pictures among drawn ones (recall), else of drawn among real ones (precision)."""
 
-def _score(metric: str, evaluation: "Evaluation", posterior: str, compared: Compared, of_real: bool) -> Score:
-    seed = evaluation.settings.seed
-    values, weights = _values(compared, compared.pairs, of_real)
-    real, _ = _values(compared, compared.ceiling_pairs, of_real)
-    mean, ceiling = weighted_mean(values, weights, seed), weighted_mean(real, weights, seed)
-    below = weighted_mean(real - values, weights, seed)
-    return Score(
-        metric=metric,
-        quantity=metric,
-        value=mean.value,
-        stderr=None if mean.stderr is None else share_error(mean.value, mean.stderr, compared.n),
-        unit="%",
-        better="higher",
-        n=compared.n,
-        posterior=posterior,
-        given=compared.queries.given_count,
-        protocol=compared.protocol,
-        judge_accuracy=evaluation.judge.accuracy or None,
-        ids=evaluation.judged_ids,
-        details={
-            **compared.about(),
-            "ceiling": ceiling.value,
-            "ceiling_stderr": None
-            if ceiling.stderr is None
-            else share_error(ceiling.value, ceiling.stderr, compared.n),
-            "below_ceiling": below.value,
-            "below_ceiling_stderr": below.stderr,
-            "splits_sd": mean.splits_sd,
-            "pixels": "sampled" if evaluation.draws.sampled else "mean",
-        },
-    )
+    def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
+        found = yield from compare_all(evaluation, posterior)
+        return [self._score(evaluation, posterior, compared) for compared in found]
+
+    def _score(self, evaluation: "Evaluation", posterior: str, compared: Compared) -> Score:
+        seed = evaluation.settings.seed
+        values, weights = _values(compared, compared.pairs, self.of_real)
+        real, _ = _values(compared, compared.ceiling_pairs, self.of_real)
+        mean, ceiling = weighted_mean(values, weights, seed), weighted_mean(real, weights, seed)
+        below = weighted_mean(real - values, weights, seed)
+
+        def error(value: float, stderr: float | None) -> float | None:
+            return None if stderr is None else share_error(value, stderr, compared.n)
+
+        return self.score(
+            evaluation,
+            mean.value,
+            error(mean.value, mean.stderr),
+            compared.n,
+            posterior=posterior,
+            given=compared.queries.given_count,
+            protocol=compared.protocol,
+            details={
+                **compared.about(),
+                "ceiling": ceiling.value,
+                "ceiling_stderr": error(ceiling.value, ceiling.stderr),
+                "below_ceiling": below.value,
+                "below_ceiling_stderr": below.stderr,
+                "splits_sd": mean.splits_sd,
+                "pixels": evaluation.draws.pixels,
+            },
+        )
 
 
 def _values(compared: Compared, pairs: list[tuple[Points, Points]], of_real: bool) -> tuple[Floats, Floats]:
-    """Percent of each description's pictures that lie among the others, and the weight of each description.
+    """Return the percentage of each description's pictures that lie among the others, and the descriptions' weights.
 
-    Of pooled descriptions every picture weighs the same, so that those without any are passed over.
+    Pooled pictures all weigh the same, so that descriptions without any are left out.
     """
     each = []
     for candidates, references in pairs:

@@ -23,7 +23,6 @@ class BetaScore(Disentanglement):
     95 %.
     """
 
-    name = "beta-score"
     unit = "%"
     tests = _TEST
     protocol = f"{_PAIRS} pairs, {_TRAIN:,} points to learn from, {_TEST:,} to test"

@@ -1,4 +1,4 @@
-"""Correctness: how often a picture shows what was asked for, as the judge sees it.
+"""Correctness: how often a picture shows the attributes of its description, by a classifier.
 
 References:
     Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
@@ -7,6 +7,7 @@ References:
     Sections 4.2 and 5.4
 """
 
+from abc import abstractmethod
 from collections.abc import Generator
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.core.notation import UNKNOWN
+from mmgen.evaluation import needs
+from mmgen.evaluation.queries import Queries, weighted_mean
 from mmgen.evaluation.settings import DESCRIPTIONS
-from mmgen.metrics._base import Metric, Score, relay
-from mmgen.metrics._correctness import correctness_scores
+from mmgen.metrics._base import Metric, Points, Score, relay
 from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
-    from mmgen.evaluation.evaluation import Evaluation
+    from mmgen.evaluation import Evaluation
 
 __all__ = ["Correctness"]
 
@@ -28,89 +30,178 @@ _GENERATED = 2400
 """Pictures and words drawn from a density that ignores the text."""
 
 
-class Correctness(Metric):
-    r"""Mean over images and given attributes of [judge = asked].
+def agreement(attributes: NDArray[np.uint8], predicted: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Return the correctness of each query [Q] (VE Section 3): the mean over its images and given attributes.
 
-    .. math:: \frac{1}{|S|} \sum_{x \in S} \frac{1}{|O|} \sum_{k \in O} I(\hat y(x)_k = y_k) \quad \text{(VE Section 3)}
+    Args:
+        attributes: Codes of the queries [Q, A], ``UNKNOWN`` where not given; each query gives at least one.
+        predicted: Codes that the classifier predicts [Q, n, A].
 
-    Where captions spell the attributes, those of random examples are asked for, as often as they occur. Of captions in
-    free words, what the judge sees on pictures drawn for the caption of an example is compared with what is known of
-    the attributes of that example: protocol ``free-captions``, whose queries are captions. Densities that
-    ignore the text (the prior, a learned q(z)) are also asked for pictures and words of the same z, which should agree
-    (CK Table 2): protocol ``generated-text``, nothing given.
-
-    Protocol ``exact`` is over the words that the judge says. One that is told words (CK 5.4: the relation) gives two
-    scores each: over all words, the told ones among them, as CK count (``paper``, ``generated-text``), and over the
-    words that it says (``exact``, ``generated-text-exact``).
+    Example:
+        >>> import numpy as np
+        >>> attributes = np.array([[3, 255]], np.uint8)
+        >>> agreement(attributes, np.array([[[3, 0], [3, 1], [3, 0], [5, 1]]], np.uint8))
+        array([0.75])
     """
+    given = attributes != UNKNOWN
+    right = (predicted == attributes[:, None]) & given[:, None]
+    fraction: NDArray[np.float64] = right.sum((1, 2)) / (predicted.shape[1] * given.sum(1))
+    return fraction
+
+
+class Agreement(Metric):
+    """Base of metrics that compare predicted codes with those of queries, in percent; errors are over queries."""
 
     unit = "%"
     better = "higher"
-    judged = True
+    columns: ClassVar = {"sd of 5 splits": "splits_sd", "queries": "queries"}
+
+    @abstractmethod
+    def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]: ...
+
+    def scores(
+        self, evaluation: "Evaluation", posterior: str, queries: Queries, predicted: NDArray[np.uint8]
+    ) -> list[Score]:
+        """Score predicted codes [Q, n, A] of the pictures of queries.
+
+        Protocol ``exact`` leaves out words that the classifier gets as input; where it gets some there is also
+        ``paper``, over all words (CK 5.4; its input always matches). Captions in free words have ``free-captions``,
+        over the known attributes of their examples; queries of one caption have the same pictures, which count once.
+        """
+        told = evaluation.questions.told
+        if queries.tokens is not None:
+            protocols: dict[str, tuple[int, ...]] = {"free-captions": told}
+        else:
+            protocols = {**({"paper": ()} if told else {}), "exact": told}
+        return [
+            self._of_queries(evaluation, posterior, queries, predicted, protocol, left_out)
+            for protocol, left_out in protocols.items()
+        ]
+
+    def _of_queries(
+        self,
+        evaluation: "Evaluation",
+        posterior: str,
+        queries: Queries,
+        predicted: NDArray[np.uint8],
+        protocol: str,
+        left_out: tuple[int, ...],
+    ) -> Score:
+        codes = queries.codes.copy()
+        codes[:, left_out] = UNKNOWN
+        values, weights = _by_caption(100 * agreement(codes, predicted), queries)
+        mean = weighted_mean(values, weights, evaluation.settings.seed)
+        by_attribute = {}
+        for index, name in enumerate(evaluation.info.names):
+            given = codes[:, index] != UNKNOWN
+            if given.any():
+                right = (predicted[given, :, index] == queries.codes[given, None, index]).mean(1)
+                by_attribute[name] = 100 * float(np.average(right, weights=queries.weights[given]))
+        pictures = len(values) * predicted.shape[1]
+        return self.score(
+            evaluation,
+            mean.value,
+            None if mean.stderr is None else share_error(mean.value, mean.stderr, pictures),
+            pictures,
+            quantity="correctness",
+            posterior=posterior,
+            given=queries.given_count,
+            protocol=protocol,
+            by_attribute=by_attribute,
+            points=Points.of(values, weights),
+            details={
+                "queries": len(values),
+                "images_per_query": predicted.shape[1],
+                "splits_sd": mean.splits_sd,
+                "pixels": evaluation.draws.pixels,
+            },
+        )
+
+
+def _by_caption(values: NDArray[np.float64], queries: Queries) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return values and weights of the independent units: queries of one caption share its pictures and are one."""
+    if queries.tokens is None:
+        return values, queries.weights
+    _, of = np.unique(queries.tokens, axis=0, return_inverse=True)
+    weights = np.bincount(of.ravel(), queries.weights).astype(np.float64)
+    return np.bincount(of.ravel(), queries.weights * values) / weights, weights
+
+
+def _readable_queries(evaluation: "Evaluation") -> str:
+    """Need descriptions that the posteriors can read, spelled or as whole free captions."""
+    if evaluation.questions.free_captions and not any(evaluation.questions.dropped):
+        return ""
+    return needs.spelled_descriptions(evaluation)
+
+
+class Correctness(Agreement):
+    r"""Mean over images and given attributes of [predicted = given].
+
+    .. math:: \frac{1}{|S|} \sum_{x \in S} \frac{1}{|O|} \sum_{k \in O} I(\hat y(x)_k = y_k) \quad \text{(VE Section 3)}
+
+    Queries are concepts; where captions spell the attributes, they are those of random examples. Pictures for captions
+    in free words are compared with the known attributes of their examples: protocol ``free-captions``, whose queries
+    are captions. Densities that ignore the text (the prior, a learned q(z)) are also asked for pictures and words of
+    the same z, which should agree (CK Table 2): protocol ``generated-text``, nothing given.
+
+    Protocol ``exact`` is over the words that the classifier predicts. One that gets words as input (CK 5.4: the
+    relation) gives two scores each: over all words, as CK count (``paper``, ``generated-text``), and over the
+    predicted words (``exact``, ``generated-text-exact``).
+    """
+
     rank = 2
     reads = DESCRIPTIONS
-    columns: ClassVar = {"sd of 5 splits": "splits_sd", "queries": "queries"}
+    needs = (needs.judge, _readable_queries)
     protocols: ClassVar = {
-        "exact": "How many of the attributes asked for the judge sees in a picture; what it is told does not count.",
+        "exact": "How many of the given attributes the judge sees in a picture; what it is told does not count.",
         "paper": "The same with the words that the judge is told, which always match, as Cremer and Kushman count.",
         "free-captions": "Pictures are drawn for the caption of an example and compared with its known attributes.",
         "generated-text": "Nothing is given: pictures are compared with the words that the model says of the same z.",
         "generated-text-exact": "The same without the words that the judge is told.",
     }
 
-    def check(self, evaluation: "Evaluation") -> None:
-        if not evaluation.free_captions or any(evaluation.dropped):
-            evaluation.check_queries("correctness")
-
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
+        questions, draws = evaluation.questions, evaluation.settings.draws
+        if questions.free_captions:
+            queries = questions.captions()
+            distinct, of = queries.distinct(questions.told)  # pictures of one caption are the same
+            codes = yield from evaluation.draws.judged(distinct, posterior, draws)
+            return self.scores(evaluation, posterior, queries, codes[of])
         scores = []
-        if evaluation.free_captions:
-            queries = evaluation.captions()
-            drawn, of = queries.distinct(evaluation.told)  # pictures of one caption are the same
-            codes = yield from evaluation.draws.judged(drawn, posterior, evaluation.settings.draws)
-            return correctness_scores("correctness", evaluation, posterior, queries, codes[of])
-        most = len(evaluation.info.names) - len(evaluation.told)
-        dropped = [number for number in evaluation.dropped if number < most]
+        most = len(evaluation.info.names) - len(questions.told)
+        dropped = [number for number in questions.dropped if number < most]
         for done, number in enumerate(dropped):
-            queries = evaluation.queries(number)
-            judged = evaluation.draws.judged(queries, posterior, evaluation.settings.draws)
-            codes = yield from relay(judged, done / len(dropped), 1 / len(dropped))
-            scores += correctness_scores("correctness", evaluation, posterior, queries, codes)
+            queries = questions.of(number)
+            work = evaluation.draws.judged(queries, posterior, draws)
+            codes = yield from relay(work, done / len(dropped), 1 / len(dropped))
+            scores += self.scores(evaluation, posterior, queries, codes)
         if evaluation.ignores_text(posterior) and evaluation.draws.says_words:
-            seen, said = evaluation.draws.generated(posterior, _GENERATED)
-            everything = list(range(len(evaluation.info.names)))
-            scores.append(_generated(evaluation, posterior, seen, said, "generated-text", everything))
-            if evaluation.told:
-                said_only = [index for index in everything if index not in evaluation.told]
-                scores.append(_generated(evaluation, posterior, seen, said, "generated-text-exact", said_only))
+            scores += self._of_generated_words(evaluation, posterior)
         return scores
 
-
-def _generated(
-    evaluation: "Evaluation",
-    posterior: str,
-    seen: NDArray[np.uint8],
-    said: NDArray[np.uint8],
-    protocol: str,
-    columns: list[int],
-) -> Score:
-    """Agreement of pictures with the words of the same z, [n, A] each; UNKNOWN is never right."""
-    right = 100.0 * ((seen == said) & (said != UNKNOWN))[:, columns]
-    of_image = right.mean(1)
-    names = [evaluation.info.names[index] for index in columns]
-    value, spread = float(of_image.mean()), float(of_image.std(ddof=1) / np.sqrt(len(of_image)))
-    return Score(
-        metric="correctness",
-        quantity="correctness",
-        value=value,
-        stderr=share_error(value, spread, len(of_image)),
-        unit="%",
-        better="higher",
-        n=len(of_image),
-        posterior=posterior,
-        given=0,
-        protocol=protocol,
-        judge_accuracy=evaluation.judge.accuracy or None,
-        ids=evaluation.judged_ids,
-        by_attribute=dict(zip(names, right.mean(0).tolist(), strict=True)),
-    )
+    def _of_generated_words(self, evaluation: "Evaluation", posterior: str) -> list[Score]:
+        """Score the agreement of pictures with words of the same z; UNKNOWN is never right."""
+        predicted, words = evaluation.draws.generated(posterior, _GENERATED)
+        told, names = evaluation.questions.told, evaluation.info.names
+        columns = {"generated-text": list(range(len(names)))}
+        if told:
+            columns["generated-text-exact"] = [index for index in range(len(names)) if index not in told]
+        scores = []
+        for protocol, chosen in columns.items():
+            right = 100.0 * ((predicted == words) & (words != UNKNOWN))[:, chosen]
+            of_image = right.mean(1)
+            value, error = float(of_image.mean()), float(of_image.std(ddof=1) / np.sqrt(len(of_image)))
+            by_attribute = dict(zip([names[index] for index in chosen], right.mean(0).tolist(), strict=True))
+            scores.append(
+                self.score(
+                    evaluation,
+                    value,
+                    share_error(value, error, len(of_image)),
+                    len(of_image),
+                    posterior=posterior,
+                    given=0,
+                    protocol=protocol,
+                    by_attribute=by_attribute,
+                )
+            )
+        return scores

@@ -1,4 +1,4 @@
-"""Coverage: whether attributes that were left open vary as they do in the data.
+"""Coverage: whether attributes that a description leaves open vary as in the data.
 
 References:
     Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
+from mmgen.evaluation import needs
 from mmgen.evaluation.divergence import jackknifed, jensen_shannon, remaining_bias
 from mmgen.evaluation.queries import Frequencies, Mean, Queries, weighted_mean
 from mmgen.evaluation.settings import DESCRIPTIONS
-from mmgen.metrics._base import Metric, Score, relay
-from mmgen.results.score import Points
+from mmgen.metrics._base import Metric, Points, Score, relay
 from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
-    from mmgen.evaluation.evaluation import Evaluation
+    from mmgen.evaluation import Evaluation
 
 __all__ = ["Coverage"]
 
@@ -36,7 +35,7 @@ _MOST_DRAWS = 768
 
 @dataclass(frozen=True)
 class _Measured:
-    """Coverage of every query, in percent: as reported, without correction, and the bias that is left."""
+    """Coverage of every query in percent: corrected, uncorrected, and the remaining bias."""
 
     values: NDArray[np.float64]
     uncorrected: NDArray[np.float64]
@@ -44,23 +43,31 @@ class _Measured:
     unmatched: int
 
 
+def _partial_descriptions(evaluation: "Evaluation") -> str:
+    """Need posteriors that read descriptions with attributes left out."""
+    if not evaluation.questions.whole_captions:
+        return ""
+    return (
+        "asks for descriptions with attributes left out, and this q(z | text) reads whole captions; fit one with: "
+        f"mmgen fit-aggregate {evaluation.loaded.model_path} --given attributes"
+    )
+
+
 class Coverage(Metric):
-    r"""Mean over unspecified attributes of 1 - JS(p_k, q_k), q_k being what the judge sees on the pictures of a query.
+    r"""Mean over unspecified attributes of 1 - JS(p_k, q_k), q_k being the predicted values on the pictures of a query.
 
     .. math:: \frac{1}{|M|} \sum_{k \in M} (1 - JS(p_k, q_k))  \qquad \text{(VE Section 3)}
 
-    Protocol ``exact``: JS in base 2, so that 0 to 100 % is really used; p_k from the training part, given the
-    attributes of the query; JS corrected by the jackknife; and as many pictures as it takes (doubling from 48) until
-    the bias that is left is below the standard error; of a single query, which has no error over queries, below that
-    over its pictures (``stderr_over_pictures``). Both are part of the score, and the bias of its standard error. The
-    corrected mean of a perfect model is as often above 100 as below: it is said as 100, and in full as
-    ``unclipped`` in ``details``, for means over several models. Protocol ``paper``: 10 pictures, JS
-    in nats (so that nothing is below 1 - ln 2 = 30.7 %), uniform p_k, no correction, as VE measured.
+    Protocol ``exact``: JS in base 2, so that the range is 0 to 100 %; p_k from the training part, given the attributes
+    of the query; JS corrected by the jackknife; and as many pictures (doubling from 48) as bring the remaining bias
+    below the standard error over queries, or for a single query below that over its pictures
+    (``stderr_over_pictures``). The standard error includes the bias. The corrected mean of a perfect model is as often
+    above 100 as below: it is clipped at 100, with ``unclipped`` in ``details`` for means over several models. Protocol
+    ``paper``: 10 pictures, JS in nats (so that nothing is below 1 - ln 2 = 30.7 %), uniform p_k, no correction, as VE.
     """
 
     unit = "%"
     better = "higher"
-    judged = True
     rank = 1
     reads = ("protocol", *DESCRIPTIONS)
     columns: ClassVar = {
@@ -76,19 +83,15 @@ class Coverage(Metric):
         "paper": "The same as Vedantam et al. (2018) compute it.",
     }
 
-    def check(self, evaluation: "Evaluation") -> None:
-        if evaluation.needs_captions:
-            raise UsageError(
-                "coverage asks for descriptions with attributes left out, and this q(z | text) reads whole captions; "
-                f"fit one with: mmgen fit-aggregate {evaluation.loaded.model_path} --given attributes"
-            )
+    needs = (needs.judge, _partial_descriptions)
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        most = len(evaluation.info.names) - len(evaluation.told)
-        dropped = [number for number in evaluation.dropped if 0 < number <= most]
+        questions = evaluation.questions
+        most = len(evaluation.info.names) - len(questions.told)
+        dropped = [number for number in questions.dropped if 0 < number <= most]
         scores = []
         for done, number in enumerate(dropped):
-            queries = evaluation.queries(number)
+            queries = questions.of(number)
             measure = self._paper if evaluation.settings.protocol == "paper" else self._exact
             score = yield from relay(measure(evaluation, posterior, queries), done / len(dropped), 1 / len(dropped))
             scores.append(score)
@@ -102,16 +105,18 @@ class Coverage(Metric):
             uniform = np.full(counts.shape[1], 1 / counts.shape[1])
             values[rows] += 100 * (1 - jensen_shannon(uniform, counts / _PAPER_DRAWS, base=math.e)) / queries.dropped
         measured = _Measured(values, values, np.zeros(len(queries)), 0)
-        return _score(evaluation, posterior, queries, judged, measured, {})
+        return self._score(evaluation, posterior, queries, judged, measured, {})
 
     def _exact(self, evaluation: "Evaluation", posterior: str, queries: Queries) -> Generator[float, None, Score]:
         draws = max(_LEAST_DRAWS, evaluation.settings.draws)
         while True:
             judged = yield from evaluation.draws.judged(queries, posterior, draws)
-            measured = exact_coverage(queries, judged, evaluation.frequencies, evaluation.settings.seed)
+            measured = exact_coverage(queries, judged, evaluation.questions.frequencies, evaluation.settings.seed)
             mean = weighted_mean(measured.values, queries.weights, evaluation.settings.seed)
             bias = float(np.average(measured.bias, weights=queries.weights))
-            of_pictures = picture_error(queries, judged, evaluation.frequencies) if mean.stderr is None else None
+            of_pictures = (
+                picture_error(queries, judged, evaluation.questions.frequencies) if mean.stderr is None else None
+            )
             settled = abs(bias) < (mean.stderr or of_pictures or 0.0)
             if settled or judged.shape[1] >= _MOST_DRAWS:
                 break
@@ -125,14 +130,42 @@ class Coverage(Metric):
             "uncorrected": float(np.average(measured.uncorrected, weights=queries.weights)),
             "queries_without_training_examples": measured.unmatched,
         }
-        return _score(evaluation, posterior, queries, judged, measured, details)
+        return self._score(evaluation, posterior, queries, judged, measured, details)
+
+    def _score(
+        self,
+        evaluation: "Evaluation",
+        posterior: str,
+        queries: Queries,
+        judged: NDArray[np.uint8],
+        measured: _Measured,
+        details: dict[str, Any],
+    ) -> Score:
+        mean = weighted_mean(measured.values, queries.weights, evaluation.settings.seed)
+        pictures = judged.shape[0] * judged.shape[1]
+        value, stderr = reported(mean, float(np.average(measured.bias, weights=queries.weights)), pictures)
+        return self.score(
+            evaluation,
+            value,
+            stderr,
+            pictures,
+            posterior=posterior,
+            given=queries.given_count,
+            protocol=evaluation.settings.protocol,
+            points=Points.of(measured.values, queries.weights),
+            details={
+                "queries": len(queries),
+                "images_per_query": judged.shape[1],
+                "splits_sd": mean.splits_sd,
+                **details,
+            },
+        )
 
 
 def reported(mean: Mean, bias: float, pictures: int) -> tuple[float, float | None]:
-    """Value and standard error of coverage, in percent, so that value +- 1.96 errors holds a perfect model's 100 too.
+    """Return value and standard error in percent, such that value +- 1.96 errors covers a perfect model's 100 too.
 
-    No coverage is above 100, so that the corrected mean is cut there; and what the correction leaves of the bias is
-    part of the error.
+    The corrected mean is clipped at 100, and the remaining bias is part of the error.
     """
     value = min(100.0, mean.value)
     if mean.stderr is None:
@@ -143,7 +176,7 @@ def reported(mean: Mean, bias: float, pictures: int) -> tuple[float, float | Non
 def open_attributes(
     queries: Queries, judged: NDArray[np.uint8], sizes: tuple[int, ...]
 ) -> Generator[tuple[NDArray[np.int64], int, NDArray[np.int64]], None, None]:
-    """For every attribute: the queries [q] that leave it open, its index, and how often each value was seen [q, V]."""
+    """Yield for each attribute the queries [q] that leave it open, its index, and counts of predicted values [q, V]."""
     for attribute, size in enumerate(sizes):
         rows = np.flatnonzero(queries.codes[:, attribute] == UNKNOWN)
         if len(rows):
@@ -152,7 +185,7 @@ def open_attributes(
 
 
 def exact_coverage(queries: Queries, judged: NDArray[np.uint8], frequencies: Frequencies, seed: int) -> _Measured:
-    """Coverage of every query in base 2 against training frequencies, corrected, with the bias that is left.
+    """Measure coverage of every query in base 2 against training frequencies, corrected, with the remaining bias.
 
     Args:
         queries: Descriptions with at least one attribute dropped.
@@ -175,7 +208,7 @@ def exact_coverage(queries: Queries, judged: NDArray[np.uint8], frequencies: Fre
 
 
 def picture_error(queries: Queries, judged: NDArray[np.uint8], frequencies: Frequencies) -> float:
-    """Standard error of the coverage of a single query over its pictures [1, n, A], by the jackknife; in percent."""
+    """Return the standard error in percent of a single query over its pictures [1, n, A], by the jackknife."""
     count = judged.shape[1]
     left_out = np.zeros(count)
     for _, attribute, counts in open_attributes(queries, judged, frequencies.sizes):
@@ -183,37 +216,3 @@ def picture_error(queries: Queries, judged: NDArray[np.uint8], frequencies: Freq
         fewer = counts - (judged[0, :, attribute, None] == np.arange(len(p)))
         left_out += 100 / queries.dropped * (1 - jackknifed(p, fewer))
     return float(np.sqrt((count - 1) * left_out.var()))
-
-
-def _score(
-    evaluation: "Evaluation",
-    posterior: str,
-    queries: Queries,
-    judged: NDArray[np.uint8],
-    measured: _Measured,
-    details: dict[str, Any],
-) -> Score:
-    mean = weighted_mean(measured.values, queries.weights, evaluation.settings.seed)
-    pictures = judged.shape[0] * judged.shape[1]
-    value, stderr = reported(mean, float(np.average(measured.bias, weights=queries.weights)), pictures)
-    return Score(
-        metric="coverage",
-        quantity="coverage",
-        value=value,
-        stderr=stderr,
-        unit="%",
-        better="higher",
-        n=pictures,
-        posterior=posterior,
-        given=queries.given_count,
-        protocol=evaluation.settings.protocol,
-        judge_accuracy=evaluation.judge.accuracy or None,
-        ids=evaluation.judged_ids,
-        points=Points.of(measured.values, queries.weights),
-        details={
-            "queries": len(queries),
-            "images_per_query": judged.shape[1],
-            "splits_sd": mean.splits_sd,
-            **details,
-        },
-    )

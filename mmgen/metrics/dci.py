@@ -21,7 +21,6 @@ class Dci(Disentanglement):
     Locatello et al. are of boosted trees, and not to be compared with these.
     """
 
-    name = "dci"
     protocol = "random forest of 100 trees"
 
     def measure(self, code: Code, rng: np.random.Generator) -> Found:

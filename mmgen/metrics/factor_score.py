@@ -22,7 +22,6 @@ class FactorScore(Disentanglement):
     ``details["votes"]`` [D, K] counts, in percent of all votes, which dimension stood for which factor.
     """
 
-    name = "factor-score"
     unit = "%"
     tests = _TEST
     protocol = f"{_ALIKE} examples alike, {_TRAIN:,} votes to learn from, {_TEST:,} to test"

@@ -18,7 +18,7 @@ from mmgen.metrics._base import Score
 from mmgen.metrics._disentanglement import Disentanglement, Found
 
 if TYPE_CHECKING:
-    from mmgen.evaluation.evaluation import Evaluation
+    from mmgen.evaluation import Evaluation
 
 __all__ = ["FactorsFound"]
 
@@ -34,7 +34,6 @@ class FactorsFound(Disentanglement):
     ``dimension`` (from 1), ``gap`` and ``found`` (1 where it counts) by the mean over repeats.
     """
 
-    name = "factors-found"
     protocol = f"{BINS} bins, gap {GAP}"
     further_units: ClassVar = {"factors": "higher"}
     columns: ClassVar = {"of": "factors_in_all", "dimension": "dimension", "gap": "gap", "found": "found"}

@@ -1,4 +1,4 @@
-"""FID: Fréchet distance of what is drawn to real pictures of the same description.
+"""FID: Fréchet distance of drawn pictures to real pictures of the same description.
 
 References:
     GANs Trained by a Two Time-Scale Update Rule Converge to a Local Nash Equilibrium (Heusel, Ramsauer, Unterthiner,
@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.evaluation.compared import TOO_FEW, Compared, check_real, compare_all
+from mmgen.evaluation import needs
+from mmgen.evaluation.compared import TOO_FEW, Compared, compare_all, compared_pictures
 from mmgen.evaluation.frechet import Distance, extrapolated, jackknife_error, pooled, within
 from mmgen.evaluation.real import Points
 from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.metrics._base import Metric, Score
 
 if TYPE_CHECKING:
-    from mmgen.evaluation.evaluation import Evaluation
+    from mmgen.evaluation import Evaluation
 
 __all__ = ["Fid"]
 
@@ -30,17 +31,16 @@ Doubles = list[NDArray[np.float64]]
 
 
 class Fid(Metric):
-    r"""Squared Fréchet distance of Gaussians in the judge's features.
+    r"""Squared Fréchet distance of Gaussians in the classifier's features.
 
     Protocol ``description``: inside descriptions, the mean squared distance of the means plus the distance of the mean
-    covariances; ``pooled``: of all pictures together. Real pictures instead of drawn ones give the ``ceiling``, here
-    the lowest that can be expected from as many; ``extrapolated`` is the distance for infinitely many.
+    covariances; ``pooled``: of all pictures together. Real pictures instead of drawn ones give the ``ceiling``, the
+    lowest distance to expect of that many; ``extrapolated`` is the distance for infinitely many.
     """
 
     unit = "squared distance"
     better = "lower"
-    judged = True
-    scores_points = True
+    points = "seen"
     rank = 3
     reads = DESCRIPTIONS
     unmeasured = TOO_FEW
@@ -51,17 +51,46 @@ class Fid(Metric):
         "queries": "queries",
     }
 
-    def check(self, evaluation: "Evaluation") -> None:
-        check_real(evaluation, "fid")
+    needs = (needs.judge, compared_pictures)
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         found = yield from compare_all(evaluation, posterior)
-        return [_score(evaluation, posterior, compared) for compared in found]
+        return [self._score(evaluation, posterior, compared) for compared in found]
+
+    def _score(self, evaluation: "Evaluation", posterior: str, compared: Compared) -> Score:
+        project, share, size = _projection(evaluation, compared)
+        one, other, drawn = (project(points) for points in (*compared.halves, compared.drawn))
+        both = compared.protocol == "description"
+        found = _measure(compared, [(drawn, half) for half in ((one, other) if both else (one,))])
+        real = _measure(compared, [(other, one)])
+        return self.score(
+            evaluation,
+            found.value,
+            found.stderr,
+            compared.n,
+            quantity="squared Fréchet distance",
+            posterior=posterior,
+            given=compared.queries.given_count,
+            protocol=compared.protocol,
+            details={
+                **compared.about(),
+                "ceiling": real.value,
+                "ceiling_stderr": real.stderr,
+                "extrapolated": found.extrapolated,
+                "extrapolated_stderr": found.extrapolated_stderr,
+                "ceiling_extrapolated": real.extrapolated,
+                "ceiling_extrapolated_stderr": real.extrapolated_stderr,
+                "real_spread": _spread(compared, one),
+                "components": size,
+                "variance_kept": share,
+                "pixels": evaluation.draws.pixels,
+            },
+        )
 
 
 @dataclass(frozen=True)
 class _Measured:
-    """A distance and what it would be for infinitely many pictures, with their standard errors."""
+    """A distance and its extrapolation to infinitely many pictures, with standard errors."""
 
     value: float
     stderr: float | None
@@ -69,43 +98,8 @@ class _Measured:
     extrapolated_stderr: float | None
 
 
-def _score(evaluation: "Evaluation", posterior: str, compared: Compared) -> Score:
-    project, share, size = _projection(evaluation, compared)
-    one, other, drawn = (project(points) for points in (*compared.halves, compared.drawn))
-    both = compared.protocol == "description"
-    found = _measure(compared, [(drawn, half) for half in ((one, other) if both else (one,))])
-    real = _measure(compared, [(other, one)])
-    return Score(
-        metric="fid",
-        quantity="squared Fréchet distance",
-        value=found.value,
-        stderr=found.stderr,
-        unit="squared distance",
-        better="lower",
-        n=compared.n,
-        posterior=posterior,
-        given=compared.queries.given_count,
-        protocol=compared.protocol,
-        judge_accuracy=evaluation.judge.accuracy or None,
-        ids=evaluation.judged_ids,
-        details={
-            **compared.about(),
-            "ceiling": real.value,
-            "ceiling_stderr": real.stderr,
-            "extrapolated": found.extrapolated,
-            "extrapolated_stderr": found.extrapolated_stderr,
-            "ceiling_extrapolated": real.extrapolated,
-            "ceiling_extrapolated_stderr": real.extrapolated_stderr,
-            "real_spread": _spread(compared, one),
-            "components": size,
-            "variance_kept": share,
-            "pixels": "sampled" if evaluation.draws.sampled else "mean",
-        },
-    )
-
-
 def _projection(evaluation: "Evaluation", compared: Compared) -> tuple[Callable[[Points], Doubles], float, int]:
-    """What makes fp64 points of at most ``_MOST`` numbers, their share of the variance, and how many they are."""
+    """Return a map to fp64 points of at most ``_MOST`` numbers, their share of the variance, and their number."""
     size = compared.drawn[0].shape[1]
     if size <= _MOST:
         return lambda points: [part.astype(np.float64) for part in points], 1.0, size
@@ -114,7 +108,7 @@ def _projection(evaluation: "Evaluation", compared: Compared) -> tuple[Callable[
 
 
 def _measure(compared: Compared, pairs: list[tuple[Doubles, Doubles]]) -> _Measured:
-    """The mean distance of pairs of sets."""
+    """Average the distances of pairs of sets."""
     wholes, limits = [], []
     for one, other in pairs:
         whole = _distance(compared, one, other)
@@ -135,12 +129,12 @@ def _distance(compared: Compared, one: Doubles, other: Doubles) -> Distance:
 
 
 def _every_other(points: Doubles, start: int) -> Doubles:
-    """Half of the pictures of each description; of an odd number the extra one goes to each half in turn."""
+    """Return half of the pictures of each description; an odd one out goes to each half in turn."""
     return [part[(start + place) % 2 :: 2] for place, part in enumerate(points)]
 
 
 def _spread(compared: Compared, real: Doubles) -> float:
-    """Trace of the real pictures' covariance, inside descriptions or of all together: what the distance is large to."""
+    """Return the trace of the real pictures' covariance, inside descriptions or of all together, as a scale."""
     if compared.protocol == "pooled":
         return float(np.concatenate(real).var(0, ddof=1).sum())
     each = [part.var(0, ddof=1).sum() for part in real]

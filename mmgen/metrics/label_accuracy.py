@@ -14,25 +14,37 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
+from mmgen.evaluation import needs
 from mmgen.evaluation.likelihoods import described, described_by, main_image, proposal_of
 from mmgen.evaluation.settings import POINTS
 from mmgen.generation.read import latents_to_read, read_parts
-from mmgen.metrics._base import Metric, Score, relay
+from mmgen.metrics._base import Metric, Points, Score, relay
 from mmgen.modalities.text import Text
-from mmgen.results.score import Points
 from mmgen.results.standard_errors import binomial_error, share_error
 from mmgen.training.labelling import label_draw
 from mmgen.training.pairing import drawn_share, paired_count
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
-    from mmgen.evaluation.evaluation import Evaluation
+    from mmgen.evaluation import Evaluation
     from mmgen.generation import TrainedModel
 
 __all__ = ["LabelAccuracy"]
 
 _PICTURES = 512
-"""Pictures whose label is read off at a time."""
+"""Pictures read at a time."""
+
+
+def _generated_descriptions(evaluation: "Evaluation") -> str:
+    """Need q(z | image) and p(description | z)."""
+    loaded = evaluation.loaded
+    image = main_image(loaded)
+    if described_by(loaded) is None:
+        return (
+            "needs a model that generates descriptions, and this one does not; train one with an objective that does, "
+            "such as mvae"
+        )
+    return "" if loaded.model.answers((image,)) else f"needs q(z | {image}), and this model has no such posterior"
 
 
 class LabelAccuracy(Metric):
@@ -40,23 +52,19 @@ class LabelAccuracy(Metric):
 
     .. math:: \hat y_k = \arg\max_{y_k} \frac{1}{S} \sum_{s=1}^S p(y_k | z_s), \quad z_s \sim q(z|x)
 
-    Each attribute is the likeliest by itself, of its marginal; a sentence is read greedily, each word the likeliest
-    after those before it. Of one attribute that is the likeliest description; of several attributes or words another
-    one may be likelier as a whole. Protocol ``samples`` averages over S draws (``--samples``), ``mean`` takes the mean
-    of q(z|x) alone. Where a model has q(y|x) in closed form, as a semi-supervised one, that alone says the label
-    (protocol ``posterior``), and nothing is drawn.
+    Each attribute is the likeliest of its marginal; a sentence is read greedily, each word the likeliest after those
+    before it. With several attributes or words another description may be likelier as a whole. Protocol ``samples``
+    averages over S draws (``--samples``), ``mean`` takes the mean of q(z|x). A model with q(y|x) in closed form, such
+    as a semi-supervised one, predicts the label by it (protocol ``posterior``) without draws.
 
     Scores are of the whole description (all known attributes, or the exact sentence; standard error binomial) and,
-    where it has parts, of each attribute or word (of a sentence: places that agree out of those of the longer of the
-    two).
+    where it has parts, of each attribute or word (for sentences: matching places out of those of the longer one).
     """
 
     unit = "%"
     better = "higher"
-    takes_guidance = False
-    per_posterior = False
-    scores_points = True
-    values_of_points = True
+    posteriors = "none"
+    points = "averaged"
     reads = ("samples", *POINTS)
     protocols: ClassVar = {
         "samples": "The description that is likeliest on average over draws of q(z|x).",
@@ -64,17 +72,7 @@ class LabelAccuracy(Metric):
         "posterior": "The description that is likeliest under the model's own q(y|x), in closed form.",
     }
 
-    def check(self, evaluation: "Evaluation") -> None:
-        loaded = evaluation.loaded
-        image = main_image(loaded)
-        if described_by(loaded) is None:
-            raise UsageError(
-                "label-accuracy is of a model that generates descriptions, and this one does not; train one with an "
-                "objective that does, such as mvae"
-            )
-        if not loaded.model.answers((image,)):
-            raise UsageError(f"label-accuracy needs q(z | {image}), and this model has no such posterior")
-        evaluation.check_samples()
+    needs = (_generated_descriptions, needs.memory_for_samples)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
@@ -82,15 +80,68 @@ class LabelAccuracy(Metric):
         points, scores = _complete(evaluation), []
         exact = yield from relay(_read_exactly(loaded, points, settings.precision), 0.0, 1.0)
         if exact is not None:
-            return _scores(evaluation, points, exact, "posterior", 0)
+            return self._scores(evaluation, points, exact, "posterior", 0)
         for number, (protocol, draws) in enumerate((("samples", settings.samples), ("mean", 0))):
-            said = yield from relay(_read(loaded, points, draws, settings.seed, settings.precision), number / 2, 0.5)
-            scores += _scores(evaluation, points, said, protocol, draws)
+            work = _read(loaded, points, draws, settings.seed, settings.precision)
+            scores += self._scores(evaluation, points, (yield from relay(work, number / 2, 0.5)), protocol, draws)
         return scores
+
+    def _scores(self, evaluation: "Evaluation", points: Batch, codes: Tensor, protocol: str, draws: int) -> list[Score]:
+        """Score the whole description, and its parts where it has several."""
+        name = described_by(evaluation.loaded)
+        assert name is not None
+        modality = evaluation.loaded.model.modalities[name]
+        true, present = points.values[name], points.present[name]
+        by_attribute: dict[str, float] = {}
+        if isinstance(modality, Text):
+            part = "each word"
+            counted = (true != modality.padding) | (codes != modality.padding)
+        else:
+            part, counted = "each attribute", present
+            info = evaluation.info
+            right = (codes == true) & counted
+            by_attribute = {
+                known: float(100 * right[:, place].sum() / counted[:, place].sum().clamp_min(1))
+                for place, known in enumerate(info.names)
+            }
+        wrong = (codes != true) & counted
+        whole = 100.0 * (~wrong.any(1)).double()
+        error: float | None = binomial_error(float(whole.mean()), len(whole))
+        scores = [self._of(evaluation, "whole description", protocol, whole, error, draws, by_attribute)]
+        if true.shape[1] > 1:
+            length = counted.sum(1)
+            shares = 100.0 * torch.where(length > 0, 1 - wrong.sum(1) / length.clamp_min(1), 1.0).double()
+            spread = float(shares.std() / math.sqrt(len(shares))) if len(shares) > 1 else None
+            error = None if spread is None else share_error(float(shares.mean()), spread, len(shares))
+            scores.append(self._of(evaluation, part, protocol, shares, error, draws, by_attribute))
+        return scores
+
+    def _of(
+        self,
+        evaluation: "Evaluation",
+        quantity: str,
+        protocol: str,
+        values: Tensor,
+        stderr: float | None,
+        draws: int,
+        by_attribute: dict[str, float],
+    ) -> Score:
+        return self.score(
+            evaluation,
+            float(values.mean()),
+            stderr,
+            len(values),
+            quantity=quantity,
+            posterior="image",
+            protocol=protocol,
+            points=Points.of(values.tolist()),
+            by_attribute=by_attribute,
+            details={"draws": draws, **_supervision(evaluation)},
+        )
 
 
 def _complete(evaluation: "Evaluation") -> Batch:
-    """The data points that have an image and a description."""
+    """Return the data points with an image and a description."""
     points, words = evaluation.points, described_by(evaluation.loaded)
     assert words is not None
     rows = points.present[main_image(evaluation.loaded)] & described(points, words)
@@ -103,45 +154,45 @@ def _complete(evaluation: "Evaluation") -> Batch:
 
 
 def _read_exactly(loaded: "TrainedModel", points: Batch, precision: str) -> Generator[float, None, Tensor | None]:
-    """Codes [N, A] that are likeliest under q(y|x); None where the model does not have it in closed form."""
+    """Return the likeliest codes [N, A] under q(y|x); None where it has no closed form."""
     image, name = main_image(loaded), described_by(loaded)
     assert name is not None
-    said: list[Tensor] = []
+    codes: list[Tensor] = []
     for rows in torch.arange(points.size, device=points.device).split(_PICTURES):
         with autocast(loaded.device, precision):
             table = loaded.model.label_log_probabilities(name, points[rows], (image,))
         if table is None:
             return None
-        said.append(table.argmax(-1))
-        yield sum(map(len, said)) / points.size
-    return torch.cat(said)
+        codes.append(table.argmax(-1))
+        yield sum(map(len, codes)) / points.size
+    return torch.cat(codes)
 
 
 def _read(
     loaded: "TrainedModel", points: Batch, draws: int, seed: int, precision: str
 ) -> Generator[float, None, Tensor]:
-    """Descriptions read off pictures, codes [N, A] or words [N, T]; at the mean if there are no draws."""
+    """Read descriptions off pictures, codes [N, A] or words [N, T]; at the mean of q(z|x) without draws."""
     q, _ = proposal_of(loaded, points, precision, "image", seed)
     name = described_by(loaded)
     assert name is not None
     modality = loaded.model.modalities[name]
-    said: list[Tensor] = []
+    codes: list[Tensor] = []
     if isinstance(modality, Text):
         for z in latents_to_read(loaded, q, draws, seed):
             with autocast(loaded.device, precision):
-                said.append(_greedy_words(modality, loaded.model.decode(name, z)))
-            yield sum(map(len, said)) / points.size
+                codes.append(_greedy_words(modality, loaded.model.decode(name, z)))
+            yield sum(map(len, codes)) / points.size
     else:
         for probabilities in read_parts(loaded, name, q, draws, seed, precision):
-            said.append(probabilities.argmax(-1))
-            yield sum(map(len, said)) / points.size
-    return torch.cat(said)
+            codes.append(probabilities.argmax(-1))
+            yield sum(map(len, codes)) / points.size
+    return torch.cat(codes)
 
 
 def _greedy_words(text: Text, contexts: Tensor) -> Tensor:
-    """Sentences [B, T] of the mixture of S contexts [S, B, F], each word the likeliest after those before it.
+    """Decode sentences [B, T] greedily from the mixture of S contexts [S, B, F].
 
-    A context counts by how well it foretold the words so far: that makes it the mixture's own next word.
+    Each context is weighted by its probability of the words so far, which gives the mixture's own next word.
     """
     draws, size = contexts.shape[:2]
     words = torch.full((size, text.length), text.padding, dtype=torch.int64, device=contexts.device)
@@ -152,74 +203,17 @@ def _greedy_words(text: Text, contexts: Tensor) -> Tensor:
         state, logits = text.speaker.step(contexts, state, previous)
         table = logits.double().log_softmax(-1)
         mixture = (so_far.log_softmax(0).unsqueeze(-1) + table).logsumexp(0)
-        said = mixture.argmax(-1).masked_fill(ended, text.padding)
-        chosen = said.expand(draws, size).unsqueeze(-1)
+        word = mixture.argmax(-1).masked_fill(ended, text.padding)
+        chosen = word.expand(draws, size).unsqueeze(-1)
         so_far = so_far + table.gather(-1, chosen).squeeze(-1).masked_fill(ended, 0.0)
-        words[:, place], previous, ended = said, said, said == text.padding
+        words[:, place], previous, ended = word, word, word == text.padding
         if ended.all():
             break
     return words
 
 
-def _scores(evaluation: "Evaluation", points: Batch, said: Tensor, protocol: str, draws: int) -> list[Score]:
-    """Scores of the whole description, and of its parts where it has several."""
-    name = described_by(evaluation.loaded)
-    assert name is not None
-    modality = evaluation.loaded.model.modalities[name]
-    true, present = points.values[name], points.present[name]
-    by_attribute: dict[str, float] = {}
-    if isinstance(modality, Text):
-        part = "each word"
-        counted = (true != modality.padding) | (said != modality.padding)
-    else:
-        part, counted = "each attribute", present
-        info = evaluation.info
-        right = (said == true) & counted
-        by_attribute = {
-            known: float(100 * right[:, place].sum() / counted[:, place].sum().clamp_min(1))
-            for place, known in enumerate(info.names)
-        }
-    wrong = (said != true) & counted
-    whole = 100.0 * (~wrong.any(1)).double()
-    error: float | None = binomial_error(float(whole.mean()), len(whole))
-    scores = [_score(evaluation, "whole description", protocol, whole, error, draws, by_attribute)]
-    if true.shape[1] > 1:
-        length = counted.sum(1)
-        shares = 100.0 * torch.where(length > 0, 1 - wrong.sum(1) / length.clamp_min(1), 1.0).double()
-        spread = float(shares.std() / math.sqrt(len(shares))) if len(shares) > 1 else None
-        error = None if spread is None else share_error(float(shares.mean()), spread, len(shares))
-        scores.append(_score(evaluation, part, protocol, shares, error, draws, by_attribute))
-    return scores
-
-
-def _score(
-    evaluation: "Evaluation",
-    quantity: str,
-    protocol: str,
-    values: Tensor,
-    stderr: float | None,
-    draws: int,
-    by_attribute: dict[str, float],
-) -> Score:
-    return Score(
-        metric="label-accuracy",
-        quantity=quantity,
-        value=float(values.mean()),
-        stderr=stderr,
-        unit="%",
-        better="higher",
-        n=len(values),
-        posterior="image",
-        protocol=protocol,
-        ids=evaluation.ids,
-        points=Points.of(values.tolist()),
-        by_attribute=by_attribute,
-        details={"draws": draws, **_supervision(evaluation)},
-    )
-
-
 def _supervision(evaluation: "Evaluation") -> dict[str, object]:
-    """What the model learnt from: objective, share and number of examples that were paired, departures from WG."""
+    """Return the objective, and share and number of paired or labelled training examples."""
     settings = evaluation.loaded.settings
     known: dict[str, object] = {"method": settings.objective["name"], "share": settings.data.paired}
     labelled = settings.data.labelled

@@ -18,9 +18,10 @@ from mmgen.core.errors import UsageError
 from mmgen.core.seeding import numpy_generator
 from mmgen.metrics._base import Metric, Score
 from mmgen.modalities import Graph
+from mmgen.training.batches import DatasetRows
 
 if TYPE_CHECKING:
-    from mmgen.evaluation.evaluation import Evaluation
+    from mmgen.evaluation import Evaluation
 
 __all__ = ["LinkPrediction"]
 
@@ -28,11 +29,11 @@ _RESAMPLES = 200
 
 
 def area(joined: NDArray[np.float64], absent: NDArray[np.float64]) -> tuple[float, float]:
-    """Area under the ROC curve and its standard error (DeLong et al., 1988).
+    """Return the area under the ROC curve and its standard error (DeLong et al., 1988).
 
     Args:
-        joined: What is said of the m pairs that are joined, larger for likelier.
-        absent: Likewise of the n that are not.
+        joined: Scores [m] of pairs that are joined, larger for likelier.
+        absent: Scores [n] of pairs that are not.
 
     Example:
         >>> area(np.array([3.0, 1.0]), np.array([2.0, 0.0]))[0]
@@ -50,7 +51,7 @@ def area(joined: NDArray[np.float64], absent: NDArray[np.float64]) -> tuple[floa
 
 
 def average_precision(joined: NDArray[np.float64], absent: NDArray[np.float64], seed: int) -> tuple[float, float]:
-    """Average precision and its standard error by bootstrap over pairs; arguments as in :func:`area`."""
+    """Return the average precision and its standard error by bootstrap over pairs; arguments as in :func:`area`."""
     from sklearn.metrics import average_precision_score
 
     generator = numpy_generator(seed, "average precision")
@@ -63,39 +64,40 @@ def average_precision(joined: NDArray[np.float64], absent: NDArray[np.float64], 
     return of(joined, absent), float(np.std([of(*parts) for parts in drawn], ddof=1))
 
 
+def _held_back_edges(evaluation: "Evaluation") -> str:
+    """Need a model of a graph, the dataset that it was trained on, and a part of it that holds edges back."""
+    loaded, dataset = evaluation.loaded, evaluation.dataset
+    if not any(isinstance(modality, Graph) for modality in loaded.model.modalities.values()):
+        return "needs a model that generates a graph; this one does not"
+    if dataset.header.content_id not in [parent.content_id for parent in loaded.model_header.parents]:
+        return (
+            f"got {dataset.path}, but {loaded.path} was trained on another file, whose edges may be those that this "
+            "one holds back; leave it out"
+        )
+    if evaluation.settings.part == "train":
+        return "needs pairs that are held back, and part train holds none; use val or test"
+    return ""
+
+
 class LinkPrediction(Metric):
     """AUC and average precision of the pairs that a part of the split holds back, by the means of q(z).
 
-    The encoder sees the edges of the training part alone. Of a test part, half of the pairs are joined.
+    The encoder sees only the edges of the training part. Half of the pairs of a test part are joined.
     """
 
     unit = "percent"
     better = "higher"
-    takes_guidance = False
-    per_posterior = False
-    scores_points = True
+    posteriors = "none"
+    points = "seen"
     reads = ("split", "part")
-
-    def check(self, evaluation: "Evaluation") -> None:
-        loaded = evaluation.loaded
-        graphs = [name for name, modality in loaded.model.modalities.items() if isinstance(modality, Graph)]
-        if not graphs:
-            raise UsageError("link prediction is of a model that generates a graph; this one does not")
-        if evaluation.dataset.header.content_id not in [parent.content_id for parent in loaded.model_header.parents]:
-            raise UsageError(
-                f"link prediction got {evaluation.dataset.path}, but {loaded.path} was trained on another file, whose "
-                "edges may be those that this one holds back; leave it out"
-            )
-        if evaluation.settings.part == "train":
-            raise UsageError(
-                "link prediction is of pairs that are held back, and part train holds none; use val or test"
-            )
+    needs = (_held_back_edges,)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         loaded, settings = evaluation.loaded, evaluation.settings
         name, graph = next((n, m) for n, m in loaded.model.modalities.items() if isinstance(m, Graph))
-        nodes = evaluation.whole_part
+        rows = DatasetRows.of_split(evaluation.dataset, evaluation.split, settings.part, loaded.device)
+        nodes = rows.batch(torch.arange(len(rows)))
         means = loaded.model.means(nodes, loaded.encoder_given)
         parameters = torch.empty_like(means)
         parameters[nodes.values[name]] = loaded.model.decode(name, means)
@@ -106,23 +108,20 @@ class LinkPrediction(Metric):
             graph.log_odds(parameters, nodes.shared[f"{name}.{pairs}"]).double().cpu().numpy()
             for pairs in ("held_edges", "held_absent")
         )
-        found = {
+        areas = {
             f"AUC of {name}": area(joined, absent),
             f"average precision of {name}": average_precision(joined, absent, settings.seed),
         }
         yield 1.0
         return [
-            Score(
-                metric="link-prediction",
+            self.score(
+                evaluation,
+                100 * value,
+                100 * stderr,
+                len(joined) + len(absent),
                 quantity=quantity,
-                value=100 * value,
-                stderr=100 * stderr,
-                unit=self.unit,
-                better="higher",
-                n=len(joined) + len(absent),
                 posterior="+".join(loaded.encoder_given),
                 protocol="pairs held back, as many joined as not",
-                ids=evaluation.ids,
             )
-            for quantity, (value, stderr) in found.items()
+            for quantity, (value, stderr) in areas.items()
         ]

@@ -21,7 +21,6 @@ class Mig(Disentanglement):
     is I(v; z) / H(v) of each dimension and factor.
     """
 
-    name = "mig"
     protocol = f"{BINS} bins"
 
     def measure(self, code: Code, rng: np.random.Generator) -> Found:

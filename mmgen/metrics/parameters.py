@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING
 from mmgen.metrics._base import Metric, Score
 
 if TYPE_CHECKING:
-    from mmgen.evaluation.evaluation import Evaluation
+    from mmgen.evaluation import Evaluation
 
 __all__ = ["Parameters"]
 
 
 class Parameters(Metric):
-    """Numbers that training sets: of all inference networks together (WG Table 1), and of the whole model."""
+    """Number of trained parameters: of all inference networks together (WG Table 1), and of the whole model."""
 
     unit = "parameters"
     better = "lower"
-    takes_guidance = False
-    per_posterior = False
+    posteriors = "none"
     reads = ()
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
@@ -29,16 +28,6 @@ class Parameters(Metric):
         parts = {"inference networks": model.inference_parameters(), "whole model": list(model.parameters())}
         yield 1.0
         return [
-            Score(
-                metric="parameters",
-                quantity=quantity,
-                value=float(sum(parameter.numel() for parameter in part)),
-                stderr=None,
-                unit=self.unit,
-                better="lower",
-                n=1,
-                posterior="",
-                ids=evaluation.ids,
-            )
+            self.score(evaluation, sum(parameter.numel() for parameter in part), None, 1, quantity=quantity)
             for quantity, part in parts.items()
         ]

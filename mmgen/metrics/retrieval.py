@@ -1,4 +1,4 @@
-"""Retrieval: whether a model finds the picture that belongs to a description among N, and the description to a picture.
+"""Retrieval: whether a model finds the picture of a description among N, and the description of a picture.
 
 References:
     Deep Visual-Semantic Alignments for Generating Image Descriptions (Karpathy, Fei-Fei, 2015), arXiv:1412.2306,
@@ -7,7 +7,7 @@ References:
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -18,30 +18,30 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
 from mmgen.core.seeding import numpy_generator, torch_generator
+from mmgen.evaluation import needs
 from mmgen.evaluation.likelihoods import described, main_image
 from mmgen.evaluation.settings import POINTS
-from mmgen.metrics._base import Metric, Score, relay
+from mmgen.metrics._base import Metric, Points, Score, relay
 from mmgen.posteriors import posterior_of
-from mmgen.results.score import Points
 from mmgen.results.standard_errors import binomial_error
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
-    from mmgen.evaluation.evaluation import Evaluation
+    from mmgen.evaluation import Evaluation
 
 __all__ = ["Retrieval"]
 
 _AT = (1, 5, 10)
 _RESAMPLES = 200
 _LATENTS = 8192
-"""Latents at which a description is weighed at a time."""
+"""Latents for which a description is scored at a time."""
 _TIE = 1e-6
-"""Scores that differ by less than this part of their size do so by rounding."""
+"""Scores that differ by less than this share of their size tie: the difference is rounding."""
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """How Q queries fare among N candidates, by the candidates that are better, equal and right.
+    """Ranks of the right candidates of Q queries among N candidates.
 
     Attributes:
         better: Wrong candidates above the best right one, [Q].
@@ -59,9 +59,9 @@ class Ranks:
 
     @classmethod
     def of(cls, scores: NDArray[np.float64], same: NDArray[np.bool_]) -> "Ranks":
-        """Ranks of scores [Q, N], larger for likelier, where ``same`` [Q, N] says which candidates are right.
+        """Rank scores [Q, N], larger for likelier, where ``same`` [Q, N] is True for right candidates.
 
-        What is no number is the least likely, as minus infinity is; those tie with each other.
+        NaN is the least likely, as minus infinity is; those tie with each other.
         """
         scores = np.where(np.isnan(scores), -np.inf, scores)
         best = np.where(same, scores, -np.inf).max(1, keepdims=True)
@@ -78,13 +78,13 @@ class Ranks:
 
     @property
     def chance(self) -> "Ranks":
-        """The same queries where nothing is known: all candidates are equal."""
+        """Ranks of the same queries at chance: all candidates tie."""
         return Ranks(0 * self.better, self.pool - self.relevant, self.relevant, self.relevant, self.pool)
 
     def found(self, k: int) -> NDArray[np.float64]:
-        """Chance [Q] that a right candidate is among the first k, ties being in any order.
+        """Return the chance [Q] that a right candidate is among the first k, ties in random order.
 
-        Of t wrong and r right ones that tie, the first m = k - better places hold none that is right with the chance
+        If t wrong and r right candidates tie, the first m = k - better places hold no right one with probability
         C(t, m) / C(t + r, m).
         """
         places = np.clip(k - self.better, 0, self.tied + self.right)
@@ -97,8 +97,51 @@ class Ranks:
 
     @property
     def ranks(self) -> NDArray[np.float64]:
-        """Mean rank [Q] of the first right candidate, ties being in any order: 1 + better + tied / (right + 1)."""
+        """Mean rank [Q] of the first right candidate, ties in random order: 1 + better + tied / (right + 1)."""
         return np.asarray(1 + self.better + self.tied / (self.right + 1))
+
+
+def _image_and_description(evaluation: "Evaluation") -> str:
+    """Need q(z | image), and p(description | z) or a q(z | description)."""
+    loaded = evaluation.loaded
+    name, image = _description(evaluation), main_image(loaded)
+    if name is None:
+        return "needs pictures and descriptions, and this model knows no descriptions"
+    if not loaded.model.answers((image,)) or loaded.model.conditional_on:
+        return (
+            f"draws from q(z | {image}), and this model has no such posterior: train one with an objective that has "
+            "it, such as telbo or mvae"
+        )
+    if name not in loaded.model.modalities and not _posteriors_of(evaluation, name):
+        kind = "text" if loaded.text is not None else "attributes"
+        return (
+            f"needs p({name} | z) or a q(z | {name}), and {loaded.path} has neither among the posteriors asked for; "
+            f"fit one with: mmgen fit-aggregate {loaded.model_path} --given {kind}"
+        )
+    needs.check_kinds(evaluation, [image])
+    return ""
+
+
+def _memory(evaluation: "Evaluation") -> str:
+    """Need memory for the draws of all pictures and the scores of all pairs."""
+    settings = evaluation.settings
+    check_memory(8 * settings.samples * settings.pool, "the draws of all pictures", "use fewer --samples or --pool")
+    check_memory(40 * settings.pool**2, "the scores of all pairs", "use a smaller --pool")
+    return ""
+
+
+def _description(evaluation: "Evaluation") -> str | None:
+    """Name the modality that describes: captions where the model generates or reads them, else attributes."""
+    loaded = evaluation.loaded
+    known = [part.name for part in (loaded.text, loaded.attributes) if part is not None]
+    usable = [name for name in known if name in loaded.model.modalities or _posteriors_of(evaluation, name)]
+    return next(iter([*usable, *known]), None)
+
+
+def _posteriors_of(evaluation: "Evaluation", name: str) -> list[str]:
+    """List the posteriors under evaluation that read a description."""
+    reading = [one for one in evaluation.posteriors if not evaluation.ignores_text(one)]
+    return [posterior for posterior in reading if name in evaluation.loaded.reads(posterior)]
 
 
 class Retrieval(Metric):
@@ -110,77 +153,35 @@ class Retrieval(Metric):
     .. math:: \log p(x|y) - \log p(x) \approx \log \sum_k w_k \frac{q(z_k|y)}{p(z_k)}, \quad
               w_k \propto \frac{p(x|z_k) \, p(z_k)}{q(z_k|x)}, \quad z_k \sim q(z|x),
 
-    the weights adding up to one: the same K draws (``--samples``) of each picture serve all descriptions. Of the exact
-    posterior both rank pictures alike.
+    the weights adding up to one: the same K draws (``--samples``) of each picture serve all descriptions. With the
+    exact posterior both rank pictures alike.
 
-    N (``--pool``) random examples with a picture and a description are queries and candidates. Those whose description
-    is word for word the same are right too: R@k asks for any of them, the rank is that of the first. Ties count as
-    every order of them is as likely, so that a model that ignores the text is at chance, which stands beside each
-    score. Standard errors are over queries, as if their candidates had been others for each; of the median rank by
-    bootstrap. They hold no noise of the draws, which for small K makes the scores worse, not better.
+    N (``--pool``) random examples with a picture and a description are queries and candidates. Candidates with the same
+    description are right too: R@k counts any of them, the rank is that of the first. Ties are in random order, so that
+    a model that ignores the text is at chance, which stands beside each score. Standard errors are over queries, as if
+    each had candidates of its own; for the median rank by bootstrap. They do not include the noise of the draws, which
+    for small K makes scores worse, not better.
     """
 
     unit = "%"
     better = "higher"
     protocols: ClassVar = {
-        "text-given-image": "Ranked by log p(text | image). Ties count as every order of them is as likely.",
-        "evidence": "Ranked by log p(image | text) - log p(image). Ties count as every order of them is as likely.",
+        "text-given-image": "Ranked by log p(text | image). Ties are in random order.",
+        "evidence": "Ranked by log p(image | text) - log p(image). Ties are in random order.",
     }
     further_units: ClassVar = {"ranks": "lower"}
-    takes_guidance = False
-    per_posterior = False
-    scores_points = True
+    posteriors = "together"
+    points = "seen"
     reads = ("pool", "samples", "posteriors", *POINTS)
     conditions: ClassVar = ("pool", "described")
     columns: ClassVar = {"chance": "chance", "among": "pool", "same description": "shared", "draws": "samples"}
 
-    def check(self, evaluation: "Evaluation") -> None:
-        loaded = evaluation.loaded
-        name, image = self._described(evaluation), main_image(loaded)
-        if not loaded.model.answers((image,)) or loaded.model.conditional_on:
-            raise UsageError(
-                f"retrieval draws from q(z | {image}), and this model has no such posterior: train one with an "
-                "objective that has it, such as telbo or mvae"
-            )
-        if not self._says(evaluation, name) and not self._posteriors(evaluation, name):
-            raise UsageError(
-                f"retrieval needs p({name} | z) or a q(z | {name}), and {loaded.path} has neither among the posteriors "
-                f"asked for; fit one with: mmgen fit-aggregate {loaded.model_path} --given {_kind(evaluation)}"
-            )
-        evaluation.check_images([image])
-        settings = evaluation.settings
-        check_memory(8 * settings.samples * settings.pool, "the draws of all pictures", "use fewer --samples or --pool")
-        check_memory(40 * settings.pool**2, "the scores of all pairs", "use a smaller --pool")
-
-    def _described(self, evaluation: "Evaluation") -> str:
-        """The modality that describes: captions where the model says or reads them, else attributes."""
-        loaded = evaluation.loaded
-        text, info = loaded.text, loaded.attributes
-        for part in (text, info):
-            if part is not None and (self._says(evaluation, part.name) or self._posteriors(evaluation, part.name)):
-                return part.name
-        for part in (text, info):
-            if part is not None:
-                return part.name
-        raise UsageError("retrieval is of pictures and descriptions, and this model knows no descriptions")
-
-    @staticmethod
-    def _says(evaluation: "Evaluation", name: str) -> bool:
-        return name in evaluation.loaded.model.modalities
-
-    @staticmethod
-    def _posteriors(evaluation: "Evaluation", name: str) -> list[str]:
-        """Posteriors that are asked and read the description."""
-        loaded = evaluation.loaded
-        return [
-            posterior
-            for posterior in evaluation.posteriors
-            if not evaluation.ignores_text(posterior) and name in loaded.reads(posterior)
-        ]
+    needs = (needs.unguided, _image_and_description, _memory)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        name = self._described(evaluation)
+        name = _description(evaluation)
+        assert name is not None  # needs refuse models without descriptions
         points, words, of = _pool(evaluation, name)
         tables = yield from relay(self._tables(evaluation, name, points, words), 0.0, 1.0)
         same = of[:, None] == of
@@ -189,20 +190,20 @@ class Retrieval(Metric):
             pairs = table[:, of].double().cpu().numpy()  # [pictures, examples' descriptions]
             shared = float(100 * (same.sum(1) > 1).mean())
             for direction, asked in (("image to text", pairs), ("text to image", pairs.T)):
-                scores += _scores(evaluation, direction, protocol, source, name, Ranks.of(asked, same), shared)
+                scores += self._scores(evaluation, direction, protocol, source, name, Ranks.of(asked, same), shared)
         return scores
 
     def _tables(
         self, evaluation: "Evaluation", name: str, points: Batch, words: Batch
     ) -> Generator[float, None, dict[tuple[str, str], Tensor]]:
-        """Scores [N, M] of pictures and distinct descriptions, by protocol and posterior."""
+        """Compute scores [N, M] of pictures and distinct descriptions, by protocol and posterior."""
         loaded, settings, image = evaluation.loaded, evaluation.settings, main_image(evaluation.loaded)
-        model, read = loaded.model, self._posteriors(evaluation, name)
+        model, read = loaded.model, _posteriors_of(evaluation, name)
         q = posterior_of(model, points, (image,), settings.precision)
         generator = torch_generator(settings.seed, "retrieval", device=loaded.device)
         z = q.sample(generator, (settings.samples,))  # [K, N, D]
         found: dict[tuple[str, str], list[Tensor]] = {("evidence", posterior): [] for posterior in read}
-        if self._says(evaluation, name):
+        if name in model.modalities:
             found = {("text-given-image", image): [], **found}
         weights = z.new_zeros(())
         log_prior = torch.stack([model.log_prior(draws) for draws in z]).double()
@@ -233,13 +234,57 @@ class Retrieval(Metric):
             yield start + (1 - start) * (number + 1) / words.size
         return {key: torch.stack(columns, 1) for key, columns in found.items()}
 
-
-def _kind(evaluation: "Evaluation") -> str:
-    return "text" if evaluation.loaded.text is not None else "attributes"
+    def _scores(
+        self,
+        evaluation: "Evaluation",
+        direction: str,
+        protocol: str,
+        source: str,
+        name: str,
+        ranks: Ranks,
+        shared: float,
+    ) -> list[Score]:
+        """Score one direction by one protocol."""
+        settings = evaluation.settings
+        count, chance = len(ranks.better), ranks.chance
+        about = {"pool": ranks.pool, "samples": settings.samples, "described": name, "shared": shared}
+        fixed: dict[str, Any] = {"posterior": source, "protocol": protocol}
+        scores = []
+        for k in _AT:
+            if k < ranks.pool:
+                values = 100 * ranks.found(k)
+                value = float(values.mean())
+                scores.append(
+                    self.score(
+                        evaluation,
+                        value,
+                        binomial_error(value, count),
+                        count,
+                        quantity=f"R@{k}, {direction}",
+                        points=Points.of(values),
+                        details={**about, "chance": float(100 * chance.found(k).mean())},
+                        **fixed,
+                    )
+                )
+        generator = numpy_generator(settings.seed, "retrieval", direction)
+        resampled = np.median(ranks.ranks[generator.integers(0, count, (_RESAMPLES, count))], axis=1)
+        scores.append(
+            self.score(
+                evaluation,
+                float(np.median(ranks.ranks)),
+                float(resampled.std(ddof=1)),
+                count,
+                quantity=f"median rank, {direction}",
+                unit="ranks",
+                details={**about, "chance": float(np.median(chance.ranks)), "ranks": ranks.ranks.tolist()},
+                **fixed,
+            )
+        )
+        return scores
 
 
 def _pool(evaluation: "Evaluation", name: str) -> tuple[Batch, Batch, NDArray[np.int64]]:
-    """N examples with a picture and a whole description, the distinct descriptions, and which of them each has."""
+    """Return N examples with a picture and a whole description, the distinct descriptions, and the one of each [N]."""
     points, image = evaluation.points, main_image(evaluation.loaded)
     if name not in points.values:
         raise UsageError(f"{evaluation.dataset.path} has no {name}, which retrieval asks for; use another dataset")
@@ -256,42 +301,3 @@ def _pool(evaluation: "Evaluation", name: str) -> tuple[Batch, Batch, NDArray[np
     _, first, of = np.unique(key, axis=0, return_index=True, return_inverse=True)
     distinct = torch.from_numpy(first).to(rows.device)
     return chosen, chosen[distinct].select([name]), of.reshape(-1)
-
-
-def _scores(
-    evaluation: "Evaluation", direction: str, protocol: str, source: str, name: str, ranks: Ranks, shared: float
-) -> list[Score]:
-    """Scores of one direction by one protocol."""
-    settings = evaluation.settings
-    count, chance = len(ranks.better), ranks.chance
-    details = {"pool": ranks.pool, "samples": settings.samples, "described": name, "shared": shared}
-
-    def score(quantity: str, value: float, stderr: float, by_chance: float, each: NDArray[np.float64]) -> Score:
-        share = quantity.startswith("R@")
-        return Score(
-            metric="retrieval",
-            quantity=f"{quantity}, {direction}",
-            value=value,
-            stderr=stderr,
-            unit="%" if share else "ranks",
-            better="higher" if share else "lower",
-            n=count,
-            posterior=source,
-            protocol=protocol,
-            ids=evaluation.ids,
-            points=Points.of(each) if share else None,  # a median is no mean of its ranks
-            details={**details, "chance": by_chance, **({} if share else {"ranks": each.tolist()})},
-        )
-
-    scores = []
-    for k in _AT:
-        if k < ranks.pool:
-            each = 100 * ranks.found(k)
-            value = float(each.mean())
-            by_chance = float(100 * chance.found(k).mean())
-            scores.append(score(f"R@{k}", value, binomial_error(value, count), by_chance, each))
-    generator = numpy_generator(settings.seed, "retrieval", direction)
-    drawn = np.median(ranks.ranks[generator.integers(0, count, (_RESAMPLES, count))], axis=1)
-    median, by_chance = float(np.median(ranks.ranks)), float(np.median(chance.ranks))
-    scores.append(score("median rank", median, float(drawn.std(ddof=1)), by_chance, ranks.ranks))
-    return scores

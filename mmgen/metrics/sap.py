@@ -27,7 +27,6 @@ class Sap(Disentanglement):
     not learnt from.
     """
 
-    name = "sap"
     protocol = f"linear SVM, C = {_C}, classes weighed equally"
 
     def measure(self, code: Code, rng: np.random.Generator) -> Found:

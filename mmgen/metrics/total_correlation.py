@@ -1,4 +1,4 @@
-r"""What z costs in three parts: what it says of the example, how its dimensions hang together, how each is spread.
+r"""The cost of z in three parts: information on the example, total correlation, and how each dimension is spread.
 
 References:
     ELBO surgery: yet another way to carve up the variational evidence lower bound (Hoffman, Johnson, 2016)
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import numpy_generator, torch_generator
+from mmgen.evaluation import needs
 from mmgen.evaluation.settings import ENCODINGS
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._base import Metric, Score
@@ -22,19 +23,30 @@ from mmgen.posteriors import encode_parts
 from mmgen.training.batches import DatasetRows
 
 if TYPE_CHECKING:
-    from mmgen.evaluation.evaluation import Evaluation
+    from mmgen.evaluation import Evaluation
 
 __all__ = ["TotalCorrelation"]
 
 _READ = 4096
 """Examples read at a time."""
 _PAIRS = 2**17
-"""Densities computed at a time: so many stay in a processor's cache."""
+"""Densities computed at a time, which fit into a processor's cache."""
 _OF_EXAMPLES = ("mutual information", "total correlation")
-"""Quantities that depend on how many examples there are."""
+"""Quantities that depend on the number of examples."""
 _NEAR = 1.0
-"""Nats below log N where I(x; z) is taken for cut off."""
+"""Nats below log N from which I(x; z) counts as cut off."""
 _HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
+
+
+def _one_gaussian(evaluation: "Evaluation") -> str:
+    """Need a q(z | image) that is one Gaussian."""
+    model = evaluation.loaded.model
+    noisy = "density" in model.capabilities
+    if noisy and len(model.latent.layers) == 1:
+        return ""
+    several = "has labels beside z" if model.latent_modalities else "has several layers of z"
+    kind = several if noisy else "encodes without noise"
+    return f"needs a q(z | image) that is one Gaussian; this model {kind}"
 
 
 class TotalCorrelation(Metric):
@@ -42,34 +54,23 @@ class TotalCorrelation(Metric):
 
     .. math:: E_x KL(q(z|x) \,\|\, p(z)) = I(x; z) + KL(q(z) \,\|\, \prod_d q(z_d)) + \sum_d KL(q(z_d) \,\|\, p(z_d))
 
-    q(z) is the mixture of all N encodings, summed exactly and not from batches; only z is drawn, once for each example,
-    and standard errors are those of these draws, which know nothing of the choice of examples. I(x; z) is that with the
-    N examples: it is at most log N (``log_examples``), and a model that comes near says more of more examples. What
-    I(x; z) lacks is in the total correlation, which is biased upwards: of posteriors far narrower than the distances
-    between them it is large even where q(z) factorises. Where I(x; z) is within a nat of log N, both scores carry a
-    warning that they are bounds. The divergence in closed form is beside the parts, whose sum equals it within their
-    errors. No way is better for all of them, since they trade one for another.
+    q(z) is the mixture of all N encodings, summed exactly, not over batches. Only z is drawn, once for each example;
+    standard errors are those of these draws and do not include the choice of examples. I(x; z) is at most log N
+    (``log_examples``), and a model that comes near it would have more with more examples. The missing part is counted
+    in the total correlation, which is biased upwards: it is large for posteriors much narrower than the distances
+    between them, even where q(z) factorises. Where I(x; z) is within a nat of log N, both scores carry a warning that
+    they are bounds. The divergence in closed form stands beside the parts, whose sum equals it within their errors.
+    Neither direction is better, since the parts trade off.
     """
 
     unit = "nats"
     better = "neither"
-    takes_guidance = False
-    per_posterior = False
-    scores_points = True
+    posteriors = "none"
+    points = "seen"
     reads = ENCODINGS
     columns: ClassVar = {"N": "examples", "log N": "log_examples"}
     conditions = ("examples",)
-
-    def check(self, evaluation: "Evaluation") -> None:
-        loaded = evaluation.loaded
-        if loaded.observation is None or not loaded.model.answers((loaded.observation.name,)):
-            raise UsageError("total-correlation is of a model with q(z | image); this one has none")
-        noisy = "density" in loaded.model.capabilities
-        if not noisy or len(loaded.model.latent.layers) > 1:
-            several = "has labels beside z" if loaded.model.latent_modalities else "has several layers of z"
-            what = several if noisy else "encodes without noise"
-            raise UsageError(f"total-correlation is of a model whose q(z | image) is one Gaussian; this one {what}")
-        evaluation.check_images((loaded.observation.name,))
+    needs = (needs.image_encoder, _one_gaussian)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
@@ -92,17 +93,14 @@ class TotalCorrelation(Metric):
         count = len(z)
         bounds = _bounds(float(quantities["mutual information"].mean()), count)
         return [
-            Score(
-                metric="total-correlation",
+            self.score(
+                evaluation,
+                float(values.mean()),
+                float(values.std() / math.sqrt(count)),
+                count,
                 quantity=quantity,
-                value=float(values.mean()),
-                stderr=float(values.std() / math.sqrt(count)),
-                unit=self.unit,
-                better=self.better,
-                n=count,
                 posterior=evaluation.loaded.observation.name,
                 protocol=f"mixture of {count:,}",
-                ids=evaluation.ids,
                 warnings=(bounds[quantity],) if quantity in bounds else (),
                 details={"latent_size": z.shape[1], "examples": count}
                 | ({"log_examples": math.log(count)} if quantity in _OF_EXAMPLES else {}),
@@ -112,7 +110,7 @@ class TotalCorrelation(Metric):
 
 
 def _bounds(information: float, count: int) -> dict[str, str]:
-    """Warnings by quantity, where so many examples are too few to tell more of I(x; z) than a bound."""
+    """Return warnings by quantity where there are too few examples for more than a bound."""
     if information < math.log(count) - _NEAR:
         return {}
     reason = f"I(x; z) comes near log N = {math.log(count):.2f}, the most that N = {count:,} encodings can show"
@@ -123,10 +121,10 @@ def _bounds(information: float, count: int) -> dict[str, str]:
 
 
 def _encodings(evaluation: "Evaluation") -> DiagonalGaussian:
-    """Posteriors of images of the part, as many as a repeat of the other metrics of disentanglement looks at."""
+    """Return posteriors of images of the part, as many as one repeat of the other metrics of disentanglement has."""
     settings, loaded = evaluation.settings, evaluation.loaded
     assert loaded.observation is not None
-    rows = evaluation.dataset.split(evaluation.split, settings.part)
+    rows = evaluation.rows()
     count = (settings.encodings + 1) // 2
     chosen = numpy_generator(settings.seed, "encodings").permutation(len(rows))[:count]
     if len(chosen) < 2:
@@ -148,11 +146,11 @@ def _encodings(evaluation: "Evaluation") -> DiagonalGaussian:
 
 
 def mixture_parts(z: Tensor, q: DiagonalGaussian) -> Generator[tuple[slice, tuple[Tensor, Tensor]], None, None]:
-    """log q(z) [n] and log q(z_d) [n, D] of draws under the mixture of all posteriors, part by part with their rows.
+    """Yield log q(z) [n] and log q(z_d) [n, D] of draws under the mixture of all posteriors, in parts with their rows.
 
     Args:
-        z: One draw of each posterior [N, D]. Each is where its own posterior has density, so that in single dimensions
-            densities are added as they are: none of these sums is too small for a number.
+        z: One draw of each posterior [N, D]. Its own posterior has density there, so that densities of single
+            dimensions can be added without underflow.
         q: The N posteriors [N, D].
     """
     count, size = q.mean.shape

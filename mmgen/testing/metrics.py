@@ -62,10 +62,10 @@ def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
         assert score.n > 0
         assert set(score.ids) == {"model", "dataset"} | ({"judge"} if member.judged else set())
         assert (score.judge_accuracy is not None) == member.judged
-        if member.judged or member.scores_points:
+        if member.judged or member.points:
             assert {"split", "part"} <= score.conditions.keys() and score.seed is not None
         json.dumps(score.to_json(), allow_nan=False)
-    if member.per_posterior:
+    if member.posteriors == "each":
         assert {score.posterior for score in scores} == set(evaluation.posteriors)
     return scores
 

@@ -10,16 +10,18 @@ import pytest
 import torch
 
 from mmgen.artifacts import Dataset, DatasetWriter, read_header
+from mmgen.evaluation import needs
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.figures.report.scores import score_tables
 from mmgen.generation import load
 from mmgen.generation.descriptions import parse
 from mmgen.generation.draws import draw
+from mmgen.metrics import Metric
 from mmgen.metrics.correctness import Correctness
 from mmgen.metrics.coverage import Coverage
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.results.score import read_scores
-from tests.figures._reading_models import program, refusal
+from tests.figures._reading_models import program
 
 
 def test_guidance_reaches_every_output(readers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,21 +91,27 @@ def test_attributes_that_captions_spell_are_no_caption(stubs: SimpleNamespace, t
     )
 
 
+def missing(metric: type[Metric], evaluation: Evaluation) -> list[str]:
+    """What a metric lacks beside a classifier."""
+    found = [need(evaluation) for need in metric.needs if need is not needs.judge]
+    return [reason for reason in found if reason]
+
+
 def test_questions_that_no_words_can_guide_are_refused_before_any_work(readers: Path) -> None:
     """jmvae says whole captions of free text, elbo says attributes: coverage leaves attributes out."""
     with Dataset.open(readers / "data.h5") as data:
         for name, refused in (("jmvae", True), ("elbo", False), ("both", False)):
             loaded = load(readers / f"{name}.safetensors").guided(1.0)
             evaluation = Evaluation(loaded, data, None, ("prior",), EvaluationSettings(seed=7))
-            assert evaluation.needs_captions == refused and not evaluation.ignores_text("prior")
-            assert bool(refusal(lambda e=evaluation: Coverage().check(e))) == refused
+            assert evaluation.questions.whole_captions == refused and not evaluation.ignores_text("prior")
+            assert bool(missing(Coverage, evaluation)) == refused
             asked = Evaluation(loaded, data, None, ("prior",), EvaluationSettings(seed=7, dropped=(1,)))
-            assert bool(refusal(lambda e=asked: Correctness().check(e))) == refused
+            assert bool(missing(Correctness, asked)) == refused
             assert evaluation.loaded.guided_posterior("prior") is loaded.guided(1.0, 7).guided_posterior(
                 "prior"
             )  # the pool of the seed
             unguided = Evaluation(loaded.guided(0.0), data, None, ("prior",), EvaluationSettings())
-            assert not unguided.needs_captions and unguided.ignores_text("prior")
+            assert not unguided.questions.whole_captions and unguided.ignores_text("prior")
 
 
 def test_scores_say_what_was_guided_and_how_far_candidates_went(

@@ -16,8 +16,9 @@ from mmgen.core.errors import UsageError
 from mmgen.evaluation.divergence import jackknifed, jensen_shannon, remaining_bias
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.queries import Frequencies, Queries, weighted_mean
-from mmgen.metrics._correctness import agreement
+from mmgen.evaluation.questions import Questions
 from mmgen.metrics._evaluate import evaluate, notice
+from mmgen.metrics.correctness import agreement
 from mmgen.metrics.coverage import exact_coverage, picture_error
 from mmgen.modalities.image import ImageDescription
 from mmgen.results.standard_errors import clustered_error, share_error
@@ -59,15 +60,15 @@ def test_examples_known_in_part_are_asked_for_where_none_is_known_whole(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Digits of some examples and sizes of the others: one of the two is given, and the other varies as it should."""
-    whole = Evaluation.attributes_of
+    whole = Questions._codes_of
 
-    def half(evaluation: Evaluation, part: str) -> np.ndarray:
-        codes = whole(evaluation, part).copy()
+    def half(questions: Questions, part: str) -> np.ndarray:
+        codes = whole(questions, part).copy()
         codes[::2, 0] = codes[1::2, 1] = 255
         return codes
 
-    monkeypatch.setattr(Evaluation, "attributes_of", half)
-    assert asked(dataset).dropped == (1,)
+    monkeypatch.setattr(Questions, "_codes_of", half)
+    assert asked(dataset).questions.dropped == (1,)
     correctness, coverage = evaluate(asked(dataset), ["correctness", "coverage"]).run()
     assert (correctness.given, correctness.value, correctness.details["queries"]) == (1, 100, 5)
     assert (coverage.given, coverage.details["queries_without_training_examples"]) == (1, 5)
@@ -83,14 +84,14 @@ def test_correctness_and_coverage_share_their_pictures(dataset: Dataset) -> None
     correctness, coverage = evaluate(evaluation, ["correctness", "coverage"]).run()
     assert correctness.metric == "correctness"  # as asked for, although coverage is measured first
     assert correctness.n == coverage.n
-    assert evaluation.draws.judged(evaluation.queries(1), "own", 5) is not None
+    assert evaluation.draws.judged(evaluation.questions.of(1), "own", 5) is not None
     (codes,) = evaluation.draws._judged.values()
     assert codes.shape[0] * codes.shape[1] == coverage.n
 
 
 def test_more_pictures_are_added_to_those_drawn(dataset: Dataset) -> None:
     evaluation = asked(dataset)
-    queries = evaluation.queries(1)
+    queries = evaluation.questions.of(1)
 
     def draw(n: int) -> np.ndarray:
         work = evaluation.draws.judged(queries, "own", n)
@@ -259,9 +260,9 @@ def test_images_that_were_trained_on_are_told(dataset: Dataset) -> None:
     assert told.startswith(f"{100 * share:.1f} % of the test part of split 'iid' are images that") and "active" in told
     assert notice(asked_of, ["correctness", "parameters"]) == ""  # which look at no images of the dataset
     own = Evaluation(loaded, dataset, Judge(), ("own",), EvaluationSettings())
-    assert (own.trained_share, notice(own, ["active-units"])) == (0, "")
+    assert (own.provenance.trained_share, notice(own, ["active-units"])) == (0, "")
     elsewhere = Evaluation(loaded_painter(Path("m")), dataset, Judge(), ("own",), EvaluationSettings(part="val"))
-    assert (elsewhere.trained_share, notice(elsewhere, ["active-units"])) == (None, "")
+    assert (elsewhere.provenance.trained_share, notice(elsewhere, ["active-units"])) == (None, "")
 
 
 def test_paper_coverage_by_hand() -> None:
@@ -312,5 +313,5 @@ def test_errors_are_of_pictures_where_several_points_are_of_one(
 
 
 def test_which_metrics_have_values_of_points() -> None:
-    found = {name for name, member in mmgen.metrics.importable().items() if member.values_of_points}
+    found = {name for name, member in mmgen.metrics.importable().items() if member.points == "averaged"}
     assert found == {"label-accuracy", "log-likelihood", "negative-elbo", "reconstruction"}

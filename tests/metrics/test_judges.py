@@ -99,7 +99,7 @@ def test_features_are_those_of_the_pictures_that_were_judged(dataset: Dataset) -
             except StopIteration as stop:
                 return np.asarray(stop.value)
 
-    queries = evaluation.queries(1)
+    queries = evaluation.questions.of(1)
     codes = run(draws.judged(queries, "own", 7))
     features = run(draws.features(queries, "own", 5))
     assert features.shape[1] == 5 < codes.shape[1]

@@ -71,6 +71,7 @@ def scores(model: Any, points: Batch, **settings: Any) -> dict[tuple[str, str], 
             text=known if isinstance(modality, Text) else None,
             device=torch.device("cpu"),
             encoder_given=("image",),
+            tilt=None,
             settings=SimpleNamespace(
                 objective={"name": "mvae", "predicts": {}},
                 build_objective=Mvae,
@@ -83,7 +84,6 @@ def scores(model: Any, points: Batch, **settings: Any) -> dict[tuple[str, str], 
         points=points,
         split="official",
         ids={},
-        check_samples=lambda: None,
     )
     metric = LabelAccuracy()
     metric.check(evaluation)
@@ -246,7 +246,7 @@ def test_models_that_cannot_read_are_told_so() -> None:
     with pytest.raises(UsageError, match=r"needs q\(z \| image\)"):
         scores(model, attribute_points())
     model.modalities = {"image": None}
-    loaded = SimpleNamespace(model=model, observed={"image": None}, attributes=None, text=None)
+    loaded = SimpleNamespace(model=model, observed={"image": None}, attributes=None, text=None, tilt=None)
     with pytest.raises(UsageError, match="model that generates descriptions"):
         LabelAccuracy().check(SimpleNamespace(loaded=loaded))
 

@@ -83,10 +83,7 @@ def scores(model: Any, points: Batch = POINTS, **settings: Any) -> dict[tuple[st
         ids={},
         split="iid",
         text_proposal=None,
-        check_images=lambda names: None,
-        check_samples=lambda points: None,
-        number_of_points=points.size,
-        check_text_proposal=lambda: None,
+        rows=lambda: range(points.size),
         ignores_text=lambda name: name == "prior",
     )
     metric = LogLikelihood()

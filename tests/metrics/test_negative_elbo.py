@@ -30,9 +30,8 @@ def scores(model: Any, samples: int) -> dict[str, Score]:
         loaded=loaded(model),
         settings=EvaluationSettings(samples=samples, precision="32-true"),
         points=POINTS,
-        pixels="",
         ids={"model": "m"},
-        check_images=lambda names: None,
+        dataset=SimpleNamespace(images={}),
     )
     member = NegativeElbo()
     member.check(evaluation)  # type: ignore[arg-type]
@@ -68,5 +67,5 @@ def test_bound_and_parts_have_their_closed_forms(mean_offset: float, log_sd_offs
 
 
 def test_a_conditional_model_has_no_bound_on_pictures_alone() -> None:
-    with pytest.raises(UsageError, match=r"negative-elbo is of a model with p\(image \| z\); this one has none"):
+    with pytest.raises(UsageError, match=r"negative-elbo needs p\(image \| z\), and this model has none"):
         scores(conditional_linear_gaussian(), 1)

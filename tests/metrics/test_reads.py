@@ -175,7 +175,6 @@ def test_exactly_what_is_said_is_read(made: Evaluation) -> None:
         assert set(read) - BESIDE <= READ <= allowed, name
 
 
-@pytest.mark.parametrize("name", [name for name in metrics.names() if not metrics.get(name).per_posterior])
-def test_guidance_is_only_of_what_looks_at_posteriors(name: str) -> None:
-    member = metrics.get(name)
-    assert not member.takes_guidance or "posteriors" in (member.reads or ())
+@pytest.mark.parametrize("name", [name for name in metrics.names() if metrics.get(name).posteriors == "together"])
+def test_metrics_of_all_posteriors_read_them(name: str) -> None:
+    assert "posteriors" in (metrics.get(name).reads or ())

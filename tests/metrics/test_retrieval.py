@@ -65,7 +65,6 @@ def scores_of(model: Any, points: Batch, q: Any = None, **settings: Any) -> dict
         ids={},
         dataset=SimpleNamespace(path="d"),
         ignores_text=lambda name: name == "prior",
-        check_images=lambda names: None,
     )
     metric = Retrieval()
     metric.check(evaluation)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from mmgen.core.errors import UsageError
+from mmgen.evaluation import needs
 from mmgen.metrics import Metric, Score
 
 if TYPE_CHECKING:
@@ -20,14 +20,9 @@ class Contrast(Metric):
 
     unit = "%"
     better = "higher"
-    takes_guidance = False
-    per_posterior = False
-    scores_points = True
-
-    def check(self, evaluation: "Evaluation") -> None:
-        """Refuse models without pictures."""
-        if evaluation.loaded.image is None:
-            raise UsageError("contrast is of pictures, and this model draws none; use another metric")
+    posteriors = "none"
+    points = "seen"
+    needs = (needs.drawn_pictures,)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
@@ -40,15 +35,11 @@ class Contrast(Metric):
         spread = (pictures.amax(1) - pictures.amin(1)).double()
         yield 1.0
         return [
-            Score(
-                metric="contrast",
+            self.score(
+                evaluation,
+                spread.mean().item(),
+                spread.std().item() / math.sqrt(len(spread)) if len(spread) > 1 else None,
+                len(spread),
                 quantity="lightest - darkest",
-                value=spread.mean().item(),
-                stderr=spread.std().item() / math.sqrt(len(spread)) if len(spread) > 1 else None,
-                unit=self.unit,
-                better="higher",
-                n=len(spread),
-                posterior="",
-                ids=evaluation.ids,
             )
         ]

@@ -1,0 +1,114 @@
+"""The files, run and settings behind the scores of an evaluation."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmgen.evaluation.runs import run_of_files
+from mmgen.results.conditions import condition_text
+from mmgen.results.naming import LEARNED_PRIOR
+from mmgen.results.score import Score, other_data
+
+if TYPE_CHECKING:
+    from mmgen.evaluation import Evaluation
+
+__all__ = ["Provenance", "pixels_of"]
+
+_COMPARED = ("samples", "real")
+"""Names of the details that are conditions of every metric that has them: importance samples, real pictures."""
+
+
+def pixels_of(evaluation: "Evaluation") -> str:
+    """Return the kind of pixels of the data points, since scores of different pixels do not compare; "" without images.
+
+    "drawn": sampled from probabilities, here with the seed of the evaluation; "fixed": black and white; "grey".
+    """
+    main = evaluation.loaded.observation
+    info = evaluation.dataset.images.get(main.name) if main is not None else None
+    return {"probabilities": "drawn", "bits": "fixed", "bytes": "grey"}[info.layout] if info else ""
+
+
+class Provenance:
+    """Completes scores with their run, posterior and conditions.
+
+    Args:
+        evaluation: The evaluation.
+    """
+
+    def __init__(self, evaluation: "Evaluation") -> None:
+        self._evaluation = evaluation
+        self._run = cache(self._read_run)
+
+    @property
+    def trained_share(self) -> float | None:
+        """Share of the evaluated part that the model was trained on.
+
+        None for another dataset than the model's own, and for splits of edges.
+        """
+        evaluation = self._evaluation
+        if evaluation.dataset.header.content_id not in [
+            one.content_id for one in evaluation.loaded.model_header.parents
+        ]:
+            return None
+        if evaluation.dataset.splits_edges(evaluation.split):
+            return None
+        trained = evaluation.dataset.split(evaluation.loaded.settings.data.split, "train")
+        return float(np.isin(evaluation.rows(), trained).mean())
+
+    def with_conditions(self, score: Score, judged: bool, points: bool, names: Iterable[str]) -> Score:
+        """Return a score with the conditions that others must share to be compared with it, and its seed.
+
+        Args:
+            score: The score.
+            judged: It is of drawn pictures.
+            points: It is of single data points, which should not be training examples.
+            names: Names of the details that are conditions.
+        """
+        evaluation, details = self._evaluation, dict(score.details)
+        conditions = {"split": evaluation.split, "part": evaluation.settings.part} if judged or points else {}
+        pixels = pixels_of(evaluation) if points else ""
+        if pixels == "drawn":  # else the dataset tells
+            conditions["pixels"] = pixels
+        compared = [name for name in (*_COMPARED, *names) if details.get(name)]
+        conditions |= {name: condition_text(details[name]) for name in compared}
+        conditions |= other_data(evaluation.dataset.header.settings)
+        if points:
+            objective = evaluation.loaded.model_header.settings.get("objective")
+            known = {"trained_share": self.trained_share, "pixels": pixels, "objective": objective}
+            details = {name: value for name, value in known.items() if value} | details
+        seed = evaluation.settings.seed if judged or points else None
+        return replace(score, conditions=conditions, seed=seed, details=details)
+
+    def complete(self, score: Score) -> Score:
+        """Return a score with its run and classifier, and for a guided posterior the weight, base and diagnostics."""
+        evaluation, loaded = self._evaluation, self._evaluation.loaded
+        known = score.posterior in loaded.posteriors
+        score = replace(score, run=self._run(known and loaded.posteriors[score.posterior].is_fitted))
+        if score.judge_accuracy is not None or "judge" in score.ids:
+            score = replace(score, judge=evaluation.judge.network_name)
+        if score.posterior not in evaluation.posteriors:
+            return score
+        source = loaded.posteriors[score.posterior]
+        weights = source.weights
+        if "guidance" not in weights:
+            base = LEARNED_PRIOR if source.is_fitted and source.is_unconditional else ""
+            return replace(score, text_weight=weights.get("text_weight"), base=base)
+        diagnostics = loaded.guided_posterior(score.posterior).diagnostics if loaded.tilt else {}
+        return replace(
+            score,
+            posterior="guided",
+            text_weight=weights.get("text_weight"),
+            guidance=weights["guidance"],
+            balanced=weights.get("balanced", False),
+            base=source.base,
+            details={**score.details, "guidance": diagnostics} if diagnostics else score.details,
+        )
+
+    def _read_run(self, fitted: bool) -> dict[str, str]:
+        """Read the run of the model, and of the posterior that was fitted to it."""
+        loaded = self._evaluation.loaded
+        files = [(loaded.model_path, loaded.model_header), *([(loaded.path, loaded.header)] if fitted else [])]
+        return run_of_files(files)

@@ -1,0 +1,88 @@
+"""The descriptions that an evaluation asks a model to draw."""
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.evaluation.queries import Frequencies, Queries, caption_queries, fewest_dropped, queries
+
+if TYPE_CHECKING:
+    from mmgen.evaluation import Evaluation
+
+__all__ = ["Questions"]
+
+
+class Questions:
+    """Queries from one part of the split, as the posteriors under evaluation can read them.
+
+    Args:
+        evaluation: The evaluation.
+    """
+
+    def __init__(self, evaluation: "Evaluation") -> None:
+        self._evaluation, self._loaded, self._settings = evaluation, evaluation.loaded, evaluation.settings
+
+    @cached_property
+    def codes(self) -> NDArray[np.uint8]:
+        """Attribute codes uint8 [N, A] of all examples of the part."""
+        return self._codes_of(self._settings.part)
+
+    @cached_property
+    def frequencies(self) -> Frequencies:
+        """Frequencies of concepts in the training part."""
+        return Frequencies(self._codes_of("train"), self._evaluation.info.sizes)
+
+    def _codes_of(self, part: str) -> NDArray[np.uint8]:
+        return self._evaluation.dataset.read_attributes(self._evaluation.info.name, self._evaluation.rows(part))
+
+    @property
+    def told(self) -> tuple[int, ...]:
+        """Positions of attributes that the classifier is given as input; no query leaves them out."""
+        names = self._evaluation.info.names
+        return tuple(index for index, name in enumerate(names) if name in self._evaluation.judge.told)
+
+    @property
+    def dropped(self) -> tuple[int, ...]:
+        """Numbers of attributes to leave out; by default as few as the examples allow, and up to three more."""
+        if self._settings.dropped is not None:
+            return self._settings.dropped
+        if self._loaded.text is not None and self._loaded.given != "attributes":
+            return (0,)
+        count = len(self._evaluation.info.names)
+        # At least one attribute is given; where no example has one, queries() raises.
+        fewest = min(fewest_dropped(self.codes, self.told if self._evaluation.has_judge else ()), count - 1)
+        return tuple(range(fewest, min(fewest + 4, count)))
+
+    @property
+    def whole_captions(self) -> bool:
+        """True if a posterior reads whole captions, so that queries cannot leave attributes out."""
+        if self._loaded.tilt and self._evaluation.info.name not in self._loaded.likelihood.names:
+            return True  # p(words | z) is of whole captions
+        reading = [name for name in self._evaluation.posteriors if not self._evaluation.ignores_text(name)]
+        return self._loaded.given == "text" and bool(reading)
+
+    @property
+    def free_captions(self) -> bool:
+        """True if a posterior reads captions in free words, whose attributes are known from the data alone."""
+        text = self._loaded.text
+        return self.whole_captions and text is not None and not text.slots
+
+    def of(self, dropped: int) -> Queries:
+        """Return captions or concepts of the part with ``dropped`` attributes left out."""
+        return queries(
+            self.codes,
+            dropped,
+            always_given=self.told,
+            most=self._settings.queries,
+            captions=self._loaded.text is not None,
+            seed=self._settings.seed,
+        )
+
+    def captions(self) -> Queries:
+        """Return captions of examples of the part, with the attributes of each example."""
+        text, settings = self._loaded.text, self._settings
+        assert text is not None
+        tokens = self._evaluation.dataset.read_text(text.name, self._evaluation.rows())
+        return caption_queries(tokens, self.codes, needed=self.told, most=settings.queries, seed=settings.seed)
