@@ -28,6 +28,7 @@ class Reader:
     """q(z | x) = N(x, sd^2), and decoders that make logits of z."""
 
     conditional_on = ()
+    capabilities = frozenset({"gaussian", "density"})
 
     def __init__(self, modality: Any, sd: float) -> None:
         self.modalities = {"image": None, modality.name: modality}
