@@ -36,7 +36,7 @@ ROOMS = (
     "testing",
     "mmgen",  # what `import mmgen` offers
 )
-FIGURES = ("drawing", "plots", "report", "explore")  # in order, as the rooms are
+FIGURES = ("drawing", "session", "plots", "report", "explore")  # in order, as the rooms are
 RECIPES_KNOW = (*GROUND, "modalities", "artifacts")  # a recipe knows no model
 
 # Arrows that run up, each with its reason.

@@ -21,8 +21,8 @@ from mmgen.core.parsing import (
     read_bounded,
 )
 from mmgen.experiments._plan import read_plan
-from mmgen.figures.plots._material import gather
 from mmgen.figures.report.curves import read_log
+from mmgen.figures.session import gather
 from mmgen.results.score import read_scores
 from mmgen.settings.config import parse_assignments, read_toml
 from mmgen.training.log import RunLog
@@ -241,7 +241,7 @@ def test_nothing_is_parsed_elsewhere() -> None:
 READ = {
     "mmgen/core/foreign.py": 1, "mmgen/core/parsing.py": 1, "mmgen/artifacts/checkpoint.py": 3,
     "mmgen/artifacts/containers.py": 2,
-    "mmgen/artifacts/pages.py": 1, "mmgen/figures/plots/_material.py": 1,
+    "mmgen/artifacts/pages.py": 1, "mmgen/figures/session/material.py": 1,
     "mmgen/commands/_exporting.py": 2, "data_recipes/_download.py": 1, "data_recipes/_published.py": 1,
     "mmgen/training/log.py": 1,
     "cli/_main.py": 1, "cli/_streams.py": 1, "data_recipes/_clevr/_blender_worker.py": 1,

@@ -17,8 +17,8 @@ from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, read_lists
 from mmgen.data_recipes._own._tables import read_table
 from mmgen.data_recipes._scene_file import read_scene_file
 from mmgen.experiments._plan import read_plan
-from mmgen.figures.plots._material import gather
 from mmgen.figures.report.curves import read_log
+from mmgen.figures.session import gather
 from mmgen.results.score import read_scores
 from mmgen.settings import plugins
 from mmgen.settings.config import read_toml

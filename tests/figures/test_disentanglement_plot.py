@@ -140,9 +140,8 @@ def test_dimensions_are_labelled_by_the_factor_that_they_follow(world: Path, mon
 
 
 def _labels(world: Path) -> list[str]:
-    from mmgen.figures.plots._material import gather
-    from mmgen.figures.plots._session import open_session
     from mmgen.figures.plots.traversal import _with_factors
+    from mmgen.figures.session import gather, open_session
 
     (group,) = gather([world / "telbo.safetensors"]).groups
     followed = _with_factors(open_session(group, 0))

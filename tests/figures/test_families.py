@@ -8,13 +8,12 @@ import pytest
 import torch
 
 from mmgen.artifacts import DatasetWriter
-from mmgen.figures.plots._material import gather
-from mmgen.figures.plots._session import Session, open_session
 from mmgen.figures.plots.hierarchy import abstraction
 from mmgen.figures.report.make import make_report
 from mmgen.figures.report.pictures import same_words, varied_words
 from mmgen.figures.report.reconstructions import reconstructed
 from mmgen.figures.report.show import contact_sheet
+from mmgen.figures.session import Session, gather, open_session
 from mmgen.generation import load
 
 DIGITS = [str(n) for n in range(10)]

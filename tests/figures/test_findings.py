@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from mmgen.artifacts import Header, read_header
-from mmgen.figures.plots._material import gather
-from mmgen.figures.plots._session import open_session
 from mmgen.figures.report.context import _data
 from mmgen.figures.report.findings import findings
 from mmgen.figures.report.make import make_report
+from mmgen.figures.session import gather, open_session
 
 GUIDED = {"base": "aggregate", "guidance": 3.0, "balanced": True}
 IDS = {"dataset": "d", "judge": "j"}
@@ -89,7 +88,7 @@ def test_what_draws_best_comes_first_and_the_exact_posterior_is_folded(world: Pa
 
 
 def test_the_exact_posterior_is_folded_beside_that_of_the_training() -> None:
-    from mmgen.figures.plots._session import Source, _in_order
+    from mmgen.figures.session.session import Source, _in_order
 
     def source(posterior: str, weight: float | None, guidance: float = 0.0) -> Source:
         own = SimpleNamespace(

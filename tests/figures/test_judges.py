@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from mmgen.artifacts import Dataset, read_header
-from mmgen.figures.plots._material import gather
+from mmgen.figures.session import gather
 from mmgen.generation.judge import find_judge, find_judge_of_dataset as find_judge_of_scores
 
 

@@ -8,8 +8,7 @@ import torch
 from mmgen.cli._main import main
 from mmgen.figures.plots._chosen import chosen_examples
 from mmgen.figures.plots._draw import draw_plot
-from mmgen.figures.plots._material import gather
-from mmgen.figures.plots._session import open_session
+from mmgen.figures.session import gather, open_session
 from mmgen.generation import load
 from mmgen.generation.encodings import encoded_part, movable, ranking
 from mmgen.generation.traversals import interpolation, way_through

@@ -10,9 +10,8 @@ from mmgen.cli._main import main
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.plots._draw import draw_plot
-from mmgen.figures.plots._material import gather
-from mmgen.figures.plots._session import open_session
 from mmgen.figures.plots.embedding import Colouring, _of_factor
+from mmgen.figures.session import gather, open_session
 from mmgen.generation import load
 from mmgen.generation.encodings import encoded_part, ranking
 

@@ -13,8 +13,7 @@ from mmgen.artifacts import read_samples
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.evaluation.drawn import JudgedPictures
 from mmgen.evaluation.queries import Queries
-from mmgen.figures.plots._material import gather
-from mmgen.figures.plots._session import Source, draw_all, open_session
+from mmgen.figures.session import Source, draw_all, gather, open_session
 from mmgen.generation import TrainedModel, load
 from mmgen.generation.descriptions import check_read, parse, posterior_for
 from mmgen.generation.draws import draw

@@ -14,9 +14,9 @@ from PIL import Image
 from mmgen.artifacts.ancestors import lineage, outline, tree_lines
 from mmgen.artifacts.contents import describe
 from mmgen.core.errors import ArtifactError, UsageError
-from mmgen.figures.plots._material import gather
 from mmgen.figures.report.make import make_report
 from mmgen.figures.report.show import contact_sheet
+from mmgen.figures.session import gather
 
 SECTIONS = ["scores", "samples", "abstraction", "latents", "curves", "judge", "lineage", "settings"]
 
@@ -194,9 +194,8 @@ def test_no_contact_sheet_of_what_has_no_images(world: Path) -> None:
 
 def test_what_the_judge_takes_for_what(world: Path) -> None:
     """Shares of each true word add up to all of its pictures; both attributes are there."""
-    from mmgen.figures.plots._material import gather
-    from mmgen.figures.plots._session import open_session
     from mmgen.figures.report.judges import confusions
+    from mmgen.figures.session import gather, open_session
 
     (group,) = gather([world / "flat.safetensors", world / "judge.safetensors"]).groups
     found = confusions(open_session(group, 0))

@@ -13,9 +13,8 @@ from mmgen.figures.drawing.page import to_bytes
 from mmgen.figures.drawing.style import rgb
 from mmgen.figures.drawing.views import strips
 from mmgen.figures.plots._draw import draw_plot
-from mmgen.figures.plots._material import gather
-from mmgen.figures.plots._session import open_session
 from mmgen.figures.report.make import _STAGES, make_report
+from mmgen.figures.session import gather, open_session
 from mmgen.generation import TrainedModel, load
 from mmgen.generation.translations import drawn_from, paired, usual, wanted
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from mmgen.figures.explore.asked import Questions
 from mmgen.figures.explore.density import Chart, densities
 from mmgen.figures.explore.sprites import tiles
-from mmgen.figures.plots._session import Session, Source, draw_pictures
+from mmgen.figures.session import Session, Source, draw_pictures
 from mmgen.generation.descriptions import Descriptions, nothing
 from mmgen.generation.draws import Draws
 

@@ -12,7 +12,7 @@ from mmgen.artifacts import Dataset
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
 from mmgen.descriptions import TextVocabulary, Vocabulary, caption_of_codes, codes_of_caption
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Session
 from mmgen.generation.descriptions import Descriptions, complete
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from mmgen.figures.explore.asked import Questions
 from mmgen.figures.explore.density import CELLS, DRAWS, Chart
 from mmgen.figures.explore.space import Decoded, Landscape, Neighbours, Traversals
 from mmgen.figures.explore.sprites import Sheets, lighter, pack
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Session
 from mmgen.latent import Axis
 
 __all__ = ["Content", "Part", "page_data"]

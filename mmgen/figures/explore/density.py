@@ -8,7 +8,7 @@ import torch
 from scipy.ndimage import gaussian_filter
 from torch import Tensor
 
-from mmgen.figures.plots._session import Source
+from mmgen.figures.session import Source
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encodings import Projection
 from mmgen.generation.latents import draw_latents

@@ -25,10 +25,9 @@ from mmgen.figures.explore.asked import Questions, questions_of
 from mmgen.figures.explore.content import Content, Part, page_data
 from mmgen.figures.explore.space import landscape, neighbours, over_map, traversals
 from mmgen.figures.explore.sprites import pack
-from mmgen.figures.plots._material import Group, gather
-from mmgen.figures.plots._session import Session, open_session
 from mmgen.figures.report.context import about
 from mmgen.figures.report.make import page_environment
+from mmgen.figures.session import Group, Session, gather, open_session
 from mmgen.generation.decode import drawn_images
 from mmgen.generation.encodings import movable
 from mmgen.generation.judge import sees_samples

@@ -12,7 +12,7 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator, torch_generator
 from mmgen.figures.explore.density import Chart
 from mmgen.figures.explore.sprites import tiles
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Session
 from mmgen.generation import decode
 from mmgen.generation.descriptions import Descriptions, nothing
 from mmgen.generation.encodings import Encodings, Ranking, along, encoded_part, principal_plane, ranking

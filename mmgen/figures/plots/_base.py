@@ -9,8 +9,7 @@ import mmgen.metrics
 from mmgen.core.errors import UsageError
 from mmgen.descriptions import NOT, OR, parse as parse_words
 from mmgen.figures.drawing.picture import Picture, check_ending
-from mmgen.figures.plots._material import Group, labels_in_latent, latent_sizes
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Group, Session, labels_in_latent, latent_sizes
 from mmgen.generation.descriptions import Descriptions, check_read, parse
 from mmgen.posteriors import NO_TILT, Tilt
 from mmgen.results.score import Score

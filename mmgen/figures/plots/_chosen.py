@@ -21,7 +21,7 @@ from mmgen.generation.images import rows_to_show
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mmgen.figures.plots._session import Session
+    from mmgen.figures.session import Session
 
 __all__ = ["Chosen", "chosen_examples"]
 

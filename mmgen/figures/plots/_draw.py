@@ -8,8 +8,7 @@ from mmgen.core.errors import UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import Plot, PlotOptions
-from mmgen.figures.plots._material import gather
-from mmgen.figures.plots._session import open_session
+from mmgen.figures.session import gather, open_session
 from mmgen.posteriors import AnyTilt, Tilt
 
 __all__ = ["draw_plot"]

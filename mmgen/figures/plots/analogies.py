@@ -16,7 +16,7 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.plots._chosen import Chosen, chosen_examples
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Session
 from mmgen.generation.decode import means
 from mmgen.generation.descriptions import Descriptions
 from mmgen.modalities.attributes import AttributesDescription

@@ -25,7 +25,7 @@ from mmgen.figures.drawing.planes import (
     share_outside,
 )
 from mmgen.figures.plots._base import PlotOptions, accepts, asked, dataset_of
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Session
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encode import encode_examples
 from mmgen.generation.examples import read_examples

@@ -14,7 +14,7 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import FAINT, INK, category_colours, new_figure, tidy
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.plots._families import Families, families
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Session
 from mmgen.results.groups import Group
 
 __all__ = ["disentanglement"]

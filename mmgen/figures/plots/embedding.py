@@ -18,7 +18,7 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import MUTED, RULE, SMALL, category_colours, new_figure, rim, tidy, value_colours
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Session
 from mmgen.generation.encodings import Projection, encoded_part, principal_plane
 from mmgen.settings.registry import unknown_name
 

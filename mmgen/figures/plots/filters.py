@@ -18,7 +18,7 @@ from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Session
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.patch import PatchDescription
 from mmgen.training.batches import DatasetRows

@@ -13,7 +13,7 @@ from mmgen.descriptions import format_query
 from mmgen.figures.drawing.comparison import hierarchy as hierarchy_grid
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, asked
-from mmgen.figures.plots._session import Session, across, blocks, draw_all
+from mmgen.figures.session import Session, across, blocks, draw_all
 from mmgen.generation.concepts import hierarchy_queries
 from mmgen.generation.descriptions import Descriptions
 

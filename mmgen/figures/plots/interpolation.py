@@ -10,7 +10,7 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.plots._base import PlotOptions, accepts, asked
 from mmgen.figures.plots._chosen import chosen_examples
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Session
 from mmgen.generation.decode import drawn_images, means
 from mmgen.generation.latents import draw_latents
 from mmgen.generation.traversals import way_through

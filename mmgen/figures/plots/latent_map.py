@@ -17,7 +17,7 @@ from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.planes import Plane, latent_map as map_figure
 from mmgen.figures.plots._base import PlotOptions, accepts
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Session
 from mmgen.generation import decode
 from mmgen.generation.descriptions import complete
 from mmgen.generation.encode import encode_examples

@@ -17,7 +17,7 @@ from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_table, tile
 from mmgen.figures.drawing.words import HISTOGRAM_NOTE, texts_of, vocabulary_note
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of, judged_note
 from mmgen.figures.plots._chosen import chosen_examples
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Session
 from mmgen.generation.descriptions import nothing
 from mmgen.generation.encode import encode_examples
 from mmgen.generation.examples import random_examples

@@ -13,7 +13,7 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.samples import spoken_tiles
 from mmgen.figures.drawing.tables import TileRow, tile_table
 from mmgen.figures.plots._base import PlotOptions, accepts, asked
-from mmgen.figures.plots._session import Session, draw_pictures
+from mmgen.figures.session import Session, draw_pictures
 from mmgen.generation.draws import share_right
 from mmgen.generation.judge import sees_samples
 from mmgen.generation.texts import generated_text

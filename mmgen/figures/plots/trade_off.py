@@ -15,8 +15,8 @@ from mmgen.figures.drawing.labels import Labels
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import FAINT, INK, MUTED, category_colours, new_figure, tidy
 from mmgen.figures.plots._base import PlotOptions, accepts
-from mmgen.figures.plots._session import Session
 from mmgen.figures.plots._trade_off import Curve, Trade, published_points, trade_off, which_metrics
+from mmgen.figures.session import Session
 from mmgen.results.score import Score, judge_names
 
 __all__ = ["trade_off_figure"]

@@ -10,7 +10,7 @@ from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.layout import Block, Column, Group, block_table
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Session
 from mmgen.generation.translations import Paired, Translation, paired, translated, wanted
 
 __all__ = ["transformations"]

@@ -19,7 +19,7 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.plots._chosen import Chosen, chosen_examples
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Session
 from mmgen.generation.encodings import Encodings, Ranking, along, encoded_part, movable, ranking
 from mmgen.generation.traversals import steps_of, traversal as moved
 from mmgen.latent import Axis

@@ -16,7 +16,7 @@ from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import FAINT, INK, MUTED, SMALL, category_colours, new_figure, tidy
 from mmgen.figures.plots._base import PlotOptions, accepts
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Session
 from mmgen.results.groups import group_of
 from mmgen.results.score import Score
 

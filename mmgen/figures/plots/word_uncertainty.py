@@ -20,7 +20,7 @@ from mmgen.figures.drawing.style import DOTS, category_colours, figure_image, ne
 from mmgen.figures.drawing.tables import Tile, TileRow, tile_table
 from mmgen.figures.drawing.words import HISTOGRAM_NOTE, average_entropies, texts_of, vocabulary_note
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Session
 from mmgen.generation.encode import encode_examples
 from mmgen.generation.examples import Examples, random_examples
 from mmgen.generation.texts import Spoken, generated_text, speak, words_of

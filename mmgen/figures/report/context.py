@@ -17,11 +17,11 @@ from mmgen.core.errors import MmgenError
 from mmgen.core.parsing import flat
 from mmgen.core.version import __version__
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.plots._material import Group, Material, latent_sizes, setting
 from mmgen.figures.report.curves import cut, learning_curves, read_log, term_curves
 from mmgen.figures.report.findings import findings
 from mmgen.figures.report.judges import Confusion
 from mmgen.figures.report.scores import ScoreTable, score_tables
+from mmgen.figures.session import Group, Material, latent_sizes, setting
 from mmgen.results.published import Published, published_judges, published_papers, published_tables
 from mmgen.settings import presets
 from mmgen.settings.config import merge, plain

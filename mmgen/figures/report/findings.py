@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mmgen.figures.plots._material import Material
+from mmgen.figures.session import Material
 from mmgen.results.conditions import Conditions
 from mmgen.results.score import Score
 

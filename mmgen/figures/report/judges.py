@@ -8,7 +8,7 @@ import torch
 
 from mmgen.artifacts import Dataset, read_header
 from mmgen.classifier import confusion
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Session
 from mmgen.training.batches import DatasetRows
 
 __all__ = ["Confusion", "confusions"]

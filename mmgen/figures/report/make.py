@@ -14,9 +14,7 @@ from mmgen.core.parsing import plain_letters
 from mmgen.core.progress import Progress, Work
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.plots._base import PlotOptions
-from mmgen.figures.plots._material import gather, latent_sizes
-from mmgen.figures.plots._session import Session, open_session
+from mmgen.figures.plots import PlotOptions
 from mmgen.figures.plots.weak_supervision import curves_of
 from mmgen.figures.report.context import about, context
 from mmgen.figures.report.judges import confusions
@@ -31,6 +29,7 @@ from mmgen.figures.report.pictures import (
     without_words,
 )
 from mmgen.figures.report.reconstructions import reconstructed
+from mmgen.figures.session import Session, gather, latent_sizes, open_session
 from mmgen.generation.decode import drawn_images
 from mmgen.posteriors import AnyTilt, Tilt
 from mmgen.results.score import Score

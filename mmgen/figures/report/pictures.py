@@ -9,13 +9,13 @@ from mmgen.figures.drawing.page import lit, to_bytes
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import data_uri, font
 from mmgen.figures.drawing.tables import Panel, image_table
-from mmgen.figures.plots._session import Session, across, blocks, draw_all, draw_pictures
 from mmgen.figures.plots.contours import contour_pictures
 from mmgen.figures.plots.embedding import embeddings
 from mmgen.figures.plots.hierarchy import abstraction
 from mmgen.figures.plots.interpolation import interpolations
 from mmgen.figures.plots.latent_map import latent_maps
 from mmgen.figures.plots.traversal import traversals
+from mmgen.figures.session import Session, across, blocks, draw_all, draw_pictures
 from mmgen.generation.decode import drawn_images
 from mmgen.generation.descriptions import nothing
 from mmgen.generation.draws import share_right

@@ -6,7 +6,7 @@ from mmgen.artifacts import Dataset
 from mmgen.descriptions import batch_of_queries
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, image_table
-from mmgen.figures.plots._session import Session
+from mmgen.figures.session import Session
 from mmgen.generation.decode import drawn_images, means
 from mmgen.generation.encode import encode_examples, encode_pictures
 from mmgen.generation.examples import read_examples

@@ -11,7 +11,7 @@ from mmgen.artifacts import Dataset
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.seeding import numpy_generator
 from mmgen.figures.drawing.comparison import judge_note
-from mmgen.figures.plots._material import Group
+from mmgen.figures.session.material import Group
 from mmgen.generation.concepts import choose_concepts
 from mmgen.generation.descriptions import Descriptions, complete
 from mmgen.generation.draws import Draws, as_pictures, draw, share_right
