@@ -295,8 +295,8 @@ def log_likelihood(model: TrainedModel, images: Pictures, samples: Count = 100, 
         >>> with Dataset.open(model.dataset_path()) as data:  # doctest: +SKIP
         ...     images = data.read_image("image", data.split("iid", "test")[:8])
         >>> score = mmgen.log_likelihood(model, images, samples=10)  # doctest: +SKIP
-        >>> print(score.number_with_unit)  # doctest: +SKIP
-        -... ± ... nats
+        >>> print(score)  # doctest: +SKIP
+        log p(x): -... ± ... nats
         >>> len(score.points.values)  # doctest: +SKIP
         8
     """

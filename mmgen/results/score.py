@@ -152,6 +152,9 @@ class Score:
     def _given(self) -> str | None:
         return "nothing" if self.base == LEARNED_PRIOR else None
 
+    def __str__(self) -> str:
+        return f"{self.quantity or self.metric}: {self.number_with_unit}"
+
     @property
     def number(self) -> Number:
         """The value with its error, as every table prints it."""

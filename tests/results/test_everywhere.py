@@ -73,3 +73,7 @@ def test_notebook(scores: list[Score]) -> None:
 def test_files_keep_full_precision(scores: list[Score]) -> None:
     assert "85.94,1.08" in table_of(scores).csv() and "85.94\t1.08" in table_of(scores).tabs()
     assert scores[0].to_json()["value"] == 85.94
+
+
+def test_print(scores: list[Score]) -> None:
+    assert str(scores[0]) == f"correctness: {READS} %"
