@@ -148,7 +148,7 @@ def effective(by_seed: dict[int, list[Line]]) -> str:
     """How many candidates count: of a draw, or in a pool, whose draws repeat where that is not above their number."""
     found: dict[str, list[dict[str, float]]] = defaultdict(list)
     for line in (line for lines in by_seed.values() for line in lines):
-        if "candidates" in (told := line["extra"].get("guidance", {})):
+        if "candidates" in (told := line.get("details", {}).get("guidance", {})):
             found[label(line)].append(told)
     keys = {name: f"{name}_effective_sample_size" for name in ("smallest", "median")}
     rows = [

@@ -123,6 +123,11 @@ class Comparison:
     tables: tuple[ComparedTable, ...]
     notes: tuple[str, ...] = field(default=())
 
+    def _repr_html_(self) -> str:
+        from mmgen.results.comparison_tables import html
+
+        return html(self)
+
 
 _Who = tuple[str, str]  # a row: name of the run, and of the posterior
 

@@ -12,7 +12,7 @@ from mmgen.results.comparing import ComparedTable, Comparison, Row
 from mmgen.results.groups import LEVEL, Contrast
 from mmgen.results.table import Cell, Table
 
-__all__ = ["every_number", "json_lines", "latex", "legend", "markdown", "tables_of"]
+__all__ = ["every_number", "html", "json_lines", "latex", "legend", "markdown", "tables_of"]
 
 _OVER = {
     "seeds": "a t interval over the seeds, which both have",
@@ -107,8 +107,17 @@ def _errors(tables: Sequence[ComparedTable]) -> str:
 
 def markdown(compared: Comparison) -> str:
     """Return every table in Markdown, the last one with a legend."""
-    *others, last = tables_of(compared)
-    return "\n\n".join(table.markdown() for table in (*others, replace(last, note=legend(compared, "bold"))))
+    return "\n\n".join(table.markdown() for table in _with_legend(compared))
+
+
+def html(compared: Comparison) -> str:
+    """Return every table in HTML, the last one with a legend."""
+    return "".join(table.html() for table in _with_legend(compared))
+
+
+def _with_legend(compared: Comparison) -> list[Table]:
+    tables = tables_of(compared)
+    return [*tables[:-1], *(replace(last, note=legend(compared, "bold")) for last in tables[-1:])]
 
 
 def latex(compared: Comparison) -> str:

@@ -40,7 +40,7 @@ def test_eval(scores: list[Score], capsys: pytest.CaptureFixture[str]) -> None:
 def test_compare(scores: list[Score]) -> None:
     compared = compare_scores([("telbo", scores)])
     (table,) = comparison_tables.tables_of(compared)
-    assert all(READS in text for text in (table.text(80), table.html(), comparison_tables.markdown(compared)))
+    assert all(READS in text for text in (table.text(80), compared._repr_html_(), comparison_tables.markdown(compared)))
     assert READS.replace("±", r"\pm") in comparison_tables.latex(compared)
     assert [json.loads(line)["mean"] for line in comparison_tables.json_lines(compared).splitlines()] == [85.94] * 2
 
