@@ -22,21 +22,18 @@ def compare_command(
     as_latex: Annotated[bool, typer.Option("--latex", help="Tables of LaTeX, with the package booktabs.")] = False,
 ) -> None:
     """A pipe or a file gets each number on a line, with tabs between."""
-    from mmgen.results import comparison_tables as printers
-
     formats = {"--csv": as_csv, "--json": as_json, "--md": as_markdown, "--latex": as_latex}
     chosen = [name for name, is_chosen in formats.items() if is_chosen]
     if len(chosen) > 1:
         raise UsageError(f"{' and '.join(chosen)} got all, expected one: they are ways to print the same")
     compared = stage.run()
     if chosen:
-        text = {"--json": printers.json_lines, "--md": printers.markdown, "--latex": printers.latex}
-        numbers = printers.every_number(compared)
-        result((numbers.csv() if as_csv else text[chosen[0]](compared)).rstrip("\n"))
+        formats_of = {"--json": compared.json_lines, "--md": compared.markdown, "--latex": compared.latex}
+        result((compared.numbers().csv() if as_csv else formats_of[chosen[0]]()).rstrip("\n"))
         return
     if not sys.stdout.isatty():
-        result(printers.every_number(compared).tabs())
+        result(compared.numbers().tabs())
         return
-    for table in printers.tables_of(compared):
+    for table in compared.printed():
         result_table(table.title, table.columns, table.rows)
-    say(printers.legend(compared))
+    say(compared.legend())

@@ -11,7 +11,7 @@ from mmgen.core.errors import UsageError
 from mmgen.settings.kinds import File, paths_of
 
 if TYPE_CHECKING:
-    from mmgen.results.comparing import Comparison
+    from mmgen.results.comparison import Comparison
 
 __all__ = ["Compare"]
 

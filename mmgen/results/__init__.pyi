@@ -1,4 +1,5 @@
-from .comparing import Comparison as Comparison, compare_entries as compare_entries, compare_scores as compare_scores
+from .comparing import compare_entries as compare_entries, compare_scores as compare_scores
+from .comparison import Comparison as Comparison
 from .conditions import Conditions as Conditions
 from .groups import Contrast as Contrast, Group as Group, contrast as contrast, group_of as group_of
 from .number import Number as Number

@@ -5,16 +5,17 @@ Numbers of other data, another classifier, split or protocol are never beside ea
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from mmgen.results.compared import Column, ComparedTable, Row
+from mmgen.results.comparison import Comparison
 from mmgen.results.conditions import Conditions, differing, title_of
-from mmgen.results.groups import Contrast, Group, contrast, group_of, is_best
+from mmgen.results.groups import contrast, group_of, is_best
 from mmgen.results.runs import common_name
 from mmgen.results.score import Score
 from mmgen.settings.registry import unknown_name
 
-__all__ = ["Column", "ComparedTable", "Comparison", "Entry", "Row", "compare_entries", "compare_scores"]
+__all__ = ["Entry", "compare_entries", "compare_scores"]
 
 
 class Entry(NamedTuple):
@@ -29,104 +30,6 @@ class Entry(NamedTuple):
     run: str
     name: str
     score: Score
-
-
-class Column(NamedTuple):
-    """What scores must share to stand in one column of a table."""
-
-    given: int | None
-    quantity: str
-    share: float | None
-
-    @classmethod
-    def of(cls, score: Score) -> "Column":
-        """Return the column of a score."""
-        share = score.details.get("share")
-        known = float(share) if isinstance(share, int | float) else None
-        return cls(score.given, score.quantity, known)
-
-    @property
-    def heading(self) -> str:
-        """Heading of the column: "4 given"."""
-        parts = [f"{self.given} given" if self.given is not None else self.quantity or "value"]
-        parts += [f"{100 * self.share:g} % paired"] if self.share is not None else []
-        return ", ".join(parts)
-
-    @property
-    def place(self) -> tuple[Any, ...]:
-        """Sort key: many attributes given first, then quantities in the order of their metric."""
-        return -self.given if self.given is not None else 1, self.share or 0.0
-
-
-@dataclass(frozen=True)
-class Row:
-    """Runs that differ only in their seed, with one posterior and one weight of guidance.
-
-    Attributes:
-        name: What the runs have in common in their names.
-        posterior: Name of the posterior, with its weight: "q_agg guided (w = 3, balanced)".
-        title: The same and what it is.
-        guidance: The weight; 0 for a posterior as it is.
-        balanced: Whether attributes that are left out keep their shares.
-        cells: By column; None where nothing was measured.
-        best: Whether no other row beats it (:func:`mmgen.results.groups.is_best`); never for a single row.
-        differences: From the row that the others are compared with; None for itself, and without one.
-    """
-
-    name: str
-    posterior: str
-    title: str
-    guidance: float
-    balanced: bool
-    cells: tuple[Group | None, ...]
-    best: tuple[bool, ...]
-    differences: tuple[Contrast | None, ...]
-
-    @property
-    def n(self) -> int:
-        """Largest number of runs behind one of its numbers."""
-        return max((cell.n for cell in self.cells if cell is not None), default=0)
-
-
-@dataclass(frozen=True)
-class ComparedTable:
-    """All scores of one metric that can be compared.
-
-    Attributes:
-        conditions: What all its numbers share.
-        about: Protocol and split, and as much else as tells the table from others of its metric: "judge 1f2e...".
-        better: "higher", "lower" or "neither".
-        columns: In order.
-        rows: In the order of the scores.
-        against: Name of the row that the others are compared with; "" for none.
-        notes: Sentences on numbers that were measured more than once.
-    """
-
-    conditions: Conditions
-    about: str
-    better: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    against: str = ""
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Scores of several runs, grouped.
-
-    Attributes:
-        tables: One for all that may be compared.
-        notes: Sentences on scores that were kept apart or measured twice.
-    """
-
-    tables: tuple[ComparedTable, ...]
-    notes: tuple[str, ...] = field(default=())
-
-    def _repr_html_(self) -> str:
-        from mmgen.results.comparison_tables import html
-
-        return html(self)
 
 
 _Who = tuple[str, str]  # a row: name of the run, and of the posterior

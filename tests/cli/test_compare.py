@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.results import comparison_tables as printers
 from mmgen.results.comparing import compare_scores
 from mmgen.results.score import Score
 from tests.program import within
@@ -42,7 +41,7 @@ def test_a_pipe_gets_lines_and_logs_are_left_out(tmp_path: Path) -> None:
     assert "logs of training are no scores, and are left out: 1 of 7 files" in done.stderr
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     assert len(lines) == 2 and len({len(line) for line in lines}) == 1
-    told = dict(zip(printers.every_number(compare_scores(files())).columns, lines[1], strict=True))
+    told = dict(zip(compare_scores(files()).numbers().columns, lines[1], strict=True))
     assert (told["name"], told["n"], told["mean"], told["against"]) == ("jmvae_a&b", "3", "81.0", "telbo")
     assert (told["difference"], told["difference_n"], told["difference_over"]) == ("-2.0", "3", "seeds")
 
@@ -95,20 +94,20 @@ def test_the_largest_and_smallest_numbers_are_compared(tmp_path: Path, size: flo
 
 def test_csv_and_json_say_the_same() -> None:
     compared = compare_scores(files(), "telbo")
-    lines = list(csv.DictReader(io.StringIO(printers.every_number(compared).csv())))
-    records = [json.loads(line) for line in printers.json_lines(compared).splitlines()]
+    lines = list(csv.DictReader(io.StringIO(compared.numbers().csv())))
+    records = [json.loads(line) for line in compared.json_lines().splitlines()]
     for line, record in zip(lines, records, strict=True):
         assert line == {key: "" if value is None else str(value) for key, value in record.items()}
     assert [record["best"] for record in records] == [True, True], "-2.00 [-4.48, +0.48] holds 0"
 
 
 def test_a_name_is_no_formula_in_a_spreadsheet() -> None:
-    (line,) = csv.DictReader(io.StringIO(printers.every_number(compare_scores(of("=1+1", 1.0, 2.0))).csv()))
+    (line,) = csv.DictReader(io.StringIO(compare_scores(of("=1+1", 1.0, 2.0)).numbers().csv()))
     assert line["name"] == "'=1+1"
 
 
 def test_markdown_is_a_table() -> None:
-    text = printers.markdown(compare_scores(files(), "telbo"))
+    text = compare_scores(files(), "telbo").markdown()
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in rows} == {5}
     assert "| telbo | q(z\\|y) | **83** ± 4 | 3 |" in rows
@@ -117,15 +116,15 @@ def test_markdown_is_a_table() -> None:
 
 def test_equal_differences_say_that_they_have_no_spread() -> None:
     compared = compare_scores([*of("a", 70.1, 82.3), *of("b", 71.1, 83.3)], "a")
-    text = printers.markdown(compared)
+    text = compared.markdown()
     assert "+1.00 (no spread)" in text and "[" not in text.replace("[low", "")
     assert "no spread: all differences are the same" in text
-    (line,) = (json.loads(line) for line in printers.json_lines(compared).splitlines() if '"b"' in line)
+    (line,) = (json.loads(line) for line in compared.json_lines().splitlines() if '"b"' in line)
     assert (line["difference_stderr"], line["difference_low"], line["difference_high"]) == (0.0, None, None)
 
 
 def test_latex_is_escaped() -> None:
-    text = printers.latex(compare_scores(files(), "telbo"))
+    text = compare_scores(files(), "telbo").latex()
     assert r"jmvae\_a\&b & q(z\textbar{}y) & $\mathbf{81} \pm 4$ & 3 \\" in text
     assert r"$\mathbf{83} \pm 4$" in text and r"& $-2.0\ [-4.5, +0.5]$ &" in text
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 2
@@ -141,7 +140,7 @@ def test_latex_has_a_row_for_each_posterior_and_weight() -> None:
     scores += [replace(other, **guided, balanced=True, value=80.04)]
     scores += [replace(plain, ids={**plain.ids, "judge": "another"})]
     compared = compare_scores([("a", scores)])
-    text = printers.latex(compared)
+    text = compared.latex()
     assert [row.split(" & ")[1:] for row in text.splitlines() if row.startswith("a-seed0 & ")][:3] == [
         [r"q(z\textbar{}y)", r"$84.5 \pm 0.8$", r"$\mathbf{77.7} \pm 1.6$", r"1 \\"],
         [r"q(z\textbar{}y) guided (w = 3)", r"$\mathbf{1{,}234.5} \pm 0.4$", "", r"1 \\"],
@@ -149,7 +148,7 @@ def test_latex_has_a_row_for_each_posterior_and_weight() -> None:
     ]
     assert re.findall(r"\\label\{(.*)\}", text) == ["tab:correctness-exact-iid", "tab:correctness-exact-iid-2"]
     assert text.count(r". $\pm$ is the standard error over examples}") == 2
-    records = list(printers._records(compared))
+    records = [json.loads(line) for line in compared.json_lines().splitlines()]
     assert [(one["guidance"], one["balanced"]) for one in records[:4]] == [(None, None)] * 2 + [
         (3.0, None),
         (3.0, True),
@@ -158,7 +157,7 @@ def test_latex_has_a_row_for_each_posterior_and_weight() -> None:
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no LaTeX here")
 def test_latex_can_be_set(tmp_path: Path) -> None:
-    text = printers.latex(compare_scores(files(), "telbo"))
+    text = compare_scores(files(), "telbo").latex()
     page = f"\\documentclass{{article}}\\usepackage{{booktabs}}\\begin{{document}}{text}\n\\end{{document}}"
     (tmp_path / "page.tex").write_text(page)
     done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "page.tex"], cwd=tmp_path, capture_output=True)
@@ -167,7 +166,7 @@ def test_latex_can_be_set(tmp_path: Path) -> None:
 
 def test_a_single_run_has_the_error_of_its_examples() -> None:
     compared = compare_scores([("a", [score("a", 0, 80.0)])])
-    (table,) = printers.tables_of(compared)
+    (table,) = compared.printed()
     assert table.columns == ["", "drawn from", "4 given", "seeds"]
     assert [[str(cell) for cell in row] for row in table.rows] == [["a-seed0", "q(z|y)", "80.0 ± 0.5", "1"]]
-    assert printers.legend(compared) == "± is the standard error over examples."
+    assert compared.legend() == "± is the standard error over examples."

@@ -11,7 +11,6 @@ from mmgen.cli._quickstart_table import final_table
 from mmgen.commands._exporting import _measured
 from mmgen.experiments import compare, read_plan, tables_of
 from mmgen.figures.report.scores import score_tables
-from mmgen.results import comparison_tables
 from mmgen.results.comparing import compare_scores
 from mmgen.results.score import Score, read_scores
 from mmgen.results.score_table import Scores, table_of
@@ -39,10 +38,10 @@ def test_eval(scores: list[Score], capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_compare(scores: list[Score]) -> None:
     compared = compare_scores([("telbo", scores)])
-    (table,) = comparison_tables.tables_of(compared)
-    assert all(READS in text for text in (table.text(80), compared._repr_html_(), comparison_tables.markdown(compared)))
-    assert READS.replace("±", r"\pm") in comparison_tables.latex(compared)
-    assert [json.loads(line)["mean"] for line in comparison_tables.json_lines(compared).splitlines()] == [85.94] * 2
+    (table,) = compared.printed()
+    assert all(READS in text for text in (table.text(80), compared._repr_html_(), compared.markdown()))
+    assert READS.replace("±", r"\pm") in compared.latex()
+    assert [json.loads(line)["mean"] for line in compared.json_lines().splitlines()] == [85.94] * 2
 
 
 def test_report(scores: list[Score]) -> None:

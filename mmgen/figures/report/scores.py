@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mmgen.results.comparing import Column, ComparedTable, Entry, compare_entries
+from mmgen.results.compared import Column, ComparedTable
+from mmgen.results.comparing import Entry, compare_entries
 from mmgen.results.conditions import Conditions
 from mmgen.results.groups import Group
 from mmgen.results.number import Number

@@ -1,18 +1,18 @@
-"""Compared scores as tables, as lines for programs, and as pages of Markdown and LaTeX."""
+"""A comparison of scores, and its printers: tables, lines for programs, pages of Markdown, LaTeX and HTML."""
 
 import json
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from mmgen.results.comparing import ComparedTable, Comparison, Row
+from mmgen.results.compared import ComparedTable, Row
 from mmgen.results.groups import LEVEL, Contrast
 from mmgen.results.table import Cell, Table
 
-__all__ = ["every_number", "html", "json_lines", "latex", "legend", "markdown", "tables_of"]
+__all__ = ["Comparison"]
 
 _OVER = {
     "seeds": "a t interval over the seeds, which both have",
@@ -22,16 +22,78 @@ _OVER = {
 }
 
 
-def tables_of(compared: Comparison) -> list[Table]:
-    """Return every table, each followed by one of differences where rows are compared with one."""
-    labels, tables = Counter[str](), []
-    for one in compared.tables:
-        for kind, table in (("", _table(one)), ("difference", _differences(one))):
-            label = _label(one, kind)
-            labels[label] += 1
-            label += f"-{labels[label]}" if labels[label] > 1 else ""
-            tables += [replace(table, label=label)] if table.rows else []
-    return tables
+@dataclass(frozen=True)
+class Comparison:
+    """Scores of several runs, grouped; it prints itself.
+
+    Attributes:
+        tables: One for all scores that may be compared.
+        notes: Sentences on scores that were kept apart or measured twice.
+    """
+
+    tables: tuple[ComparedTable, ...]
+    notes: tuple[str, ...] = ()
+
+    def printed(self) -> list[Table]:
+        """Return every table, each followed by one of differences where rows are compared with one."""
+        labels, tables = Counter[str](), []
+        for one in self.tables:
+            for kind, table in (("", _table(one)), ("difference", _differences(one))):
+                label = _label(one, kind)
+                labels[label] += 1
+                label += f"-{labels[label]}" if labels[label] > 1 else ""
+                tables += [replace(table, label=label)] if table.rows else []
+        return tables
+
+    def legend(self, mark: str = "*", errors: bool = True) -> str:
+        """Return sentences on what the errors, marks and intervals of the tables mean."""
+        parts = [_errors(self.tables)] if errors else []
+        if any(any(row.best) for table in self.tables for row in table.rows):
+            parts.append(f"{mark}: no other row beats it, the {LEVEL:.0%} interval of the difference holds 0")
+        differences = [one for table in self.tables for row in table.rows for one in row.differences if one is not None]
+        if sources := {one.over for one in differences if one.low is not None}:
+            kinds = " or ".join(_OVER[name] for name in _OVER if name in sources)
+            parts.append(f"[low, high] is a {LEVEL:.0%} interval of the difference: {kinds}")
+        if any(one.stderr == 0 for one in differences):
+            parts.append("no spread: all differences are the same, which gives no interval")
+        text = "; ".join(filter(None, parts)).replace("%", " %")
+        return f"{text}." if text else ""
+
+    def markdown(self) -> str:
+        """Return every table in Markdown, the last one with a legend."""
+        return "\n\n".join(table.markdown() for table in self._with_legend())
+
+    def latex(self) -> str:
+        r"""Return every table in LaTeX (``\usepackage{booktabs}``), the last one with a legend as a comment."""
+        tables = []
+        for one in self.tables:
+            main, *differences = Comparison((one,)).printed()
+            errors = _errors([one])
+            tables += [replace(main, title=f"{main.title}. {errors}" if errors else main.title), *differences]
+        labelled = [replace(table, label=named.label) for table, named in zip(tables, self.printed(), strict=True)]
+        labelled[-1] = replace(labelled[-1], note=self.legend("bold", errors=False))
+        return "\n\n".join([r"% \usepackage{booktabs}", *(table.latex() for table in labelled)])
+
+    def html(self) -> str:
+        """Return every table in HTML, the last one with a legend."""
+        return "".join(table.html() for table in self._with_legend())
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def _with_legend(self) -> list[Table]:
+        tables = self.printed()
+        return [*tables[:-1], *(replace(last, note=self.legend("bold")) for last in tables[-1:])]
+
+    def numbers(self) -> Table:
+        """Return a row for every number, in full precision, for CSV and lines with tabs."""
+        records = list(_records(self.tables))
+        rows = [["" if value is None else str(value) for value in record.values()] for record in records]
+        return Table("", list(records[0]) if records else [], rows)
+
+    def json_lines(self) -> str:
+        """Return a JSON object for every number."""
+        return "\n".join(json.dumps(record, allow_nan=False) for record in _records(self.tables))
 
 
 def _table(table: ComparedTable) -> Table:
@@ -77,21 +139,6 @@ def _label(table: ComparedTable, kind: str) -> str:
     return "tab:" + "-".join(filter(None, (re.sub("[^a-z0-9]+", "-", word.lower()).strip("-") for word in words)))
 
 
-def legend(compared: Comparison, mark: str = "*", errors: bool = True) -> str:
-    """Return sentences on what the errors, marks and intervals of the tables mean."""
-    parts = [_errors(compared.tables)] if errors else []
-    if any(any(row.best) for table in compared.tables for row in table.rows):
-        parts.append(f"{mark}: no other row beats it, the {LEVEL:.0%} interval of the difference holds 0")
-    differences = [one for table in compared.tables for row in table.rows for one in row.differences if one is not None]
-    if sources := {one.over for one in differences if one.low is not None}:
-        kinds = " or ".join(_OVER[name] for name in _OVER if name in sources)
-        parts.append(f"[low, high] is a {LEVEL:.0%} interval of the difference: {kinds}")
-    if any(one.stderr == 0 for one in differences):
-        parts.append("no spread: all differences are the same, which gives no interval")
-    text = "; ".join(filter(None, parts)).replace("%", " %")
-    return f"{text}." if text else ""
-
-
 def _errors(tables: Sequence[ComparedTable]) -> str:
     """Return the meaning of ±; "" where there is none."""
     cells = [cell for table in tables for row in table.rows for cell in row.cells if cell is not None]
@@ -105,48 +152,9 @@ def _errors(tables: Sequence[ComparedTable]) -> str:
     )
 
 
-def markdown(compared: Comparison) -> str:
-    """Return every table in Markdown, the last one with a legend."""
-    return "\n\n".join(table.markdown() for table in _with_legend(compared))
-
-
-def html(compared: Comparison) -> str:
-    """Return every table in HTML, the last one with a legend."""
-    return "".join(table.html() for table in _with_legend(compared))
-
-
-def _with_legend(compared: Comparison) -> list[Table]:
-    tables = tables_of(compared)
-    return [*tables[:-1], *(replace(last, note=legend(compared, "bold")) for last in tables[-1:])]
-
-
-def latex(compared: Comparison) -> str:
-    r"""Return every table in LaTeX (``\usepackage{booktabs}``), the last one with a legend as a comment."""
-    tables = []
-    for one in compared.tables:
-        main, *differences = tables_of(replace(compared, tables=(one,)))
-        errors = _errors([one])
-        tables += [replace(main, title=f"{main.title}. {errors}" if errors else main.title), *differences]
-    labelled = [replace(table, label=named.label) for table, named in zip(tables, tables_of(compared), strict=True)]
-    labelled[-1] = replace(labelled[-1], note=legend(compared, "bold", errors=False))
-    return "\n\n".join([r"% \usepackage{booktabs}", *(table.latex() for table in labelled)])
-
-
-def every_number(compared: Comparison) -> Table:
-    """Return a row for every number, in full precision, for CSV and lines with tabs."""
-    records = list(_records(compared))
-    rows = [["" if value is None else str(value) for value in record.values()] for record in records]
-    return Table("", list(records[0]) if records else [], rows)
-
-
-def json_lines(compared: Comparison) -> str:
-    """Return a JSON object for every number."""
-    return "\n".join(json.dumps(record, allow_nan=False) for record in _records(compared))
-
-
-def _records(compared: Comparison) -> Iterator[dict[str, Any]]:
+def _records(tables: Sequence[ComparedTable]) -> Iterator[dict[str, Any]]:
     """Every number, as plain values."""
-    for table in compared.tables:
+    for table in tables:
         conditions = table.conditions
         for row in table.rows:
             for column, cell, best, one in zip(table.columns, row.cells, row.best, row.differences, strict=True):
