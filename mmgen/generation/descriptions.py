@@ -218,27 +218,27 @@ def describe(loaded: "TrainedModel", description: str | Mapping[str, str]) -> "B
     words = as_words(description)
     if loaded.attributes is None and not (is_caption(words) and loaded.text is not None):
         raise UsageError(f"{loaded.path} knows no attributes, so it cannot be given a description")
-    asked = parse(loaded, [words])
-    if any(asked.expressions):
+    descriptions = parse(loaded, [words])
+    if any(descriptions.expressions):
         raise UsageError(f"'{words}' is no plain description, and no batch holds another; draw with sample(...)")
-    return batch_of(loaded, asked)
+    return batch_of(loaded, descriptions)
 
 
-def batch_of(loaded: "TrainedModel", asked: Descriptions) -> "Batch":
+def batch_of(loaded: "TrainedModel", descriptions: Descriptions) -> "Batch":
     """Return descriptions as a batch; captions that spell no attributes stand there alone."""
-    batch = asked.batch(loaded, slice(None))
+    batch = descriptions.batch(loaded, slice(None))
     spelt = loaded.text is not None and bool(loaded.text.slots)
-    known = [loaded.attributes.name] if loaded.attributes is not None and (spelt or asked.tokens is None) else []
+    known = [loaded.attributes.name] if loaded.attributes is not None and (spelt or descriptions.tokens is None) else []
     return batch.select([*known, *([loaded.text.name] if loaded.text is not None else [])])
 
 
-def posterior_for(loaded: "TrainedModel", asked: Descriptions) -> str:
+def posterior_for(loaded: "TrainedModel", descriptions: Descriptions) -> str:
     """Return the default posterior: the fitted one, else the encoder's; the prior if nothing is described.
 
     Raises:
         UsageError: Something is given, and nothing was fitted to descriptions.
     """
-    described = any(asked.modalities(loaded, row) for row in range(len(asked)))
+    described = any(descriptions.modalities(loaded, row) for row in range(len(descriptions)))
     if not described and loaded.given == "text":
         return "prior"
     posterior = loaded.posteriors.default
@@ -250,40 +250,40 @@ def posterior_for(loaded: "TrainedModel", asked: Descriptions) -> str:
     return posterior
 
 
-def chosen_posterior(loaded: "TrainedModel", asked: Descriptions, posterior: str | None = None) -> str:
+def chosen_posterior(loaded: "TrainedModel", descriptions: Descriptions, posterior: str | None = None) -> str:
     """Return the chosen posterior, else :func:`posterior_for`, after all cheap checks.
 
     Raises:
         UsageError: There is no such posterior, it reads nothing of a description, or guidance has no words to hold to.
     """
-    check_described(loaded, asked)
-    source = loaded.posteriors[posterior or posterior_for(loaded, asked)].name
-    check_read(loaded, source, asked)
+    check_described(loaded, descriptions)
+    source = loaded.posteriors[posterior or posterior_for(loaded, descriptions)].name
+    check_read(loaded, source, descriptions)
     return source
 
 
-def check_described(loaded: "TrainedModel", asked: Descriptions) -> None:
+def check_described(loaded: "TrainedModel", descriptions: Descriptions) -> None:
     """Refuse guidance by a description that says nothing.
 
     Raises:
         UsageError: A description specifies nothing.
     """
-    if loaded.tilt and not all(asked.modalities(loaded, row) for row in range(len(asked))):
+    if loaded.tilt and not all(descriptions.modalities(loaded, row) for row in range(len(descriptions))):
         raise UsageError(
             f"guidance {loaded.tilt} got a description that says nothing, expected words to hold to; describe "
             "what to draw, or leave guidance out"
         )
 
 
-def check_read(loaded: "TrainedModel", posterior: str, asked: Descriptions) -> None:
+def check_read(loaded: "TrainedModel", posterior: str, descriptions: Descriptions) -> None:
     """Refuse descriptions of which a posterior would read nothing.
 
     Raises:
         UsageError: It says what the posterior reads.
     """
     reads = loaded.reads(posterior)
-    names = asked.words(loaded)
-    for expression in asked.expressions:
+    names = descriptions.words(loaded)
+    for expression in descriptions.expressions:
         if (
             expression is not None
             and expression.operators & {*OPERATORS}
@@ -293,9 +293,9 @@ def check_read(loaded: "TrainedModel", posterior: str, asked: Descriptions) -> N
                 f"'{expression}' got posterior '{posterior}', which has no operators, expected "
                 f"'{loaded.posteriors.default}'; or give what it means, '{expression.meaning}'"
             )
-    for row in range(len(asked)):
-        said = asked.modalities(loaded, row)
-        if not said or set(said) & set(reads):
+    for row in range(len(descriptions)):
+        described = descriptions.modalities(loaded, row)
+        if not described or set(described) & set(reads):
             continue
         if not reads:
             raise UsageError(
@@ -305,7 +305,7 @@ def check_read(loaded: "TrainedModel", posterior: str, asked: Descriptions) -> N
             )
         how = " or ".join(_how(loaded, name) for name in reads)
         raise UsageError(
-            f"got the description '{names[row]}', which says {' and '.join(said)}, but posterior '{posterior}' of "
+            f"got the description '{names[row]}', which says {' and '.join(described)}, but posterior '{posterior}' of "
             f"{loaded.path} reads {' and '.join(reads)}: give {how}"
         )
 

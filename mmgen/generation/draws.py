@@ -99,16 +99,16 @@ class Draws:
         if self.judged is None or self.wrong is None:
             return ""
         expression = self.descriptions.expression(row)
-        seen = self.judged[row, number]
+        read = self.judged[row, number]
         if expression is None:
-            return differences(self.descriptions.codes[row], seen, info)
+            return differences(self.descriptions.codes[row], read, info)
         mentioned = np.flatnonzero(expression.mentioned)
-        return f"judge: {', '.join(info.values[a][seen[a]] for a in mentioned)}" if self.wrong[row, number] else ""
+        return f"judge: {', '.join(info.values[a][read[a]] for a in mentioned)}" if self.wrong[row, number] else ""
 
 
 def draw(
     loaded: "TrainedModel",
-    asked: np.ndarray | Descriptions,
+    descriptions: np.ndarray | Descriptions,
     count: int,
     *,
     posterior: str,
@@ -122,7 +122,7 @@ def draw(
 
     Args:
         loaded: A model or an aggregate.
-        asked: The descriptions; attribute codes uint8 [Q, A] stand for the captions that spell them as well.
+        descriptions: The descriptions; attribute codes uint8 [Q, A] stand for the captions that spell them as well.
         count: Images for each description, n.
         posterior: One of ``loaded.posteriors``.
         seed: Seed.
@@ -136,42 +136,43 @@ def draw(
     from mmgen.generation.given import check_drawn
     from mmgen.generation.latents import draw_latents
 
-    if not isinstance(asked, Descriptions):
-        asked = complete(loaded, asked)
-    if count < 1 or not len(asked):
-        raise UsageError(f"got {count} images for {len(asked)} descriptions, expected at least one of each")
+    if not isinstance(descriptions, Descriptions):
+        descriptions = complete(loaded, descriptions)
+    if count < 1 or not len(descriptions):
+        raise UsageError(f"got {count} images for {len(descriptions)} descriptions, expected at least one of each")
     names = wanted_images(loaded, targets)
-    shown = [loaded.observed[name] for name in names]
-    check_drawn(shown, count, len(asked), "descriptions", copies=2)  # mean and draw of each pixel
+    kinds = [loaded.observed[name] for name in names]
+    check_drawn(kinds, count, len(descriptions), "descriptions", copies=2)  # mean and draw of each pixel
     source = loaded.posteriors[posterior]
     posterior = source.name
-    check_read(loaded, posterior, asked)
+    check_read(loaded, posterior, descriptions)
     if judge is not None:
         check_judge(loaded, judge)
     if loaded.observation is None or names[0] != loaded.observation.name:  # the judge has learned the main one
         judge = None
-    z = draw_latents(loaded, posterior, asked, count, seed)
-    judged = None if judge is None else np.empty((len(asked), count, asked.codes.shape[1]), np.uint8)
+    z = draw_latents(loaded, posterior, descriptions, count, seed)
+    judged = None if judge is None else np.empty((len(descriptions), count, descriptions.codes.shape[1]), np.uint8)
     drawn: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for name in names:
-        shape = (len(asked), count, *loaded.observed[name].event_shape)
+        shape = (len(descriptions), count, *loaded.observed[name].event_shape)
         drawn[name] = means, sampled = np.empty(shape, np.float32), np.empty(shape, np.float32)
-        for piece in pictures(loaded, name, z, asked, seed):
+        for piece in pictures(loaded, name, z, descriptions, seed):
             means[piece.rows, piece.draws] = piece.means.cpu().numpy()
             assert piece.sampled is not None
             sampled[piece.rows, piece.draws] = piece.sampled.cpu().numpy()
             if judge is not None and judged is not None and name == names[0]:
-                seen = (sampled if sees_samples(loaded) else means)[piece.rows, piece.draws]
-                codes = np.repeat(asked.codes[piece.rows], seen.shape[1], axis=0)
-                verdicts = judge_images(judge, seen.reshape(-1, *seen.shape[2:]), codes)
-                judged[piece.rows, piece.draws] = verdicts.reshape(*seen.shape[:2], -1)
+                values = (sampled if sees_samples(loaded) else means)[piece.rows, piece.draws]
+                codes = np.repeat(descriptions.codes[piece.rows], values.shape[1], axis=0)
+                verdicts = judge_images(judge, values.reshape(-1, *values.shape[2:]), codes)
+                judged[piece.rows, piece.draws] = verdicts.reshape(*values.shape[:2], -1)
     text, words = loaded.text, None
     if text is not None and text.name in loaded.model.generates:
-        words = draw_words(loaded, text.name, z, asked, seed).cpu().numpy()
+        words = draw_words(loaded, text.name, z, descriptions, seed).cpu().numpy()
     hints = tuple(judge.names.index(name) for name in judge.told) if judge is not None else ()
     guidance = loaded.guided(loaded.tilt, seed).guided_posterior(posterior).report if loaded.tilt else None
+    means, sampled = drawn.pop(names[0])
     return Draws(
-        posterior, seed, asked, *drawn.pop(names[0]), z.float().cpu().numpy(), judged, words, hints, names[0], drawn,
+        posterior, seed, descriptions, means, sampled, z.float().cpu().numpy(), judged, words, hints, names[0], drawn,
         source.title, guidance,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Pictures of descriptions with a judge beside them: what ``mmgen sample`` draws, in Python too."""
+"""Pictures of descriptions, judged by an attribute classifier: ``mmgen sample``, and the same in Python."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ __all__ = ["sample_and_judge"]
 
 def sample_and_judge(
     loaded: "TrainedModel",
-    given: Sequence[str],
+    texts: Sequence[str],
     number: int,
     watch: Watch,
     *,
@@ -30,45 +30,45 @@ def sample_and_judge(
     seed: int = 0,
     targets: Sequence[str] = (),
 ) -> "tuple[Draws, Path | None, Classifier | None]":
-    """Draw pictures for descriptions, and show them to a judge where there is one.
+    """Draw pictures for descriptions, and judge them where there is an attribute classifier.
 
     Args:
         loaded: The model or aggregate.
-        given: Descriptions.
+        texts: Descriptions as a person types them.
         number: Pictures of each.
-        watch: Is told what the judge finds.
-        posterior: Where z comes from; what was fitted, else the model's own, by default.
-        judge: The judge; one near the files by default, and none is no error.
-        near: A path beside which a judge may lie, besides the model's.
+        watch: Observer, who shows the verdict.
+        posterior: Name of the posterior; by default the fitted one, else the encoder's.
+        judge: The classifier's file; one near the files by default, and none is no error.
+        near: A further path beside which a classifier may lie.
         seed: Seed of the draws.
-        targets: Kinds of picture; the main one by default.
+        targets: Image modalities; the main one by default.
 
     Returns:
-        What was drawn, the judge's file and the judge.
+        The draws, the classifier's file and the classifier.
 
     Raises:
         UsageError: The model does not know the words, or has no such posterior.
     """
-    asked = parse(loaded, given)
-    source = chosen_posterior(loaded, asked, posterior)
-    found, judging = _judge(loaded, judge, near, watch)
-    drawn = draw(loaded, asked, number, posterior=source, seed=seed, judge=judging, targets=targets)
+    descriptions = parse(loaded, texts)
+    source = chosen_posterior(loaded, descriptions, posterior)
+    file, classifier = _judge(loaded, judge, near, watch)
+    drawn = draw(loaded, descriptions, number, posterior=source, seed=seed, judge=classifier, targets=targets)
     if drawn.guidance and drawn.guidance.notice:
         watch.say(drawn.guidance.notice)
     verdict = share_right(drawn)
     for remark in unjudged(drawn):
         watch.say(remark)
-    if found and verdict:
-        watch.say(f"the judge {found} finds {verdict}")
-    return drawn, found, judging
+    if file and verdict:
+        watch.say(f"the judge {file} finds {verdict}")
+    return drawn, file, classifier
 
 
 def _judge(
-    loaded: "TrainedModel", given: Path | None, near: Path | None, watch: Watch
+    loaded: "TrainedModel", judge: Path | None, near: Path | None, watch: Watch
 ) -> "tuple[Path | None, Classifier | None]":
     """Return the named classifier, else one near the files; a missing or unreadable one gives a notice, no error."""
-    if given is not None:
-        return given, load_classifier(given, loaded.device)
+    if judge is not None:
+        return judge, load_classifier(judge, loaded.device)
     places = [loaded.path, *([near] if near else [])]
     found = find_judge(loaded.model_path, places) if loaded.attributes is not None else None
     if found is None:
