@@ -19,7 +19,7 @@ class ConditionalGaussian(Density):
         self.network = dense_layers([max(1, context_size), *hidden, 2 * latent_size], nn.SiLU)
 
     def distribution(self, context: Tensor | None, batch: int) -> DiagonalGaussian:
-        """q(u | context) [B, D]."""
+        """Return q(u | context) [B, D]."""
         seen = context if context is not None else next(self.network.parameters()).new_ones(batch, 1)
         mean, log_sd = self.network(seen).chunk(2, -1)
         return DiagonalGaussian(mean, log_sd.clamp(-7, 4))

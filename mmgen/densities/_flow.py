@@ -60,9 +60,9 @@ class CouplingFlow(Density):
 
 
 def _alternate(latent_size: int, steps: int, make: Callable[[Tensor], Any]) -> list[Any]:
-    """``steps`` pairs of couplings: a step updates one half given the other, then the other given the one (CK Eq. 7-8).
+    """Return ``steps`` pairs of couplings: a step updates each half given the other (CK Eq. 7-8).
 
-    CK split first half against second half; here the split alternates between that and even against odd positions, so
+    CK split first half against second half. Here the split alternates between that and even against odd positions, so
     that any two latents come to depend on each other.
     """
     if latent_size < 2:
@@ -79,7 +79,7 @@ def _alternate(latent_size: int, steps: int, make: Callable[[Tensor], Any]) -> l
 
 
 def affine_couplings(latent_size: int, context_size: int, steps: int, hidden: tuple[int, ...]) -> list[Any]:
-    """Affine couplings (Real NVP)."""
+    """Build affine couplings (Real NVP)."""
     return _alternate(
         latent_size,
         steps,
@@ -90,7 +90,7 @@ def affine_couplings(latent_size: int, context_size: int, steps: int, hidden: tu
 
 
 def spline_couplings(latent_size: int, context_size: int, steps: int, hidden: tuple[int, ...], bins: int) -> list[Any]:
-    """Rational-quadratic spline couplings on [-8, 8], the identity beyond."""
+    """Build rational-quadratic spline couplings on [-8, 8], the identity beyond."""
 
     def univariate(*parameters: Tensor) -> MonotonicRQSTransform:
         return MonotonicRQSTransform(*parameters, bound=8.0)

@@ -1,4 +1,4 @@
-"""Pictures and words from z, a bounded number at a time: the one way of decoding."""
+"""Decoding z into pictures and words, a bounded number at a time."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -53,15 +53,14 @@ class Piece:
 
     @property
     def seen(self) -> Tensor:
-        """What a judge is to look at: draws where they were asked for, else means."""
+        """The images for the attribute classifier: draws if there are any, else means."""
         return self.means if self.sampled is None else self.sampled
 
 
 def _pieces(descriptions: int, count: int) -> Iterator[tuple[slice, slice]]:
-    """Which descriptions and which of their draws go through the decoder together.
+    """Yield the descriptions and their draws that go through the decoder together.
 
-    The draws of a description are cut at the same places whichever others there are: its stream of pixels is then the
-    same.
+    The draws of a description are cut at the same places whatever the others are, so its stream of pixels is the same.
     """
     together = max(1, _CHUNK // count)
     for start in range(0, descriptions, together):
@@ -81,7 +80,7 @@ def pictures(
     have: int = 0,
     precision: str = "auto",
 ) -> Iterator[Piece]:
-    """Pictures of one modality for z [Q, n, D], a bounded number at a time.
+    """Yield pictures of one modality for z [Q, n, D], a bounded number at a time.
 
     Args:
         loaded: The model.
@@ -117,21 +116,21 @@ def pictures(
 def draw_words(
     loaded: "TrainedModel", name: str, z: Tensor, asked: "Descriptions", seed: int, precision: str = "auto"
 ) -> Tensor:
-    """Words or attribute codes int64 [Q, n, T or A] drawn from the same z [Q, n, D] as the pictures."""
-    said = []
+    """Draw words or attribute codes int64 [Q, n, T or A] from the same z [Q, n, D] as the pictures."""
+    codes = []
     for row, latents in enumerate(z):
         generator = stream(seed, "words", asked.key(row), device=str(loaded.device))
         with autocast(loaded.device, precision):
             parts = [loaded.model.sample(name, part, generator) for part in latents.split(_CHUNK)]
-        said.append(torch.cat(parts))
-    return torch.stack(said)
+        codes.append(torch.cat(parts))
+    return torch.stack(codes)
 
 
 @torch.no_grad()
 def means(
     loaded: "TrainedModel", name: str, z: Tensor, condition: "Batch | None" = None, precision: str = "32-true"
 ) -> Tensor:
-    """E[modality | z], in fp32 at least: z [..., D] -> [..., *shape], a bounded number at a time.
+    """Return E[modality | z] [..., *shape] in fp32 or fp64 for z [..., D], a bounded number at a time.
 
     Args:
         loaded: The model.
@@ -167,7 +166,7 @@ def means_and_draws(
     generator: torch.Generator,
     precision: str = "32-true",
 ) -> tuple[Tensor, Tensor]:
-    """Means and sampled images of one modality for z [n, D], all with one stream of randomness.
+    """Return means and sampled images of one modality for z [n, D], all with one stream of randomness.
 
     Args:
         loaded: The model.
@@ -178,14 +177,14 @@ def means_and_draws(
         precision: Arithmetic of the decoder: auto, 32-true or bf16-mixed.
     """
     modality = loaded.model.modalities[name]
-    found, drawn = [], []
+    averages, drawn = [], []
     for start in range(0, len(z), _CHUNK):
         rows = slice(start, start + _CHUNK)
         with autocast(loaded.device, precision):
             parameters = loaded.model.decode(name, z[rows], _condition(loaded, condition, rows, len(z[rows])))
-            found.append(modality.mean(parameters).float())
+            averages.append(modality.mean(parameters).float())
             drawn.append(modality.sample(parameters, generator).float())
-    return torch.cat(found), torch.cat(drawn)
+    return torch.cat(averages), torch.cat(drawn)
 
 
 def wanted_images(loaded: "TrainedModel", targets: Sequence[str] = ()) -> list[str]:

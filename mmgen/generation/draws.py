@@ -133,7 +133,7 @@ def draw(
         UsageError: The model has no such posterior or modality, or the judge has other attributes.
     """
     from mmgen.generation.decode import draw_words, pictures, wanted_images
-    from mmgen.generation.given import check_drawn
+    from mmgen.generation.inputs import check_drawn
     from mmgen.generation.latents import draw_latents
 
     if not isinstance(descriptions, Descriptions):

@@ -11,7 +11,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.generation.descriptions import describe
 from mmgen.generation.examples import Examples
-from mmgen.generation.given import Given, Pictures, codes_given, values_given, words_given
+from mmgen.generation.inputs import Numbers, Pictures, checked_codes, checked_values, checked_words
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.posteriors import LayeredPosterior, posterior_of
 from mmgen.settings.arguments import told
@@ -27,10 +27,10 @@ __all__ = ["Pictures", "encode_examples", "encode_pictures", "infer", "source_im
 def encode_pictures(
     loaded: "TrainedModel",
     images: Pictures | Mapping[str, Pictures],
-    attributes: Given | None = None,
-    text: Given | None = None,
+    attributes: Numbers | None = None,
+    text: Numbers | None = None,
 ) -> DiagonalGaussian | LayeredPosterior:
-    """q(z | image) [B, D], or q(z | image, description); see :meth:`mmgen.generation.TrainedModel.encode`."""
+    """Return q(z | image) [B, D], or q(z | image, description); see :meth:`mmgen.generation.TrainedModel.encode`."""
     if isinstance(images, Mapping):
         if attributes is not None or text is not None:
             raise UsageError("got images by modality and codes of a description, expected one of them")
@@ -38,7 +38,7 @@ def encode_pictures(
     if loaded.observation is None:
         raise UsageError(f"{loaded.path} is a model of words alone; there is nothing to encode")
     main = loaded.observation.name
-    values = {main: values_given(loaded.observation, images)}
+    values = {main: checked_values(loaded.observation, images)}
     size = len(values[main])
     for what, said, info in (("attributes", attributes, loaded.attributes), ("text", text, loaded.text)):
         if said is not None and info is None:
@@ -46,20 +46,20 @@ def encode_pictures(
     if loaded.attributes is not None:
         codes = np.full((size, len(loaded.attributes.names)), UNKNOWN, np.uint8)
         if attributes is not None:
-            codes = codes_given("attributes", attributes, loaded.attributes, size)
+            codes = checked_codes("attributes", attributes, loaded.attributes, size)
         values[loaded.attributes.name] = torch.from_numpy(codes)
     if loaded.text is not None and text is not None:
-        values[loaded.text.name] = torch.from_numpy(words_given("text", text, loaded.text, size))
+        values[loaded.text.name] = torch.from_numpy(checked_words("text", text, loaded.text, size))
     described = attributes is not None or text is not None
-    given = loaded.encoder_given if described else (main,)
-    if not loaded.model.answers(given):
-        given = loaded.encoder_given
+    sources = loaded.encoder_given if described else (main,)
+    if not loaded.model.answers(sources):
+        sources = loaded.encoder_given
     batch = batch_of(loaded.settings.data.modalities, values).to(loaded.device)
-    return posterior_of(loaded.model, batch, given)
+    return posterior_of(loaded.model, batch, sources)
 
 
 def encode_examples(loaded: "TrainedModel", shown: Examples) -> DiagonalGaussian | LayeredPosterior:
-    """Posteriors [n, D] of examples, given what the model's decoders were trained with: q(z|x) or q(z|x,y)."""
+    """Return posteriors [n, D] of examples, q(z|x) or q(z|x,y): those that the decoders were trained with."""
     return encode_pictures(loaded, shown.images, shown.codes, shown.tokens)
 
 
@@ -86,7 +86,7 @@ def _check_source(loaded: "TrainedModel", names: Sequence[str], described: tuple
 
 
 def _described(loaded: "TrainedModel", description: str | Mapping[str, str]) -> Batch | None:
-    """A description as a batch of one; None where it says nothing."""
+    """Return a description as a batch of one; None if it is empty."""
     if not description:
         return None
     batch = describe(loaded, description)
@@ -96,7 +96,7 @@ def _described(loaded: "TrainedModel", description: str | Mapping[str, str]) -> 
 def infer(
     loaded: "TrainedModel", pictures: Mapping[str, Pictures], description: str | Mapping[str, str] = ""
 ) -> DiagonalGaussian | LayeredPosterior:
-    """q(z | pictures) [B, D], or q(z | pictures, description).
+    """Return q(z | pictures) [B, D], or q(z | pictures, description).
 
     Args:
         loaded: The model.
@@ -107,9 +107,9 @@ def infer(
         UsageError: The model infers no z from these, or images have another size than its own.
     """
     described = _described(loaded, description)
-    said = tuple(described.values) if described is not None else ()
-    _check_source(loaded, list(pictures), said)
-    tensors = {name: values_given(loaded.observed[name], values) for name, values in pictures.items()}
+    words = tuple(described.values) if described is not None else ()
+    _check_source(loaded, list(pictures), words)
+    tensors = {name: checked_values(loaded.observed[name], values) for name, values in pictures.items()}
     sizes = {name: len(images) for name, images in tensors.items()}
     if len(set(sizes.values())) != 1:
         raise UsageError(f"got pictures of different numbers of examples, {sizes}, expected the same number of each")
@@ -117,4 +117,4 @@ def infer(
     if described is not None:
         batch = batch | described.repeat(batch.size)
     # Pictures that a person starts from are few, and what is drawn of them should not depend on the processor.
-    return posterior_of(loaded.model, batch.to(loaded.device), (*tensors, *said), "32-true")
+    return posterior_of(loaded.model, batch.to(loaded.device), (*tensors, *words), "32-true")

@@ -87,12 +87,12 @@ class Projection:
         return (z - self.centre) @ self.axes.T
 
     def back(self, points: Tensor) -> Tensor:
-        """Coordinates [..., 2] -> the z [..., D] of the plane: what is decoded at a place of the map."""
+        """Return the z [..., D] of the plane at coordinates [..., 2]."""
         return self.centre + points @ self.axes
 
 
 def _given(loaded: "TrainedModel") -> tuple[str, ...]:
-    """What encodings are given: the main picture or other data alone, else what decoders were trained with."""
+    """Return the modalities to encode from: the main one alone, else those that the decoders were trained with."""
     for name in loaded.observed:
         if loaded.model.answers((name,)):
             return (name,)
@@ -120,7 +120,7 @@ def along(z: Tensor, axes: Sequence[Axis]) -> Tensor:
 
 @torch.no_grad()
 def encoded_part(loaded: "TrainedModel", dataset: Path, part: str, count: int, seed: int) -> Encodings:
-    """Encodings of some examples of a part of the data, drawn at random; of nodes of a graph, with all of its edges.
+    """Encode random examples of a part of the data; nodes of a graph with all of its edges.
 
     Labels that are part of z are the likeliest ones.
 
@@ -179,10 +179,10 @@ def ranking(loaded: "TrainedModel", encodings: Encodings) -> Ranking:
         grouped = [each[:, [axis] if isinstance(axis, int) else list(axis)].sum(1) for axis in axes]
         values, measure = (each if len(axes) == log_sd.shape[1] else torch.stack(grouped, 1)).mean(0), "mean KL in nats"
     order = values.argsort(descending=True, stable=True)
-    found = order.tolist()
+    positions = order.tolist()
     unit = layer if len(loaded.model.latent.shapes[layer]) == 1 else f"{layer} channel"
-    names = [f"{unit} {number + 1}" for number in found]
-    return Ranking([axes[number] for number in found], values[order].tolist(), measure, names)
+    names = [f"{unit} {number + 1}" for number in positions]
+    return Ranking([axes[number] for number in positions], values[order].tolist(), measure, names)
 
 
 def _divergence(mean: Tensor, log_sd: Tensor, prior: DiagonalGaussian | None) -> Tensor:
@@ -198,8 +198,9 @@ def _is_gaussian(posterior: Posterior | None) -> TypeGuard[DiagonalGaussian]:
 
 
 def principal_plane(mean: Tensor) -> Projection:
-    """The plane in which encodings [n, D] vary most: their first two principal components, each axis pointing to where
-    its largest part is positive; of two dimensions z itself, of one dimension z and an axis without extent.
+    """Return the plane in which encodings [n, D] vary most: their first two principal components.
+
+    The largest part of each axis is positive. For two dimensions the plane is z itself, for one z and an empty axis.
 
     Example:
         >>> z = torch.tensor([[3.0, 0.0, 0.1], [-3.0, 0.0, -0.1], [0.0, 1.0, 0.0], [0.0, -1.0, 0.0]])

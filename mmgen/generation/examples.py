@@ -32,13 +32,13 @@ class Examples:
     codes: np.ndarray | None
 
     def first(self, count: int) -> "Examples":
-        """Only ``count`` of them."""
+        """Return the first ``count`` of them."""
         tokens, codes = (None if part is None else part[:count] for part in (self.tokens, self.codes))
         return Examples(self.rows[:count], self.images[:count], tokens, codes)
 
 
 def read_examples(loaded: "TrainedModel", data: Dataset, rows: np.ndarray) -> Examples:
-    """Rows of an open dataset: the model's main picture, its attributes and its text."""
+    """Read rows of an open dataset: the model's main modality, its attributes and its text."""
     main, info, text = loaded.observation, loaded.attributes, loaded.text
     assert main is not None
     return Examples(
@@ -50,7 +50,7 @@ def read_examples(loaded: "TrainedModel", data: Dataset, rows: np.ndarray) -> Ex
 
 
 def random_examples(loaded: "TrainedModel", dataset: Path, part: str, count: int, seed: int) -> Examples:
-    """Some examples of a part of the data, drawn at random: "train", "val" or "test"."""
+    """Read random examples of a part of the data: "train", "val" or "test"."""
     with Dataset.open(dataset) as data:
         every = data.split(loaded.settings.data.split, part)
         chosen = numpy_generator(seed, "examples", part).permutation(len(every))[:count]

@@ -16,7 +16,7 @@ _FILE_SUFFIXES = (".h5", ".hdf5")
 
 
 def images_of_dataset(path: Path, rows: Sequence[int], modality: str = "") -> tuple[np.ndarray, list[str]]:
-    """Images float32 [n, C, H, W] in [0, 1] of rows of a dataset, and what to call them.
+    """Return images float32 [n, C, H, W] in [0, 1] of rows of a dataset, and their names.
 
     Args:
         path: The dataset.
@@ -42,7 +42,7 @@ def images_of_file(
     modality: str = "",
     settings: Mapping[str, Any] | None = None,
 ) -> tuple[np.ndarray, list[str], str]:
-    """Images to look at, from a picture, a samples file or rows of a dataset file.
+    """Return images of a picture, a samples file or rows of a dataset file.
 
     Args:
         path: A picture (see :data:`mmgen.core.pictures.FORMATS`), or .h5.
@@ -89,7 +89,7 @@ def _images_of_samples(path: Path, rows: Sequence[int], modality: str) -> tuple[
 
 
 def _picture(path: Path, shape: Sequence[int], settings: Mapping[str, Any]) -> tuple[np.ndarray, str]:
-    """A picture as one of the dataset, float32 [C, H, W], and what was done to it."""
+    """Return a picture in the size of the dataset, float32 [C, H, W], and a notice about changes."""
     from mmgen.core.foreign import CannotReadError, read_file
     from mmgen.core.pictures import MOST_BYTES, Fitting, fit_picture
 
@@ -111,20 +111,20 @@ def _picture(path: Path, shape: Sequence[int], settings: Mapping[str, Any]) -> t
 
 
 def _wrong_size(path: Path, got: Sequence[int], expected: Sequence[int]) -> UsageError:
-    said = ["x".join(map(str, shape)) for shape in (got, expected)]
-    return UsageError(f"{path} has images of {said[0]} (channels x height x width), expected {said[1]}; resize them")
+    sizes = ["x".join(map(str, shape)) for shape in (got, expected)]
+    return UsageError(f"{path} has images of {sizes[0]} (channels x height x width), expected {sizes[1]}; resize them")
 
 
 def read_pictures(data: Dataset, rows: np.ndarray, names: Sequence[str] = ()) -> dict[str, np.ndarray]:
-    """Images float32 [n, C, H, W] in [0, 1] of rows of an open dataset, by modality; by default of all of them.
+    """Return images float32 [n, C, H, W] in [0, 1] of rows of an open dataset by modality, by default of all.
 
     The modality "image" comes first, the others in the file's order.
     """
-    wanted = list(names) or sorted(data.images, key=lambda name: name != "image")
-    return {name: data.read_values(name, rows) for name in wanted}
+    chosen = list(names) or sorted(data.images, key=lambda name: name != "image")
+    return {name: data.read_values(name, rows) for name in chosen}
 
 
 def rows_to_show(data: Dataset, scheme: str, count: int, seed: int) -> np.ndarray:
-    """Some rows of the test part, at random, increasing."""
+    """Return random rows of the test part, increasing."""
     every = data.split(scheme, "test")
     return np.sort(every[numpy_generator(seed, "examples", "test").permutation(len(every))[:count]])

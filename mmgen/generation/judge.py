@@ -1,4 +1,4 @@
-"""The judge of drawn pictures: which one, whether it fits the model, what it is shown and what it says."""
+"""The attribute classifier ("judge") of drawn pictures: finding it, checking it and asking it."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -37,12 +37,12 @@ def sees_samples(loaded: "TrainedModel") -> bool:
 
 
 def judged_wrong(asked: np.ndarray, judged: np.ndarray) -> np.ndarray:
-    """Whether any attribute asked for is judged differently: uint8 [..., A], uint8 [..., A] -> bool [...]."""
+    """Return whether any specified attribute is judged differently: uint8 [..., A], uint8 [..., A] -> bool [...]."""
     return np.asarray(((asked != judged) & (asked != UNKNOWN)).any(-1))
 
 
 def differences(asked: np.ndarray, judged: np.ndarray, info: Vocabulary) -> str:
-    """What the judge sees instead, for a caption: "judge: 5, small"; "" where it agrees.
+    """Return the values that the classifier sees instead, for a caption: "judge: 5, small"; "" if it agrees.
 
     Args:
         asked: uint8 [A].
@@ -72,7 +72,7 @@ def check_judge(loaded: "TrainedModel", judge: "Classifier") -> None:
 
 
 def judge_images(judge: "Classifier", images: np.ndarray, told: np.ndarray) -> np.ndarray:
-    """What the judge sees: images [n, C, H, W], codes uint8 [n, A] of which it is told what it wants -> [n, A]."""
+    """Return attribute codes [n, A] read off images [n, C, H, W]; ``told`` [n, A] holds the attributes it is given."""
     import torch
 
     pixels = torch.from_numpy(images).to(judge.device)
@@ -80,7 +80,7 @@ def judge_images(judge: "Classifier", images: np.ndarray, told: np.ndarray) -> n
 
 
 def load_judges(paths: Sequence[Path], device: "str | torch.device") -> "list[Classifier]":
-    """Judges that are asked the same.
+    """Load attribute classifiers that can be compared.
 
     Raises:
         UsageError: One is there twice, or is told other attributes than the first.
@@ -103,12 +103,12 @@ def load_judges(paths: Sequence[Path], device: "str | torch.device") -> "list[Cl
 
 
 def said_accuracy(judge: "Classifier") -> str:
-    """How often a judge is right itself, in words."""
+    """Return the classifier's own accuracy in words."""
     return ", ".join(f"{name} {value:.1f} %" for name, value in judge.accuracy.items()) or "accuracy never measured"
 
 
 def find_judge(model: Path, near: Sequence[Path] = (), preferred: Collection[str] = ()) -> Path | None:
-    """The judge of the dataset that a model was trained on, the one that ``mmgen eval`` takes; None without one.
+    """Return the attribute classifier of a model's dataset, as ``mmgen eval`` finds it; None if there is none.
 
     Args:
         model: The model's checkpoint.
@@ -124,15 +124,15 @@ def find_judge(model: Path, near: Sequence[Path] = (), preferred: Collection[str
 
 
 def find_judge_of_dataset(dataset: Dataset, folders: Sequence[Path]) -> Path:
-    """The judge of a dataset among the artifacts in ``folders``, as :func:`mmgen.classifier._find.best_judge` says.
+    """Return the attribute classifier of a dataset in ``folders``; see :func:`mmgen.classifier.best_judge`.
 
     Raises:
         MissingParentError: There is none; names the command that makes one.
     """
-    found = best_judge(dataset.header.content_id, folders)
-    if found is None:
+    path = best_judge(dataset.header.content_id, folders)
+    if path is None:
         raise MissingParentError(
             f"no judge that was trained on {dataset.path} is in {', '.join(dict.fromkeys(map(str, folders)))}; "
             f"make one with: mmgen train-classifier {dataset.path}, or name one with --judge"
         )
-    return found
+    return path

@@ -1,7 +1,6 @@
-"""z for descriptions: the one way of drawing it, for the command line, for Python and for metrics.
+"""Drawing z for descriptions, for the command line, Python and metrics alike.
 
-Each description has streams of randomness of its own, so that what is drawn for it depends neither on which others are
-drawn nor on who asks.
+Each description has its own streams of randomness, so its draws depend neither on other descriptions nor on the caller.
 """
 
 from collections.abc import Sequence
@@ -25,14 +24,14 @@ _AT_ONCE = 16_384
 
 
 def stream(seed: int, purpose: str, key: tuple[int | str, ...], have: int = 0, *, device: str) -> torch.Generator:
-    """The stream of a description for a purpose.
+    """Return the random stream of a description for a purpose.
 
     Args:
-        seed: Seed of everything.
+        seed: The seed.
         purpose: "latents", "pixels" or "words".
         key: Key of the description, from :meth:`~mmgen.generation.descriptions.Descriptions.key`.
-        have: How many draws there are already; those to come have a further stream.
-        device: Where it draws.
+        have: Number of earlier draws; later ones have another stream.
+        device: Device of the stream.
     """
     further = ("after", have) if have else ()
     return torch_generator(seed, purpose, *further, *key, device=device)
@@ -42,17 +41,17 @@ def stream(seed: int, purpose: str, key: tuple[int | str, ...], have: int = 0, *
 def draw_latents(
     loaded: "TrainedModel", posterior: str, asked: "Descriptions", count: int, seed: int, have: int = 0
 ) -> Tensor:
-    """z [Q, n, D] of n draws for each of Q descriptions.
+    """Draw z [Q, n, D]: n draws for each of Q descriptions.
 
-    One description at a time: the numbers that a flow computes depend, in their last digit, on how many go together.
+    One description at a time, since the last digit of a flow's output depends on the batch size.
 
     Args:
-        loaded: The model or aggregate; what it is guided by counts.
+        loaded: The model, guided or not.
         posterior: One of its posteriors.
         asked: The descriptions.
         count: n.
         seed: Seed of the draws.
-        have: How many draws of each there are already.
+        have: Number of earlier draws of each.
     """
     if loaded.tilt:  # its pool has the seed of the draws, whatever seed it was made with
         loaded = loaded.guided(loaded.tilt, seed)
@@ -77,15 +76,15 @@ def draw_encoded(
     count: int,
     seed: int,
 ) -> Tensor:
-    """z [B, n, D] of n draws from the posterior [B, D] of each of B examples.
+    """Draw z [B, n, D]: n draws from the posterior [B, D] of each of B examples.
 
-    Each example has a stream of its own, so that its draws do not depend on which others there are.
+    Each example has its own stream, so its draws do not depend on the others.
 
     Args:
         loaded: The model.
         posterior: q(z | sources).
-        sources: The modalities that it was given.
-        rows: A number of each example that its stream is known by, such as its row in a dataset.
+        sources: The modalities that it reads.
+        rows: A number for each example that keys its stream, such as its row in a dataset.
         count: n.
         seed: Seed of the draws.
     """

@@ -34,7 +34,7 @@ _TEXTS = 64
 def attribute_probabilities(
     loaded: "TrainedModel", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 100, seed: int = 0
 ) -> np.ndarray:
-    """p(y_k | x) of every attribute: p(y_k | z) averaged over draws of z from q(z|x), or q(y_k | x) where y is in z.
+    """Return p(y_k | x) of every attribute: p(y_k | z) averaged over draws from q(z|x), or q(y_k | x) if y is in z.
 
     Args:
         loaded: A model with a decoder of attributes.
@@ -68,7 +68,7 @@ def read_parts(
     seed: int,
     precision: str = "32-true",
 ) -> Iterator[Tensor]:
-    """p(y_k | x) [b, A, V] of attributes, a bounded number of the N examples at a time, float64.
+    """Yield p(y_k | x) [b, A, V] of attributes in float64, for a bounded number of the N examples at a time.
 
     Attributes that are part of z are read by the model's own q(y | x), in closed form and without draws.
 
@@ -91,7 +91,7 @@ def read_parts(
 def latents_to_read(
     loaded: "TrainedModel", posterior: DiagonalGaussian | LayeredPosterior, draws: int, seed: int
 ) -> Iterator[Tensor]:
-    """Draws of z [S, b, D] from q(z | x), or its mean [1, b, D]; as many examples together as fit well."""
+    """Yield draws z [S, b, D] from q(z | x), or its mean [1, b, D], for a bounded number of examples at a time."""
     generator = torch_generator(seed, "reading", device=str(loaded.device))
     width = max(1, _LATENTS // max(1, draws))
     mean = posterior.mean
@@ -104,7 +104,7 @@ def latents_to_read(
 def texts_of_images(
     loaded: "TrainedModel", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 3, seed: int = 0
 ) -> list[list[str]]:
-    """What a model says of images: the likeliest words at the mean of q(z|x), then draws of z and words.
+    """Return texts for images: the likeliest words at the mean of q(z|x), then draws of z and words.
 
     Args:
         loaded: A model that generates text and infers z from images.
@@ -139,7 +139,7 @@ def texts_of_images(
 
 
 def reading(probabilities: np.ndarray, info: Vocabulary) -> dict[str, dict[str, Any]]:
-    """One image's attributes as plain values: the most probable one, its probability, and all of them.
+    """Return one image's attributes as plain values: the most probable one, its probability, and all of them.
 
     Args:
         probabilities: [A, V].

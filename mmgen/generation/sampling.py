@@ -70,14 +70,14 @@ def _judge(
     if judge is not None:
         return judge, load_classifier(judge, loaded.device)
     places = [loaded.path, *([near] if near else [])]
-    found = find_judge(loaded.model_path, places) if loaded.attributes is not None else None
-    if found is None:
+    path = find_judge(loaded.model_path, places) if loaded.attributes is not None else None
+    if path is None:
         if loaded.observation is None:
             return None, None  # nothing is drawn that anybody could judge
         watch.say("no judge found, so these images are not judged: make one with mmgen train-classifier")
         return None, None
     try:
-        return found, load_classifier(found, loaded.device)
+        return path, load_classifier(path, loaded.device)
     except ArtifactError as error:
         watch.say(f"these images are not judged: {error}")
         return None, None

@@ -1,4 +1,4 @@
-"""Images and texts of a model's own making: decoded from encodings of examples, or from draws, and judged."""
+"""Images and texts decoded from encodings or draws, and their comparison by the attribute classifier."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -59,7 +59,7 @@ class Verdicts:
 
 
 def generated_text(loaded: "TrainedModel") -> "TextDescription":
-    """The text that a model generates.
+    """Return the text modality that a model generates.
 
     Raises:
         UsageError: It generates none, or no images.
@@ -75,7 +75,7 @@ def generated_text(loaded: "TrainedModel") -> "TextDescription":
 
 @torch.no_grad()
 def speak(loaded: "TrainedModel", z: torch.Tensor, generator: torch.Generator, greedy: bool = False) -> Spoken:
-    """Images, texts and their word distributions for z [n, D].
+    """Decode images, texts and their word distributions from z [n, D].
 
     Args:
         loaded: The model.
@@ -87,9 +87,9 @@ def speak(loaded: "TrainedModel", z: torch.Tensor, generator: torch.Generator, g
     assert main is not None
     model, tokens, tables = loaded.model, [], []
     for part in z.split(_CHUNK):
-        said = model.sample(text.name, part, generator, greedy=greedy)
-        tokens.append(said.cpu())
-        tables.append(model.word_probabilities(text.name, part, said).float().cpu())
+        words = model.sample(text.name, part, generator, greedy=greedy)
+        tokens.append(words.cpu())
+        tables.append(model.word_probabilities(text.name, part, words).float().cpu())
     images = means(loaded, main.name, z).cpu().numpy()
     return Spoken(images, torch.cat(tokens).numpy(), torch.cat(tables).numpy())
 
@@ -105,10 +105,10 @@ def verdicts(loaded: "TrainedModel", judge: "Classifier | None", spoken: Spoken)
     if judge is None or info is None or not text.slots:
         return Verdicts(np.zeros(count, bool), [""] * count, (0, 0))
     check_judge(loaded, judge)
-    said = codes_of_caption(spoken.tokens, text, info)
-    seen = judge_images(judge, spoken.images, said)
+    codes = codes_of_caption(spoken.tokens, text, info)
+    seen = judge_images(judge, spoken.images, codes)
     compared = [info.names.index(slot) for slot in text.slots if slot not in judge.told]
-    differs = said[:, compared] != seen[:, compared]
+    differs = codes[:, compared] != seen[:, compared]
     remarks = []
     for row, different in zip(seen, differs, strict=True):
         words = [info.values[a][row[a]] for a, other in zip(compared, different, strict=True) if other]
@@ -117,5 +117,5 @@ def verdicts(loaded: "TrainedModel", judge: "Classifier | None", spoken: Spoken)
 
 
 def words_of(tokens: np.ndarray, text: TextVocabulary) -> list[str]:
-    """The words of a text [T], one string for each."""
+    """Return the words of a text [T], one string each."""
     return [text.vocabulary[int(code)] for code in tokens if code < len(text.vocabulary)]

@@ -15,7 +15,7 @@ from mmgen.artifacts.members import changed_members
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.markup import facts_table
-from mmgen.generation.given import Given, Pictures, check_drawn, codes_given
+from mmgen.generation.inputs import Numbers, Pictures, check_drawn, checked_codes
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities import Description
 from mmgen.modalities.attributes import AttributesDescription
@@ -224,7 +224,7 @@ class TrainedModel:
         return generation.describe(self, description)
 
     @checked
-    def describe_codes(self, codes: Given) -> Batch:
+    def describe_codes(self, codes: Numbers) -> Batch:
         """Return descriptions as a batch of attributes, and of text where its positions spell attributes, all known.
 
         Args:
@@ -235,7 +235,7 @@ class TrainedModel:
         """
         if self.attributes is None:
             raise UsageError(f"{self.path} knows no attributes, so it cannot be given codes of them")
-        return generation.batch_of(self, generation.complete(self, codes_given("codes", codes, self.attributes)))
+        return generation.batch_of(self, generation.complete(self, checked_codes("codes", codes, self.attributes)))
 
     @checked
     @torch.inference_mode()
@@ -290,8 +290,8 @@ class TrainedModel:
     def encode(
         self,
         images: Pictures | Mapping[str, Pictures],
-        attributes: Given | None = None,
-        text: Given | None = None,
+        attributes: Numbers | None = None,
+        text: Numbers | None = None,
     ) -> DiagonalGaussian | LayeredPosterior:
         """Return q(z | image) [B, D], or q(z | image, description) if the model encodes both.
 

@@ -14,7 +14,7 @@ from mmgen.core.errors import UsageError
 from mmgen.generation.decode import check_target, means
 from mmgen.generation.descriptions import describe
 from mmgen.generation.encode import infer
-from mmgen.generation.given import Pictures, check_drawn
+from mmgen.generation.inputs import Pictures, check_drawn
 from mmgen.generation.latents import draw_encoded
 from mmgen.posteriors import latents_from
 
@@ -25,7 +25,7 @@ __all__ = ["decode", "translate_pictures"]
 
 
 def decode(loaded: "TrainedModel", target: str, z: Tensor, description: str | Mapping[str, str] = "") -> Tensor:
-    """E[target | z]: z [..., D] -> [..., C, H, W] in [0, 1], a bounded number of images at a time."""
+    """Return E[target | z] [..., C, H, W] in [0, 1] for z [..., D], a bounded number of images at a time."""
     check_target(loaded, target)
     z = latents_from(z, loaded.model.latent_size).to(loaded.device)
     condition = describe(loaded, description) if loaded.model.conditional_on else None
@@ -41,7 +41,7 @@ def translate_pictures(
     description: str | Mapping[str, str] = "",
     rows: Sequence[int] | None = None,
 ) -> Tensor:
-    """Pictures of another modality for given ones; see :meth:`mmgen.generation.TrainedModel.translate`."""
+    """Draw pictures of another modality; see :meth:`mmgen.generation.TrainedModel.translate`."""
     check_target(loaded, target)
     posterior = infer(loaded, pictures, description)
     if not draws:

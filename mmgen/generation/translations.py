@@ -1,4 +1,4 @@
-"""Examples of several image modalities, and what a model makes of each from the others."""
+"""Translating between image modalities: examples, routes and pictures."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -105,7 +105,7 @@ class Translation:
 
 
 def paired(loaded: "TrainedModel", dataset: Path, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
-    """Examples of the test part, at random, with all their pictures; or the rows that are asked for.
+    """Read random examples of the test part with all their modalities, or certain rows.
 
     Raises:
         UsageError: The test part is empty, or a row is not there.
@@ -120,7 +120,7 @@ def paired(loaded: "TrainedModel", dataset: Path, count: int, seed: int, rows: S
 
 
 def parse_start(loaded: "TrainedModel", text: str) -> Start:
-    """What ``--from`` names: modalities ("edges", "edges+mask"), a file of the main one, or of another ("edges=x.png").
+    """Parse ``--from``: modalities ("edges", "edges+mask"), a file of the main one, or of another ("edges=x.png").
 
     A file that is called like a modality is meant by ``./edges``.
 
@@ -142,7 +142,7 @@ def parse_start(loaded: "TrainedModel", text: str) -> Start:
 
 
 def started(loaded: "TrainedModel", start: Start, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
-    """The pictures that a person starts from: of test examples, with all that belongs to them, or of a file.
+    """Read the pictures to start from: test examples with all their modalities, or a file.
 
     A picture is brought to the size of the model's images as those of its dataset were.
 
@@ -165,7 +165,7 @@ def started(loaded: "TrainedModel", start: Start, count: int, seed: int, rows: S
 
 
 def _recipe_settings(loaded: "TrainedModel") -> Mapping[str, Any]:
-    """Settings of the model's dataset; none where it is gone."""
+    """Return the settings of the model's dataset; {} if it is gone."""
     try:
         return read_header(loaded.dataset_path()).settings
     except ArtifactError:
@@ -173,17 +173,17 @@ def _recipe_settings(loaded: "TrainedModel") -> Mapping[str, Any]:
 
 
 def usual(loaded: "TrainedModel") -> list[Route]:
-    """Which translations to show unless told: from the main picture to all, from all others back to it (WG Fig. 4)."""
+    """Return the default translations: from the main picture to all, from all others back to it (WG Fig. 4)."""
     drawn, sources = drawn_images(loaded), source_images(loaded)
     main = drawn[0]
-    found: list[Route] = [((main,), tuple(drawn))] if main in sources else []
+    routes: list[Route] = [((main,), tuple(drawn))] if main in sources else []
     others = [name for name in sources if name != main]
     informative = [name for name in others if name != _SAYS_LITTLE] or others
-    return found + [((name,), (main,)) for name in informative]
+    return routes + [((name,), (main,)) for name in informative]
 
 
 def wanted(loaded: "TrainedModel", sources: Sequence[str], targets: Sequence[str]) -> list[Route]:
-    """Which translations a person asks for: every source to every target.
+    """Return the translations from every source to every target.
 
     Args:
         loaded: The model.
@@ -200,7 +200,7 @@ def wanted(loaded: "TrainedModel", sources: Sequence[str], targets: Sequence[str
 
 
 def translated(loaded: "TrainedModel", shown: Paired, sources: Sequence[str], targets: Sequence[str]) -> Translation:
-    """Pictures of the targets at the mean of q(z | sources).
+    """Decode pictures of the targets at the mean of q(z | sources).
 
     Raises:
         UsageError: The model does not draw a target or infers no z from the sources.
@@ -228,7 +228,7 @@ def drawn_from(
     seed: int = 0,
     description: str = "",
 ) -> Draws:
-    """Draws of z from q(z | sources), or q(z | sources, description), with what is decoded from each.
+    """Draw z from q(z | sources), or q(z | sources, description), and decode each draw.
 
     Args:
         loaded: The model.
@@ -243,9 +243,9 @@ def drawn_from(
         UsageError: The model does not draw a target, infers no z from the sources or does not know the words.
     """
     names = wanted_images(loaded, targets)
-    asked = parse(loaded, [description])
+    descriptions = parse(loaded, [description])
     device = str(loaded.device)
-    condition = asked.batch(loaded, 0) if loaded.attributes is not None else None
+    condition = descriptions.batch(loaded, 0) if loaded.attributes is not None else None
     words = []
     pictures: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in names}
     posterior = infer(loaded, _given(shown, sources), description)
@@ -253,20 +253,20 @@ def drawn_from(
     for row, latents in zip(shown.rows.tolist(), z, strict=True):
         for name in names:
             generator = stream(seed, "pixels", (name, row), device=device)
-            found = means_and_draws(loaded, name, latents, condition, generator)
-            pictures[name].append((found[0].cpu().numpy(), found[1].cpu().numpy()))
+            decoded = means_and_draws(loaded, name, latents, condition, generator)
+            pictures[name].append((decoded[0].cpu().numpy(), decoded[1].cpu().numpy()))
         if loaded.text is not None and loaded.text.name in loaded.model.generates:
             generator = stream(seed, "words", (row,), device=device)
             words.append(loaded.model.sample(loaded.text.name, latents, generator).cpu().numpy())
     drawn = {
-        name: (np.stack([mean for mean, _ in found]), np.stack([sample for _, sample in found]))
-        for name, found in pictures.items()
+        name: (np.stack([mean for mean, _ in decoded]), np.stack([sample for _, sample in decoded]))
+        for name, decoded in pictures.items()
     }
     means, sampled = drawn.pop(names[0])
     return Draws(
         posterior=f"q(z | {', '.join((*sources, *([description] if description else [])))})",
         seed=seed,
-        descriptions=asked.repeat(len(shown)),
+        descriptions=descriptions.repeat(len(shown)),
         means=means,
         sampled=sampled,
         z=z.float().cpu().numpy(),

@@ -18,7 +18,7 @@ __all__ = ["interpolation", "steps_of", "traversal", "way_through"]
 
 
 def steps_of(encodings: Encodings, dimensions: Sequence[Axis], reach: float, steps: int) -> tuple[Tensor, str]:
-    """The values that dimensions take in a traversal, and what they are, in words.
+    """Return the values of dimensions in a traversal, and a caption of them.
 
     Under N(0, I) from -reach to reach; of a model of several layers, whose lower priors are no N(0, I), so many
     standard deviations of the encodings about their mean.
@@ -37,12 +37,12 @@ def steps_of(encodings: Encodings, dimensions: Sequence[Axis], reach: float, ste
         return values, f"from {-reach:g} to {reach:g} standard deviations of p(z)"
     mean = along(encodings.mean, dimensions)
     spread = mean.std(0, correction=min(1, len(mean) - 1))[:, None]  # a single example has none
-    said = f"from {-reach:g} to {reach:g} standard deviations of the encodings about their mean"
-    return mean.mean(0)[:, None] + spread * values, said
+    caption = f"from {-reach:g} to {reach:g} standard deviations of the encodings about their mean"
+    return mean.mean(0)[:, None] + spread * values, caption
 
 
 def traversal(z: Tensor, dimensions: Sequence[Axis], values: Tensor) -> Tensor:
-    """z of examples with one dimension at a time set to each of some values, all others as they are.
+    """Return z of examples with one dimension at a time set to each of some values.
 
     Args:
         z: [n, D].
@@ -67,7 +67,7 @@ def traversal(z: Tensor, dimensions: Sequence[Axis], values: Tensor) -> Tensor:
 
 
 def interpolation(start: Tensor, end: Tensor, steps: int, spherical: bool = True) -> Tensor:
-    """z on the way from one to another, both ends included.
+    """Return z on the way from one to another, both ends included.
 
     Spherical: the direction turns evenly by the shortest arc while the length changes evenly, so that z of a Gaussian
     prior of many dimensions stay as long as its draws are; the middle of a straight line is shorter than nearly all
@@ -101,7 +101,7 @@ def interpolation(start: Tensor, end: Tensor, steps: int, spherical: bool = True
 
 
 def way_through(model: Model, start: Tensor, end: Tensor, steps: int, spherical: bool = True) -> Tensor:
-    """:func:`interpolation` of z of a model [S, ..., D], but labels that are part of z switch halfway."""
+    """Return an :func:`interpolation` of z [S, ..., D], in which labels that are part of z switch halfway."""
     if not model.discrete_layers:
         return interpolation(start, end, steps, spherical)
     shares = torch.linspace(0, 1, steps, dtype=start.dtype, device=start.device).reshape(-1, *[1] * start.dim())

@@ -1,14 +1,13 @@
-r"""Balanced guidance: attributes that a description leaves out keep the shares that they had.
+r"""Balanced guidance: attributes that a description leaves unspecified keep their shares.
 
-Guidance favours what the model reads clearly. Among draws for "scale=big" those of digits whose size is hard to tell
-become fewer, though nobody asked for that. Of all densities in which each value v of each attribute k that is left out
-has its share s_kv, the one nearest to q_w is (I-projection; "raking" in surveys)
+Guidance favours latents that the model reads clearly. Among draws for "scale=big", digits whose size is hard to tell
+become fewer, although the description does not say so. Among all densities in which each value v of each unspecified
+attribute k has its share s_kv, the one nearest to q_w is (I-projection; "raking" in surveys)
 
 .. math:: q_w^b(z|y) \propto q_w(z|y) \exp\Big(\sum_{k,v} \lambda_{kv}\, p(a_k = v \mid z)\Big), \quad
           E_{q_w^b}[p(a_k = v \mid z)] = s_{kv}.
 
-Shares are those in q(z|y) itself where q reads the description; where no description changes q, those at w = 1, which
-is the model's own conditional.
+Shares are those in q(z|y) if q reads the description; else those at w = 1, the model's own conditional.
 
 References:
     I-Divergence Geometry of Probability Distributions and Minimization Problems (Csiszar, 1975), Ann. Probability 3
@@ -30,32 +29,31 @@ from mmgen.posteriors._likelihood import WordLikelihood
 __all__ = ["Balance", "Balanced", "Candidates", "effective_size", "key_of", "multipliers"]
 
 _FIRST, _MOST = 4096, 65_536
-"""Draws that a description is balanced by, at first and at most: half find lambda, half say how far off shares are."""
+"""Draws for balancing a description, at first and at most: half find lambda, half measure the error of shares."""
 _ENOUGH, _PER_VALUE = 512.0, 8.0
-"""The effective sample size of a half that is worked for, at least, and for each value of what is left out."""
+"""Effective sample size of a half to reach, at least, and for each unspecified value."""
 _FAR = 0.05
-"""How far shares may be from what they are to be, the error of that distance added; what stays farther is said."""
+"""Largest distance of shares from their targets, its error added, without a warning."""
 _ERRORS = 2.0
-"""Standard errors within which a share is taken for what it is to be, and that are added to its distance from it."""
+"""Standard errors within which a share equals its target, and that are added to its distance."""
 _LIFT = 3.0
-"""Nats by which lambda may lift some draws above others before the most draws are looked at."""
+"""Nats by which lambda may lift some draws above others before the maximal number of draws is used."""
 
 _STEPS, _CLOSE = 100, 1e-9
 _LEAST_RIDGE = 1e-4
 
 
 def effective_size(log_weights: Tensor) -> float:
-    """Effective sample size of draws with log weights [K]; 0 where no weight is finite."""
+    """Return the effective sample size of draws with log weights [K]; 0 if no weight is finite."""
     size = 1 / float(log_weights.double().softmax(0).square().sum())
     return size if math.isfinite(size) else 0.0
 
 
 def multipliers(log_weights: Tensor, readings: Tensor, shares: Tensor) -> Tensor:
-    r"""lambda [S] such that weighed draws have the shares, by Newton's method on the convex dual.
+    r"""Return lambda [S] with which weighted draws have the shares, by Newton's method on the convex dual.
 
-    A ridge of one over the effective sample size, which is a prior N(0, 1) on each lambda, keeps what few draws say of
-    a share from deciding everything; shares are missed by the ridge times lambda. Where no weight is finite, lambda is
-    0.
+    A ridge of one over the effective sample size, which is a prior N(0, 1) on each lambda, limits the influence of few
+    draws; shares are missed by the ridge times lambda. If no weight is finite, lambda is 0.
 
     Args:
         log_weights: Log weights of K draws [K], up to a constant.
@@ -70,42 +68,42 @@ def multipliers(log_weights: Tensor, readings: Tensor, shares: Tensor) -> Tensor
         tensor([0.5000, 0.5000], dtype=torch.float64)
     """
     weights, readings, shares = log_weights.double(), readings.double(), shares.double()
-    found = torch.zeros_like(shares)
+    values = torch.zeros_like(shares)
     size = effective_size(weights)
     if not size or not torch.isfinite(shares).all():
-        return found
+        return values
     strength = max(_LEAST_RIDGE, 1 / size)
-    ridge = strength * torch.eye(len(shares), dtype=found.dtype, device=found.device)
+    ridge = strength * torch.eye(len(shares), dtype=values.dtype, device=values.device)
 
     def dual(at: Tensor) -> Tensor:
         return (weights + readings @ at).logsumexp(0) - at @ shares + strength / 2 * at @ at
 
-    value = dual(found)
+    value = dual(values)
     for _ in range(_STEPS):
-        part = (weights + readings @ found).softmax(0)
+        part = (weights + readings @ values).softmax(0)
         mean = part @ readings
-        slope = mean - shares + strength * found
+        slope = mean - shares + strength * values
         bend = (readings * part[:, None]).T @ readings - torch.outer(mean, mean) + ridge
         step = torch.linalg.solve(bend, slope)
         decrement = float(slope @ step)
         if decrement < _CLOSE:
             break
         length = 1.0
-        while (new := dual(found - length * step)) > value - 0.25 * length * decrement and length > 1e-6:
+        while (new := dual(values - length * step)) > value - 0.25 * length * decrement and length > 1e-6:
             length /= 2
-        found, value = found - length * step, new
-    return found
+        values, value = values - length * step, new
+    return values
 
 
 class Candidates(NamedTuple):
-    """Draws of q(z|y) that a description is balanced by.
+    """Draws of q(z|y) for balancing a description.
 
     Attributes:
         z: [K, D].
         weights: Their log weights under guidance [K].
-        before: Log weights [K] under which attributes have the shares that they are to keep.
-        likelihood: log p(y|z) of what is asked for [K].
-        parameters: What the decoder of attributes makes of them, where that is known.
+        before: Log weights [K] under which attributes have their target shares.
+        likelihood: log p(y|z) of the description [K].
+        parameters: Output of the decoder of attributes for them, if known.
     """
 
     z: Tensor
@@ -116,14 +114,14 @@ class Candidates(NamedTuple):
 
 
 class Balanced(NamedTuple):
-    """How well one description could be balanced.
+    """Balance of one description and its quality.
 
     Attributes:
         multipliers: lambda [S].
-        effective: Effective sample size, balanced, of the draws that say how far shares are off.
-        miss: The largest distance of a share from what it is to be, among draws that ``multipliers`` do not come from,
-            two standard errors of that distance added, and what none of these shows where they were too few; 1 at most.
-        kept: What is left of the rise of E[p(y|z)] that guidance brings; 1 where that is less than a hundredth.
+        effective: Effective sample size, balanced, of the draws that measure the error.
+        miss: The largest distance of a share from its target among held-out draws, two standard errors added, and
+            the mass that too few draws may miss; 1 at most.
+        kept: Share of the rise of E[p(y|z)] by guidance that balance keeps; 1 if the rise is below a hundredth.
     """
 
     multipliers: Tensor
@@ -133,17 +131,17 @@ class Balanced(NamedTuple):
 
 
 def key_of(likelihood: WordLikelihood, words: Batch, expression: Expression | None) -> str:
-    """Tells one description from others: by all that q(z|y) may read of it, and all that is asked for."""
+    """Return a key of one description: all that q(z|y) may read of it, and its expression."""
     codes = [values.tolist() for values in likelihood.codes(words).values()]
     return repr((codes, None if expression is None else [part.tolist() for part in expression.disjoint_boxes]))
 
 
 class _Missed(NamedTuple):
-    """Distances of shares from what they are to be.
+    """Distances of shares from their targets.
 
     Attributes:
         within: Whether each of them is within two of its standard errors.
-        most: The largest, two standard errors added; 1 where nothing finite is known.
+        most: The largest, two standard errors added; 1 if it is not finite.
     """
 
     within: bool
@@ -151,11 +149,7 @@ class _Missed(NamedTuple):
 
 
 def _missed(log_weights: Tensor, before: Tensor, readings: Tensor) -> _Missed:
-    """How far weighed draws are from the shares that the same draws have under the weights ``before``.
-
-    The error is that of the difference: both shares are estimated, by the same draws, and each draw counts by what it
-    adds to the one less what it adds to the other.
-    """
+    """Distance of weighted shares from those of the same draws under the weights ``before``, with the error of it."""
     part, whole = log_weights.double().softmax(0), before.double().softmax(0)
     mean, shares = part @ readings, whole @ readings
     influence = part[:, None] * (readings - mean) - whole[:, None] * (readings - shares)
@@ -165,17 +159,17 @@ def _missed(log_weights: Tensor, before: Tensor, readings: Tensor) -> _Missed:
 
 
 def _unseen(log_weights: Tensor, heaviest: float) -> float:
-    """Share of the weighed mass of K draws that latents may have which none of them shows.
+    """Share of the mass that latents may have which none of K draws shows.
 
-    Where all of these hold 1/K of the density, K draws miss them once in three times. They count where they may be
-    heavier than every draw: as literal as the most literal of them, and as much made up for by lambda as any.
+    K draws miss latents that hold 1/K of the density once in three times. They count if they may be heavier than every
+    draw: as likely as the likeliest of them, and lifted by lambda as much as any.
     """
     most = math.exp(min(heaviest - float(log_weights.logsumexp(0)), 50.0))
     return most / (1 + most) if heaviest > float(log_weights.max()) + 1e-9 else 0.0
 
 
 class Balance:
-    """What balanced guidance adds to the log weights of latents, for any description.
+    """The term that balanced guidance adds to log weights of latents, for any description.
 
     Args:
         likelihood: p(words | z) of the model.
@@ -194,13 +188,13 @@ class Balance:
     def __call__(
         self, z: Tensor, condition: Batch, expression: Expression | None, parameters: Tensor | None = None
     ) -> Tensor:
-        """sum of lambda p(a_k = v | z), nats, fp64: z [..., B, D] -> [..., B], or [K, D] of one description -> [K].
+        """Return sum of lambda p(a_k = v | z) in nats and fp64: z [..., B, D] -> [..., B], or [K, D] -> [K].
 
         Args:
             z: Latents.
             condition: The B descriptions.
             expression: Negation and alternatives, in their place.
-            parameters: What the decoder of attributes makes of z [..., B, S] or [K, S], where that is known already.
+            parameters: Output of the decoder of attributes for z [..., B, S] or [K, S], if known.
         """
         if z.dim() == 2:
             return self._added(z, condition, expression, parameters)
@@ -213,50 +207,50 @@ class Balance:
     def _added(
         self, z: Tensor, condition: Batch, expression: Expression | None, parameters: Tensor | None = None
     ) -> Tensor:
-        asked = self._left_out(condition, expression)
-        if not asked:
+        positions = self._left_out(condition, expression)
+        if not positions:
             return torch.zeros(z.shape[:-1], dtype=torch.float64, device=z.device)
         key = key_of(self._likelihood, condition, expression)
         if key not in self._known:
-            self._known[key] = self._balanced(condition, expression, asked)
-        return self._likelihood.readings(z, asked, parameters) @ self._known[key].multipliers
+            self._known[key] = self._balanced(condition, expression, positions)
+        return self._likelihood.readings(z, positions, parameters) @ self._known[key].multipliers
 
-    def _balanced(self, condition: Batch, expression: Expression | None, asked: tuple[int, ...]) -> Balanced:
-        """From as many draws as show that shares are close, and that enough of them count for what they need.
+    def _balanced(self, condition: Batch, expression: Expression | None, positions: tuple[int, ...]) -> Balanced:
+        """Balance a description with enough draws to measure its shares.
 
-        lambda comes from every other draw, and the rest say how far shares are off with it. Where they are within
-        their error without it, or no farther off, lambda is 0: it would only bring its noise. A lambda that lifts some
-        latents far above others may lift those that few draws show, so that it has to hold among the most draws.
-        Where these are not enough, what none of them shows is added to what is said.
+        lambda comes from every other draw, and the rest measure its error. If shares are within their error without
+        it, or no farther off, lambda is 0, since it would only add noise. A lambda that lifts some latents far above
+        others may lift rare ones, so it has to hold for the maximal number of draws; if these are too few, the mass
+        that they may miss is added to the error.
         """
-        wanted = _FIRST
+        number = _FIRST
         while True:
-            drawn = self._draw(condition, expression, wanted)
-            read = self._likelihood.readings(drawn.z, asked, drawn.parameters)
+            drawn = self._draw(condition, expression, number)
+            read = self._likelihood.readings(drawn.z, positions, drawn.parameters)
             fit, fresh = slice(0, None, 2), slice(1, None, 2)
-            found = multipliers(drawn.weights[fit], read[fit], drawn.before[fit].softmax(0) @ read[fit])
-            weights = drawn.weights + read @ found
+            values = multipliers(drawn.weights[fit], read[fit], drawn.before[fit].softmax(0) @ read[fit])
+            weights = drawn.weights + read @ values
             plain = _missed(drawn.weights, drawn.before, read)  # nothing of it is fitted, so that all draws are fresh
             missed = _missed(weights[fresh], drawn.before[fresh], read[fresh])
             if plain.within or plain.most <= missed.most:
-                found, weights, missed = torch.zeros_like(found), drawn.weights, plain
+                values, weights, missed = torch.zeros_like(values), drawn.weights, plain
             effective = effective_size(weights[fresh])
-            added = read @ found
+            added = read @ values
             enough = effective >= max(_ENOUGH, _PER_VALUE * read.shape[1]) and missed.most <= _FAR
-            if len(drawn.z) != wanted or wanted >= _MOST or (enough and float(added.max() - added.min()) <= _LIFT):
+            if len(drawn.z) != number or number >= _MOST or (enough and float(added.max() - added.min()) <= _LIFT):
                 break
-            wanted = 2 * wanted if not enough else _MOST
-        if not enough and found.any():
+            number = 2 * number if not enough else _MOST
+        if not enough and values.any():
             unseen = _unseen(weights[fresh], float(drawn.weights.max() + added.max()))
             missed = missed._replace(most=min(missed.most + unseen, 1.0))
         means = [float(by.softmax(0) @ drawn.likelihood.exp()) for by in (drawn.before, drawn.weights, weights)]
         rise = means[1] - means[0]
         kept = (means[2] - means[0]) / rise if rise > 0.01 * means[1] else 1.0
-        return Balanced(found, effective, missed.most, kept)
+        return Balanced(values, effective, missed.most, kept)
 
     @property
     def diagnostics(self) -> dict[str, float]:
-        """The worst of all descriptions so far; empty where none left anything out."""
+        """The worst values over all descriptions so far; empty if none leaves attributes unspecified."""
         every = list(self._known.values())
         if not every:
             return {}
@@ -268,26 +262,28 @@ class Balance:
 
     @property
     def notice(self) -> str:
-        """What is to be said of how well descriptions could be balanced; "" if nothing."""
+        """A warning about descriptions that are balanced only roughly; "" if there is none."""
         every = list(self._known.values())
         rough = [one for one in every if one.miss > _FAR]
         undone = [one for one in every if one.kept < 0.5]
-        said = []
+        parts = []
         if rough:
-            said.append(
+            parts.append(
                 f"for {len(rough):,} of {len(every):,} descriptions shares of what is left out are kept only roughly, "
                 f"off by up to {max(one.miss for one in rough):.2f} (effective sample size "
                 f"{min(one.effective for one in rough):,.0f} at least)"
             )
         if undone:
-            said.append(
+            parts.append(
                 f"for {len(undone):,} of {len(every):,} descriptions keeping these shares takes back more than half of "
                 "what guidance brings: what is asked for and what is left out hang together in z"
             )
-        return f"balanced guidance: {'; '.join(said)}; use a smaller weight, or guide without :balanced" if said else ""
+        return (
+            f"balanced guidance: {'; '.join(parts)}; use a smaller weight, or guide without :balanced" if parts else ""
+        )
 
     def _left_out(self, condition: Batch, expression: Expression | None) -> tuple[int, ...]:
-        """Attributes of which a description says nothing; none where it says nothing at all."""
+        """Positions of unspecified attributes; none for an empty description."""
         name = self._likelihood.attributes().name
-        said = condition.present[name][0].cpu().numpy() if expression is None else np.asarray(expression.mentioned)
-        return tuple(np.flatnonzero(~said).tolist()) if said.any() else ()
+        specified = condition.present[name][0].cpu().numpy() if expression is None else np.asarray(expression.mentioned)
+        return tuple(np.flatnonzero(~specified).tolist()) if specified.any() else ()

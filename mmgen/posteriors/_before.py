@@ -20,13 +20,13 @@ def is_fit(path: Path, settings: FitSettings, model_path: Path, dataset_path: Pa
         return False
     try:
         header = require_kind(path, "aggregate")
-        found = validate(FitSettings, header.settings)
+        finished = validate(FitSettings, header.settings)
     except (ArtifactError, SettingsError):
         return False
     parents = {parent.role: parent.content_id for parent in header.parents}
     made_from = {"model": model_path, "dataset": dataset_path}
     same = all(parents.get(role) == read_header(file).content_id for role, file in made_from.items())
-    return same and found == settings and is_finished(header)
+    return same and finished == settings and is_finished(header)
 
 
 def describe_fit(model_path: Path, dataset_path: Path, settings: FitSettings) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor
 __all__ = ["Chosen", "Pool", "log_mean", "resample"]
 
 _FIRST, _MOST = 64, 4096
-"""Candidates of every draw: at first, and at most where nothing else is asked for."""
+"""Candidates of every draw: at first, and at most by default."""
 _POOL, _POOL_BYTES = 60_000, 64 * 2**20
 """Draws in a pool, and bytes that it may take."""
 _AT_ONCE = 32_768
@@ -23,7 +23,7 @@ Weigh = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Chosen:
-    """What was drawn.
+    """Draws, with the candidates that they were chosen from.
 
     Attributes:
         z: [n, D].
@@ -45,15 +45,15 @@ def resample(
     generator: torch.Generator | None,
     most: int | None = None,
 ) -> Chosen:
-    """n draws, each from candidates of its own: 64, and twice as many until their effective sample size is enough.
+    """Draw n times, each from its own candidates: 64, doubled until their effective sample size is enough.
 
     The candidate with the largest log weight plus Gumbel noise is drawn with probability proportional to its weight, so
-    that candidates can come in blocks and none need be kept but the best so far.
+    candidates can come in blocks and only the best one so far is kept.
 
     Args:
         draw: Draws candidates.
         weigh: Gives their log weights.
-        n: How many draws.
+        n: Number of draws.
         enough: The effective sample size, on average over the draws, at which candidates are enough.
         at_once: Candidates in memory at a time.
         generator: Randomness of the choice.
@@ -92,11 +92,11 @@ def resample(
 
 @dataclass(frozen=True)
 class Pool:
-    """Draws from a density that no description changes: they answer every description.
+    """Draws from an unconditional density, which answer every description.
 
     Attributes:
         z: [P, D].
-        logits: [P, S] by modality of attributes, once they were asked for.
+        logits: [P, S] by modality of attributes, once decoded.
     """
 
     z: Tensor
@@ -104,20 +104,20 @@ class Pool:
 
     @classmethod
     def draw(cls, draw: Draw, latent_size: int, most: int = _MOST) -> "Pool":
-        """60,000 draws, fewer of very many dimensions; more where ``most`` is more."""
+        """Draw a pool of 60,000 latents: fewer in many dimensions, more if ``most`` is more."""
         count = max(most, min(_POOL, _POOL_BYTES // (4 * latent_size)))
         parts = [draw(min(_AT_ONCE, count - start)) for start in range(0, count, _AT_ONCE)]
         return cls(torch.cat(parts))
 
     def resample(self, weights: Tensor, n: int, generator: torch.Generator | None) -> Chosen:
-        """n of the draws, with replacement, with probabilities proportional to weights of logarithms [P]."""
+        """Draw n of them with replacement, with probabilities proportional to exp(weights) [P]."""
         probability = weights.double().softmax(0)
         rows = torch.multinomial(probability, n, replacement=True, generator=generator)
         return Chosen(self.z[rows], float(1 / probability.square().sum()), len(probability))
 
 
 def log_mean(weights: Tensor) -> tuple[float, float]:
-    """Log of the mean of K weights from their logarithms [K], and its standard error: sqrt(1/ESS - 1/K)."""
+    """Return the log of the mean of K weights from their logarithms [K], and its standard error sqrt(1/ESS - 1/K)."""
     weights = weights.double()
     count = len(weights)
     total = weights.logsumexp(0)

@@ -1,4 +1,4 @@
-"""How many candidates counted for each description that was drawn for, and what is to be said of it."""
+"""Effective sample sizes of candidates, and warnings about them."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ class Counts:
     """Effective sample sizes of the candidates, description by description.
 
     Args:
-        tilt: What is guided by.
+        tilt: The guidance.
         pooled: Whether one pool answers all descriptions.
     """
 
@@ -29,7 +29,7 @@ class Counts:
         self._most = 0
 
     def add(self, chosen: Chosen, n: int) -> None:
-        """What n draws for one description were chosen from."""
+        """Add the candidates of n draws for one description."""
         self._effective.append(chosen.effective)
         self._most = max(self._most, chosen.candidates)
         self._alike += chosen.effective > _ALIKE * chosen.candidates
@@ -40,7 +40,7 @@ class Counts:
 
     @property
     def diagnostics(self) -> dict[str, float | int]:
-        """Their smallest and median, the most candidates, and what was asked; empty where nothing was drawn."""
+        """Smallest and median effective sample size, most candidates, and the settings; empty without draws."""
         if not self._effective:
             return {}
         return {
@@ -53,16 +53,16 @@ class Counts:
 
     @property
     def _more(self) -> str:
-        """The same guidance with more candidates, as it is typed."""
+        """The option for the same guidance with more candidates."""
         return f"--guidance {replace(self._tilt, candidates=min(4 * self._tilt.candidates, 2**20))}"
 
     @property
     def notices(self) -> list[str]:
-        """What a person should know: too few candidates count, or nearly all alike."""
-        said, every = [], f"of {len(self._effective):,} descriptions"
+        """Warnings: too few candidates count, or nearly all alike."""
+        warnings, every = [], f"of {len(self._effective):,} descriptions"
         if self._few:
             some, least = f"for {len(self._few):,} {every}", f"(the least {min(self._few):,.1f})"
-            said.append(
+            warnings.append(
                 f"guidance {self._tilt} draws from one pool of {self._most:,}: {some} its effective sample "
                 f"size is below the number of draws {least}, so that these repeat each other and vary less than they "
                 "should; ask for fewer, use a smaller weight, or guide a posterior that is fitted to descriptions"
@@ -73,8 +73,8 @@ class Counts:
             )
         # A weight below 1 is meant to change little.
         if self._tilt.weight >= 1 and 2 * self._alike > len(self._effective):
-            said.append(
+            warnings.append(
                 f"guidance {self._tilt} changes next to nothing for {self._alike:,} {every}: p(words | z) of this "
                 "model is nearly the same for all that is chosen from, whatever their pictures show"
             )
-        return said
+        return warnings

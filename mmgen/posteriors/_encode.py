@@ -34,11 +34,10 @@ _BATCH = 512
 
 
 def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
-    """The posterior whose aggregate is learned: the best informed that the objective trains and that sees the image,
-    or of data without pictures the first modality that is no words.
+    """Return the modalities of the posterior to aggregate: the best informed one that is trained and sees the image.
 
-    q(z|x) for CK's model and BiVCCA, q(z|x,y) for TELBO, JMVAE and MVAE (VE Appendix A.1): what decoders were
-    trained on.
+    For data without pictures it sees the first modality that is no words. It is q(z|x) for CK's model and BiVCCA,
+    q(z|x,y) for TELBO, JMVAE and MVAE (VE Appendix A.1): the posterior that decoders were trained on.
 
     Raises:
         UsageError: None of them sees an image.
@@ -57,9 +56,9 @@ def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
 
 
 def rows_of(dataset: Dataset, split: str, part: str) -> np.ndarray:
-    """Rows that a fit learns from ("train") or is validated on ("val"), int64.
+    """Return the rows of a split that a fit learns from ("train") or is validated on ("val"), int64.
 
-    They are those of the split. Where its parts hold back edges between the same rows, one row in ten validates.
+    If the parts of the split hold back edges between the same rows, one row in ten validates.
     """
     if not dataset.splits_edges(split):
         return dataset.split(split, part)
@@ -69,13 +68,13 @@ def rows_of(dataset: Dataset, split: str, part: str) -> np.ndarray:
 
 
 def _describing(modalities: Mapping[str, Description]) -> list[Description]:
-    """What a fit can be conditioned on: the first modality of each kind of description."""
+    """First modality of each kind of description, which a fit can be conditioned on."""
     first = {each.kind: each for each in reversed(list(modalities.values())) if each.kind in COLUMNS}
     return list(first.values())
 
 
 def _shown_column(description: Description, stored: np.ndarray, shows: np.ndarray) -> np.ndarray:
-    """What describes rows as it is stored: unknown attributes, or no word, where it is not shown."""
+    """Return stored descriptions of rows, blank where they are not shown."""
     blank = description.padding if isinstance(description, TextDescription) else UNKNOWN
     return np.where(shows[:, None], stored, stored.dtype.type(blank))
 
@@ -85,10 +84,10 @@ class LatentRows(Rows):
 
     Args:
         latents: The encodings.
-        chosen: Positions in them to use.
+        chosen: Positions to use.
         data: The modalities.
-        device: Where batches are wanted.
-        layers: What of each encoding is wanted, from [N, D] to [N, D'].
+        device: Device of batches.
+        layers: Selects layers of encodings, from [N, D] to [N, D'].
         others: Values of other modalities of all encoded rows, by name, as models see them.
     """
 
@@ -123,19 +122,19 @@ class LatentRows(Rows):
 
 @dataclass(frozen=True)
 class Encoding:
-    """All that decides what encodings are.
+    """Everything that determines encodings.
 
     Attributes:
         model_path: The model's checkpoint.
         dataset_path: Dataset to encode.
-        through: What the posterior is given, ("image",) or ("image", "attributes").
+        through: Modalities that the posterior reads, ("image",) or ("image", "attributes").
         split: Split scheme.
         number: Training examples at most (a random choice), and a tenth as many validation examples.
         seed: Seed of the choice of examples.
         precision: Arithmetic of the encoder; posteriors come out in fp32.
         data: The model's data.
-        shown: The training examples that its training showed with their description; others are encoded without
-            theirs, and are left out where the posterior needs it.
+        shown: The training examples that training showed with their description. Others are encoded without it, or
+            left out if the posterior needs it.
     """
 
     model_path: Path
@@ -150,7 +149,7 @@ class Encoding:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """As the file of encodings tells them."""
+        """Settings for the header of the file."""
         return {
             "through": list(self.through),
             "split": self.split,
@@ -168,13 +167,13 @@ class Encoding:
         }
 
     def path(self) -> Path:
-        """A name beside the model that other encodings do not have, so that all files keep their parents."""
+        """Return a path beside the model that no other encodings have."""
         key = canonical_json([self.settings, self.seed, self.parents])
         short = hashlib.sha256(key.encode("ascii")).hexdigest()[:8]
         return self.model_path.with_name(f"{self.model_path.stem}-latents-{short}.h5")
 
     def rows(self, dataset: Dataset) -> np.ndarray:
-        """The rows that are encoded, training examples before those of validation, int64."""
+        """Return the rows to encode, training examples before those of validation, int64."""
         generator = numpy_generator(self.seed, "encoded examples")
         train, validation = (generator.permutation(rows_of(dataset, self.split, part)) for part in ("train", "val"))
         known = self.shown.of(train)
@@ -184,11 +183,11 @@ class Encoding:
         return np.concatenate([np.sort(chosen), np.sort(validation[: max(1, self.number // 10)])])
 
     def shows(self, dataset: Dataset, rows: np.ndarray) -> np.ndarray:
-        """Which rows have their description, bool: those that training showed, and those that validate."""
+        """Return which rows have their description, bool: those that training showed, and those that validate."""
         return self.shown.of(rows) | np.isin(rows, rows_of(dataset, self.split, "val"))
 
     def cached(self, out: Path) -> Latents | None:
-        """The encodings at ``out`` if they are these."""
+        """Return the encodings at ``out`` if they have the same settings and parents; else None."""
         if not out.exists():
             return None
         try:
@@ -201,7 +200,7 @@ class Encoding:
 
 
 def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, command: str = "") -> Work[Latents]:
-    """Posterior mean and log sd of training and validation examples, written to ``out``; an existing file is reused.
+    """Encode training and validation examples as posterior means and log sds in ``out``; a finished file is reused.
 
     Args:
         encoding: What to encode.

@@ -1,4 +1,4 @@
-"""From examples to posteriors over z, a bounded number at a time: the one way of it."""
+"""Encoding examples into posteriors over z, a bounded number at a time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -51,10 +51,10 @@ class LayeredPosterior:
 
     @property
     def sd(self) -> Tensor:
-        """Standard deviations, which there are none of.
+        """Standard deviations; there are none.
 
         Raises:
-            UsageError: Always; it says what to ask instead.
+            UsageError: Always; the message names the alternative.
         """
         raise UsageError(
             f"got a question for the standard deviation of q(z | {', '.join(self.given)}), expected one of a model "
@@ -63,53 +63,53 @@ class LayeredPosterior:
 
     @torch.no_grad()
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
-        """Draws [*shape, N, D] of all layers, fp32 at least."""
+        """Draw z [*shape, N, D] of all layers in fp32 or fp64."""
         return torch.cat([_at_least_single(q.sample(generator, shape)) for _, q in self._parts], -2)
 
     @torch.no_grad()
     def log_prob(self, z: Tensor) -> Tensor:
-        """log density at z [..., N, D], nats [..., N]."""
+        """Return the log density [..., N] in nats for z [..., N, D]."""
         return torch.cat([q.log_prob(z[..., rows, :]) for rows, q in self._parts], -1)
 
     @torch.no_grad()
     def label_log_probabilities(self, name: str) -> Tensor | None:
-        """log q(y_k | given) [N, A, V] of attributes that are part of z; None where they are not.
+        """Return log q(y_k | given) [N, A, V] of attributes that are part of z; None if they are not.
 
         Args:
             name: The modality of attributes.
         """
-        found = []
+        tables = []
         for rows in _parts(self.points.size):
             with autocast(self.points.device, self.precision):
                 table = self.model.label_log_probabilities(name, self.points[rows], self.given)
             if table is None:
                 return None
-            found.append(table)
-        return torch.cat(found)
+            tables.append(table)
+        return torch.cat(tables)
 
     def drawn(self, generator: torch.Generator) -> DiagonalGaussian:
-        """What is kept of it, a Gaussian [N, D] whose layers below the top are drawn once; see :meth:`Model.encode`."""
+        """Return a Gaussian [N, D] whose layers below the top are drawn once; see :meth:`Model.encode`."""
         return encode_points(self.model, self.points, self.given, self.precision, generator)
 
     def __getitem__(self, rows: slice) -> "LayeredPosterior":
-        """That of some of the examples, whose means are given draws of their own."""
+        """Return the posterior of some of the examples, with means by new draws of lower layers."""
         return LayeredPosterior(self.model, self.points[rows], self.given, self.precision, self.seed)
 
     @cached_property
     @torch.no_grad()
     def _parts(self) -> list[tuple[slice, Posterior]]:
-        """Posteriors of parts of the examples, with their rows; encoded once for all questions."""
-        found = []
+        """Posteriors of parts of the examples, with their rows, encoded once."""
+        parts = []
         for rows in _parts(self.points.size):
             with autocast(self.points.device, self.precision):  # densities over z need more than bf16
-                found.append((rows, self.model.posterior(self.points[rows], self.given)))
-        return found
+                parts.append((rows, self.model.posterior(self.points[rows], self.given)))
+        return parts
 
 
 def posterior_of(
     model: Model, points: Batch, given: tuple[str, ...], precision: str = "auto", seed: int = 0
 ) -> DiagonalGaussian | LayeredPosterior:
-    """q(z | given) [N, D] of examples, to draw from and to take means of, whatever kind of model it is.
+    """Return q(z | given) [N, D] of examples, with ``mean``, ``sample`` and ``log_prob`` for any kind of model.
 
     Args:
         model: The model.
@@ -131,10 +131,10 @@ def encode_points(
     precision: str = "auto",
     generator: torch.Generator | None = None,
 ) -> DiagonalGaussian:
-    """q(z | given) of examples [N, D], in fp32 at least; of layers, those below the top are drawn once.
+    """Return q(z | given) of examples [N, D] in fp32 or fp64; layers below the top are drawn once.
 
-    It is what aggregates are fitted to. Whoever draws z from the posterior or takes its mean asks
-    :func:`posterior_of`: draws of a Gaussian whose lower layers are drawn already share these.
+    Aggregated posteriors are fitted to it. For draws and means use :func:`posterior_of`: draws of this Gaussian would
+    share their lower layers.
 
     Args:
         model: The model.
@@ -157,7 +157,7 @@ def encode_parts(
     precision: str = "auto",
     generator: torch.Generator | None = None,
 ) -> Iterator[tuple[slice, DiagonalGaussian]]:
-    """The same part by part, each with the rows that it is of; for whoever reports progress."""
+    """Yield the same in parts with their rows, for reports of progress."""
     if generator is None and "gaussian" not in model.capabilities:
         raise ValueError("layers of z are drawn here, and there is no generator to draw them; see posterior_of")
     for rows in _parts(points.size):
@@ -169,7 +169,7 @@ def encode_parts(
 def mean_parts(
     model: Model, points: Batch, given: tuple[str, ...], precision: str, generator: torch.Generator
 ) -> Iterator[tuple[slice, Tensor]]:
-    """Means of q(z | given) [n, D] part by part, with their rows; see :meth:`Model.means`."""
+    """Yield means of q(z | given) [n, D] in parts with their rows; see :meth:`Model.means`."""
     for rows in _parts(points.size):
         with autocast(points.device, precision):
             means = model.means(points[rows], given, generator)

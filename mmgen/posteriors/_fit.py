@@ -36,7 +36,7 @@ def fit_aggregate(
     resume: Resume = "auto",
     base_path: Path | None = None,
 ) -> tuple[Work[Latents], Work[TrainingResult]]:
-    """Two pieces of work, to be run in order: encoding the examples (cached), and fitting to them.
+    """Return two pieces of work to run in order: encoding the examples (cached), and fitting to them.
 
     Args:
         model_path: Model checkpoint.
@@ -123,7 +123,7 @@ def fit_aggregate(
 def load_base(
     path: Path, settings: FitSettings, model_path: Path, dataset_path: Path, device: torch.device | str = "cpu"
 ) -> tuple[Header, Aggregate]:
-    """The fit that another one starts from, see :attr:`FitSettings.base`.
+    """Load the fit that another one starts from, see :attr:`FitSettings.base`.
 
     Raises:
         UsageError: It is another posterior, of another model or dataset, or of another shape than the settings ask for.
@@ -146,7 +146,7 @@ def load_base(
 
 
 def load_aggregate(path: Path, device: torch.device | str = "cpu") -> tuple[Header, FitSettings, Aggregate]:
-    """A fitted aggregate in evaluation mode, with its header and settings.
+    """Load a fitted density in evaluation mode, with its header and settings.
 
     Raises:
         ArtifactError: The file is no aggregate checkpoint, or its tensors do not fit its settings.

@@ -299,7 +299,7 @@ class Guided(Posterior):
         return Candidates(z, self.tilt.weight * log_words, log_words - read, log_words, logits)
 
     def _normalised(self, words: Batch) -> list[tuple[bytes, tuple[float, float]]]:
-        """The key of each description, and its log Z_w with its error."""
+        """Return the key of each description, and its log Z_w with its error."""
         expression = self._expression
         name = self.guiding_modality(words) if expression is None else self.likelihood.attributes().name
         pairs = []

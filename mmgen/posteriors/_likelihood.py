@@ -1,4 +1,4 @@
-"""p(words | z): what the model's own decoders of words say of latents."""
+"""p(words | z) of the model's own decoders of words."""
 
 import math
 from collections.abc import Sequence
@@ -94,7 +94,7 @@ class WordLikelihood:
         return modality
 
     def is_attributes(self, name: str) -> bool:
-        """True if a modality is the attributes of the data."""
+        """Return True if a modality is the attributes of the data."""
         return self.data.attributes is not None and name == self.data.attributes.name
 
     def codes(self, words: Batch) -> dict[str, Tensor]:

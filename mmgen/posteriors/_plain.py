@@ -168,9 +168,9 @@ class Recombined(Posterior):
 
 
 def _gaussian(model: Model, path: Path, name: str, words: Batch, conditions: tuple[str, ...]) -> DiagonalGaussian:
-    found = model.posterior(words, conditions)
-    if isinstance(found, DiagonalGaussian):
-        return found
+    posterior = model.posterior(words, conditions)
+    if isinstance(posterior, DiagonalGaussian):
+        return posterior
     raise UsageError(
         f"{path} has several layers of z, whose density has no mean and standard deviation to return: draw from it "
         f"with sample(...) or posteriors['{name}'].sample(...)"

@@ -35,13 +35,13 @@ class Operators(nn.Module):
         self.networks = nn.ModuleList(_network((4, *hidden, 2)) for _ in OPERATORS)
 
     def forward(self, operator: str, left: DiagonalGaussian, right: DiagonalGaussian) -> DiagonalGaussian:
-        """q(u | r) [B, D] of two posteriors [B, D]."""
+        """Return q(u | r) [B, D] of two posteriors [B, D]."""
         stacked = torch.stack([left.mean, left.log_sd, right.mean, right.log_sd], -2)
         mean, log_sd = self.networks[OPERATORS.index(operator)](stacked).unbind(-2)
         return DiagonalGaussian(mean, log_sd.clamp(-7, 4))
 
     def of(self, recombination: Expression, leaves: list[DiagonalGaussian]) -> DiagonalGaussian:
-        """q(u | r), taking the posteriors of its plain descriptions off ``leaves``, from left to right."""
+        """Return q(u | r); posteriors of its plain descriptions are taken off ``leaves`` from left to right."""
         if not recombination.operands:
             return leaves.pop(0)
         left, right = (self.of(part, leaves) for part in recombination.operands)
@@ -58,7 +58,7 @@ def _network(widths: tuple[int, ...]) -> nn.Sequential:
 def recombined_parts(
     batch: Batch, name: str, operator: str
 ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """Two descriptions whose recombination is true of each example, and what it means: codes and masks [B, A] each.
+    """Draw two descriptions whose recombination is true of each example, and its meaning: codes and masks [B, A] each.
 
     The result is a random part of the example's own description, and what else the two say comes from other examples,
     so that it tells nothing of this one: among examples with the same parts, what is encoded is spread as among all

@@ -81,13 +81,13 @@ class FitSettings(Settings):
     @property
     def slug(self) -> str:
         """Part of a file name that other targets, weights and families do not share: "true-w300-realnvp"."""
-        asked, target = self.aggregate, self.build_target()
+        options, target = self.aggregate, self.build_target()
         # A weight of q(z) is always 1.
-        parts = [target.posterior, *(target.slug if asked.given != "nothing" else [])]
+        parts = [target.posterior, *(target.slug if options.given != "nothing" else [])]
         parts += [self.family_name] if target.family is None else []
         usual = ("attributes",) if self.data.attributes else ("attributes", "text")
-        parts += [asked.given] if asked.given is not None and asked.given not in usual else []
-        parts += ["top"] if asked.layers == "top" else []
+        parts += [options.given] if options.given is not None and options.given not in usual else []
+        parts += ["top"] if options.layers == "top" else []
         return "-".join(parts)
 
     @property
@@ -96,15 +96,14 @@ class FitSettings(Settings):
         before = self.build_target().base
         if before is None:
             return None
-        name = "aggregate" if before.posterior == "aggregate" else self.aggregate.target["name"]
-        target = {"name": name, **plain(before)}
+        target = {"name": before.posterior, **plain(before)}
         return self.model_copy(update={"aggregate": self.aggregate.model_copy(update={"target": target})})
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """Settings that two fits must share for one to start from the other, besides the target."""
-        asked = self.aggregate
-        return asked.given, asked.family, asked.text_network, asked.layers, asked.keep_all, self.data
+        options = self.aggregate
+        return options.given, options.family, options.text_network, options.layers, options.keep_all, self.data
 
     @property
     def family_name(self) -> str:
@@ -125,20 +124,20 @@ class FitSettings(Settings):
 
     def build(self, latent_size: int) -> Aggregate:
         """Build the density over ``latent_size`` latents."""
-        data, asked, target = self.data, self.aggregate, self.build_target()
+        data, options, target = self.data, self.aggregate, self.build_target()
         condition: Condition = None
-        if asked.given == "attributes":
+        if options.given == "attributes":
             condition = data.attributes.modality() if data.attributes else None
-        elif asked.given == "text":
+        elif options.given == "text":
             condition = data.text.modality() if data.text else None
-        described = data.observed.get(asked.given or "")
+        described = data.observed.get(options.given or "")
         condition = condition if described is None else described.modality()
         return Aggregate(
             latent_size,
             condition,
             self.build_family(),
-            asked.text_network,
-            asked.layers,
+            options.text_network,
+            options.layers,
             lambda: target.networks(latent_size, condition),
             described=described,
         )

@@ -1,7 +1,7 @@
-"""What a model's training showed of its examples: a fit beside the model learns from no description that was kept back.
+"""Descriptions that the training of a model showed: a fit learns from no description that training kept back.
 
-An aggregate is compared with posteriors that saw few labels or few pairs, so it must not see more of them. Validation
-keeps its descriptions, as that of the training does.
+A fitted density is compared with posteriors that saw few labels or few pairs, so it must not see more of them.
+Validation keeps its descriptions, as that of the training does.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class Shown:
     Attributes:
         size: N, training examples.
         rows: Those with their description, as sorted rows of the dataset; None where all are.
-        alone: Whether it learned from the others too, without theirs.
+        alone: Whether training used the others too, without their description.
         share: Least share of the described ones in what it drew, to which they were repeated; None for as they are.
     """
 
@@ -64,17 +64,17 @@ class Shown:
         return self.size if self.rows is None else len(self.rows)
 
     def of(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of these training rows of the dataset showed their description."""
+        """Return which of these training rows of the dataset showed their description."""
         return np.ones(len(rows), np.bool_) if self.rows is None else np.isin(rows, self.rows)
 
 
 def keeps_back(data: DataSettings) -> bool:
-    """Whether the settings of a training ask for descriptions to be kept back."""
+    """Return True if the settings of a training keep descriptions back."""
     return data.labelled is not None or data.paired != 1
 
 
 def shown_by(model: ExperimentSettings, dataset: Dataset) -> Shown:
-    """What the training of a model showed of a dataset: its own, or one like it, as it would have shown that one.
+    """Return the descriptions that the training of a model showed of its dataset, or would show of one like it.
 
     Raises:
         DataError: The dataset has not so many examples with a label.
@@ -87,43 +87,43 @@ def shown_by(model: ExperimentSettings, dataset: Dataset) -> Shown:
         return Shown(size, None, alone, share)
     words = [name for name, each in data.modalities.items() if each.describes]
     rows = DatasetRows.of_split(dataset, data.split, "train", torch.device("cpu"), words)
-    found = described_examples(rows, objective, data, model.training.seed)
-    return Shown(size, None if found is None else np.sort(rows.rows[found]), alone, share)
+    described = described_examples(rows, objective, data, model.training.seed)
+    return Shown(size, None if described is None else np.sort(rows.rows[described]), alone, share)
 
 
 def needs_words(data: DataSettings, through: Sequence[str], shown: Shown) -> bool:
-    """Whether an example can be encoded with its description alone, as by q(z | image, attributes) of TELBO.
+    """Return True if examples can be encoded only with their description, as by q(z | image, attributes) of TELBO.
 
     Args:
         data: The modalities.
-        through: What the posterior is given.
-        shown: What the training showed.
+        through: Modalities that the posterior reads.
+        shown: The descriptions that training showed.
     """
     return any(data.modalities[name].describes for name in through) and not shown.alone
 
 
 def learns_from_others(settings: Fit, shown: Shown) -> bool:
-    """Whether a fit learns anything from encodings of which nothing else is known: q(z), or q(z | nothing known).
+    """Return True if a fit learns from encodings without a description: q(z), or q(z | nothing known).
 
-    The last is part of q_agg given attributes, and is of the examples that the model was trained on. Sentences are read
-    whole; q_true, guided fits and operators take descriptions alone from the data.
+    The latter is part of q_agg given attributes. Sentences are read whole; exact and guided targets and operators take
+    only descriptions from the data.
     """
-    asked = settings.aggregate
-    if asked.given == "nothing":
+    options = settings.aggregate
+    if options.given == "nothing":
         return True
-    return asked.given == "attributes" and settings.build_target().learns_unlabelled and shown.alone
+    return options.given == "attributes" and settings.build_target().learns_unlabelled and shown.alone
 
 
 def fitted_places(
     rows: NDArray[np.int64], validates: NDArray[np.bool_], settings: Fit, shown: Shown
 ) -> NDArray[np.int64]:
-    """Positions of the encodings that a fit learns from, those with a description as often as the training drew them.
+    """Return positions of the training encodings, those with a description as often as training drew them.
 
     Args:
         rows: Rows of the dataset that were encoded [N].
         validates: Which of them validate [N].
         settings: Settings of the fit.
-        shown: What the training showed.
+        shown: The descriptions that training showed.
     """
     if settings.aggregate.given == "nothing" or shown.rows is None:
         return np.flatnonzero(~validates)
@@ -135,21 +135,21 @@ def fitted_places(
 
 
 def check_shown(shown: Shown, settings: Fit, needs_words: bool) -> str:
-    """One sentence about how many described examples a fit is given; "" where the training kept none back.
+    """Return a sentence about how many described examples a fit has; "" if training kept none back.
 
     Args:
-        shown: What the training showed.
+        shown: The descriptions that training showed.
         settings: Settings of the fit.
-        needs_words: Whether the encodings that are fitted need the description of their example.
+        needs_words: Whether the encodings need the description of their example.
 
     Raises:
         DataError: There are too few.
     """
     if shown.rows is None:
         return ""
-    asked = settings.aggregate
-    examples = f"{min(shown.described, asked.examples):,} of {shown.size:,} training examples"
-    reads = asked.given != "nothing"
+    options = settings.aggregate
+    examples = f"{min(shown.described, options.examples):,} of {shown.size:,} training examples"
+    reads = options.given != "nothing"
     if (reads or needs_words) and shown.described < _LEAST:
         way = "use --given nothing" if reads and not needs_words else "fit to a model that was trained with more"
         raise DataError(
@@ -157,7 +157,9 @@ def check_shown(shown: Shown, settings: Fit, needs_words: bool) -> str:
             f"least; {way}"
         )
     if not reads:
-        said = f"This fit has {examples}: encodings of this model need descriptions, and its training showed no others."
-        return said if needs_words else ""
+        sentence = (
+            f"This fit has {examples}: encodings of this model need descriptions, and its training showed no others."
+        )
+        return sentence if needs_words else ""
     others = "learns from the others without theirs" if learns_from_others(settings, shown) else "leaves the others out"
     return f"This fit is given the descriptions of {examples}, those that the model was trained with, and {others}."

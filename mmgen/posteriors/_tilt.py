@@ -1,4 +1,4 @@
-"""How posteriors are guided: by which power of p(y|z), from how many candidates, and whether shares stay."""
+"""Settings of guidance: the power of p(y|z), the number of candidates, and balance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,23 +14,22 @@ from mmgen.settings.arguments import told
 __all__ = ["MOST", "NO_TILT", "AnyTilt", "Tilt", "tilts"]
 
 MOST = 1e6
-"""The largest weight: far beyond it only the likeliest candidate is left."""
+"""The largest weight; beyond it only the likeliest candidate is drawn."""
 EFFECTIVE, CANDIDATES = 10.0, 4096
-"""The effective sample size of candidates that is worked for, and how many of them there are at most, by default."""
+"""Default effective sample size of candidates to reach, and most candidates."""
 _MOST_CANDIDATES = 2**20
 _BALANCED = "balanced"
 
 
 @dataclass(frozen=True)
 class Tilt:
-    """By how much posteriors are guided, and how; false where they are not.
+    """Settings of guidance; false for none.
 
     Attributes:
-        weight: w of p(y|z)^w; 0: not at all.
-        balanced: Whether attributes that a description leaves out keep the shares that they had
-            (:mod:`mmgen.posteriors._balance`).
-        effective: Effective sample size of the candidates of a draw at which they are enough, on average over draws.
-        candidates: How many there are at most, for each draw; at least so many in a pool.
+        weight: w of p(y|z)^w; 0 for no guidance.
+        balanced: Whether unspecified attributes keep their shares (:mod:`mmgen.posteriors._balance`).
+        effective: Effective sample size of candidates at which they are enough, on average over draws.
+        candidates: Most candidates of each draw; fewest draws in a pool.
 
     Example:
         >>> Tilt.of("3:balanced"), str(Tilt.of("3:balanced")), bool(Tilt.of(0)), str(Tilt.of(0.5))
@@ -49,15 +48,15 @@ class Tilt:
 
     def __str__(self) -> str:
         short = number_of(self.weight)
-        said = [short if float(short) == self.weight else repr(self.weight)]
-        said += [_BALANCED] if self.balanced else []
-        said += [f"effective={self.effective:g}"] if self.effective != EFFECTIVE else []
-        said += [f"candidates={self.candidates}"] if self.candidates != CANDIDATES else []
-        return ":".join(said)
+        parts = [short if float(short) == self.weight else repr(self.weight)]
+        parts += [_BALANCED] if self.balanced else []
+        parts += [f"effective={self.effective:g}"] if self.effective != EFFECTIVE else []
+        parts += [f"candidates={self.candidates}"] if self.candidates != CANDIDATES else []
+        return ":".join(parts)
 
     @classmethod
     def of(cls, value: "AnyTilt") -> "Tilt":
-        """What a person says: a weight, and how, "3:balanced" or "3:effective=100:candidates=65536".
+        """Parse guidance: a weight with options, "3:balanced" or "3:effective=100:candidates=65536".
 
         Raises:
             UsageError: It is no finite weight of at least 0, or says something else behind it.
@@ -84,29 +83,28 @@ class Tilt:
 
 
 def _settings(how: Sequence[str]) -> dict[str, Any] | None:
-    """What stands behind a weight; None where that is nothing known, or known twice."""
-    found: dict[str, Any] = {}
+    """Options behind a weight; None if one is unknown or repeated."""
+    options: dict[str, Any] = {}
     for part in how:
         name, _, text = part.partition("=")
         try:
             value = part == _BALANCED or {"effective": float, "candidates": int}[name](text)
         except (KeyError, ValueError):
             return None
-        if name in found or not 1 <= value <= _MOST_CANDIDATES:
+        if name in options or not 1 <= value <= _MOST_CANDIDATES:
             return None
-        found[name] = value
-    return found
+        options[name] = value
+    return options
 
 
 NO_TILT = Tilt()
 
 AnyTilt = Annotated[Tilt | float | str, SkipValidation]
-"""What a person may give for it: 3, "3", "3:balanced" or "3:effective=100:candidates=65536". :meth:`Tilt.of` checks
-it."""
+"""Guidance as users give it: 3, "3", "3:balanced" or "3:effective=100:candidates=65536". :meth:`Tilt.of` checks it."""
 
 
 def tilts(given: AnyTilt | Sequence[AnyTilt]) -> list[Tilt]:
-    """One tilt or several, in a list.
+    """Parse one guidance or several into a list.
 
     Raises:
         UsageError: One of them is none.

@@ -54,12 +54,12 @@ def few_candidates(facts: Mapping[str, Any], target: Target) -> str:
     if not isinstance(target, GuidedTarget):
         return ""
     terms = facts.get("validation_terms")
-    found = terms.get(_EFFECTIVE) if isinstance(terms, Mapping) else None
-    if not isinstance(found, int | float) or math.exp(found) >= _FEW:
+    effective = terms.get(_EFFECTIVE) if isinstance(terms, Mapping) else None
+    if not isinstance(effective, int | float) or math.exp(effective) >= _FEW:
         return ""
     return (
-        f"of {target.candidates} candidates {math.exp(found):.1f} count on held-out descriptions (effective number, "
-        "its geometric mean), so that this is nearer to q_agg than asked; with more: "
+        f"of {target.candidates} candidates {math.exp(effective):.1f} count on held-out descriptions (effective "
+        "number, its geometric mean), so that this is nearer to q_agg than asked; with more: "
         f"--set aggregate.target.candidates={4 * target.candidates}"
     )
 
@@ -100,10 +100,10 @@ class GuidedTask(DensityTask):
         self._frozen = (base, model)
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
-        """E log q(z|y) over z ~ q_w, nats, each description with eight draws.
+        """Return E log q(z|y) over z ~ q_w in nats, with eight draws for each description.
 
-        A step learns from an eighth of its descriptions, value [B / 8]; validation looks at all of them, value [B], an
-        eighth at a time, so that neither needs more memory than the other.
+        A step uses an eighth of its descriptions, value [B / 8]. Validation uses all of them, value [B], an eighth at a
+        time, so both need the same memory.
         """
         eighth = max(1, batch.size // _CHOSEN)
         if step is not None:
@@ -113,7 +113,7 @@ class GuidedTask(DensityTask):
         return Bound(torch.cat([part.value for part in parts]), terms)
 
     def _of(self, batch: Batch) -> Bound:
-        """The value of every description of a batch [B]."""
+        """Return the value of every description of a batch [B]."""
         base, model = self._frozen
         batch = self.described(batch)
         with torch.no_grad():

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from mmgen.core.errors import UsageError
-from mmgen.generation.given import _of_pillow
+from mmgen.generation.inputs import _of_pillow
 
 INFO: Any = SimpleNamespace(shape=(1, 4, 4))
 

@@ -1,7 +1,7 @@
-"""Pictures, codes, words and latents that somebody gives from Python, held to what the model was trained on.
+"""Checks of pictures, codes and words from Python against the model's data.
 
-Nothing is computed of what has another size, another range or another kind: a density of grey levels under a model of
-black and white is a number without a meaning, and a code beyond an attribute's values is another attribute's.
+Inputs of another size, range or kind are refused: a density of grey levels under a model of black and white has no
+meaning, and a code beyond an attribute's values belongs to another attribute.
 """
 
 import math
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from mmgen.modalities.text import TextDescription
 
 __all__ = [
-    "Given",
+    "Numbers",
     "Pictures",
     "check_drawn",
-    "codes_given",
-    "observed_given",
-    "pictures_given",
-    "values_given",
-    "words_given",
+    "checked_codes",
+    "checked_numbers",
+    "checked_pictures",
+    "checked_values",
+    "checked_words",
 ]
 
-Given = Annotated[Tensor | np.ndarray, SkipValidation]
+Numbers = Annotated[Tensor | np.ndarray, SkipValidation]
 """Numbers: a tensor, an array, or lists of numbers. Whoever takes them checks them, by the functions below."""
 
 Pictures = Annotated[Tensor | np.ndarray | Image.Image | Sequence[Image.Image], SkipValidation]
@@ -70,8 +70,8 @@ def _of_pillow(what: str, images: Any, info: "ImageDescription") -> Any:
     return torch.from_numpy(np.ascontiguousarray(planes)).float() / 255
 
 
-def pictures_given(info: "ImageDescription", images: Any) -> Tensor:
-    """Images float32 [B, C, H, W] in [0, 1], B at least 1; 0 and 1 alone of a model of black and white.
+def checked_pictures(info: "ImageDescription", images: Any) -> Tensor:
+    """Return images as float32 [B, C, H, W] in [0, 1], B at least 1; 0 and 1 alone for a model of black and white.
 
     Args:
         info: The image modality.
@@ -80,16 +80,16 @@ def pictures_given(info: "ImageDescription", images: Any) -> Tensor:
     Raises:
         UsageError: They have another size than the model's, or other values.
     """
-    name, wanted = info.name, f"[B, {', '.join(map(str, info.shape))}]"
-    pixels = tensor_from(name, _of_pillow(name, images, info), f"pictures {wanted}")
+    name, expected = info.name, f"[B, {', '.join(map(str, info.shape))}]"
+    pixels = tensor_from(name, _of_pillow(name, images, info), f"pictures {expected}")
     if pixels.dim() != 4 or tuple(pixels.shape[1:]) != tuple(info.shape):
         got = _sizes(pixels.shape[1:]) if pixels.dim() == 4 else f"an array {list(pixels.shape)}"
         raise UsageError(
             f"got {name} of {got} (channels x height x width), expected {_sizes(info.shape)} of each of B, "
-            f"{wanted}; resize them"
+            f"{expected}; resize them"
         )
     if not len(pixels):
-        raise UsageError(f"{name} got no picture, expected at least one, {wanted}")
+        raise UsageError(f"{name} got no picture, expected at least one, {expected}")
     return _in_range(pixels, info)
 
 
@@ -118,7 +118,7 @@ def _in_range(pixels: Tensor, info: "ImageDescription") -> Tensor:
     return pixels
 
 
-def values_given(info: "Description", values: Any) -> Tensor:
+def checked_values(info: "Description", values: Any) -> Tensor:
     """Check values [B, *event_shape] of a modality of any kind, of at least one example.
 
     Raises:
@@ -126,10 +126,10 @@ def values_given(info: "Description", values: Any) -> Tensor:
     """
     from mmgen.modalities.image import ImageDescription
 
-    return pictures_given(info, values) if isinstance(info, ImageDescription) else observed_given(info, values)
+    return checked_pictures(info, values) if isinstance(info, ImageDescription) else checked_numbers(info, values)
 
 
-def observed_given(info: "Description", values: Any) -> Tensor:
+def checked_numbers(info: "Description", values: Any) -> Tensor:
     """Check values of a modality that is no picture, of at least one example: real numbers [B, *event_shape], finite,
     or bytes as its rows on disk are.
 
@@ -137,20 +137,20 @@ def observed_given(info: "Description", values: Any) -> Tensor:
         UsageError: They are something else.
     """
     shape, stored = (list(info.event_shape) if info.by_rows else None), info.arrays().get(ROWS)
-    wanted = _listed("B", *(shape or []))
-    found = tensor_from(info.name, values, f"real numbers {wanted}")
-    as_stored = stored is not None and found.dtype == torch.uint8 and tuple(found.shape[1:]) == tuple(stored.shape)
+    expected = _listed("B", *(shape or []))
+    numbers = tensor_from(info.name, values, f"real numbers {expected}")
+    as_stored = stored is not None and numbers.dtype == torch.uint8 and tuple(numbers.shape[1:]) == tuple(stored.shape)
     if not as_stored:
-        if stored is not None and str(found.dtype) == f"torch.{stored.dtype}" and not found.is_floating_point():
+        if stored is not None and str(numbers.dtype) == f"torch.{stored.dtype}" and not numbers.is_floating_point():
             raise UsageError(
                 f"{info.name} got rows as they are stored, expected real numbers as Dataset.read_values gives them"
             )
-        found = found.float()
-        if found.dim() < 1 or not len(found) or (shape is not None and list(found.shape[1:]) != shape):
-            raise UsageError(f"{info.name} got an array {list(found.shape)}, expected {wanted}, B at least 1")
-    if not found.isfinite().all():
+        numbers = numbers.float()
+        if numbers.dim() < 1 or not len(numbers) or (shape is not None and list(numbers.shape[1:]) != shape):
+            raise UsageError(f"{info.name} got an array {list(numbers.shape)}, expected {expected}, B at least 1")
+    if not numbers.isfinite().all():
         raise UsageError(f"{info.name} got values that are not finite; leave such examples out")
-    return found
+    return numbers
 
 
 def _listed(*sizes: object) -> str:
@@ -159,19 +159,19 @@ def _listed(*sizes: object) -> str:
 
 def _codes(what: str, value: Any, width: int, rows: int | None, kind: str) -> Tensor:
     """Whole numbers int64 [B, width]."""
-    wanted = _listed("B" if rows is None else rows, width)
-    codes = tensor_from(what, value, f"{kind}, whole numbers {wanted}")
+    expected = _listed("B" if rows is None else rows, width)
+    codes = tensor_from(what, value, f"{kind}, whole numbers {expected}")
     if codes.dtype == torch.bool or codes.is_floating_point():
-        raise UsageError(f"{what} got {told(codes)}, expected {kind}, whole numbers {wanted}")
+        raise UsageError(f"{what} got {told(codes)}, expected {kind}, whole numbers {expected}")
     if codes.dim() != 2 or codes.shape[1] != width or len(codes) != (len(codes) if rows is None else rows):
-        raise UsageError(f"{what} got an array {list(codes.shape)}, expected {wanted}")
+        raise UsageError(f"{what} got an array {list(codes.shape)}, expected {expected}")
     if not len(codes):
-        raise UsageError(f"{what} got none, expected at least one row of {kind}, {wanted}")
+        raise UsageError(f"{what} got none, expected at least one row of {kind}, {expected}")
     return codes.long().cpu()
 
 
-def codes_given(what: str, value: Any, info: "AttributesDescription", rows: int | None = None) -> np.ndarray:
-    """Codes of attributes uint8 [B, A]: each a value of its attribute, or 255, unknown.
+def checked_codes(what: str, value: Any, info: "AttributesDescription", rows: int | None = None) -> np.ndarray:
+    """Return codes of attributes uint8 [B, A]: each a value of its attribute, or 255, unknown.
 
     Args:
         what: What it is called in messages.
@@ -193,8 +193,8 @@ def codes_given(what: str, value: Any, info: "AttributesDescription", rows: int 
     return codes.astype(np.uint8)
 
 
-def words_given(what: str, value: Any, info: "TextDescription", rows: int | None = None) -> np.ndarray:
-    """Codes of words int64 [B, T]; the size of the vocabulary is "no word" and stands at the end of a sentence.
+def checked_words(what: str, value: Any, info: "TextDescription", rows: int | None = None) -> np.ndarray:
+    """Return codes of words int64 [B, T]; the size of the vocabulary means "no word", at the end of a sentence.
 
     Raises:
         UsageError: They are no such codes.
