@@ -58,7 +58,7 @@ class Accuracy:
 
 
 def measure(classifier: Classifier, rows: Rows, image: str = "image", attributes: str = "attributes") -> Accuracy:
-    """Accuracy on all of ``rows``, each image fed as it is in the dataset."""
+    """Return accuracy on all of ``rows``, each image fed as it is in the dataset."""
     correct = torch.zeros(len(classifier.names), dtype=torch.int64)
     known = torch.zeros_like(correct)
     for indices in torch.arange(len(rows)).split(_CHUNK):
@@ -79,8 +79,8 @@ def measure(classifier: Classifier, rows: Rows, image: str = "image", attributes
 def confusion(
     classifier: Classifier, rows: Rows, image: str = "image", attributes: str = "attributes"
 ) -> dict[str, torch.Tensor]:
-    """How often each value is taken for each: counts int64 [V, V] by attribute that the classifier says, true values
-    down, what it says across; images whose attribute is unknown do not count.
+    """Count confusions: int64 [V, V] for each attribute that the classifier predicts, true values down, predictions
+    across. Examples whose attribute is unknown do not count.
     """
     counts = {
         index: torch.zeros(len(classifier.values[index]), len(classifier.values[index]), dtype=torch.int64)

@@ -40,7 +40,9 @@ class Augmentation:
     brightness: float = 0.1
 
     def __call__(self, images: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:
-        """Images [B, C, H, W] in [0, 1] and codes int64 [B, A], each example changed at random by torch's stream."""
+        """Return images [B, C, H, W] in [0, 1] and codes int64 [B, A], each example changed at random by torch's
+        stream.
+        """
         turned, flipped = torch.rand(2, len(images), device=images.device) < 0.5
         codes = torch.where(turned[:, None], self.retell(codes), codes)
         codes = torch.where(flipped[:, None], self.mirror(codes), codes)
@@ -48,11 +50,11 @@ class Augmentation:
         return self._brighten(self._move(images)), codes
 
     def retell(self, codes: Tensor) -> Tensor:
-        """The same scene told from the other object: "A left B" becomes "B right A"."""
+        """Return the same scene told from the other object: "A left B" becomes "B right A"."""
         return self._exchange(codes[:, list(self.order)], self.opposite)
 
     def mirror(self, codes: Tensor) -> Tensor:
-        """The description of the mirror image."""
+        """Return the description of the mirror image."""
         return self._exchange(codes, self.mirrored)
 
     def _exchange(self, codes: Tensor, becomes: tuple[int, ...]) -> Tensor:
@@ -63,7 +65,9 @@ class Augmentation:
         return codes
 
     def _move(self, images: Tensor) -> Tensor:
-        """One shift for the whole batch, edges repeated: an object's neighbourhood changes, its pixels do not."""
+        """Return one shift for the whole batch, edges repeated: an object's neighbourhood changes, its pixels
+        do not.
+        """
         margin = self.shift
         down, right = torch.randint(0, 2 * margin + 1, (2,)).tolist()
         height, width = images.shape[2:]
@@ -75,7 +79,7 @@ class Augmentation:
 
 
 def augmentation_for(names: tuple[str, ...], values: tuple[tuple[str, ...], ...]) -> Augmentation | None:
-    """The augmentation of descriptions of two objects with a spatial relation; None for any other attributes.
+    """Return the augmentation of descriptions of two objects with a spatial relation; None for any other attributes.
 
     Args:
         names: Attribute names: ``shape_1`` and ``shape_2`` are the same attribute of the two objects.

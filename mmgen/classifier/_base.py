@@ -44,7 +44,7 @@ class JudgeNetwork(nn.Module, ABC):
 
     @abstractmethod
     def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
-        """What the heads read [B, F]: the last hidden layer, after its non-linearity and before dropout.
+        """Return the last hidden layer [B, F], after its non-linearity and before dropout: the input of the heads.
 
         Args:
             images: Values [B, *event_shape], such as images [B, C, H, W] in [0, 1].
@@ -53,15 +53,17 @@ class JudgeNetwork(nn.Module, ABC):
 
     @abstractmethod
     def answers(self, features: Tensor) -> list[Tensor]:
-        """Logits [B, V] of every attribute from features [B, F], affine in them but for dropout."""
+        """Return logits [B, V] of every attribute from features [B, F], affine in them but for dropout."""
 
     def forward(self, images: Tensor, told: Tensor | None = None) -> list[Tensor]:
-        """Logits [B, V] of every attribute; arguments as of :meth:`features`."""
+        """Return logits [B, V] of every attribute; arguments as of :meth:`features`."""
         return self.answers(self.features(images, told))
 
 
 def with_planes(images: Tensor, told: Tensor | None) -> Tensor:
-    """Images [B, C, H, W] with each number of ``told`` [B, X] as a constant plane behind them: [B, C + X, H, W]."""
+    """Return images [B, C, H, W] with each number of ``told`` [B, X] as a constant plane behind them: [B,
+    C + X, H, W].
+    """
     if told is None or not told.shape[1]:
         return images
     planes = told.to(images.dtype)[:, :, None, None].expand(-1, -1, *images.shape[2:])

@@ -68,7 +68,7 @@ class Classifier(nn.Module):
         return next(self.parameters()).device
 
     def one_hot(self, codes: Tensor) -> Tensor:
-        """What the network is told of ``codes`` [B, A]: [B, told values] of 0 and 1, 0 where a code is unknown."""
+        """Return the known attributes of ``codes`` [B, A] one-hot, [B, known values]; zeros for unknown codes."""
         parts = []
         for index, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
             if name in self.told:  # one column more for what is unknown, then left out
@@ -76,7 +76,7 @@ class Classifier(nn.Module):
         return torch.cat(parts, 1).float() if parts else codes.new_zeros(len(codes), 0, dtype=torch.float32)
 
     def forward(self, images: Tensor, told: Tensor | None = None) -> list[Tensor]:
-        """Logits [B, V] of every attribute that it says, fp32.
+        """Return logits [B, V] of every attribute that it says, fp32.
 
         Args:
             images: [B, C, H, W] in [0, 1].
@@ -85,7 +85,7 @@ class Classifier(nn.Module):
         return [logits.float() for logits in self.network(*self._seen(images, told))]
 
     def _seen(self, images: Tensor, told: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """What the network is given: images, and what it is told of codes [B, A]."""
+        """Return the inputs of the network: values, and the known attributes of codes [B, A]."""
         if not self.told:
             described = None
         elif told is None:
@@ -105,7 +105,7 @@ class Classifier(nn.Module):
 
     @torch.inference_mode()
     def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
-        """What the heads read, the space in which pictures are compared with each other.
+        """Return the features in which examples are compared with each other.
 
         Args:
             images: [B, C, H, W] in [0, 1], any float type; sampled pixels where the dataset's are binary.
@@ -132,7 +132,7 @@ class Classifier(nn.Module):
 
     @torch.inference_mode()
     def predict(self, images: Tensor, told: Tensor | None = None, precision: str = "auto") -> Tensor:
-        """The most probable value of every attribute.
+        """Return the most probable value of every attribute.
 
         Args:
             images: [B, C, H, W] in [0, 1], any float type; sampled pixels where the dataset's are binary.

@@ -29,7 +29,7 @@ def build_classifier(
     values: tuple[tuple[str, ...], ...],
     told: tuple[str, ...] = (),
 ) -> Classifier:
-    """An untrained classifier.
+    """Return an untrained classifier.
 
     Args:
         network: Name of a network of this room.
@@ -53,7 +53,7 @@ def build_classifier(
 
 
 def describe_classifier(classifier: Classifier) -> dict[str, Any]:
-    """What a judge's file says of it, besides the settings of its training: all that builds it again."""
+    """Return the settings that build a classifier again, besides those of its training."""
     return {
         "network": classifier.network_name,
         "reads": plain(classifier.described),
@@ -64,7 +64,7 @@ def describe_classifier(classifier: Classifier) -> dict[str, Any]:
 
 
 def load_classifier(path: Path | str, device: str | torch.device = "cpu", measured: bool = True) -> Classifier:
-    """A trained classifier in evaluation mode, with its held-out accuracy.
+    """Return a trained classifier in evaluation mode, with its held-out accuracy.
 
     Args:
         path: The file.
@@ -99,7 +99,7 @@ def load_classifier(path: Path | str, device: str | torch.device = "cpu", measur
 
 
 def held_out_accuracy(path: Path, header: Header) -> dict[str, float]:
-    """What a judge's file says of its accuracy on images that it has not seen, percent by attribute; {} if nothing.
+    """Return the accuracy on held-out examples from a classifier's file, percent by attribute; {} without one.
 
     Raises:
         ArtifactError: That is no table of percentages, or not what the counts beside it come to.
@@ -122,7 +122,7 @@ def held_out_accuracy(path: Path, header: Header) -> dict[str, float]:
 
 
 def _numbers(value: Any, most: float = math.inf) -> dict[str, float] | None:
-    """A table of numbers from 0; None for anything else."""
+    """Return a table of numbers from 0; None for anything else."""
     if not isinstance(value, dict) or not all(type(n) in (int, float) and 0 <= n <= most for n in value.values()):
         return None
     return {str(name): float(number) for name, number in value.items()}

@@ -10,7 +10,7 @@ __all__ = ["best_judge"]
 
 
 def best_judge(dataset_id: str, folders: Iterable[Path], preferred: Collection[str] = ()) -> Path | None:
-    """The judge to take of those that were trained on a dataset; None where there is none.
+    """Return the best attribute classifier of a dataset; None without one.
 
     That is the most accurate on images that it has not seen, one that was never measured coming last; of equals the
     newest. A file that does not match its content id is no judge.

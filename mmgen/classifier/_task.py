@@ -15,7 +15,7 @@ __all__ = ["ClassifierTask", "log_probability"]
 
 
 def log_probability(logits: list[Tensor], values: Tensor, present: Tensor) -> Tensor:
-    """log p(attribute | image) in nats [B, A]; 0 where the attribute is unknown.
+    """Return log p(attribute | image) in nats [B, A]; 0 where the attribute is unknown.
 
     Args:
         logits: [B, V] per attribute, fp32.
@@ -51,7 +51,7 @@ class ClassifierTask(Task):
         self.augmentation = augmentation
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
-        """The log-likelihood of the known labels [B], exact, with one term per attribute."""
+        """Return the log-likelihood of the known labels [B], exact, with one term per attribute."""
         images, present = batch.values[self.observed], batch.present[self.attributes]
         codes = batch.values[self.attributes].masked_fill(~present, UNKNOWN)
         if self.augmentation is not None and step is not None:

@@ -48,7 +48,8 @@ class ClassifierSettings(Settings):
 
 
 def resolve_told(asked: Sequence[str] | None, dataset: Dataset) -> tuple[str, ...]:
-    """What a judge of ``dataset`` is told: as asked for, else the relation where its captions have one (CK 5.4).
+    """Return the attributes that a classifier of ``dataset`` reads: as asked, else the relation of its captions (CK
+    5.4).
 
     Raises:
         UsageError: There is no such attribute.
@@ -83,7 +84,7 @@ def resolve_network(name: str, device: str, told: bool = False, described: Descr
 
 
 def default_training(network: Literal["vedantam", "small"] | str) -> dict[str, Any]:
-    """Training settings that suit a network."""
+    """Return training settings that suit a network."""
     if network == "vedantam":
         return {"steps": 20_000, "batch": 256, "learning_rate": 3e-4, "schedule": "cosine", "warmup_steps": 100}
     if network == "cremer":  # CK: Adam as for the model; the authors' published runs take 150,000 steps of 20
@@ -139,7 +140,7 @@ def train_classifier(
 
 
 def _stage(data: Path, dataset: Dataset, settings: ClassifierSettings, identity: dict[str, Any], command: str) -> Stage:
-    """The training of a judge on an open dataset; ``identity`` are its settings as they are recorded."""
+    """Return the training stage of a classifier on an open dataset; ``identity`` are its recorded settings."""
     described, info = next(iter(dataset.observed.values())), next(iter(dataset.attributes.values()))
 
     def build(device: torch.device) -> Built:
@@ -163,7 +164,7 @@ def _stage(data: Path, dataset: Dataset, settings: ClassifierSettings, identity:
 
 
 def _identity(dataset: Dataset, settings: ClassifierSettings) -> dict[str, Any]:
-    """All that decides what a judge becomes: the same settings on other data are another run."""
+    """Return all that decides what a judge becomes: the same settings on other data are another run."""
     scheme = settings.split or dataset.default_scheme
     learnt_from = {
         "dataset": dataset.header.content_id,
@@ -176,7 +177,7 @@ def _identity(dataset: Dataset, settings: ClassifierSettings) -> dict[str, Any]:
 
 
 def _finished(out: Path, identity: dict[str, Any], names: Sequence[str]) -> Accuracy | None:
-    """The accuracy of the judge at ``out`` where this run has made it already; None where there is none.
+    """Return the accuracy of the classifier that this run has finished at ``out``; None for an unfinished run.
 
     Raises:
         UsageError: Another run has made it.
@@ -201,14 +202,16 @@ def _finished(out: Path, identity: dict[str, Any], names: Sequence[str]) -> Accu
 
 
 def work_description(settings: ClassifierSettings) -> str:
-    """What is being done, for progress bars."""
+    """Return the description of the work for progress bars."""
     return f"training judge ({settings.network})"
 
 
 def _measure(
     dataset: Dataset, out: Path, scheme: str, settings: ClassifierSettings, device: str
 ) -> tuple[Accuracy, dict[str, Any]]:
-    """Accuracy of the best weights, as they are in the file, on test images; and the facts that the file tells."""
+    """Return accuracy of the best weights, as they are in the file, on test images; and the facts that
+    the file tells.
+    """
     test = dataset.split(scheme, "test")
     chosen = numpy_generator(settings.training.seed, "held out").permutation(len(test))[: settings.held_out]
     classifier = load_classifier(out, device, measured=False)

@@ -88,17 +88,19 @@ class Parts:
         return widths
 
     def of_kind(self, kind: type[M]) -> M | None:
-        """The first modality of a kind."""
+        """Return the first modality of a kind."""
         return next((m for m in self.modalities.values() if isinstance(m, kind)), None)
 
     def head(self, features: int, layers: int) -> nn.Module:
-        """A network from features [B, F] to a Gaussian [B, D], with ``layers`` hidden layers where none is shared."""
+        """Return a network from features [B, F] to a Gaussian [B, D], with ``layers`` hidden layers where none is
+        shared.
+        """
         shared = SharedEncoder(features, 2 * self.latent_size, self.shared) if self.shared else None
         hidden = (self.hidden,) * layers
         return GaussianHead(features, hidden, self.latent_size, shared, ACTIVATIONS[self.activation])
 
     def own_head(self, features: int, layers: int) -> nn.Module:
-        """The same for one modality alone, with ``layers`` hidden layers where the settings do not say."""
+        """Return the same for one modality alone, with ``layers`` hidden layers where the settings do not say."""
         return self.head(features, layers if self.head_layers is None else self.head_layers)
 
 
@@ -110,18 +112,20 @@ class Inference(nn.Module, ABC):
 
     @abstractmethod
     def answers(self, given: Given) -> bool:
-        """Whether there is a posterior given exactly these modalities (in any order)."""
+        """Return whether there is a posterior given exactly these modalities (in any order)."""
 
     @abstractmethod
     def infer(self, batch: Batch, given: Given) -> DiagonalGaussian:
-        """q(z | given) [B, D]; only for what it answers."""
+        """Return q(z | given) [B, D]; only for what it answers."""
 
     def infer_all(self, batch: Batch, queries: Sequence[Given]) -> list[DiagonalGaussian]:
-        """q(z | given) [B, D] for several sets of modalities; members that share networks run each of them once."""
+        """Return q(z | given) [B, D] for several sets of modalities; members that share networks run each of
+        them once.
+        """
         return [self.infer(batch, given) for given in queries]
 
     def infer_subsets(self, batch: Batch, units: Sequence[Unit], chosen: Sequence[Sequence[bool]]) -> DiagonalGaussian:
-        """q(z | subset) [S, B, D] for S subsets of U units; every network runs once.
+        """Return q(z | subset) [S, B, D] for S subsets of U units; every network runs once.
 
         Args:
             batch: B examples; what is missing in an example is left out of its subsets.
@@ -132,7 +136,7 @@ class Inference(nn.Module, ABC):
         raise NotImplementedError(f"{type(self).__name__} has no posterior for every subset")
 
     def posterior(self, batch: Batch, given: Given) -> DiagonalGaussian:
-        """q(z | given) [B, D].
+        """Return q(z | given) [B, D].
 
         Raises:
             UsageError: The model has no such inference network, or the batch lacks a modality.
@@ -140,7 +144,7 @@ class Inference(nn.Module, ABC):
         return self.posteriors(batch, [given])[0]
 
     def posteriors(self, batch: Batch, queries: Sequence[Given]) -> list[DiagonalGaussian]:
-        """q(z | given) [B, D] for each of several sets of modalities.
+        """Return q(z | given) [B, D] for each of several sets of modalities.
 
         Raises:
             UsageError: The model has no such inference network, or the batch lacks a modality.
@@ -160,13 +164,13 @@ class Inference(nn.Module, ABC):
 
 
 def as_gaussian(raw: Tensor) -> DiagonalGaussian:
-    """Network output [..., 2 D] -> Gaussian; log sd is kept in [-7, 4], far outside what a trained model uses."""
+    """Map network output [..., 2 D] -> Gaussian; log sd is kept in [-7, 4], far outside what a trained model uses."""
     mean, log_sd = full_precision(raw).chunk(2, -1)
     return DiagonalGaussian(mean, log_sd.clamp(-7.0, 4.0))
 
 
 def product(experts: Iterable[tuple[DiagonalGaussian, Tensor]], prior: DiagonalGaussian) -> DiagonalGaussian:
-    r"""Product of Gaussian experts and the universal expert p(z).
+    r"""Return product of Gaussian experts and the universal expert p(z).
 
     .. math:: C^{-1} = C_0^{-1} + \sum_k C_k^{-1}, \quad \mu = C \sum_k C_k^{-1} \mu_k \qquad \text{(VE Section 2)}
 
@@ -230,11 +234,11 @@ class AttributeExperts(nn.Module):
         self.tables = AttributeTables(attributes.sizes, 2 * parts.latent_size, parts.attribute_network)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
-        """All of them, [B, A, D]."""
+        """Return all of them, [B, A, D]."""
         return as_gaussian(self.tables(batch.values[self.name], batch.present[self.name]))
 
 
 def universal_expert(like: Tensor) -> DiagonalGaussian:
-    """p(z) = N(0, I) in the shape, dtype and device of ``like`` [..., D]."""
+    """Return p(z) = N(0, I) in the shape, dtype and device of ``like`` [..., D]."""
     zeros = torch.zeros_like(like)
     return DiagonalGaussian(zeros, zeros)

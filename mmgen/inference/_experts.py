@@ -36,7 +36,7 @@ class ExpertInference(Inference):
 
     @abstractmethod
     def vote(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
-        """What experts [..., D] add to the precision, at least 0, and to precision times mean."""
+        """Return the terms of experts [..., D] in the precision, at least 0, and in precision times mean."""
 
     def answers(self, given: Given) -> bool:
         return bool(given) and set(given) <= self.experts.keys()
@@ -66,7 +66,9 @@ class ExpertInference(Inference):
         return DiagonalGaussian(mean, -0.5 * precision.log())
 
     def _votes(self, batch: Batch, name: str) -> tuple[Tensor, Tensor]:
-        """The votes of one modality's experts [E, B, D]; an expert whose observation is missing votes for nothing."""
+        """Return the votes of one modality's experts [E, B, D]; an expert whose observation is missing votes for
+        nothing.
+        """
         network, present = self.experts[name], batch.present[name]
         if isinstance(network, AttributeExperts):
             every = network(batch)

@@ -25,7 +25,7 @@ class DiagonalGaussian:
 
     @classmethod
     def standard(cls, *shape: int, like: Tensor | None = None) -> "DiagonalGaussian":
-        """N(0, I) of the given shape (last axis D), on the device and in the dtype of ``like``."""
+        """Return N(0, I) of the given shape (last axis D), on the device and in the dtype of ``like``."""
         zeros = torch.zeros(*shape) if like is None else torch.zeros(*shape, dtype=like.dtype, device=like.device)
         return cls(zeros, zeros)
 
@@ -42,25 +42,25 @@ class DiagonalGaussian:
         return (-2 * self.log_sd).exp()
 
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
-        """Reparameterised draws [*shape, ..., D]: gradients reach mean and log_sd."""
+        """Return reparameterised draws [*shape, ..., D]: gradients reach mean and log_sd."""
         noise = torch.randn(
             (*shape, *self.mean.shape), generator=generator, device=self.mean.device, dtype=self.mean.dtype
         )
         return self.mean + self.sd * noise
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """log density at ``z`` [..., D], in nats [...]."""
+        """Return log density at ``z`` [..., D], in nats [...]."""
         standardised = (z - self.mean) * (-self.log_sd).exp()
         return (-0.5 * (standardised.square() + _LOG_2_PI) - self.log_sd).sum(-1)
 
     def kl(self, other: "DiagonalGaussian") -> Tensor:
-        """KL(self || other) in nats [...]; closed form."""
+        """Return KL(self || other) in nats [...]; closed form."""
         difference = (self.mean - other.mean) * (-other.log_sd).exp()
         log_ratio = self.log_sd - other.log_sd
         return (0.5 * ((2 * log_ratio).exp() + difference.square() - 1) - log_ratio).sum(-1)
 
     def entropy(self) -> Tensor:
-        """Differential entropy in nats [...]."""
+        """Return differential entropy in nats [...]."""
         return (self.log_sd + 0.5 * (1 + _LOG_2_PI)).sum(-1)
 
     def detach(self) -> "DiagonalGaussian":

@@ -29,7 +29,7 @@ class Labels:
 
     @classmethod
     def of_logits(cls, logits: Tensor, sizes: tuple[int, ...]) -> "Labels":
-        """From logits [B, S]."""
+        """Build it from logits [B, S]."""
         parts = full_precision(logits).split(sizes, -1)
         return cls(torch.cat([part.log_softmax(-1) for part in parts], -1), sizes)
 
@@ -39,7 +39,7 @@ class Labels:
         return self.log_probs.exp()
 
     def known(self, codes: Tensor, present: Tensor) -> "Labels":
-        """The same with known attributes certain: codes int64 [B, A], 0 where unknown, and mask [B, A]."""
+        """Return the same with known attributes certain: codes int64 [B, A], 0 where unknown, and mask [B, A]."""
         parts = []
         for k, (part, size) in enumerate(zip(self.log_probs.split(self.sizes, -1), self.sizes, strict=True)):
             certain = (1 - torch.nn.functional.one_hot(codes[:, k], size).to(part.dtype)) * IMPOSSIBLE
@@ -47,11 +47,11 @@ class Labels:
         return Labels(torch.cat(parts, -1), self.sizes)
 
     def log_prob(self, hot: Tensor) -> Tensor:
-        """log q(y) of one-hot values [..., B, S], nats [..., B]."""
+        """Return log q(y) of one-hot values [..., B, S], nats [..., B]."""
         return (hot * self.log_probs).sum(-1)
 
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
-        """Draws, one-hot [*shape, B, S]; no gradient passes through them."""
+        """Return draws, one-hot [*shape, B, S]; no gradient passes through them."""
         drawn = []
         for part in self.probs.detach().split(self.sizes, -1):
             spread = part.expand(*shape, *part.shape)
@@ -60,7 +60,9 @@ class Labels:
         return torch.cat(drawn, -1)
 
     def relaxed(self, temperature: float, generator: torch.Generator | None = None) -> Tensor:
-        """Draws of the Concrete relaxation [B, S], through which gradients pass (Maddison et al., 2017, Eq. 10)."""
+        """Return draws of the Concrete relaxation [B, S], through which gradients pass (Maddison et al.,
+        2017, Eq. 10).
+        """
         noise = torch.rand(
             self.log_probs.shape, generator=generator, device=self.log_probs.device, dtype=self.log_probs.dtype
         )
@@ -69,16 +71,16 @@ class Labels:
         return torch.cat([part.softmax(-1) for part in parts], -1)
 
     def likeliest(self) -> Tensor:
-        """The likeliest value of every attribute, one-hot [B, S]."""
+        """Return the likeliest value of every attribute, one-hot [B, S]."""
         return rounded(self.log_probs, self.sizes)
 
     def kl(self, other: "Labels") -> Tensor:
-        """KL(self || other) in nats [B], closed form."""
+        """Return KL(self || other) in nats [B], closed form."""
         return (self.probs * (self.log_probs - other.log_probs)).sum(-1)
 
 
 def rounded(values: Tensor, sizes: Sequence[int]) -> Tensor:
-    """The largest of each attribute's values [..., S] as one-hot [..., S]: what a label with noise on it is."""
+    """Return the largest of each attribute's values [..., S] as one-hot [..., S]: what a label with noise on it is."""
     parts = values.split(list(sizes), -1)
     return torch.cat([torch.zeros_like(part).scatter(-1, part.argmax(-1, keepdim=True), 1.0) for part in parts], -1)
 
@@ -99,17 +101,17 @@ class LabelledStyle:
     style: Callable[[Tensor], DiagonalGaussian]
 
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
-        """Draws [*shape, B, S + D]; gradients pass through the style, and not through the label."""
+        """Return draws [*shape, B, S + D]; gradients pass through the style, and not through the label."""
         hot = self.labels.sample(generator, shape)
         return torch.cat([hot, self.style(hot).sample(generator)], -1)
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """log density at [..., B, S + D], in nats [..., B]."""
+        """Return log density at [..., B, S + D], in nats [..., B]."""
         of_labels, of_style = self.terms(z)
         return of_labels + of_style
 
     def terms(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """log q(y) and log q(z | y) at [..., B, S + D], nats [..., B] each."""
+        """Return log q(y) and log q(z | y) at [..., B, S + D], nats [..., B] each."""
         size = sum(self.labels.sizes)
         hot, style = rounded(z[..., :size], self.labels.sizes), z[..., size:]
         return self.labels.log_prob(hot), self.style(hot).log_prob(style)

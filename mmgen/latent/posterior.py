@@ -12,7 +12,7 @@ class Posterior(Protocol):
     """q(z | ...) of B examples; :class:`mmgen.latent.gaussian.DiagonalGaussian` is one."""
 
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
-        """Reparameterised draws [*shape, B, D]."""
+        """Return reparameterised draws [*shape, B, D]."""
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """log density at z [..., B, D], in nats [..., B]."""
+        """Return log density at z [..., B, D], in nats [..., B]."""

@@ -32,7 +32,7 @@ class Trace:
     log_ratio: dict[str, Tensor]
 
     def log_weight(self, weights: Mapping[str, float] | None = None, scale: float = 1.0) -> Tensor:
-        r"""Log importance weights of the draws, nats [K, B].
+        r"""Return log importance weights of the draws, nats [K, B].
 
         .. math:: \sum_m \lambda_m \log p(x_m|z) + \beta \sum_l \log \frac{p(z_l|\cdot)}{q(z_l|\cdot)}
 
@@ -63,6 +63,6 @@ class Trace:
         )
 
     def _mean(self, term: Tensor) -> Tensor:
-        """A term [K, B] as its mean over draws [B]; one that is the same for all draws as it is."""
+        """Return a term [K, B] as its mean over draws [B]; one that is the same for all draws as it is."""
         several = self.z.dim() == 3 and term.dim() == 2
         return term.mean(0) if several and len(term) > 1 else term[0] if several else term

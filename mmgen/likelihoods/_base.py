@@ -11,7 +11,7 @@ __all__ = ["Likelihood", "full_precision"]
 
 
 def full_precision(tensor: Tensor) -> Tensor:
-    """At least fp32: network outputs may be bf16 under autocast, densities never are; fp64 stays fp64."""
+    """Convert to fp32 at least: network outputs may be bf16 under autocast, densities never are; fp64 stays fp64."""
     return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 
@@ -23,14 +23,16 @@ class Likelihood(ABC):
 
     @abstractmethod
     def log_prob(self, parameters: Tensor, value: Tensor, event_dims: int = 3) -> Tensor:
-        """log p(value | parameters) in nats, summed over the event: [..., *event] -> [...]; batch axes broadcast."""
+        """Return log p(value | parameters) in nats, summed over the event: [..., *event] -> [...]; batch axes
+        broadcast.
+        """
 
     @abstractmethod
     def mean(self, parameters: Tensor) -> Tensor:
-        """E[x | parameters], the shape of x."""
+        """Return E[x | parameters], the shape of x."""
 
     def parameters_of(self, mean: Tensor) -> Tensor:
-        """Decoder output under which E[x] is ``mean`` [C, H, W], or near it where a pixel never changes.
+        """Return decoder output under which E[x] is ``mean`` [C, H, W], or near it where a pixel never changes.
 
         Raises:
             SettingsError: The likelihood knows none.
@@ -40,4 +42,4 @@ class Likelihood(ABC):
 
     @abstractmethod
     def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """One draw of x, the shape of x, float."""
+        """Return one draw of x, the shape of x, float."""

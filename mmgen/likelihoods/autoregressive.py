@@ -18,13 +18,15 @@ class Speaker(Protocol):
     """A recurrent network over words; the last of its V + 1 classes is "no word". M stands for any leading axes."""
 
     def logits(self, context: Tensor, tokens: Tensor) -> Tensor:
-        """Logits of every word given those before it: context [M, F], tokens [M, T] (they broadcast) -> [M, T, V+1]."""
+        """Return logits of every word given those before it: context [M, F], tokens [M, T] (they broadcast) -> [M, T,
+        V+1].
+        """
 
     def start(self, context: Tensor) -> tuple[Tensor, Tensor]:
-        """The state before the first word [M, H] and the code of what precedes it [M]."""
+        """Return the state before the first word [M, H] and the code of what precedes it [M]."""
 
     def step(self, context: Tensor, state: Tensor, previous: Tensor) -> tuple[Tensor, Tensor]:
-        """One word on: the new state [M, H] and the logits of the next word [M, V+1]."""
+        """Return one word on: the new state [M, H] and the logits of the next word [M, V+1]."""
 
 
 class Autoregressive:
@@ -46,7 +48,9 @@ class Autoregressive:
         self.padding = words
 
     def log_probabilities(self, logits: Tensor, tokens: Tensor) -> Tensor:
-        """Logits [..., T, V+1] -> log p(word_t | words before t, z), certain padding where the sentence has ended."""
+        """Map logits [..., T, V+1] -> log p(word_t | words before t, z), certain padding where the sentence has
+        ended.
+        """
         table = full_precision(logits).log_softmax(-1)
         is_end = (tokens == self.padding).long()
         ended = ((is_end.cumsum(-1) - is_end) > 0).expand(table.shape[:-1]).unsqueeze(-1)
@@ -55,7 +59,7 @@ class Autoregressive:
         return torch.where(ended, certain, table)
 
     def log_prob(self, speaker: Speaker, context: Tensor, tokens: Tensor) -> Tensor:
-        """log p(tokens | context) in nats: context [..., F], tokens [..., T] (they broadcast) -> [...]."""
+        """Return log p(tokens | context) in nats: context [..., F], tokens [..., T] (they broadcast) -> [...]."""
         if torch.is_grad_enabled():
             logits = speaker.logits(context, tokens)
             return self._chosen(self.log_probabilities(logits, tokens), tokens).sum(-1)
@@ -82,7 +86,7 @@ class Autoregressive:
         generator: torch.Generator | None = None,
         greedy: bool = False,
     ) -> Tensor:
-        """Sentences [..., T]: ancestral draws, or the likeliest word at every step if ``greedy``."""
+        """Return sentences [..., T]: ancestral draws, or the likeliest word at every step if ``greedy``."""
         state, previous = speaker.start(context)
         ended = torch.zeros(context.shape[:-1], dtype=torch.bool, device=context.device)
         tokens = []

@@ -35,7 +35,7 @@ class Bernoulli(Likelihood):
         return full_precision(parameters).sigmoid()
 
     def parameters_of(self, mean: Tensor) -> Tensor:
-        """Logits; means within 0.001 of 0 or 1 count as that (Burda et al., 2016, published code)."""
+        """Return logits; means within 0.001 of 0 or 1 count as that (Burda et al., 2016, published code)."""
         return mean.clamp(0.001, 0.999).logit()
 
     def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:

@@ -85,7 +85,7 @@ class _LogProb(torch.autograd.Function):
 
 
 def _log_prob(logits: Tensor, x: Tensor, concentration: float, derivative: Tensor | None) -> Tensor:
-    """Logits [L, N, E], pixels [N, E] -> [L, N]; the derivative with respect to logits goes into ``derivative``.
+    """Map logits [L, N, E], pixels [N, E] -> [L, N]; the derivative with respect to logits goes into ``derivative``.
 
     On a CPU a few images at a time: what is computed of them stays in its cache, which halves the time.
     """
@@ -112,7 +112,7 @@ def _log_prob(logits: Tensor, x: Tensor, concentration: float, derivative: Tenso
 
 
 def _exact(logits: Tensor, concentration: float) -> Tensor:
-    """log Gamma(c) - log Gamma(c a) - log Gamma(c (1-a)), finite for any logit."""
+    """Return log Gamma(c) - log Gamma(c a) - log Gamma(c (1-a)), finite for any logit."""
     # Gamma(1 + s) = s Gamma(s): the logarithm of a parameter close to 0 comes from logsigmoid.
     total = torch.as_tensor(concentration, dtype=logits.dtype, device=logits.device)
     result = total.lgamma() + 2 * total.log()
@@ -123,7 +123,7 @@ def _exact(logits: Tensor, concentration: float) -> Tensor:
 
 @cache
 def _table(concentration: float, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """Value, slope and half the curvature of ``_exact`` at the nodes of [-reach, reach]; beyond it is a line."""
+    """Return value, slope and half the curvature of ``_exact`` at the nodes of [-reach, reach]; beyond it is a line."""
     # Whoever asks first may be in inference mode; the table outlives that, and is made by differentiating.
     with torch.inference_mode(False), torch.enable_grad():
         nodes = torch.linspace(-_REACH, _REACH, _NODES + 1, dtype=torch.float64).requires_grad_()
@@ -136,7 +136,7 @@ def _table(concentration: float, device: torch.device) -> tuple[Tensor, Tensor, 
 
 
 def _lookup(logits: Tensor, concentration: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The table's three columns at the nearest node, and the distance to it."""
+    """Return the table's three columns at the nearest node, and the distance to it."""
     per_unit = _NODES / (2 * _REACH)
     node = (logits * per_unit).add_(_NODES / 2 + 0.5).clamp_(0, _NODES).int()
     offset = torch.sub(logits, node, alpha=1 / per_unit).add_(_REACH)
@@ -147,7 +147,7 @@ def _lookup(logits: Tensor, concentration: float) -> tuple[Tensor, Tensor, Tenso
 
 
 def _log_normaliser(logits: Tensor, concentration: float) -> Tensor:
-    """Elementwise, without a gradient."""
+    """Return elementwise, without a gradient."""
     if logits.dtype == torch.float64:
         return _exact(logits, concentration)
     a, b, c, offset = _lookup(logits, concentration)
@@ -155,7 +155,7 @@ def _log_normaliser(logits: Tensor, concentration: float) -> Tensor:
 
 
 def _normaliser_and_derivative(logits: Tensor, concentration: float) -> tuple[Tensor, Tensor]:
-    """Elementwise log-normaliser and its derivative with respect to the logit."""
+    """Return elementwise log-normaliser and its derivative with respect to the logit."""
     if logits.dtype == torch.float64:
         with torch.enable_grad():
             leaf = logits.detach().requires_grad_()

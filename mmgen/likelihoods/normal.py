@@ -43,11 +43,11 @@ class Normal(Likelihood):
         return mean + log_sd.exp() * noise
 
     def parameters_of(self, mean: Tensor) -> Tensor:
-        """Any image is the mean of some normal: here of standard deviation 1."""
+        """Return parameters of a normal with this mean and standard deviation 1."""
         return torch.cat([mean, torch.zeros_like(mean)])
 
 
 def _split(parameters: Tensor, event_dims: int) -> tuple[Tensor, Tensor]:
-    """Mean and log sd, side by side on the event's first axis."""
+    """Return mean and log sd, side by side on the event's first axis."""
     mean, log_sd = full_precision(parameters).chunk(2, -event_dims)
     return mean, log_sd.clamp(_LEAST, _MOST)

@@ -57,7 +57,7 @@ class QuantisedNormal(Likelihood):
         return result.reshape(shape[:-1])
 
     def mean(self, parameters: Tensor) -> Tensor:
-        r"""E[x]: the sum over levels of P(x >= level), as the integral of which it is the midpoint rule.
+        r"""Return E[x]: the sum over levels of P(x >= level), as the integral of which it is the midpoint rule.
 
         It is exact to a twentieth of a level where the standard deviation is the smallest, and far better elsewhere.
         """
@@ -97,7 +97,9 @@ class _LogProb(torch.autograd.Function):
 
 
 def _log_prob(mean: Tensor, sd: Tensor, level: Tensor, gradients: tuple[Tensor, Tensor] | None) -> Tensor:
-    """Means and standard deviations [L, N, E], levels [N, E] -> [L, N]; a few images at a time, for a CPU's cache."""
+    """Return means and standard deviations [L, N, E], levels [N, E] -> [L, N]; a few images at a time, for a CPU's
+    cache.
+    """
     count, size = level.shape
     step = max(1, _CHUNK // size) if level.device.type == "cpu" else count
     result = mean.new_empty(mean.shape[:2])
@@ -112,7 +114,7 @@ def _log_prob(mean: Tensor, sd: Tensor, level: Tensor, gradients: tuple[Tensor, 
 
 
 def _one_pixel(mean: Tensor, sd: Tensor, level: Tensor, differentiate: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """log p(level), elementwise, and its derivatives by mean and standard deviation (empty unless asked for).
+    """Return log p(level), elementwise, and its derivatives by mean and standard deviation (empty unless asked for).
 
     With a and b the ends of the level in standard deviations, all of them follow from log p and from the density of
     the standard normal at the ends divided by p: d log p / d mean = (r_a - r_b) / s and
@@ -139,8 +141,8 @@ def _one_pixel(mean: Tensor, sd: Tensor, level: Tensor, differentiate: bool) -> 
 
 
 def _flat(m: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-    r"""log p where the density changes little over a level, |m h| <= 1, and r = density at the middle
-    exp(-h^2 / 2) / p.
+    r"""Return log p where the density changes little over a level, |m h| <= 1, and r = density at the middle exp(-h^2 /
+    2) / p.
 
     .. math:: p = 2 h \varphi(m) \int_0^1 \cosh(m h t) e^{-h^2 t^2 / 2} dt
 
@@ -156,13 +158,14 @@ def _flat(m: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
 
 @cache
 def _quadrature() -> tuple[tuple[float, float], ...]:
-    """Positive nodes of the Gauss-Legendre rule on [-1, 1], with weights that add up to 1."""
+    """Return positive nodes of the Gauss-Legendre rule on [-1, 1], with weights that add up to 1."""
     nodes, weights = np.polynomial.legendre.leggauss(2 * _NODES)
     return tuple((float(t), float(w)) for t, w in zip(nodes, weights, strict=True) if t > 0)
 
 
 def _tail(a: Tensor, b: Tensor, one_ended: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    r"""log p of [a, b], or of [a, infinity) where it has one end, and the ratios r_a, r_b; a > 0 unless it has one end.
+    r"""Return log p of [a, b], or of [a, infinity) where it has one end, and the ratios r_a, r_b; a > 0 unless it has
+    one end.
 
     .. math:: p = \varphi(a) \sqrt{\pi / 2} \, [e(a) - e^{(a^2 - b^2) / 2} e(b)],
               \quad e(x) = \mathrm{erfcx}(x / \sqrt 2)

@@ -47,10 +47,10 @@ class Element(Protocol):
         """File and element, for messages: "data.h5: /modalities/image"."""
 
     def text(self, name: str) -> str:
-        """A text attribute."""
+        """Return a text attribute."""
 
     def shape(self, array: str = ROWS) -> tuple[int, ...]:
-        """Shape of one of its arrays as the file declares it, rows first."""
+        """Return shape of one of its arrays as the file declares it, rows first."""
 
 
 @dataclass(frozen=True)
@@ -91,23 +91,23 @@ class Description(Settings, ABC):
 
     @abstractmethod
     def arrays(self) -> dict[str, StoredArray]:
-        """The arrays that it is stored as: :data:`ROWS` alone, or several by name."""
+        """Return the arrays that it is stored as: :data:`ROWS` alone, or several by name."""
 
     @abstractmethod
     def texts(self) -> dict[str, str]:
-        """All fields but kind and name as text attributes of the element."""
+        """Return all fields but kind and name as text attributes of the element."""
 
     @classmethod
     @abstractmethod
     def read(cls, name: str, element: Element) -> Self:
-        """The description of the modality ``name`` out of a file.
+        """Return the description of the modality ``name`` out of a file.
 
         Raises:
             ArtifactError: What the file says is not whole; says how it differs.
         """
 
     def fault_beside(self, others: "Mapping[str, Description]") -> str:
-        """What is wrong with it beside the other modalities of its dataset, by name; "" where nothing is."""
+        """Return the fault of it beside the other modalities of its dataset, by name, in words; "" for none."""
         return ""
 
     @property
@@ -136,25 +136,25 @@ class Description(Settings, ABC):
         return None
 
     def fault(self, stored: np.ndarray, array: str = ROWS) -> str:
-        """What is wrong with rows as stored, whose type and shape are right; "" where nothing is."""
+        """Return the fault of stored rows, whose type and shape are right, in words; "" for none."""
         return ""
 
     def unpack(self, stored: np.ndarray) -> np.ndarray:
-        """Rows as stored to rows as people see them."""
+        """Convert rows as stored to rows as people see them."""
         return stored
 
     # In batches.
 
     def held(self, stored: np.ndarray) -> np.ndarray:
-        """Rows as stored to rows as they are held in memory, of a type that torch computes with."""
+        """Convert rows as stored to rows as they are held in memory, of a type that torch computes with."""
         return stored
 
     def tensors(self, held: "Tensor", sight: Sight) -> tuple["Tensor", "Tensor"]:
-        """Rows as held to values and presence, as a :class:`~mmgen.core.batch.Batch` has them, at one sight."""
+        """Convert rows as held to values and presence, as a :class:`~mmgen.core.batch.Batch` has them, at one sight."""
         return self.observed(held)
 
     def shared(self, read: Callable[[str, str], np.ndarray], part: str | None) -> Mapping[str, np.ndarray]:
-        """What belongs to all examples together, by name: it becomes ``batch.shared["modality.name"]``.
+        """Return arrays that all examples share, by name: they become ``batch.shared["modality.name"]``.
 
         Args:
             read: A whole array as stored, of any modality of the dataset, given its name and the array's.
@@ -164,7 +164,7 @@ class Description(Settings, ABC):
 
     @abstractmethod
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Observations as people give them to values and presence: bool [B], or for every part of a value."""
+        """Return observations as people give them to values and presence: bool [B], or for every part of a value."""
 
     # For people.
 
@@ -209,7 +209,7 @@ class Description(Settings, ABC):
 
     @abstractmethod
     def modality(self, likelihood: str | None = None) -> "Modality":
-        """p(x | z) of such data.
+        """Return p(x | z) of such data.
 
         Args:
             likelihood: A member of ``mmgen.likelihoods``; left out, what the kind has by default.
@@ -237,11 +237,11 @@ class Description(Settings, ABC):
         return None if schema is None else validate(schema, settings, where)
 
     def fits(self, other: "Description") -> bool:
-        """Whether a model made for this understands data that another description is of."""
+        """Return whether a model made for this understands data of another description."""
         return self == other
 
     def in_words(self) -> str:
-        """Some words about its size: "image 1x28x28"."""
+        """Return its size in words: "image 1x28x28"."""
         return self.name
 
 
@@ -260,7 +260,7 @@ class Modality(ABC):
     # Not abstract, the first two: what a model is put together from by hand needs neither.
 
     def decoder(self, inputs: int, network: Any) -> tuple["Modality", "nn.Module"]:
-        """A network [B, inputs] -> parameters of p(x | z), and the modality as it is generated with it.
+        """Return a network [B, inputs] -> parameters of p(x | z), and the modality as it is generated with it.
 
         Args:
             inputs: Size of what the decoder sees.
@@ -269,17 +269,18 @@ class Modality(ABC):
         raise SettingsError(_without_network(self))
 
     def encoder(self, network: Any) -> tuple["nn.Module", int]:
-        """A network from observations to features [B, F] (see :meth:`features`), and F."""
+        """Return a network from observations to features [B, F] (see :meth:`features`), and F."""
         raise SettingsError(_without_network(self))
 
     def features(self, encoder: "nn.Module", value: "Tensor", present: "Tensor") -> "Tensor":
-        """Features [B, F] of observations, by a network that :meth:`encoder` made."""
+        """Return features [B, F] of observations, by a network that :meth:`encoder` made."""
         found: Tensor = encoder(value)
         return found
 
     @abstractmethod
     def log_prob(self, parameters: "Tensor", value: "Tensor", present: "Tensor") -> "Tensor":
-        """log p(value | parameters) in nats [...]; what is not present contributes nothing (it is integrated out).
+        """Return log p(value | parameters) in nats [...]; what is not present contributes nothing (it is integrated
+        out).
 
         Args:
             parameters: Decoder output [..., B, *event].
@@ -289,11 +290,13 @@ class Modality(ABC):
 
     @abstractmethod
     def mean(self, parameters: "Tensor") -> "Tensor":
-        """E[x | parameters] for an image; for attributes the probabilities [..., A, V], 0 beyond a value's range."""
+        """Return E[x | parameters] for an image; for attributes the probabilities [..., A, V], 0 beyond a value's
+        range.
+        """
 
     @abstractmethod
     def sample(self, parameters: "Tensor", generator: "torch.Generator | None" = None) -> "Tensor":
-        """A draw: an image [..., C, H, W], or attribute codes int64 [..., A]."""
+        """Return a draw: an image [..., C, H, W], or attribute codes int64 [..., A]."""
 
 
 def _without_network(modality: Modality) -> str:
@@ -304,7 +307,7 @@ def _without_network(modality: Modality) -> str:
 
 
 def whole(values: "Tensor") -> "Tensor":
-    """Presence [B] of values that are all there."""
+    """Return presence [B] of values that are all there."""
     import torch
 
     return torch.ones(len(values), dtype=torch.bool, device=values.device)

@@ -8,7 +8,7 @@ __all__ = ["dense_likelihood"]
 
 
 def dense_likelihood(name: str, setting: str, what: str) -> Likelihood:
-    """The likelihood of independent numbers that a setting names; ``what`` it is to be of, for messages.
+    """Return the likelihood of independent numbers that a setting names; ``what`` it is to be of, for messages.
 
     Raises:
         SettingsError: It is none of dense data.

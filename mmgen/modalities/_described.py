@@ -14,7 +14,7 @@ __all__ = ["Described"]
 
 
 def _described(value: Any) -> Any:
-    """A table as the description that its ``kind`` says."""
+    """Return a table as the description that its ``kind`` says."""
     if isinstance(value, Description):
         return value
     kind = value.get("kind") if isinstance(value, Mapping) else None

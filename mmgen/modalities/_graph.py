@@ -56,7 +56,7 @@ class Graph(Modality):
         self.nodes = nodes
 
     def pairs(self, batch: Batch) -> Pairs:
-        """What a batch knows of its nodes: the edges of training, or the pairs of a part that are held back from it."""
+        """Return the known pairs of a batch of nodes: the edges of training, or the pairs held back for a part."""
         nodes, shared = batch.values[self.name], batch.shared
         if len(nodes) > _MANY:
             check_memory(16 * len(nodes) ** 2, f"all pairs of {len(nodes):,} nodes", "use a smaller --batch")
@@ -77,7 +77,7 @@ class Graph(Modality):
         return Pairs(inside("edges"), inside("unknown"), once=looked_at)
 
     def scales(self, pairs: Pairs, size: int) -> tuple[float, float]:
-        """What a node's share in a batch of ``size`` is to be multiplied by, so that it estimates that in the graph.
+        """Return the factors by which a share in a batch of ``size`` nodes estimates that in the whole graph.
 
         Returns:
             Of its pairs with other nodes, of which there are N - 1 in all; and of what is its own. A node that comes
@@ -87,7 +87,7 @@ class Graph(Modality):
         return (self.nodes - 1) / max(1, nodes - 1) * size / nodes, size / nodes
 
     def density(self, batch: Batch) -> float:
-        """Share of all ordered pairs of nodes, each with itself among them, that training's edges join.
+        """Return share of all ordered pairs of nodes, each with itself among them, that training's edges join.
 
         Raises:
             DataError: No edge is there to learn from.
@@ -97,12 +97,12 @@ class Graph(Modality):
         return 2 * batch.shared[f"{self.name}.edges"].shape[1] / self.nodes**2
 
     def log_odds(self, parameters: Tensor, pairs: Tensor) -> Tensor:
-        """Log odds that pairs of nodes are joined: vectors [..., N, F] and pairs int64 [2, M] -> [..., M]."""
+        """Return log odds that pairs of nodes are joined: vectors [..., N, F] and pairs int64 [2, M] -> [..., M]."""
         vectors = full_precision(parameters)
         return (vectors[..., pairs[0], :] * vectors[..., pairs[1], :]).sum(-1)
 
     def log_prob(self, parameters: Tensor, value: Tensor, present: Tensor) -> Tensor:
-        """Each node's half of log p of its pairs, nats [..., B]; over all nodes it sums to log p(A | Z).
+        """Return each node's half of log p of its pairs, nats [..., B]; over all nodes it sums to log p(A | Z).
 
         Args:
             parameters: Vectors of the nodes [..., B, F].
@@ -114,7 +114,8 @@ class Graph(Modality):
         return 0.5 * (value * odds - softplus(odds)).masked_fill(~known, 0.0).sum(-1)
 
     def log_prob_of(self, parameters: Tensor, pairs: Pairs) -> Tensor:
-        """The same of listed pairs: one pass over all of them as if none were joined, and a correction for each listed.
+        """Return the same of listed pairs: one pass over all of them as if none were joined, and a correction for each
+        listed.
 
         Args:
             parameters: Vectors of the nodes [..., B, F].
@@ -132,7 +133,8 @@ class Graph(Modality):
     def balanced_log_prob(
         self, parameters: Tensor, pairs: Pairs, density: float, scales: tuple[float, float] = (1.0, 1.0)
     ) -> Tensor:
-        r"""What Kipf and Welling train with instead of log p(A | Z): edges weigh as much as all other pairs together.
+        r"""Return Kipf and Welling's training objective in place of log p(A | Z): edges weigh as much as all other
+        pairs.
 
         .. math:: \frac{1}{2 (1 - \rho)} \sum_j \Big[\frac{1 - \rho}{\rho} A_{ij} \log \sigma(z_i^\top z_j)
                   + (1 - A_{ij}) \log \sigma(-z_i^\top z_j)\Big], \quad A_{ii} = 1
@@ -151,7 +153,7 @@ class Graph(Modality):
         weight = (1 - density) / density
 
         def instead(odds: Tensor) -> Tensor:
-            """What a joined pair says, less what it has said as one that is not joined."""
+            """Return the term of a joined pair less its term as one that is not joined."""
             return weight * logsigmoid(odds) + softplus(odds)
 
         edges = 2 * self._halves(parameters, pairs.joined, instead(self.log_odds(parameters, pairs.joined)))
@@ -161,12 +163,12 @@ class Graph(Modality):
         return (scales[0] * others + scales[1] * itself) / (2 * (1 - density))
 
     def mean(self, parameters: Tensor) -> Tensor:
-        """Probabilities that pairs are joined [..., B, B]; 0 of a node with itself."""
+        """Return probabilities that pairs are joined [..., B, B]; 0 of a node with itself."""
         probability = self._all_log_odds(parameters).sigmoid()
         return probability * (1 - torch.eye(probability.shape[-1], device=probability.device))
 
     def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """A graph: whether pairs are joined, bool [..., B, B], symmetric."""
+        """Return a graph: whether pairs are joined, bool [..., B, B], symmetric."""
         probability = self.mean(parameters)
         noise = torch.rand(probability.shape, generator=generator, device=probability.device)
         upper = (noise < probability).triu(1)
@@ -178,17 +180,19 @@ class Graph(Modality):
             return vectors @ vectors.mT
 
     def _own_log_odds(self, parameters: Tensor) -> Tensor:
-        """Log odds of every node with itself [..., B]."""
+        """Return log odds of every node with itself [..., B]."""
         return full_precision(parameters).square().sum(-1)
 
     def _none_joined(self, parameters: Tensor, once: Tensor | None, own: Tensor) -> Tensor:
-        """Sum over all nodes j, itself among them, of log p(i and j are not joined), less ``own`` [..., B], nats."""
+        """Return sum over all nodes j, itself among them, of log p(i and j are not joined), less ``own`` [..., B],
+        nats.
+        """
         terms = softplus(self._all_log_odds(parameters))
         if once is None:
             return -terms.sum(-1) - own
         return (-(terms * once).sum(-1) - own) * once
 
     def _halves(self, parameters: Tensor, pairs: Tensor, terms: Tensor) -> Tensor:
-        """Half of a pair's term [..., M] for either node [..., B]."""
+        """Return half of a pair's term [..., M] for either node [..., B]."""
         empty = terms.new_zeros(*terms.shape[:-1], parameters.shape[-2])
         return empty.index_add(-1, pairs[0], 0.5 * terms).index_add(-1, pairs[1], 0.5 * terms)

@@ -13,7 +13,7 @@ MAX_NAMES = 4096
 
 
 def element_json(element: Element, name: str) -> Any:
-    """The JSON in a text attribute of an element.
+    """Return the JSON in a text attribute of an element.
 
     Raises:
         ArtifactError: It is no JSON.
@@ -27,6 +27,6 @@ def element_json(element: Element, name: str) -> Any:
 
 
 def distinct_texts(value: Any, least: int, most: int) -> bool:
-    """Whether ``value`` is a list of ``least`` to ``most`` distinct strings."""
+    """Return whether ``value`` is a list of ``least`` to ``most`` distinct strings."""
     texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
     return texts and len(set(value)) == len(value) and least <= len(value) <= most

@@ -51,7 +51,7 @@ class AttributesDescription(Description):
         return {ROWS: StoredArray("uint8", (len(self.names),))}
 
     def texts(self) -> dict[str, str]:
-        """Attribute names and vocabularies as ASCII JSON."""
+        """Return attribute names and vocabularies as ASCII JSON."""
         return {"names": json.dumps(self.names), "values": json.dumps(self.values)}
 
     @classmethod
@@ -70,7 +70,7 @@ class AttributesDescription(Description):
         return "" if good else f"a code is no value of its attribute, nor {UNKNOWN}"
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Codes [B, A], 255 unknown -> int64 codes, 0 where unknown, and which are known [B, A]."""
+        """Map codes [B, A], 255 unknown -> int64 codes, 0 where unknown, and which are known [B, A]."""
         known = values != UNKNOWN
         return values.long().masked_fill(~known, 0), known
 
@@ -154,7 +154,9 @@ class Attributes(Modality):
         return found
 
     def log_probabilities(self, parameters: "Tensor") -> "Tensor":
-        """Logits [..., S] -> normalised log-probabilities [..., A, V]; minus infinity beyond an attribute's range."""
+        """Map logits [..., S] -> normalised log-probabilities [..., A, V]; minus infinity beyond an attribute's
+        range.
+        """
         import torch
 
         from mmgen.likelihoods import full_precision
@@ -170,7 +172,7 @@ class Attributes(Modality):
         return chosen.masked_fill(~present, 0.0).sum(-1)
 
     def log_prob_of_one(self, logits: "Tensor", attribute: int, value: "Tensor", present: "Tensor") -> "Tensor":
-        """log p(y_k | logits) of one attribute by number, in nats; 0 where it is unknown.
+        """Return log p(y_k | logits) of one attribute by number, in nats; 0 where it is unknown.
 
         Args:
             logits: Logits of that attribute alone [..., B, V_k].
@@ -195,7 +197,7 @@ class Attributes(Modality):
         return drawn.reshape(probability.shape[:-1])
 
     def describe(self, value: "Tensor", present: "Tensor") -> "Tensor":
-        """Codes [..., A] and mask [..., A] -> [..., S + A]: one-hot where known, zeros where not, then the mask."""
+        """Map codes [..., A] and mask [..., A] -> [..., S + A]: one-hot where known, zeros where not, then the mask."""
         import torch
 
         hot = torch.zeros(*value.shape[:-1], self.total_size, device=value.device)

@@ -79,11 +79,12 @@ class GraphDescription(Description):
         return "" if ordered.all() else f"a pair is not two nodes of 0 to {self.nodes - 1}, the smaller first"
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Numbers of nodes [B] as they are, all of them known."""
+        """Return numbers of nodes [B] as they are, all of them known."""
         return values.long(), whole(values)
 
     def shared(self, read: Callable[[str, str], np.ndarray], part: str | None) -> Mapping[str, np.ndarray]:
-        """The edges of training, and which pairs are not known to it; of a part that is held back its pairs as well.
+        """Return the edges of training, and which pairs are not known to it; of a part that is held back its pairs as
+        well.
 
         Returns:
             ``edges`` int64 [2, E'], ``unknown`` int64 [2, U]; ``features`` float32 [N, F] of all nodes where there are

@@ -75,17 +75,17 @@ class ImageDescription(Description):
         return "the unused last bits are not 0" if unused and (stored[:, -1] & unused).any() else ""
 
     def unpack(self, stored: np.ndarray) -> np.ndarray:
-        """Rows as stored to uint8 [n, C, H, W] with values 0 to ``scale``."""
+        """Convert rows as stored to uint8 [n, C, H, W] with values 0 to ``scale``."""
         if self.layout == "bits":
             stored = np.unpackbits(stored, axis=1, count=self.pixels)
         return stored.reshape(len(stored), *self.shape)
 
     def pack(self, images: np.ndarray) -> np.ndarray:
-        """uint8 [n, C, H, W] with values 0 to ``scale`` to rows as stored; the inverse of :meth:`unpack`."""
+        """Return uint8 [n, C, H, W] with values 0 to ``scale`` to rows as stored; the inverse of :meth:`unpack`."""
         return np.packbits(images.reshape(len(images), -1), axis=1) if self.layout == "bits" else images
 
     def tensors(self, held: "Tensor", sight: Sight) -> tuple["Tensor", "Tensor"]:
-        """Rows as held to float32 [B, C, H, W] from 0 to 1; probabilities become one draw of every pixel."""
+        """Convert rows as held to float32 [B, C, H, W] from 0 to 1; probabilities become one draw of every pixel."""
         if self.layout == "bits":
             return self.observed(unpack_bits(held, self.shape))
         if self.layout == "bytes":
@@ -96,7 +96,7 @@ class ImageDescription(Description):
         return self.observed(draw_pixels(held, sight.numbers(), sight_key(seed, self.name, *which)))
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Pixels float [B, C, H, W] in [0, 1], all of them there."""
+        """Return pixels float [B, C, H, W] in [0, 1], all of them there."""
         return values, whole(values)
 
     @property
@@ -146,11 +146,13 @@ class ImageDescription(Description):
         return Image(self.name, self.shape, chosen)
 
     def fits(self, other: Description) -> bool:
-        """Whether pictures have the same size, however they are stored."""
+        """Return whether pictures have the same size, however they are stored."""
         return isinstance(other, ImageDescription) and self.shape == other.shape
 
     def takes(self, other: "ImageDescription") -> bool:
-        """Whether a model of these has a density of others of the same size: of black and white it has none of grey."""
+        """Return whether a model of these has a density of others of the same size: of black and white it has none of
+        grey.
+        """
         return self.layout == "bytes" or other.layout != "bytes"
 
     def in_words(self) -> str:
@@ -194,7 +196,7 @@ class Image(Modality):
 
 
 def unpack_bits(packed: "Tensor", shape: tuple[int, int, int]) -> "Tensor":
-    """uint8 [B, ceil(C H W / 8)], first pixel in the highest bit -> float32 [B, C, H, W] of 0 and 1."""
+    """Map uint8 [B, ceil(C H W / 8)], first pixel in the highest bit -> float32 [B, C, H, W] of 0 and 1."""
     import torch
 
     shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=packed.device)

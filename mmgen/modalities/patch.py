@@ -73,7 +73,7 @@ class PatchDescription(Description):
         return cls(name=name, side=side)
 
     def tensors(self, held: "Tensor", sight: Sight) -> tuple["Tensor", "Tensor"]:
-        """Rows as held to numbers float32 [B, F] at one sight."""
+        """Convert rows as held to numbers float32 [B, F] at one sight."""
         from mmgen.core.sights import dequantise, sight_key
 
         seed, *which = sight.key
@@ -82,7 +82,9 @@ class PatchDescription(Description):
         return self.observed(_without_mean(dequantise(held, sight.numbers(), key)))
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Numbers [B, F] as they are, all of them there; levels uint8 [B, side, side] at the middle of each level."""
+        """Return numbers [B, F] as they are, all of them there; levels uint8 [B, side, side] at the middle of each
+        level.
+        """
         numbers = values if values.is_floating_point() else _without_mean((values.double() + 0.5) / 256)
         return numbers, whole(numbers)
 
@@ -165,11 +167,13 @@ class Patch(Modality):
 
 
 def _without_mean(levels: "Tensor") -> "Tensor":
-    """Patches float64 [B, side, side] -> all pixels but the last, less the mean of all: float32 [B, F]."""
+    """Map patches float64 [B, side, side] -> all pixels but the last, less the mean of all: float32 [B, F]."""
     flat = levels.flatten(1)
     return (flat - flat.mean(1, keepdim=True))[:, :-1].float()
 
 
 def _as_pixel(numbers: "Tensor") -> "Tensor":
-    """[..., F] as a picture of one pixel with F channels [..., F, 1, 1], which all likelihoods of dense data know."""
+    """Return [..., F] as a picture of one pixel with F channels [..., F, 1, 1], which all likelihoods of dense data
+    know.
+    """
     return numbers[..., None, None]

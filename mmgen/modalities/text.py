@@ -51,7 +51,7 @@ class TextDescription(Description):
         return len(self.vocabulary)
 
     def words(self, codes: np.ndarray) -> str:
-        """One row of codes [T] as a sentence.
+        """Return one row of codes [T] as a sentence.
 
         Example:
             >>> import numpy as np
@@ -86,11 +86,11 @@ class TextDescription(Description):
         return "" if good else "a code is no word, or padding stands before a word"
 
     def held(self, stored: np.ndarray) -> np.ndarray:
-        """int32: torch computes little with uint16."""
+        """Return int32: torch computes little with uint16."""
         return stored.astype(np.int32)
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Words [B, T] -> int64, all sentences there."""
+        """Return words [B, T] -> int64, all sentences there."""
         return values.long(), whole(values)
 
     @classmethod
@@ -109,7 +109,7 @@ class TextDescription(Description):
         return Text(self.name, self.vocabulary, self.length, self.slots)
 
     def fits(self, other: Description) -> bool:
-        """Whether sentences have the same words and the same length; what their positions spell may differ."""
+        """Return whether sentences have the same words and the same length; what their positions spell may differ."""
         mine = (self.vocabulary, self.length)
         return isinstance(other, TextDescription) and mine == (other.vocabulary, other.length)
 
@@ -150,7 +150,7 @@ class Text(Modality):
         self._speaker = speaker
 
     def spoken_by(self, speaker: "Speaker") -> "Text":
-        """The same with a network over words, so that sentences can be generated."""
+        """Return the same with a network over words, so that sentences can be generated."""
         return Text(self.name, self.vocabulary, self.length, self.slots, speaker)
 
     def decoder(self, inputs: int, network: "TextNetwork") -> tuple["Text", "nn.Module"]:
@@ -177,19 +177,21 @@ class Text(Modality):
         return self._speaker
 
     def log_prob(self, parameters: "Tensor", value: "Tensor", present: "Tensor") -> "Tensor":
-        """log p(sentence | context) [..., B]: contexts [..., B, F], codes [B, T]; 0 where there is no sentence."""
+        """Return log p(sentence | context) [..., B]: contexts [..., B, F], codes [B, T]; 0 where there is no
+        sentence.
+        """
         return self.likelihood.log_prob(self.speaker, parameters, value).masked_fill(~present, 0.0)
 
     def mean(self, parameters: "Tensor") -> "Tensor":
-        """Sentences have no mean: the probabilities [..., T, V+1] of each word along the likeliest words so far."""
+        """Return the probabilities [..., T, V+1] of each word along the likeliest words, as sentences have no mean."""
         return self.probabilities(parameters, self.sample(parameters, greedy=True))
 
     def sample(
         self, parameters: "Tensor", generator: "torch.Generator | None" = None, greedy: bool = False
     ) -> "Tensor":
-        """A sentence for each context, codes int64 [..., T]; the likeliest word at every step if ``greedy``."""
+        """Return a sentence for each context, codes int64 [..., T]; the likeliest word at every step if ``greedy``."""
         return self.likelihood.sample(self.speaker, parameters, self.length, generator, greedy)
 
     def probabilities(self, parameters: "Tensor", tokens: "Tensor") -> "Tensor":
-        """p(word_t | words before t, context) [..., T, V+1]; after the end padding has probability 1."""
+        """Return p(word_t | words before t, context) [..., T, V+1]; after the end padding has probability 1."""
         return self.likelihood.log_probabilities(self.speaker.logits(parameters, tokens), tokens).exp()

@@ -60,7 +60,7 @@ class VectorDescription(Description):
         return "" if np.isfinite(stored).all() else "a number is not finite"
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Numbers [B, F] -> at least float32, all of them there."""
+        """Map numbers [B, F] -> at least float32, all of them there."""
         return values if values.is_floating_point() else values.float(), whole(values)
 
     @classmethod
@@ -120,5 +120,7 @@ class Vector(Modality):
 
 
 def _as_pixel(numbers: "Tensor") -> "Tensor":
-    """[..., F] as a picture of one pixel with F channels [..., F, 1, 1], which all likelihoods of dense data know."""
+    """Return [..., F] as a picture of one pixel with F channels [..., F, 1, 1], which all likelihoods of dense data
+    know.
+    """
     return numbers[..., None, None]

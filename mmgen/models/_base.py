@@ -74,7 +74,7 @@ class Model(nn.Module, ABC):
     @classmethod
     @abstractmethod
     def build(cls, settings: Any, demands: Demands, data: DataSettings) -> Self:
-        """A freshly initialised model (from torch's global generator: seed it first).
+        """Return a freshly initialised model (from torch's global generator: seed it first).
 
         Args:
             settings: Settings of :attr:`settings`.
@@ -87,7 +87,7 @@ class Model(nn.Module, ABC):
 
     @classmethod
     def complete(cls, settings: Any, demands: Demands, data: DataSettings) -> Any:
-        """The settings with what data and demands determine filled in; by default as they are."""
+        """Return the settings with values that data and demands determine; by default as they are."""
         return settings
 
     @property
@@ -128,11 +128,11 @@ class Model(nn.Module, ABC):
 
     @abstractmethod
     def answers(self, given: Given) -> bool:
-        """Whether :meth:`posterior` can be asked for q(z | given)."""
+        """Return whether :meth:`posterior` can be asked for q(z | given)."""
 
     @abstractmethod
     def posterior(self, batch: Batch, given: Given) -> Posterior:
-        """q(z | given) [B, D]; nothing given is p(z).
+        """Return q(z | given) [B, D]; nothing given is p(z).
 
         Raises:
             UsageError: The model has no such posterior.
@@ -140,7 +140,7 @@ class Model(nn.Module, ABC):
 
     @abstractmethod
     def encode(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> DiagonalGaussian:
-        """What is kept of q(z | given), a diagonal Gaussian [B, D]; of layers, all but the top are drawn.
+        """Return q(z | given) as a diagonal Gaussian [B, D], the form that is cached.
 
         Args:
             batch: B examples.
@@ -152,24 +152,29 @@ class Model(nn.Module, ABC):
         """
 
     def means(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> Tensor:
-        """Means of q(z | given) [B, D]; of layers, each given one draw of the layers below (Burda et al., 2016)."""
+        """Return means of q(z | given) [B, D]; of layers, each given one draw of the layers below (Burda et
+        al., 2016).
+        """
         return self.encode(batch, given, generator).mean
 
     def below(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """The top layer of z [..., D_L] with those below it drawn from p(lower | top): z [..., D]; flat z as it is."""
+        """Return the top layer of z [..., D_L] with those below it drawn from p(lower | top): z [..., D]; flat z as it
+        is.
+        """
         return top
 
     def log_below(self, z: Tensor) -> Tensor:
-        """log p(lower layers | top), z [..., D] -> [...], nats; 0 where there is one layer."""
+        """Return log p(lower layers | top), z [..., D] -> [...], nats; 0 where there is one layer."""
         return z.new_zeros(z.shape[:-1])
 
     @abstractmethod
     def log_prior(self, z: Tensor) -> Tensor:
-        """log p(z), z [..., D] -> [...], nats."""
+        """Return log p(z), z [..., D] -> [...], nats."""
 
     @abstractmethod
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
-        """Parameters of p(x_name | z): z [..., D] -> [..., *event]; for text a context [..., F] that words follow from.
+        """Return parameters of p(x_name | z): z [..., D] -> [..., *event]; for text a context [..., F] that words
+        follow from.
 
         Args:
             name: The modality.
@@ -178,12 +183,14 @@ class Model(nn.Module, ABC):
         """
 
     def log_likelihood(self, name: str, z: Tensor, batch: Batch) -> Tensor:
-        """log p(x_name | z) in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; what is unknown is left out."""
+        """Return log p(x_name | z) in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; what is unknown is left out."""
         parameters = self.decode(name, z, batch if self.conditional_on else None)
         return self.modalities[name].log_prob(parameters, batch.values[name], batch.present[name])
 
     def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
-        """E[x_name | z]: an image [..., C, H, W], attribute probabilities [..., A, V], or of words [..., T, V+1]."""
+        """Return E[x_name | z]: an image [..., C, H, W], attribute probabilities [..., A, V], or of words [..., T,
+        V+1].
+        """
         return self.modalities[name].mean(self.decode(name, z, condition))
 
     def sample(
@@ -194,7 +201,8 @@ class Model(nn.Module, ABC):
         condition: Batch | None = None,
         greedy: bool = False,
     ) -> Tensor:
-        """A draw of x_name given z: an image [..., C, H, W] float, attribute codes or word codes int64 [..., A or T].
+        """Return a draw of x_name given z: an image [..., C, H, W] float, attribute codes or word codes int64 [..., A
+        or T].
 
         Args:
             name: The modality.
@@ -209,8 +217,8 @@ class Model(nn.Module, ABC):
         return self.modalities[name].sample(parameters, generator)
 
     def label_log_probabilities(self, name: str, batch: Batch, given: Given) -> Tensor | None:
-        """log q(y_k | given) [B, A, V] of attributes that the model infers in closed form, minus infinity beyond an
-        attribute's range; None where it has to average p(y_k | z) over draws of z.
+        """Return log q(y_k | given) [B, A, V] of attributes that the model infers in closed form, minus infinity beyond
+        an attribute's range; None where it has to average p(y_k | z) over draws of z.
 
         Args:
             name: The modality of attributes.
@@ -223,7 +231,7 @@ class Model(nn.Module, ABC):
     def trace(
         self, batch: Batch, given: Given, samples: int | None = None, names: Sequence[str] | None = None
     ) -> Trace:
-        """A trip x -> z -> x: draws of z, how likely the batch is given them, and what they cost.
+        """Return a trip x -> z -> x: draws of z, how likely the batch is given them, and what they cost.
 
         Args:
             batch: B examples.
@@ -234,22 +242,22 @@ class Model(nn.Module, ABC):
 
     @abstractmethod
     def inference_parameters(self) -> list[nn.Parameter]:
-        """The parameters of all inference networks together (WG Table 1)."""
+        """Return the parameters of all inference networks together (WG Table 1)."""
 
     def labelled(self) -> list[str]:
-        """Names of the attribute modalities that are decoded."""
+        """Return names of the attribute modalities that are decoded."""
         return [name for name, modality in self.modalities.items() if isinstance(modality, Attributes)]
 
     def label_parameters(self) -> list[nn.Parameter]:
-        """The parameters of p(y | z) of every attribute modality, whatever it is called."""
+        """Return the parameters of p(y | z) of every attribute modality, whatever it is called."""
         return [p for name in self.labelled() for p in self.decoders[name].parameters()]
 
     def label_weights(self) -> list[nn.Parameter]:
-        """The weight matrices among them: no biases, no norms."""
+        """Return the weight matrices among them: no biases, no norms."""
         return [p for p in self.label_parameters() if p.dim() > 1]
 
     def word_probabilities(self, name: str, z: Tensor, tokens: Tensor) -> Tensor:
-        """p(word_t | z, words before t): z [..., D], tokens int64 [..., T] -> [..., T, V+1].
+        """Return p(word_t | z, words before t): z [..., D], tokens int64 [..., T] -> [..., T, V+1].
 
         The last column is padding, "no word", which is certain once a sentence has ended.
         """
@@ -279,7 +287,7 @@ class GaussianModel(Model):
         return self.posterior(batch, given)
 
     def posteriors(self, batch: Batch, queries: Sequence[Given]) -> list[DiagonalGaussian]:
-        """Several posteriors of the same batch; where networks are shared, each runs once.
+        """Return several posteriors of the same batch; where networks are shared, each runs once.
 
         Raises:
             UsageError: The model lacks an inference network.
@@ -289,7 +297,7 @@ class GaussianModel(Model):
     def subset_posteriors(
         self, batch: Batch, units: Sequence[Unit], chosen: Sequence[Sequence[bool]]
     ) -> DiagonalGaussian:
-        """q(z | subset) [S, B, D] for S subsets of U units (modalities, or single attributes).
+        """Return q(z | subset) [S, B, D] for S subsets of U units (modalities, or single attributes).
 
         Args:
             batch: B examples; what is missing in one is left out of its subsets.
@@ -300,17 +308,20 @@ class GaussianModel(Model):
         raise NotImplementedError(f"{type(self).__name__} has no posterior for every subset")
 
     def log_likelihood_of_attribute(self, name: str, attribute: int, z: Tensor, batch: Batch) -> Tensor:
-        """log p(y_k | z) of one attribute by number, in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; 0 if unknown."""
+        """Return log p(y_k | z) of one attribute by number, in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; 0 if
+        unknown.
+        """
         # Not abstract either: only objectives that split attributes ask for it; build refuses those.
         raise NotImplementedError(f"{type(self).__name__} has no network for each attribute")
 
     def generative_networks(self) -> list[nn.Module]:
-        """What makes modalities from z: the decoders, and what they share."""
+        """Return the networks from z to modalities: the decoders, and those that they share."""
         return [self.decoders]
 
     @contextmanager
     def frozen_decoders(self) -> Iterator[None]:
-        """Inside, decoders pass gradients to z but receive none, and batch norm uses its running statistics.
+        """Freeze decoders inside: they pass gradients to z but receive none, and batch norm uses its running
+        statistics.
 
         TELBO needs this in its unimodal terms (VE Section 2): q(z|x) and q(z|y) are fitted to the decoders as they will
         be used, and must not change them.

@@ -47,7 +47,7 @@ def _materialise(model: Model, demands: Demands, data: DataSettings) -> None:
 
 
 def build_model(settings: ModelSettings, demands: Demands, data: DataSettings) -> Model:
-    """A freshly initialised model (from torch's global generator: seed it first).
+    """Return a freshly initialised model (from torch's global generator: seed it first).
 
     Args:
         settings: Settings of the kind of model that their name says.

@@ -15,7 +15,7 @@ __all__ = ["available_modalities", "decoders_for", "networks_by_kind"]
 def available_modalities(
     data: DataSettings, likelihoods: Mapping[str, str], needed: Iterable[str]
 ) -> dict[str, Modality]:
-    """Every modality of the data, by name, in their order.
+    """Return every modality of the data, by name, in their order.
 
     Args:
         data: The modalities that there are.
@@ -64,7 +64,8 @@ def networks_by_kind(
 def decoders_for(
     inputs: int, modalities: Mapping[str, Modality], networks: Mapping[str, Any]
 ) -> tuple[dict[str, Modality], dict[str, nn.Module]]:
-    """A network [B, inputs] -> parameters of p(x_m | z) for each modality, and the modalities as they are generated.
+    """Return a network [B, inputs] -> parameters of p(x_m | z) for each modality, and the modalities as they are
+    generated.
 
     Args:
         inputs: Size of what decoders see.

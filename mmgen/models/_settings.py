@@ -68,7 +68,7 @@ class MultimodalSettings(ModelSettings):
     @field_validator("image_network", "joint_image_network")
     @classmethod
     def _named(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Settings without a name are those of the default family."""
+        """Take settings without a name for those of the default family."""
         return None if value is None else {"name": "strided", **value}
 
 
@@ -129,7 +129,7 @@ class DataSettings(Settings):
         return self
 
     def of_kind(self, kind: type[D]) -> dict[str, D]:
-        """The modalities whose description is of one class, by name."""
+        """Return the modalities whose description is of one class, by name."""
         return {name: each for name, each in self.modalities.items() if isinstance(each, kind)}
 
     @property
@@ -164,5 +164,5 @@ class DataSettings(Settings):
 
 
 def _read(described: Any, key: str) -> Any:
-    """A field of a description, or of the table that is to be one."""
+    """Return a field of a description, or of the table that is to be one."""
     return described.get(key) if isinstance(described, Mapping) else getattr(described, key, None)

@@ -132,7 +132,7 @@ class GraphVAE(GaussianModel):
         return DiagonalGaussian(mean, self.log_sd_head(adjacency, hidden)[nodes])
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
-        """z itself: its pairs say which nodes are joined."""
+        """Return z itself: its pairs say which nodes are joined."""
         if name != self.graph.name:
             raise UsageError(f"this model does not generate {name}; it generates {self.graph.name}")
         return z

@@ -103,7 +103,7 @@ class HierarchicalVAE(Model):
 
     @classmethod
     def complete(cls, settings: HierarchicalSettings, demands: Demands, data: DataSettings) -> HierarchicalSettings:
-        """Networks of text where there is text, sizes of image networks by the images'."""
+        """Return networks of text where there is text, sizes of image networks by the images'."""
         filled: dict[str, Any] = {}
         if "text" in demands.generates:
             filled["text_network"] = settings.text_network or TextNetwork()
@@ -158,7 +158,7 @@ class HierarchicalVAE(Model):
         return self._chain(batch, given)
 
     def _chain(self, batch: Batch, given: Given) -> "_Chain":
-        """q(z | image) upwards, or p(z) downwards where nothing is given."""
+        """Return q(z | image) upwards, or p(z) downwards where nothing is given."""
         if not given:
             return self._prior(batch.size, like=next(self.parameters()))
         if not self.answers(given):
@@ -172,12 +172,12 @@ class HierarchicalVAE(Model):
         return _Chain(self.latent, lowest, list(self.upwards))
 
     def _prior(self, *shape: int, like: Tensor) -> "_Chain":
-        """p(z), the top N(0, I) of these leading axes."""
+        """Return p(z), the top N(0, I) of these leading axes."""
         top = DiagonalGaussian.standard(*shape, self.latent.layers[self.latent.top], like=like)
         return _Chain(self.latent, top, list(self.downwards)[::-1], downwards=True)
 
     def encode(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> DiagonalGaussian:
-        """Layers below the top drawn once, and q of the top given those; of p(z), one draw of every layer."""
+        """Return layers below the top drawn once, and q of the top given those; of p(z), one draw of every layer."""
         q = self._chain(batch, given)
         drawn = q.sample(generator)
         layers = {name: DiagonalGaussian(z, torch.full_like(z, _DRAWN)) for name, z in self.latent.split(drawn).items()}
@@ -263,11 +263,13 @@ class _Chain:
         return list(self.latent.layers)[:: -1 if self.downwards else 1]
 
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
-        """Reparameterised draws [*shape, B, D]."""
+        """Return reparameterised draws [*shape, B, D]."""
         return self.continued(self.start.sample(generator, shape), generator)
 
     def continued(self, start: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """z [..., D] with the first of the chain at ``start`` [..., D_l] and the others drawn, each given the last."""
+        """Return z [..., D] with the first of the chain at ``start`` [..., D_l] and the others drawn, each given the
+        last.
+        """
         first, *rest = self._order
         layers, before = {first: start}, first
         for name, network in zip(rest, self.steps, strict=True):
@@ -276,7 +278,7 @@ class _Chain:
         return self.latent.join(layers)
 
     def conditionals(self, z: Tensor) -> dict[str, DiagonalGaussian]:
-        """The Gaussian of each layer given the one before it at z [..., B, D]."""
+        """Return the Gaussian of each layer given the one before it at z [..., B, D]."""
         layers = self.latent.split(z)
         first, *rest = self._order
         found, before = {first: self.start}, first
@@ -285,7 +287,7 @@ class _Chain:
         return found
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """log density at z [..., B, D], in nats [..., B]."""
+        """Return log density at z [..., B, D], in nats [..., B]."""
         layers = self.latent.split(z)
         terms = [q.log_prob(layers[name]) for name, q in self.conditionals(z).items()]
         return torch.stack(terms).sum(0)

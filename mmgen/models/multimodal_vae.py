@@ -63,7 +63,9 @@ class MultimodalVAE(GaussianModel):
 
     @classmethod
     def complete(cls, settings: MultimodalSettings, demands: Demands, data: DataSettings) -> MultimodalSettings:
-        """The inference that the objective is made for, networks of text where there is text, sizes by the images'."""
+        """Return the inference that the objective is made for, networks of text where there is text, sizes by the
+        images'.
+        """
         filled: dict[str, Any] = {"inference": settings.inference or demands.inference}
         if "text" in demands.modalities:
             filled["text_network"] = settings.text_network or TextNetwork()
@@ -132,11 +134,11 @@ class MultimodalVAE(GaussianModel):
         return found | {"split attributes"} if split and self.condition is None and self.shared is None else found
 
     def answers(self, given: Given) -> bool:
-        """Whether :meth:`posterior` can be asked for q(z | given)."""
+        """Return whether :meth:`posterior` can be asked for q(z | given)."""
         return not given or given == self.conditional_on or self.inference.answers(given)
 
     def posterior(self, batch: Batch, given: Given) -> DiagonalGaussian:
-        """q(z | given) [B, D]; nothing given is p(z), and so is the condition alone of a conditional model.
+        """Return q(z | given) [B, D]; nothing given is p(z), and so is the condition alone of a conditional model.
 
         Raises:
             UsageError: The model has no such inference network.
@@ -154,7 +156,8 @@ class MultimodalVAE(GaussianModel):
         return self.inference.infer_subsets(batch, units, chosen)
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
-        """Parameters of p(x_name | z): z [..., D] -> [..., *event]; for text a context [..., F] that words follow from.
+        """Return parameters of p(x_name | z): z [..., D] -> [..., *event]; for text a context [..., F] that words
+        follow from.
 
         Args:
             name: The modality.
@@ -180,7 +183,8 @@ class MultimodalVAE(GaussianModel):
         return parameters.reshape(*z.shape[:-1], *parameters.shape[1:])
 
     def log_likelihood_of_attribute(self, name: str, attribute: int, z: Tensor, batch: Batch) -> Tensor:
-        """log p(y_k | z) of one attribute by number, in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; 0 if unknown.
+        """Return log p(y_k | z) of one attribute by number, in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; 0 if
+        unknown.
 
         Only that attribute's network runs; so every attribute must have one of its own.
         """

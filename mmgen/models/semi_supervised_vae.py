@@ -140,7 +140,7 @@ class SemiSupervisedVAE(Model):
 
     @classmethod
     def complete(cls, settings: SemiSupervisedSettings, demands: Demands, data: DataSettings) -> SemiSupervisedSettings:
-        """Sizes of image networks by the images', where nothing is said of them."""
+        """Return sizes of image networks by the images', where nothing is said of them."""
         if data.image is None:
             return settings
         filled: dict[str, Any] = {}
@@ -197,7 +197,7 @@ class SemiSupervisedVAE(Model):
         return len(set(given)) == len(given) and set(given) <= self.modalities.keys()
 
     def infer(self, batch: Batch) -> Inferred:
-        """q(y | x) and the features of q(z | x, y) of the pictures, each network once.
+        """Return q(y | x) and the features of q(z | x, y) of the pictures, each network once.
 
         Raises:
             UsageError: The batch holds no pictures.
@@ -210,12 +210,12 @@ class SemiSupervisedVAE(Model):
         return Inferred(Labels.of_logits(self.label_head(read), self.labels.sizes), features)
 
     def style_of(self, inferred: Inferred, hot: Tensor) -> DiagonalGaussian:
-        """q(z | x, y) of labels [..., B, S], one-hot or relaxed: [..., B, D]."""
+        """Return q(z | x, y) of labels [..., B, S], one-hot or relaxed: [..., B, D]."""
         found: DiagonalGaussian = self.style(inferred.features, hot)
         return found
 
     def label_prior(self, size: int) -> Labels:
-        """p(y) for each of so many examples."""
+        """Return p(y) for each of so many examples."""
         uniform = next(self.parameters()).new_zeros(self.labels.total_size)
         logits = uniform if self.prior_logits is None else self.prior_logits
         return Labels.of_logits(logits.expand(size, -1), self.labels.sizes)
@@ -246,7 +246,7 @@ class SemiSupervisedVAE(Model):
         return LabelledStyle(labels, style)
 
     def encode(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> DiagonalGaussian:
-        """A label, drawn where there is a generator and else the likeliest, beside q(z | given, that label)."""
+        """Return a label, drawn where there is a generator and else the likeliest, beside q(z | given, that label)."""
         q = self.posterior(batch, given)
         hot = q.labels.likeliest() if generator is None else q.labels.sample(generator)
         style = q.style(hot)
@@ -255,7 +255,7 @@ class SemiSupervisedVAE(Model):
         )
 
     def means(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> Tensor:
-        """The likeliest label beside the mean of q(z | given, that label) [B, S + D]; nothing is drawn."""
+        """Return the likeliest label beside the mean of q(z | given, that label) [B, S + D]; nothing is drawn."""
         return self.encode(batch, given).mean
 
     def below(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -271,7 +271,7 @@ class SemiSupervisedVAE(Model):
         return of_labels + of_style
 
     def _prior_terms(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """log p(y) and log p(z) at [..., S + D], nats."""
+        """Return log p(y) and log p(z) at [..., S + D], nats."""
 
         def style(hot: Tensor) -> DiagonalGaussian:
             return DiagonalGaussian.standard(*hot.shape[:-1], self.latent.layers["z"], like=hot)
@@ -297,7 +297,7 @@ class SemiSupervisedVAE(Model):
         return [p for part in parts if part is not None for p in part.parameters()]
 
     def label_parameters(self) -> list[nn.Parameter]:
-        """None: attributes are part of z, and no network decodes them."""
+        """Return None: attributes are part of z, and no network decodes them."""
         return []
 
     def trace(

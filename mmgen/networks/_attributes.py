@@ -54,7 +54,7 @@ class AttributeTables(nn.Module):
         self.networks = nn.ModuleList(dense_layers(layers, ACTIVATIONS[settings.activation]) for _ in sizes)
 
     def forward(self, codes: Tensor, present: Tensor) -> Tensor:
-        """Codes [B, A] and mask [B, A] -> [B, A, outputs]."""
+        """Map codes [B, A] and mask [B, A] -> [B, A, outputs]."""
         columns = []
         for a, (embedding, network) in enumerate(zip(self.embeddings, self.networks, strict=True)):
             assert isinstance(embedding, nn.Embedding)
@@ -78,7 +78,7 @@ class AttributeDecoder(nn.Module):
         return torch.cat([network(z) for network in self.networks], -1)
 
     def one(self, z: Tensor, attribute: int) -> Tensor:
-        """Logits [B, V_k] of one attribute, by the network that it has."""
+        """Return logits [B, V_k] of one attribute, by the network that it has."""
         logits: Tensor = self.networks[attribute](z)
         return logits
 
@@ -118,7 +118,7 @@ class AttributeVectorEncoder(nn.Module):
         self.layers = nn.Sequential(*stack)
 
     def forward(self, codes: Tensor, present: Tensor) -> Tensor:
-        """Codes [B, A] and mask [B, A] -> [B, hidden]."""
+        """Map codes [B, A] and mask [B, A] -> [B, hidden]."""
         columns = []
         for a, size in enumerate(self.sizes):
             known = present[:, a : a + 1]
@@ -131,7 +131,9 @@ class AttributeVectorEncoder(nn.Module):
 
 
 def attribute_decoder(inputs: int, sizes: tuple[int, ...], settings: AttributeNetwork) -> nn.Module:
-    """p(y | z): z [B, inputs] -> logits side by side [B, S], as the settings say from one network or one each."""
+    """Return p(y | z): z [B, inputs] -> logits side by side [B, S], as the settings say from one network
+    or one each.
+    """
     if settings.experts == "each":
         return AttributeDecoder(inputs, sizes, settings)
     width = settings.decoder_hidden

@@ -30,15 +30,15 @@ class ImageNetwork(ABC):
 
     @abstractmethod
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
-        """A network [B, C, H, W] -> [B, F] for images of ``shape``, and F."""
+        """Return a network [B, C, H, W] -> [B, F] for images of ``shape``, and F."""
 
     @abstractmethod
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
-        """A network [B, inputs] -> [B, C, H, W] for decoder outputs of ``shape``."""
+        """Return a network [B, inputs] -> [B, C, H, W] for decoder outputs of ``shape``."""
 
 
 def dense_layers(sizes: Sequence[int], activation: type[nn.Module] = nn.ELU, last: bool = False) -> nn.Sequential:
-    """Linear layers of the given sizes with an activation between them (and after the last one if ``last``)."""
+    """Return linear layers of the given sizes with an activation between them (and after the last one if ``last``)."""
     layers: list[nn.Module] = []
     for i in range(len(sizes) - 1):
         layers.append(nn.Linear(sizes[i], sizes[i + 1]))
@@ -48,7 +48,7 @@ def dense_layers(sizes: Sequence[int], activation: type[nn.Module] = nn.ELU, las
 
 
 def in_steps(network: str, shape: tuple[int, int, int], step: int, what: str) -> tuple[int, int]:
-    """Height and width of images of ``shape`` in units of ``step`` pixels.
+    """Return height and width of images of ``shape`` in units of ``step`` pixels.
 
     Args:
         network: Name of the network, for the message.
@@ -68,7 +68,7 @@ def in_steps(network: str, shape: tuple[int, int, int], step: int, what: str) ->
 
 
 def coordinates(sides: tuple[int, int]) -> Tensor:
-    """Row and column of every cell, each from -1 to 1: [2, *sides]."""
+    """Return row and column of every cell, each from -1 to 1: [2, *sides]."""
     rows, columns = (torch.linspace(-1, 1, side) for side in sides)
     return torch.stack(torch.meshgrid(rows, columns, indexing="ij"))
 

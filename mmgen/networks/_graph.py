@@ -13,7 +13,8 @@ __all__ = ["GraphConvolution", "normalised_adjacency"]
 
 
 def normalised_adjacency(edges: Tensor, nodes: int) -> Tensor:
-    r""":math:`\tilde D^{-1/2} (A + I) \tilde D^{-1/2}`, sparse float32 [N, N]; a node without edges keeps itself.
+    r"""Return :math:`\tilde D^{-1/2} (A + I) \tilde D^{-1/2}`, sparse float32 [N, N]; a node without edges keeps
+    itself.
 
     Args:
         edges: int64 [2, E], each undirected edge once, none from a node to itself.

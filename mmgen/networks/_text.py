@@ -58,12 +58,12 @@ class _Unit(nn.Module):
         self.state = nn.Linear(settings.hidden, 3 * settings.hidden)
 
     def table(self, vectors: Tensor | None = None) -> Tensor:
-        """Each symbol's share in the gates [symbols, 3 H], from its own vectors or others [symbols, E]."""
+        """Return each symbol's share in the gates [symbols, 3 H], from its own vectors or others [symbols, E]."""
         share: Tensor = self.word(self.embedding.weight if vectors is None else vectors)
         return share
 
     def forward(self, gates: Tensor, state: Tensor) -> Tensor:
-        """Input gates [..., 3 H] and state [..., H] -> the next state."""
+        """Return input gates [..., 3 H] and state [..., H] -> the next state."""
         from_state = self.state(state)
         size = self.hidden
         both = (gates[..., : 2 * size] + from_state[..., : 2 * size]).sigmoid()
@@ -96,7 +96,7 @@ class TextEncoder(nn.Module):
             return self.dropout(state)
 
     def _read(self, unit: _Unit, table: Tensor, tokens: Tensor) -> Tensor:
-        """The state after the last word; padding on either side changes nothing."""
+        """Return the state after the last word; padding on either side changes nothing."""
         # index_select has a deterministic, cheap backward on few rows, unlike advanced indexing.
         gates = table.index_select(0, tokens.flatten()).reshape(*tokens.shape, -1)
         state = gates.new_zeros(len(tokens), self.features)

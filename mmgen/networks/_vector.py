@@ -21,9 +21,9 @@ class VectorNetwork:
     """Non-linearity."""
 
     def encoder(self, size: int) -> tuple[nn.Module, int]:
-        """A network [B, size] -> [B, F], and F."""
+        """Return a network [B, size] -> [B, F], and F."""
         return dense_layers([size, *self.hidden], ACTIVATIONS[self.activation], last=True), self.hidden[-1]
 
     def decoder(self, inputs: int, outputs: int) -> nn.Module:
-        """A network [B, inputs] -> [B, outputs]."""
+        """Return a network [B, inputs] -> [B, outputs]."""
         return dense_layers([inputs, *self.hidden[::-1], outputs], ACTIVATIONS[self.activation])

@@ -49,7 +49,7 @@ class Convolutional(ImageNetwork):
     """Non-linearity; silu is Swish."""
 
     def _sides(self, shape: tuple[int, int, int]) -> list[tuple[int, int]]:
-        """(H, W) before the first convolution and after each.
+        """Return (H, W) before the first convolution and after each.
 
         Raises:
             SettingsError: The settings do not fit each other or the images.

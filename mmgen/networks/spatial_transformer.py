@@ -89,7 +89,9 @@ class _DrawAndPlace(nn.Module):
         return self.background + placed
 
     def _grid(self, affine: Tensor) -> Tensor:
-        """Where on the sheet each pixel lies, [B, H, W, 2]; as F.affine_grid, whose matrix product is slow on CPUs."""
+        """Return the place of each pixel on the sheet [B, H, W, 2]; as F.affine_grid, whose matrix product is slow on
+        CPUs.
+        """
         _, height, width = self.shape
         y = ((2 * torch.arange(height, device=affine.device, dtype=affine.dtype) + 1) / height - 1).reshape(1, -1, 1, 1)
         x = ((2 * torch.arange(width, device=affine.device, dtype=affine.dtype) + 1) / width - 1).reshape(1, 1, -1, 1)

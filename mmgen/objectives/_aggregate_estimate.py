@@ -80,7 +80,7 @@ class Aggregate:
 
 
 def aggregate(z: Tensor, q: DiagonalGaussian, examples: int | None = None, groups: Sequence[int] = ()) -> Aggregate:
-    """Log densities under q(z) as the batch tells it; in fp32 at least, whatever networks compute in.
+    """Return log densities under q(z) as the batch tells it; in fp32 at least, whatever networks compute in.
 
     Args:
         z: A draw of each example's posterior [B, D].
@@ -98,7 +98,7 @@ def aggregate(z: Tensor, q: DiagonalGaussian, examples: int | None = None, group
     weights = _log_weights(len(z), examples or 0).to(pairs)
 
     def mixed(log_density: Tensor) -> Tensor:
-        """[B of z, B of x] -> [B]."""
+        """Return [B of z, B of x] -> [B]."""
         return (log_density + weights).logsumexp(1)
 
     marginals = (pairs + weights[..., None]).logsumexp(1)
@@ -123,7 +123,7 @@ def check_examples(examples: int | None, training: Run) -> None:
 
 
 def _log_weights(size: int, examples: int) -> Tensor:
-    """Logs of the weights of q(z_i | x_j) in the estimate of q(z_i) [B, B]; every row's weights add up to 1.
+    """Return logs of the weights of q(z_i | x_j) in the estimate of q(z_i) [B, B]; every row's weights add up to 1.
 
     Example:
         >>> [round(float(weight), 4) for weight in _log_weights(3, 9).exp()[0] * 9]  # 1 for itself, 8 for the others

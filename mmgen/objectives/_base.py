@@ -73,7 +73,7 @@ class Objective(ABC):
 
     @abstractmethod
     def __call__(self, model: Any, batch: Batch, step: int | None = None) -> Bound:
-        """The objective on a batch, with one sample of z per example unless its settings say more.
+        """Compute the objective on a batch, with one sample of z per example by default.
 
         Args:
             model: A model that was built for :attr:`demands`; members say which kind of model they can work with.
@@ -87,11 +87,11 @@ class Objective(ABC):
         """What it needs of a model, so that no other networks are built."""
 
     def trained_on(self, examples: int) -> Self:
-        """The objective of a run whose batches are drawn from so many examples; most do not depend on them."""
+        """Return the objective for a training set of this size; most do not depend on it."""
         return self
 
     def check_run(self, training: Run) -> str:
-        """What to tell whoever starts a run with these settings, a sentence; "" where there is nothing to tell.
+        """Return a warning about a run with these settings, a sentence; "" for none.
 
         Raises:
             SettingsError: With them the objective would not be what it is called.
@@ -99,7 +99,7 @@ class Objective(ABC):
         return ""
 
     def weightless(self, kinds: Collection[str]) -> list[str]:
-        """Settings that change nothing where modalities of these kinds alone are generated: weights of other kinds."""
+        """Return the settings without effect where only these kinds are generated: weights of other kinds."""
         return []
 
     @abstractmethod
@@ -119,7 +119,7 @@ class Objective(ABC):
 
 
 def named_once(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Modalities of an objective: at least one, and none twice.
+    """Return modalities of an objective: at least one, and none twice.
 
     Raises:
         ValueError: They are not.
@@ -152,7 +152,7 @@ def warmup(step: int | None, steps: int) -> float:
 
 
 def per_beta(weight: float, beta: float) -> float:
-    """lambda / beta; infinite without a divergence.
+    """Return lambda / beta; infinite without a divergence.
 
     Example:
         >>> per_beta(30.0, 0.5), per_beta(30.0, 0.0)
@@ -164,13 +164,13 @@ def per_beta(weight: float, beta: float) -> float:
 def expected_log_likelihood(
     model: GaussianModel, batch: Batch, q: DiagonalGaussian, names: tuple[str, ...]
 ) -> dict[str, Tensor]:
-    """One-sample estimate of E_q[log p(x_m | z)] for each named modality, all from the same z; [B] nats each."""
+    """Return one-sample estimate of E_q[log p(x_m | z)] for each named modality, all from the same z; [B] nats each."""
     z = q.sample()
     return {name: model.log_likelihood(name, z, batch) for name in names}
 
 
 def role(model: Model, name: str) -> str:
-    """What a modality is to weights, whatever the dataset calls it: image, attributes, text, or its own name.
+    """Return the role of a modality for weights, whatever its name: image, attributes, text, or its own name.
 
     The image is the one called so, else the main picture, or where that is not generated the first that is; other
     pictures have their own names.
@@ -187,5 +187,5 @@ def role(model: Model, name: str) -> str:
 
 
 def prior_kl(q: DiagonalGaussian) -> Tensor:
-    """KL(q || p(z)) in nats [B], closed form."""
+    """Return KL(q || p(z)) in nats [B], closed form."""
     return q.kl(DiagonalGaussian.standard(*q.mean.shape, like=q.mean))

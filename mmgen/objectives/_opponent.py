@@ -30,7 +30,8 @@ class Opponent(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, model: Any, batch: Batch, other: Batch, step: int | None = None) -> Bound:
-        """Its value to maximise [B]; takes no gradient of the model and moves nothing of it (see :func:`unmoved`).
+        """Return its value to maximise [B]; takes no gradient of the model and moves nothing of it (see
+        :func:`unmoved`).
 
         Args:
             model: The model as it has become in this step.
@@ -45,16 +46,16 @@ class Adversarial(Objective):
 
     @abstractmethod
     def opponent(self, model: Any) -> Opponent:
-        """A new opponent of a model, with first weights from torch's global generator."""
+        """Return a new opponent of a model, with first weights from torch's global generator."""
 
     @abstractmethod
     def __call__(self, model: Any, batch: Batch, step: int | None = None, opponent: Opponent | None = None) -> Bound:
-        """The model's value against an opponent, by default against a new one, which has learnt nothing."""
+        """Return the model's value against an opponent, by default against a new one, which has learnt nothing."""
 
 
 @contextmanager
 def unmoved(model: nn.Module) -> Iterator[None]:
-    """Inside, no gradient is taken of a model; afterwards what it remembers of batches (batch norm) is as before."""
+    """Keep a model unmoved inside: no gradient, and afterwards its batch statistics (batch norm) are as before."""
     kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
     try:
         with torch.no_grad():

@@ -43,7 +43,7 @@ class BalancedEdges(Objective):
         return Demands(frozenset([self.given]), generates=(self.graph,), needs=needs)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """None: no single number weighs log p(A|Z) here."""
+        """Return None: no single number weighs log p(A|Z) here."""
         return None
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:

@@ -51,7 +51,7 @@ class Bivcca(Objective):
         return Demands(frozenset((side,) for side in both), generates=both)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        r"""lambda / beta in both bounds; their shares \mu and 1 - \mu weigh likelihoods and divergence alike."""
+        r"""Return lambda / beta in both bounds; their shares \mu and 1 - \mu weigh likelihoods and divergence alike."""
         return per_beta(self.attributes_weight, self.beta)
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:

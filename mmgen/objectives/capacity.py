@@ -58,7 +58,9 @@ class Capacity(Objective):
         return Demands(frozenset([self.given]), generates=self.modalities, inference=inference)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """1 / gamma without a capacity; with one the divergence weighs gamma above C and minus gamma below it."""
+        """Return 1 / gamma without a capacity; with one the divergence weighs gamma above C and minus gamma
+        below it.
+        """
         return per_beta(1.0, self.gamma) if self.capacity == 0 else None
 
     def check_run(self, training: Run) -> str:

@@ -38,7 +38,7 @@ class Cvae(Objective):
         return Demands(frozenset([(x, y)]), generates=(x,), conditions_on=(y,))
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """None: the description is given and not generated, so there is no p(y|z), and p(z|y) is p(z)."""
+        """Return None: the description is given and not generated, so there is no p(y|z), and p(z|y) is p(z)."""
         return None
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:

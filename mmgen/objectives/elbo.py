@@ -51,7 +51,8 @@ class Elbo(Objective):
         return Demands(frozenset([self.given]), generates=self.modalities, inference=inference)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """lambda_m / beta, whatever the posterior is given: the one bound weighs the modality against the divergence.
+        """Return lambda_m / beta, whatever the posterior is given: the one bound weighs the modality against the
+        divergence.
 
         Maximised over all densities, q(z|g) is p(z) times the product of p(x_m|z)^(lambda_m / beta); of the description
         alone that leaves p(y|z)^(lambda_y / beta) p(z).

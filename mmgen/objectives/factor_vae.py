@@ -59,7 +59,7 @@ class FactorVae(Adversarial):
         return Demands(frozenset([self.given]), generates=self.modalities, inference=inference)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """1 without the total correlation, which is no divergence to p(z) of one example's posterior."""
+        """Return 1 without the total correlation, which is no divergence to p(z) of one example's posterior."""
         return 1.0 if self.gamma == 0 else None
 
     def opponent(self, model: GaussianModel) -> Opponent:
@@ -107,17 +107,19 @@ class _Discriminator(Opponent):
         }
 
     def logits(self, z: Tensor) -> Tensor:
-        """Logits of the joint q(z) and of the product of marginals: z [B, D] -> [B, 2]."""
+        """Return logits of the joint q(z) and of the product of marginals: z [B, D] -> [B, 2]."""
         found: Tensor = self.layers(z.to(next(self.parameters()).dtype))
         return found.to(z.dtype)  # fp32 where networks compute in bf16
 
     def log_ratio(self, z: Tensor) -> Tensor:
-        """log q(z) - log of the product of q(z_j), nats: z [B, D] -> [B]; its mean over q(z) is the correlation."""
+        """Return log q(z) - log of the product of q(z_j), nats: z [B, D] -> [B]; its mean over q(z) is the
+        correlation.
+        """
         logits = self.logits(z)
         return logits[:, 0] - logits[:, 1]
 
     def forward(self, model: GaussianModel, batch: Batch, other: Batch, step: int | None = None) -> Bound:
-        """Half the log-probabilities of what both kinds of draws are; -log 2 where they cannot be told apart."""
+        """Return half the log-probabilities of what both kinds of draws are; -log 2 where they cannot be told apart."""
         with unmoved(model):
             joint = model.posterior(batch, self.settings.given).sample()
             apart = permuted_apart(model.posterior(other, self.settings.given).sample())
@@ -127,5 +129,5 @@ class _Discriminator(Opponent):
 
 
 def permuted_apart(z: Tensor) -> Tensor:
-    """Each dimension in a random order of its own (Kim, Mnih, Algorithm 1): z [B, D] -> draws of the marginals."""
+    """Permute each dimension by itself (Kim, Mnih, Algorithm 1): z [B, D] -> draws of the marginals."""
     return z.gather(0, torch.rand(z.shape, device=z.device).argsort(0))

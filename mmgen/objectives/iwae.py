@@ -55,7 +55,9 @@ class Iwae(Objective):
         return Demands(frozenset([self.given]), self.modalities, inference=inference, needs=needs)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """lambda_m: the bound is greatest where q(z|g) is p(z) times the product of p(x_m|z)^lambda_m, for every k."""
+        """Return lambda_m: the bound is greatest where q(z|g) is p(z) times the product of p(x_m|z)^lambda_m, for every
+        k.
+        """
         return self._weights.get(kind or name, 1.0)
 
     def weightless(self, kinds: Collection[str]) -> list[str]:
@@ -79,7 +81,7 @@ class Iwae(Objective):
 
 
 def log_mean(log_weights: Tensor) -> Tensor:
-    """log of the mean of exp(log_weights) over the first axis: [K, B] -> [B]."""
+    """Return log of the mean of exp(log_weights) over the first axis: [K, B] -> [B]."""
     if len(log_weights) == 1:
         return log_weights[0]  # to the last bit
     return log_weights.logsumexp(0) - math.log(len(log_weights))

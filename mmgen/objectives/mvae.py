@@ -97,7 +97,7 @@ class Mvae(Objective):
         )
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        r"""\lambda_y / beta as ELBO(y) has it, the bound through the posterior of the description alone.
+        r"""Return \lambda_y / beta as ELBO(y) has it, the bound through the posterior of the description alone.
 
         Where sums of log-likelihoods are divided by the number of modalities that they are of, it is that part of it;
         None where single attributes count as modalities there, so that no bound is of the description alone.
@@ -135,21 +135,23 @@ class Mvae(Objective):
         return Bound(value, self._terms(units, found, (kl * kept).detach()), is_bound=False)
 
     def weight(self, name: str, kind: str | None = None) -> float:
-        """lambda of a modality; ``kind`` is its :func:`role` where its name does not tell."""
+        """Return lambda of a modality; ``kind`` is its :func:`role` where its name does not tell."""
         return self.weights.get(name, 50.0 if (kind or name) == "attributes" else 1.0)
 
     def _weight_in(self, row: int, kind: str, unit: Unit) -> float:
-        """lambda of a unit in one of the terms, of which the first is the joint one."""
+        """Return lambda of a unit in one of the terms, of which the first is the joint one."""
         return self.weight(unit[0], kind) if row == 0 or self.weigh == "all" else 1.0
 
     def _explains(self, units: Sequence[Unit], subset: Subset, number: int) -> bool:
-        """Whether the posterior given a subset has to explain a unit: those that it is given, and what one predicts."""
+        """Return whether the posterior given a subset has to explain a unit: those that it is given, and what one
+        predicts.
+        """
         if subset[number] or sum(subset) > 1:
             return subset[number]
         return units[number][0] in self.predicts.get(units[subset.index(True)][0], ())
 
     def _chosen(self, count: int) -> list[Subset]:
-        """The subsets of one step: all units, each alone, k random ones."""
+        """Return the subsets of one step: all units, each alone, k random ones."""
         everything = (True,) * count
         alone = [tuple(number == own for number in range(count)) for own in range(count)]
         if count < 2:
@@ -158,7 +160,7 @@ class Mvae(Objective):
         return [everything, *alone, *random]
 
     def units(self, model: GaussianModel) -> list[Unit]:
-        """The N modalities of the bound: whole ones, or single attributes."""
+        """Return the N modalities of the bound: whole ones, or single attributes."""
         units: list[Unit] = []
         for name in self.modalities:
             modality = model.modalities[name]
@@ -169,7 +171,7 @@ class Mvae(Objective):
         return units
 
     def _terms(self, units: Sequence[Unit], found: Sequence[Tensor], kl: Tensor) -> dict[str, Tensor]:
-        """Parts of the joint bound, of each modality's own (attributes summed) and of the random ones."""
+        """Return parts of the joint bound, of each modality's own (attributes summed) and of the random ones."""
         terms = {"kl": kl[0]}
         count = len(units)
         for name in self.modalities:
@@ -186,7 +188,9 @@ class Mvae(Objective):
 
 
 def random_subset(count: int, law: str = "subsets") -> Subset:
-    """One of the subsets of 2 to ``count`` - 1 units (from torch's global generator); see ``Mvae.subset_law``."""
+    """Return one of the subsets of 2 to ``count`` - 1 units (from torch's global generator); see
+    ``Mvae.subset_law``.
+    """
     sizes = range(2, count)
     ways = torch.tensor([math.comb(count, size) if law == "subsets" else 1 for size in sizes], dtype=torch.float64)
     size = sizes[int(torch.multinomial(ways, 1))]
@@ -195,7 +199,7 @@ def random_subset(count: int, law: str = "subsets") -> Subset:
 
 
 def _present(batch: Batch, unit: Unit) -> Tensor:
-    """Which examples have a unit at all, bool [B]."""
+    """Return which examples have a unit at all, bool [B]."""
     name, attribute = unit
     present = batch.present[name]
     if present.dim() == 1:
@@ -204,7 +208,9 @@ def _present(batch: Batch, unit: Unit) -> Tensor:
 
 
 def _kept(chosen: Sequence[Subset], present: Tensor) -> Tensor:
-    """Which terms count for which examples, bool [S, B]: those of two present units or more, and single units."""
+    """Return which terms count for which examples, bool [S, B]: those of two present units or more, and
+    single units.
+    """
     held = torch.tensor(chosen, device=present.device)  # [S, U]
     count = (held.unsqueeze(-1) & present).sum(1)
     least = torch.where(held.sum(1) == 1, 1, 2).unsqueeze(-1)
@@ -212,7 +218,7 @@ def _kept(chosen: Sequence[Subset], present: Tensor) -> Tensor:
 
 
 def _log_likelihood(model: GaussianModel, unit: Unit, z: Tensor, batch: Batch, wanted: Tensor) -> Tensor:
-    """log p(unit | z) where it is wanted, else 0: z [S, B, D], mask [S, B] -> [S, B] nats."""
+    """Return log p(unit | z) where it is wanted, else 0: z [S, B, D], mask [S, B] -> [S, B] nats."""
     if bool(wanted.all()):
         return _of_unit(model, unit, z, batch)
     # Decoders run on what counts alone: in weakly supervised training that is a fraction.

@@ -88,7 +88,7 @@ class SemiSupervised(Objective):
         return Demands(given, generates=self.modalities, marginalises=(labels,), needs=needs)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """1: the label is part of z, and p(y) counts once beside p(z)."""
+        """Return 1: the label is part of z, and p(y) counts once beside p(z)."""
         return 1.0
 
     def __call__(self, model: SemiSupervisedVAE, batch: Batch, step: int | None = None) -> Bound:
@@ -114,7 +114,7 @@ class SemiSupervised(Objective):
         return Bound(weight * (bound + self.alpha * of_label), terms, exact)
 
     def _validation(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred) -> Bound:
-        """U of all examples, whatever labels they have: their log q(y|x) is a term that the value is without."""
+        """Return U of all examples, whatever labels they have; the value has no term log q(y|x) for them."""
         image, name = self.modalities
         hidden = Batch(
             batch.values | {name: torch.zeros_like(batch.values[name])},
@@ -130,7 +130,7 @@ class SemiSupervised(Objective):
         return Bound(bound, {**terms, f"log q({name}|{image})": self._of_label(batch, inferred)}, exact)
 
     def _of_label(self, batch: Batch, inferred: Inferred) -> Tensor:
-        """log q(y|x) [B] of the attributes that are known."""
+        """Return log q(y|x) [B] of the attributes that are known."""
         name = self.modalities[1]
         present = batch.present[name]
         known = inferred.labels.known(batch.values[name], present)
@@ -177,7 +177,8 @@ class SemiSupervised(Objective):
         return {"bound": bound, **means, "entropy of q(y|x)": entropy}
 
     def _terms(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred, hot: Tensor) -> dict[str, Tensor]:
-        """Parts of L(x, y) with one draw of z, for labels [..., B, S]: nats [..., B] each; L is :func:`_total` of them.
+        """Return parts of L(x, y) with one draw of z, for labels [..., B, S]: nats [..., B] each; L is :func:`_total`
+        of them.
 
         All labels of an example share its noise: each expectation stays what it is, and differences between labels,
         which q(y|x) learns from, are quieter.
@@ -194,7 +195,7 @@ class SemiSupervised(Objective):
         }
 
     def _every(self, model: SemiSupervisedVAE, q: Labels) -> Tensor:
-        """All values of y, one-hot [Y, B, S].
+        """Return all values of y, one-hot [Y, B, S].
 
         Raises:
             SettingsError: There are too many.
@@ -217,11 +218,11 @@ def _at(inferred: Inferred, rows: Tensor) -> Inferred:
 
 
 def _total(terms: dict[str, Tensor]) -> Tensor:
-    """L: all terms together, the divergence with its sign."""
+    """Return L: all terms together, the divergence with its sign."""
     return sum((-term if key == "kl" else term for key, term in terms.items()), torch.zeros_like(terms["kl"]))
 
 
 def _known_only(labels: Labels, present: Tensor) -> Tensor:
-    """Log-probabilities [B, S] of attributes that are known, 0 of the others."""
+    """Return log-probabilities [B, S] of attributes that are known, 0 of the others."""
     parts = labels.log_probs.split(labels.sizes, -1)
     return torch.cat([part * present[:, k : k + 1] for k, part in enumerate(parts)], -1)

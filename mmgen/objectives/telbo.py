@@ -52,7 +52,7 @@ class Telbo(Objective):
         return Demands(frozenset([both, *((side,) for side in both)]), generates=both)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        r"""gamma / beta: the bound elbo_{\gamma,1}(y; \phi_y) alone fits a posterior to the description alone.
+        r"""Return gamma / beta: the bound elbo_{\gamma,1}(y; \phi_y) alone fits a posterior to the description alone.
 
         Over all densities that bound is greatest at p(y|z)^(gamma / beta) p(z), which is what q(z|y) approaches within
         its family. lambda / beta of the joint bound shapes the decoders, and is the same in VE (both 50).
