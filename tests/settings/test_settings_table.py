@@ -55,7 +55,7 @@ def test_what_is_no_settings_has_none() -> None:
 @pytest.mark.parametrize(("noun", "name"), MEMBERS, ids=" ".join)
 def test_every_setting_says_what_it_does(noun: str, name: str) -> None:
     found = settings_of_member(noun, member_of(noun, name))
-    assert found
+    assert found or (noun, name) == ("fit target", "aggregate"), "only this one has none"
     assert [one.name for one in found if not one.about or not one.kind] == []
     assert all(one.name.startswith(ROOM_KEYS[noun]) for one in found)
 
