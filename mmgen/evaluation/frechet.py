@@ -15,6 +15,7 @@ References:
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +105,7 @@ def within(one: Sequence[Floats], other: Sequence[Floats], weights: Floats) -> D
         groups,
     )
 
+    @cache
     def of(left_out: int | None) -> float:
         kept = np.arange(len(mass)) != left_out
         total = mass[kept].sum()
@@ -151,6 +153,7 @@ def pooled(one: Sequence[Floats], other: Sequence[Floats]) -> Distance:
             found.append((n, mean, (square[kept].sum(0) - n * np.outer(mean, mean)) / (n - 1)))
         return found
 
+    @cache
     def of(left_out: int | None) -> float:
         (_, mean, spread), (_, other_mean, other_spread) = moments(left_out)
         return frechet_distance(float(((mean - other_mean) ** 2).sum()), spread, other_spread)

@@ -1,4 +1,4 @@
-"""How much of one set of points lies where another set does, by balls that reach to the k-th nearest neighbour.
+"""Share of one set of points that lies where another set does, by balls to the k-th nearest neighbour.
 
 References:
     Improved Precision and Recall Metric for Assessing Generative Models (Kynkäänniemi, Karras, Laine, Lehtinen, Aila,
@@ -17,28 +17,27 @@ NEIGHBOURS = 3
 
 _ROWS = 1024
 _ROUNDING = 1e-10
-"""Squared distances below this share of the points' squared norms are rounding errors of equal points."""
+"""Squared distances below this share of the squared norms are rounding errors of equal points."""
 
 Floats = NDArray[np.float64]
 
 
 def _squared_distances(points: NDArray[np.floating], others: NDArray[np.floating]) -> Iterator[Floats]:
-    """Squared Euclidean distances from ``points`` [n, F] to ``others`` [m, F], some rows [n', m] at a time."""
-    from sklearn.metrics.pairwise import euclidean_distances
-
+    """Yield squared Euclidean distances from ``points`` [n, F] to ``others`` [m, F], some rows [n', m] at a time."""
     # About a common origin, in fp64: |a|^2 + |b|^2 - 2 a b loses what the norms exceed the distance by.
     origin = others.mean(0, dtype=np.float64)
     right = others - origin
-    norms = (right**2).sum(1)
+    norms = np.einsum("ij,ij->i", right, right)
     for start in range(0, len(points), _ROWS):
         left = points[start : start + _ROWS] - origin
-        found: Floats = euclidean_distances(left, right, squared=True)
-        found[found < _ROUNDING * ((left**2).sum(1)[:, None] + norms)] = 0.0
+        sums = np.einsum("ij,ij->i", left, left)[:, None] + norms
+        found: Floats = np.maximum(-2 * (left @ right.T) + sums, 0)
+        found[found < _ROUNDING * sums] = 0.0
         yield found
 
 
 def reach(points: NDArray[np.floating], k: int = NEIGHBOURS) -> Floats:
-    """Squared distance [n] from each point to its k-th nearest other one.
+    """Return the squared distance [n] from each point to its k-th nearest other one.
 
     Args:
         points: [n, F], n > k.
@@ -50,7 +49,7 @@ def reach(points: NDArray[np.floating], k: int = NEIGHBOURS) -> Floats:
 
 
 def inside(points: NDArray[np.floating], others: NDArray[np.floating], k: int = NEIGHBOURS) -> NDArray[np.bool_]:
-    """Whether each point [n] lies in the ball of any of ``others`` that reaches to that one's k-th nearest neighbour.
+    """Return whether each point [n] lies in the ball of any of ``others`` that reaches to its k-th nearest neighbour.
 
     The mean is the precision of ``points`` against ``others``, and the recall of ``others`` against ``points``.
 

@@ -25,7 +25,7 @@ from mmgen.models import DataSettings, Model
 from mmgen.posteriors._encoding import encode_points
 from mmgen.posteriors._shown import Shown, needs_words
 from mmgen.training.batches import DatasetRows, Rows, batch_of
-from mmgen.training.labelling import without
+from mmgen.training.masked import without
 from mmgen.training.model_run import ExperimentSettings
 
 __all__ = ["Encoding", "LatentRows", "encode", "posterior_to_aggregate", "rows_of"]

@@ -17,7 +17,8 @@ from mmgen.core.errors import DataError
 from mmgen.models import DataSettings
 from mmgen.posteriors._base import Target
 from mmgen.training.batches import DatasetRows
-from mmgen.training.labelling import learns_unlabelled, shown_rows
+from mmgen.training.labelling import learns_unlabelled
+from mmgen.training.masked import shown_rows
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.pairing import described_examples
 

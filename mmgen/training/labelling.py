@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from mmgen.core.batch import Batch
 from mmgen.core.errors import DataError, SettingsError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.training.batches import DatasetRows, Rows
+from mmgen.training.masked import MaskedRows, shown_rows
 
 if TYPE_CHECKING:
     from mmgen.models import DataSettings
@@ -33,17 +32,14 @@ __all__ = [
     "labelled_examples",
     "labelled_rows",
     "learns_unlabelled",
-    "shown_rows",
-    "without",
 ]
 
 
 def labelled_examples(codes: NDArray[np.uint8], count: int, seed: int) -> NDArray[np.int64]:
-    """Which examples keep their label [count], the same whatever the training's own seed and order.
+    """Choose the examples that keep their label [count], by a seed of its own.
 
-    Examples are dealt in turn from the combinations of values that there are, so that none is more than once oftener
-    than another while it lasts; a smaller count is the beginning of a larger one. Examples without all of their
-    attributes are never chosen.
+    Combinations of values take turns, so that their counts differ by one at most while examples last. A smaller count
+    is the beginning of a larger one. Examples without all of their attributes are never chosen.
 
     Args:
         codes: Attributes of the N training examples [N, A], 255 unknown.
@@ -70,7 +66,7 @@ def labelled_examples(codes: NDArray[np.uint8], count: int, seed: int) -> NDArra
     mixed = mixed[np.isin(mixed, known)]
     _, kind = np.unique(codes[mixed], axis=0, return_inverse=True)
     kind = kind.reshape(-1)
-    # The turn of each example: how many of its own combination come before it; then one combination after the other.
+    # Round-robin over combinations of values: sort by rank within each combination.
     turn = np.empty(len(mixed), np.int64)
     for one in range(int(kind.max()) + 1 if len(kind) else 0):
         places = np.flatnonzero(kind == one)
@@ -79,23 +75,21 @@ def labelled_examples(codes: NDArray[np.uint8], count: int, seed: int) -> NDArra
 
 
 def codes_of(rows: DatasetRows, name: str) -> NDArray[np.uint8]:
-    """Attributes of all rows as they are stored [N, A]."""
+    """Return attributes of all rows as stored [N, A]."""
     held: NDArray[np.uint8] = rows.held(name, torch.arange(len(rows))).cpu().numpy()
     return held
 
 
-class LabelledRows(Rows):
-    """Rows of which some show their label: those come first, as often as it takes, then all others without theirs.
+class LabelledRows(MaskedRows):
+    """Labelled examples first, repeated as often as their share asks, then all others without their label.
 
-    What belongs to a label goes with its example: a row's label depends on nothing but which example it is. In rows
-    without a label its values are 0 and not present.
+    A row's label depends only on its example.
 
     Args:
         rows: Whole examples.
         chosen: Examples that keep their label.
         hidden: Modalities that the others lose.
-        share: Least part of the draws that are labelled: they are repeated until they are that part of the rows. None
-            draws every example equally often.
+        share: Least share of the draws that are labelled; None draws every example equally often.
         others: Whether there are rows of the other examples.
     """
 
@@ -107,78 +101,31 @@ class LabelledRows(Rows):
         share: float | None = None,
         others: bool = True,
     ) -> None:
-        self.rows, self.origin, self.together = rows, rows.origin, rows.together
-        self.hidden = frozenset(hidden)
         rest = np.setdiff1d(np.arange(len(rows)), chosen) if others else np.empty(0, np.int64)
         self.labelled, self.unlabelled = len(chosen), len(rest)
         self.shown = shown_rows(len(chosen), len(rest), share)
-        self._example = torch.from_numpy(np.concatenate([np.resize(chosen, self.shown), rest]).astype(np.int64))
-
-    def __len__(self) -> int:
-        return len(self._example)
-
-    def batch(self, indices: Tensor) -> Batch:
-        chosen = indices.cpu()
-        return self._hide(self.rows.batch(self._example[chosen]), chosen)
-
-    def sight(self, indices: Tensor, seed: int, *sight: str | int) -> Batch:
-        chosen = indices.cpu()
-        return self._hide(self.rows.sight(self._example[chosen], seed, *sight), chosen)
-
-    def _hide(self, whole: Batch, indices: Tensor) -> Batch:
-        return without(whole, self.hidden, indices < self.shown)
-
-
-def without(whole: Batch, hidden: Collection[str], shows: Tensor) -> Batch:
-    """Examples of which some do not show some modalities: there these are 0 and not present.
-
-    Args:
-        whole: B examples.
-        hidden: Modalities that are not shown; those that the examples lack are passed over.
-        shows: Which examples show them after all, bool [B].
-    """
-    shows = shows.to(whole.device)
-    values, present = dict(whole.values), dict(whole.present)
-    for name in set(hidden) & values.keys():
-        values[name] = values[name].masked_fill(~_spread(shows, values[name]), 0)
-        present[name] = present[name] & _spread(shows, present[name])
-    return Batch(values, present, whole.shared)
-
-
-def shown_rows(labelled: int, others: int, share: float | None) -> int:
-    """R, how many rows the labelled examples become beside ``others``: share = R / (R + others) at least.
-
-    Example:
-        >>> shown_rows(100, 59_900, 0.5), shown_rows(100, 59_900, None)
-        (59900, 100)
-    """
-    wanted = 0 if share is None or not labelled else round(share / (1 - share) * others)
-    return max(labelled, wanted)
-
-
-def _spread(mask: Tensor, like: Tensor) -> Tensor:
-    """[B] -> [B, 1, ...] with as many axes as ``like``."""
-    return mask.view(-1, *[1] * (like.ndim - 1))
+        labelled = np.arange(self.shown + len(rest)) < self.shown
+        super().__init__(rows, np.concatenate([np.resize(chosen, self.shown), rest]), dict.fromkeys(hidden, labelled))
 
 
 def learns_unlabelled(objective: "Objective") -> bool:
-    """Whether an objective learns from examples whose description is unknown."""
+    """Return True for an objective that learns from examples without a description."""
     return "subsets" in objective.demands.needs or bool(objective.demands.marginalises)
 
 
 def _labels(objective: "Objective", data: "DataSettings") -> AttributesDescription | None:
-    """The attributes that an objective looks at, whose values are labels; None where it looks at none."""
+    """Return the attributes of the objective, whose values are labels; None without any."""
     named = data.of_kind(AttributesDescription)
     return next((named[name] for name in objective.demands.modalities if name in named), None)
 
 
 def label_draw(data: "DataSettings", seed: int) -> int:
-    """The seed by which labels are chosen: one of their own, else that of the training."""
+    """Return the seed of the choice of labels: one of its own, else that of the training."""
     return seed if data.labelled_seed is None else data.labelled_seed
 
 
 def check_labelled(data: "DataSettings") -> None:
-    """Make sure that one way of keeping labels back is asked for.
+    """Check that at most one kind of weak supervision is set.
 
     Raises:
         SettingsError: There are two, or a share of labelled draws and no count of labels.
@@ -198,7 +145,7 @@ def check_labelled(data: "DataSettings") -> None:
 
 
 def kept_labels(rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int) -> NDArray[np.int64] | None:
-    """Which examples keep their label where few are to [count]; None where all do, and where no label is looked at.
+    """Return the examples that keep their label [count]; None where all do, and for objectives without labels.
 
     Args:
         rows: The training part of a split.
@@ -216,10 +163,10 @@ def kept_labels(rows: DatasetRows, objective: "Objective", data: "DataSettings",
 
 
 def labelled_rows(rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int) -> Rows:
-    """What an objective trains on where few examples are labelled.
+    """Return the training rows where few examples are labelled.
 
-    One that learns from pictures alone gets the labelled examples and all others without their label; one that needs
-    the label gets the labelled ones alone; one that looks at no attributes gets all examples as they are.
+    Objectives that learn from pictures alone get the labelled examples and all others without their label; those that
+    need the label get the labelled ones; those without attributes get all examples as they are.
 
     Args:
         rows: The training part of a split.
@@ -238,7 +185,7 @@ def labelled_rows(rows: DatasetRows, objective: "Objective", data: "DataSettings
 
 
 def describe_labelled(size: int, objective: "Objective", data: "DataSettings") -> str:
-    """One sentence about :func:`labelled_rows` of ``size`` examples; "" where all are labelled.
+    """Describe :func:`labelled_rows` of ``size`` examples in one sentence; "" where all are labelled.
 
     Raises:
         SettingsError: See :func:`check_labelled`.

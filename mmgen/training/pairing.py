@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from mmgen.core.batch import Batch
 from mmgen.core.errors import DataError, SettingsError
 from mmgen.core.seeding import numpy_generator
 from mmgen.training.batches import DatasetRows, Rows
 from mmgen.training.labelling import check_labelled, describe_labelled, kept_labels, labelled_rows
+from mmgen.training.masked import MaskedRows, shown_rows
 
 if TYPE_CHECKING:
     from mmgen.models import DataSettings
@@ -34,11 +32,11 @@ __all__ = [
     "training_rows",
 ]
 
-_WHOLE = -1
+_WHOLE = ""
 
 
 def paired_count(size: int, share: float) -> int:
-    """N_p, how many of ``size`` examples stay paired: the nearest whole number.
+    """Return N_p, the number of ``size`` examples that stay paired, rounded.
 
     Raises:
         DataError: A share above nothing leaves no example.
@@ -57,7 +55,7 @@ def paired_count(size: int, share: float) -> int:
 
 
 def paired_examples(size: int, share: float, seed: int) -> NDArray[np.int64]:
-    """Which of ``size`` examples stay paired [N_p], at random; a smaller share is the beginning of a larger one.
+    """Choose the examples that stay paired [N_p] at random; a smaller share is the beginning of a larger one.
 
     Args:
         size: Number of training examples N.
@@ -67,79 +65,37 @@ def paired_examples(size: int, share: float, seed: int) -> NDArray[np.int64]:
     return numpy_generator(seed, "paired").permutation(size)[: paired_count(size, share)]
 
 
-class PairedRows(Rows):
-    """Rows of which a share is whole; every other example becomes one row for each of its modalities, shuffled apart.
+class PairedRows(MaskedRows):
+    """Whole examples first, then each modality of every other example in a row of its own, shuffled apart.
 
-    The whole rows come first, then those of each modality in turn. In a row of one modality the others are not present
-    and their values are 0. Which picture and which description were one example cannot be told from the row numbers.
+    Row numbers do not tell which picture and which description were one example.
 
     Args:
         rows: Whole examples.
-        apart: Modalities of which the other examples leave one row each; none leaves the other examples out.
-        share: Part of the examples that stays whole.
+        apart: Modalities of which the other examples leave one row each; without any, the other examples are left out.
+        share: Share of the examples that stays whole.
         seed: Seed of the training.
-        drawn: Least part of the draws that are whole examples: they are repeated until they are that part of the rows.
-            None draws every row equally often, as the paper does.
+        drawn: Least share of the draws that are whole examples, which are repeated as often as it takes; None draws
+            every row equally often, as the paper does.
     """
 
     def __init__(self, rows: Rows, apart: Sequence[str], share: float, seed: int, drawn: float | None = None) -> None:
-        size = len(rows)
-        order = numpy_generator(seed, "paired").permutation(size)
-        count = paired_count(size, share)
+        order = numpy_generator(seed, "paired").permutation(len(rows))
+        count = paired_count(len(rows), share)
         whole, rest = order[:count], np.sort(order[count:])
-        self.rows, self.origin = rows, rows.origin
-        self.apart = tuple(apart)
-        self.paired = count
-        self.left = len(rest)
-        others = len(rest) * len(self.apart)
-        repeated = np.resize(whole, _whole_rows(count, others, drawn))
-        parts = [repeated, *(numpy_generator(seed, "apart", name).permutation(rest) for name in self.apart)]
-        self._example = torch.from_numpy(np.concatenate(parts).astype(np.int64))
-        kinds = [np.full(len(repeated), _WHOLE, np.int8)]
-        kinds += [np.full(len(rest), number, np.int8) for number in range(len(self.apart))]
-        self._kind = torch.from_numpy(np.concatenate(kinds))
-
-    def __len__(self) -> int:
-        return len(self._example)
-
-    def batch(self, indices: Tensor) -> Batch:
-        chosen = indices.cpu()
-        return self._apart(self.rows.batch(self._example[chosen]), self._kind[chosen])
-
-    def sight(self, indices: Tensor, seed: int, *sight: str | int) -> Batch:
-        chosen = indices.cpu()
-        return self._apart(self.rows.sight(self._example[chosen], seed, *sight), self._kind[chosen])
-
-    def _apart(self, whole: Batch, kind: Tensor) -> Batch:
-        """Whole examples without the modalities that rows of their kind have lost."""
-        kind = kind.to(whole.device)
-        values, present = {}, {}
-        for name, value in whole.values.items():
-            kept = kind == _WHOLE
-            if name in self.apart:
-                kept = kept | (kind == self.apart.index(name))
-            values[name] = value.masked_fill(~_spread(kept, value), 0)
-            present[name] = whole.present[name] & _spread(kept, whole.present[name])
-        return Batch(values, present, whole.shared)
-
-
-def _whole_rows(count: int, others: int, drawn: float | None) -> int:
-    """R, how many rows ``count`` whole examples become beside ``others``: drawn = R / (R + others), or ``count``."""
-    wanted = 0 if drawn is None or not count else round(drawn / (1 - drawn) * others)
-    return max(count, wanted)
-
-
-def _spread(mask: Tensor, like: Tensor) -> Tensor:
-    """[B] -> [B, 1, ...] with as many axes as ``like``."""
-    return mask.view(-1, *[1] * (like.ndim - 1))
+        self.paired, self.left = count, len(rest)
+        repeated = np.resize(whole, shown_rows(count, len(rest) * len(apart), drawn))
+        parts = [repeated, *(numpy_generator(seed, "apart", name).permutation(rest) for name in apart)]
+        kind = np.repeat([_WHOLE, *apart], [len(part) for part in parts])
+        shows = {name: (kind == _WHOLE) | (kind == name) for name in apart}
+        super().__init__(rows, np.concatenate(parts), shows, kind == _WHOLE)
 
 
 def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed: int) -> Rows:
-    """What an objective trains on where not all examples are paired.
+    """Return the training rows where not all examples are paired or labelled.
 
-    One that learns from examples that lack modalities (mvae) gets the paired examples and the others taken apart; one
-    that needs them whole gets the paired examples alone, as WG train JMVAE; one of a single modality has nothing to
-    pair and gets all examples as they are.
+    Objectives that learn from subsets of modalities (mvae) get the paired examples and the others taken apart; those
+    that need whole examples get the paired ones, as WG train JMVAE; those of a single modality get all examples.
 
     Args:
         rows: The training part of a split.
@@ -174,10 +130,9 @@ def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed
 def described_examples(
     rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int
 ) -> NDArray[np.int64] | None:
-    """Which examples :func:`training_rows` shows together with their description; None where it keeps none back.
+    """Return the examples that :func:`training_rows` shows with their description; None where that is all of them.
 
-    None is kept back from an objective that looks at no description either: whoever learns one beside its model has
-    nothing to be fair to.
+    It is also None for objectives without descriptions.
 
     Args:
         rows: The training part of a split.
@@ -197,7 +152,7 @@ def described_examples(
 
 
 def drawn_share(size: int, objective: "Objective", data: "DataSettings") -> float | None:
-    """``least_paired_share`` where it changes what is drawn from ``size`` training examples, else None.
+    """Return ``least_paired_share`` where it changes the draws from ``size`` training examples, else None.
 
     It changes nothing where all examples are paired or none is, for an objective that needs whole examples or looks at
     a single modality, and where the paired rows are already that part.
@@ -206,12 +161,12 @@ def drawn_share(size: int, objective: "Objective", data: "DataSettings") -> floa
     if data.paired == 1 or len(names) < 2 or "subsets" not in objective.demands.needs:
         return None
     count = paired_count(size, data.paired)
-    repeated = _whole_rows(count, len(names) * (size - count), data.least_paired_share)
+    repeated = shown_rows(count, len(names) * (size - count), data.least_paired_share)
     return data.least_paired_share if repeated > count else None
 
 
 def describe_rows(size: int, objective: "Objective", data: "DataSettings") -> str:
-    """One sentence about :func:`training_rows` of ``size`` examples; "" where nothing was asked but to use all whole.
+    """Describe :func:`training_rows` of ``size`` examples in one sentence; "" where all are used whole.
 
     Raises:
         DataError: No example is left to train on.

@@ -235,5 +235,5 @@ def test_many_features_are_measured_along_the_main_directions_of_training_pictur
 def test_a_model_without_images_is_refused(name: str, dataset: Dataset) -> None:
     evaluation = asked(dataset, "perfect")
     evaluation.loaded.observation = None
-    with pytest.raises(UsageError, match=f"{name} is of a model that draws something besides words"):
+    with pytest.raises(UsageError, match=f"{name} needs a model that draws something besides words"):
         get(name)().check(evaluation)
