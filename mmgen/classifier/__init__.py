@@ -1,6 +1,6 @@
-"""What does the picture show? One file per network; a classifier trained with one of them judges every model.
+"""Attribute classifiers: which attribute values does an example show? One file per network.
 
-``names()`` and ``get(name)`` are the networks; ``load_classifier`` opens a trained judge.
+``names()`` and ``get(name)`` are the networks; ``load_classifier`` opens a trained classifier.
 """
 
 import lazy_loader

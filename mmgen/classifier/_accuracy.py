@@ -34,8 +34,8 @@ class Accuracy:
     def percent(self) -> dict[str, float]:
         """Accuracy in percent by attribute, and the mean over them as "mean".
 
-        A judge that is told attributes has "words" too: the share of all words that match, the told ones among them,
-        as correctness counts them (CK 5.4).
+        A classifier that reads known attributes has "words" too: the share of all words that match, the known ones
+        among them, as correctness counts them (CK 5.4).
         """
         each = {name: 100.0 * self.correct[name] / max(1, self.images[name]) for name in self.correct}
         mean = sum(each.values()) / len(each)

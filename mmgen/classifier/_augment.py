@@ -1,8 +1,8 @@
 """Changes of a picture of two objects and its description after which the description is still true.
 
-Captions of a pair of objects say one of several true sentences: "A left B" holds where "B right A" does. And what is
-left of an object is right of it in the mirror. A judge that is told the relation learns which object comes first from
-several times fewer scenes when it is told so.
+Captions of a pair of objects say one of several true sentences: "A left B" holds where "B right A" does. And left
+becomes right in the mirror. A classifier that reads the relation then learns the order of the objects from several
+times fewer scenes.
 """
 
 from dataclasses import dataclass

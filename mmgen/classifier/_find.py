@@ -1,4 +1,4 @@
-"""Which judge looks at the pictures of a dataset's models: one rule for scores, figures and reports."""
+"""Which attribute classifier looks at what is drawn of a dataset's models: one rule for scores, figures and reports."""
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -13,12 +13,12 @@ def best_judge(dataset_id: str, folders: Iterable[Path], preferred: Collection[s
     """Return the best attribute classifier of a dataset; None without one.
 
     That is the most accurate on images that it has not seen, one that was never measured coming last; of equals the
-    newest. A file that does not match its content id is no judge.
+    newest. A file that does not match its content id is no classifier.
 
     Args:
         dataset_id: Content id of the dataset.
         folders: Where to look.
-        preferred: Content ids of judges that come before all others, such as the one that gave the scores at hand.
+        preferred: Content ids of classifiers that come before all others, such as the one that gave the scores at hand.
     """
     found = find_relatives(dict.fromkeys(folder.resolve() for folder in folders), "classifier", dataset_id)
 

@@ -27,7 +27,7 @@ def log_probability(logits: list[Tensor], values: Tensor, present: Tensor) -> Te
 
 
 class ClassifierTask(Task):
-    """Maximises log p(attributes | image, what it is told) over the known attributes that the judge says.
+    """Maximises log p(attributes | image, what it is told) over the known attributes that the classifier says.
 
     Args:
         classifier: What is trained.

@@ -1,4 +1,4 @@
-"""From a dataset file to a judge with a known held-out accuracy."""
+"""Training of an attribute classifier, with its accuracy on held-out examples."""
 
 import time
 from collections.abc import Generator, Sequence
@@ -32,10 +32,10 @@ __all__ = ["ClassifierSettings", "default_training", "resolve_network", "resolve
 
 
 class ClassifierSettings(Settings):
-    """What a judge is and how it is trained."""
+    """Settings of an attribute classifier and of its training."""
 
     network: str
-    """Network of the judge: vedantam (VE's), cremer (CK's), small or attentive."""
+    """Network of the classifier: vedantam (VE's), cremer (CK's), small, attentive or encoder."""
     told: tuple[str, ...] | None = None
     """Attributes that it is told instead of saying them (CK 5.4: the relation); None for what the dataset needs."""
     augment: bool = True
@@ -97,10 +97,10 @@ def default_training(network: Literal["vedantam", "small"] | str) -> dict[str, A
 def train_classifier(
     data: Path, out: Path, settings: ClassifierSettings, command: str = "", resume: Resume = "auto"
 ) -> Work[Accuracy]:
-    """Train a judge on the training part of a dataset and measure it on images that it has not seen.
+    """Train an attribute classifier on the training part of a dataset and measure it on images that it has not seen.
 
     The file at ``out`` says which dataset, split, part and how many rows it has learnt from, and how many test images
-    its accuracy was measured on. A judge that the same run has finished stays as it is.
+    its accuracy was measured on. An attribute classifier that the same run has finished stays as it is.
 
     Args:
         data: Dataset file.
@@ -111,7 +111,7 @@ def train_classifier(
 
     Raises:
         DataError: The dataset has no attributes, or nothing but words.
-        UsageError: ``out`` holds something else, or a judge that another run has finished.
+        UsageError: ``out`` holds something else, or an attribute classifier that another run has finished.
         TrainingError, Interrupted: As for the training loop.
     """
     check_output(out, "classifier", data)
@@ -131,7 +131,7 @@ def train_classifier(
             accuracy, facts = _measure(dataset, out, identity["split"], settings, str(fabric.device))
             if fabric.is_global_zero:
                 add_facts(out, "classifier", {**facts, "total_seconds": round(time.monotonic() - began, 1)})
-                # A judge is rarely continued once it is done: not even the record of its run is kept unless asked for.
+                # A finished classifier is rarely trained on: the record of its run is removed unless keep_state.
                 if not settings.training.keep_state:
                     state_path(out).unlink(missing_ok=True)
             return accuracy
@@ -164,7 +164,7 @@ def _stage(data: Path, dataset: Dataset, settings: ClassifierSettings, identity:
 
 
 def _identity(dataset: Dataset, settings: ClassifierSettings) -> dict[str, Any]:
-    """Return all that decides what a judge becomes: the same settings on other data are another run."""
+    """Return the settings that identify a run; the same settings on other data are another run."""
     scheme = settings.split or dataset.default_scheme
     learnt_from = {
         "dataset": dataset.header.content_id,

@@ -1,4 +1,4 @@
-"""The judge of Cremer and Kushman: their image encoder, told the relation.
+"""The classifier of Cremer and Kushman: their image encoder, told the relation.
 
 References:
     On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),

@@ -1,4 +1,4 @@
-"""A small judge for CPUs: patches folded into channels, three convolutions with batch norm, a shared layer."""
+"""A small classifier for CPUs: patches folded into channels, three convolutions with batch norm, a shared layer."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn

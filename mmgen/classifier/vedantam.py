@@ -1,4 +1,4 @@
-"""The judge of Vedantam et al.: two 5x5 convolutions and one 1,024-unit head per attribute.
+"""The classifier of Vedantam et al.: two 5x5 convolutions and one 1,024-unit head per attribute.
 
 References:
     Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,

@@ -59,7 +59,7 @@ class Subject:
 
 
 def members_of(distribution: str) -> list[Subject]:
-    """The members that an installed distribution brings, or a file that ``mmgen.settings.registry.add_code`` added.
+    """Return the members of an installed distribution, or of a file that ``mmgen.settings.registry.add_code`` added.
 
     Args:
         distribution: Name of the distribution, or of the file without its folder.
@@ -78,7 +78,7 @@ def members_of(distribution: str) -> list[Subject]:
 
 
 def check(member: Subject, **settings: Any) -> None:
-    """Everything that a member of its room promises.
+    """Check everything that a member of its room promises.
 
     Args:
         member: What to check.

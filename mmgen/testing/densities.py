@@ -38,7 +38,7 @@ def check_family(name: str) -> None:
 
 
 def randomised(name: str, latent_size: int, attributes: Attributes | None) -> Aggregate:
-    """An aggregate far from its initial state, in float64."""
+    """Return an aggregate far from its initial state, in float64."""
     torch.manual_seed(3)
     aggregate = Aggregate(latent_size, attributes, mmgen.densities.get(name)()).double()
     with torch.no_grad():

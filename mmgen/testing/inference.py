@@ -22,7 +22,7 @@ def check_inference(name: str) -> None:
 
 
 def built(name: str, given: tuple[str, ...]) -> Inference | None:
-    """The member made for one query; None where it refuses the query."""
+    """Build the member for one query; None if it refuses the query."""
     torch.manual_seed(0)
     try:
         made = mmgen.inference.get(name)(parts(), frozenset([given]))
@@ -32,7 +32,7 @@ def built(name: str, given: tuple[str, ...]) -> Inference | None:
 
 
 def _with_others_changed(batch: Batch, given: tuple[str, ...]) -> Batch:
-    """The batch with other values of everything that is not given."""
+    """Return the batch with other values of everything that is not given."""
     other = {"image": 1 - batch.values["image"], "attributes": 1 - batch.values["attributes"].clamp(max=1)}
     return Batch({name: v if name in given else other[name] for name, v in batch.values.items()}, batch.present)
 

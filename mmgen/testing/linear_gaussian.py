@@ -93,7 +93,7 @@ class OffsetInference(Inference):
 
 
 def linear_gaussian(mean_offset: float = 0.0, log_sd_offset: float = 0.0) -> MultimodalVAE:
-    """The model in float64."""
+    """Return the model in float64."""
     decoders: dict[str, nn.Module] = {}
     for name, weights in WEIGHTS.items():
         decoder = nn.Linear(2, len(weights), bias=False, dtype=torch.float64)

@@ -22,7 +22,7 @@ def check_metric(name: str, folder: Path) -> None:
 
     Args:
         name: The metric.
-        folder: Where data, model and judge may lie.
+        folder: Where data, model and classifier may lie.
     """
     pictures = small_evaluation(folder)
     check_scores(name, pictures if suits(name, pictures) else small_graph_evaluation(folder))
@@ -38,7 +38,7 @@ def suits(name: str, evaluation: Evaluation) -> bool:
 
 
 def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
-    """Progress that ends, finite scores with its own name, unit, direction, count, ids and judge; plain as JSON.
+    """Progress that ends, finite scores with its own name, unit, direction, count, ids and classifier; plain as JSON.
 
     Args:
         name: The metric.
@@ -71,13 +71,13 @@ def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
 
 
 def small_evaluation(folder: Path, device: str = "cpu") -> Evaluation:
-    """A model of two attributes and small pictures, a judge of them, and their data, all made in ``folder``.
+    """Make a model of two attributes and small pictures, a classifier of them, and their data, in ``folder``.
 
     The model is barely trained: scores are what they are, and finite.
 
     Args:
         folder: Where they may lie.
-        device: Where model and judge compute.
+        device: Where model and classifier compute.
     """
     from mmgen.classifier import ClassifierSettings, load_classifier, train_classifier
     from mmgen.generation import load
@@ -100,7 +100,7 @@ def small_evaluation(folder: Path, device: str = "cpu") -> Evaluation:
 
 
 def small_graph_evaluation(folder: Path) -> Evaluation:
-    """A graph auto-encoder of forty nodes in two groups, and its data, made in ``folder``."""
+    """Make a graph auto-encoder of forty nodes in two groups, and its data, in ``folder``."""
     from mmgen.generation import load
     from mmgen.training.model_run import complete_settings, train_model
 

@@ -27,7 +27,7 @@ def check_model(name: str) -> None:
 
 
 def small_model(name: str) -> tuple[Model, Case]:
-    """The member with settings that suit the first of the small cases that it can be built for, and that case.
+    """Build the member for the first small case that suits it, and return both.
 
     It generates what the case has, or no more than the first modality where it can do no more.
 
@@ -52,7 +52,7 @@ def small_model(name: str) -> tuple[Model, Case]:
 
 
 def _case(name: str) -> tuple[Model, Batch, Case]:
-    """The member and a batch in double precision."""
+    """Return the member, a batch in double precision and the case."""
     model, case = small_model(name)
     batch = case.batch()
 

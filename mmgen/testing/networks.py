@@ -1,4 +1,4 @@
-"""What every family of image networks and every judge network promises."""
+"""What every family of image networks and every classifier network promises."""
 
 import torch
 

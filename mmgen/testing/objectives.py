@@ -131,7 +131,7 @@ def check_bound(name: str) -> bool:
 
 
 def unweighted(name: str) -> Objective:
-    """The objective with every weight of a likelihood at 1, whatever its default."""
+    """Return the objective with every weight of a likelihood at 1."""
     member = mmgen.objectives.get(name)
     weights = {field.name: 1.0 for field in fields(member) if field.name.endswith("_weight")}  # type: ignore[arg-type]  # every member is a dataclass, which the base need not be
     return member(**weights)

@@ -53,7 +53,7 @@ SMALL_LABELLED = SemiSupervisedSettings(latent_size=3, image_network={"name": "m
 
 
 def small_batch(size: int = 5) -> Batch:
-    """Examples of :data:`SMALL_DATA`, all there."""
+    """Return examples of :data:`SMALL_DATA`, all present."""
     generator = torch.Generator().manual_seed(1)
     return Batch(
         {
@@ -71,7 +71,7 @@ SMALL_GRAPH = DataSettings.of(
 
 
 def small_graph(size: int = 5) -> Batch:
-    """The nodes of :data:`SMALL_GRAPH`: a triangle, and a pair beside it."""
+    """Return the nodes of :data:`SMALL_GRAPH`: a triangle, and a pair beside it."""
     features = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.0], [0.0, 0.0]])
     values = {"graph": torch.arange(5), "features": features}
     shared = {"edges": torch.tensor([[0, 0, 1, 3], [1, 2, 2, 4]]), "unknown": torch.zeros(2, 0, dtype=torch.int64)}
@@ -135,7 +135,7 @@ def _with_attributes(described: Description, labels: AttributesDescription) -> B
 
 
 def parts() -> Parts:
-    """What an inference over :data:`SMALL_DATA` is built from."""
+    """Return the parts that an inference over :data:`SMALL_DATA` is built from."""
     networks = {
         "image": build_member(mmgen.networks, SMALL_MODEL.image_network, "image_network"),
         "attributes": SMALL_MODEL.attribute_network,
