@@ -1,5 +1,6 @@
 """The Python of the pages runs, and does what the page says of it."""
 
+import importlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,7 +118,8 @@ def test_the_page_of_plug_ins_names_every_room() -> None:
         r"^\| `(mmgen\.\w+)` \| ([\w ]+) \| `([\w.]+)` \|", (DOCS / "plug-ins.md").read_text("utf-8"), re.M
     )
     rooms = registry.rooms()
-    assert sorted(rows) == sorted((room.group, room.noun, f"{room.package}._base.{room.base}") for room in rooms)
+    assert sorted(rows) == sorted((room.group, room.noun, f"{room.package}.{room.base}") for room in rooms)
+    assert all(hasattr(importlib.import_module(room.package), room.base) for room in rooms)
 
 
 def test_the_figure_of_the_page_is_drawn() -> None:

@@ -24,8 +24,8 @@ class Attentive(JudgeNetwork):
     """Looks at places instead of remembering layouts: what an object is does not depend on where it stands.
 
     2x2 patches become channels, then four convolutions 3x3 with batch norm. At each place of the last map, what is
-    seen, where it is and the known attributes give a score; a softmax over places makes a look of it, the mean of what is
-    seen there. Looks are read by a shared layer and a head per attribute.
+    seen, where it is and the known attributes give a score; a softmax over places makes a look of it, the mean of what
+    is seen there. Looks are read by a shared layer and a head per attribute.
 
     Where the attributes are one list twice (size, colour, ... of the first object, then of the second), each half has
     its own looks and both share all other layers: colours are learnt from both objects.
