@@ -1,4 +1,4 @@
-"""What is on disk: headers and lineage, datasets, latents, samples and checkpoints (docs/artifacts.md).
+"""Files: headers and lineage, datasets, latents, samples and checkpoints (docs/artifacts.md).
 
 Importing this package, reading a header and opening a dataset never import torch; only checkpoints do.
 """

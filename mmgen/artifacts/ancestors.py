@@ -1,4 +1,4 @@
-"""Where a file comes from: it, its parents, and theirs, each found by content id or marked as missing."""
+"""The lineage of a file: its parents and theirs, each found by content id or marked as missing."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ __all__ = ["Node", "lineage", "outline", "tree_lines", "walk"]
 _DEEPEST = 64  # generations; honest files have four
 
 State = Literal["verified", "found", "damaged", "missing"]
-"""Compared with its content id; says that it has it, and is too large to be read for that; has not; is not there."""
+"""Verified against its content id; too large to be verified; not matching; not there."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class Node:
 
     @property
     def found(self) -> bool:
-        """Whether a file that says it has this content id is there."""
+        """True if a file with this content id in its header is there."""
         return self.state != "missing"
 
     def to_json(self, seen: set[str] | None = None) -> dict[str, Any]:
-        """Plain values; the parents of a file that comes twice are told once."""
+        """Return plain values; the parents of a file that comes twice are listed once."""
         seen = set() if seen is None else seen
         again = self.content_id in seen
         seen.add(self.content_id)
@@ -66,7 +66,7 @@ class Node:
 
 
 def lineage(path: Path) -> Node:
-    """The file at ``path`` with everything that it was made from; each file is looked at once.
+    """Return the file at ``path`` with all its ancestors; each file is read once.
 
     Raises:
         ArtifactError: ``path`` itself is no artifact, does not match its content id, or is an ancestor of itself; a
@@ -76,17 +76,17 @@ def lineage(path: Path) -> Node:
 
 
 class _Endless(ArtifactError):
-    """A lineage that no file can have."""
+    """An impossible lineage."""
 
 
 class _Tracer:
-    """Follows parents, and remembers where it has been: a lineage of few files may have very many ways through it."""
+    """A walk over parents with a memory: few files may have very many paths between them."""
 
     def __init__(self) -> None:
         self._known: dict[str, Node] = {}
 
     def trace(self, path: Path, role: str, below: tuple[str, ...]) -> Node:
-        """The node of a file; ``below`` are the content ids of its descendants on the way here."""
+        """Return the node of a file; ``below`` are the content ids of its descendants on this path."""
         header = read_header(path)
         if header.content_id in self._known:
             return replace(self._known[header.content_id], role=role)
@@ -122,7 +122,7 @@ class _Tracer:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and all its ancestors; one that is reached twice comes once."""
+    """Yield the node and all its ancestors, each once."""
     seen: set[str] = set()
     stack = [node]
     while stack:
@@ -134,7 +134,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def outline(roots: Sequence[Node]) -> list[tuple[int, Node, bool]]:
-    """Files with their depth, parents below their children, and whether a file was listed before with its parents.
+    """List files with their depth, parents below children, and whether a file was listed before.
 
     Roots that are ancestors of other roots are listed there only.
     """
@@ -156,7 +156,7 @@ def outline(roots: Sequence[Node]) -> list[tuple[int, Node, bool]]:
 
 
 def tree_lines(node: Node) -> list[str]:
-    """The lineage as lines of text, a line for each file, parents below their children.
+    """Return the lineage as lines of text, one per file, parents below children.
 
     Example: ``└─ dataset  mnist-a.h5  (dataset 1f9a0c33e2b7, verified)``
     """

@@ -1,4 +1,4 @@
-"""A few arrays and texts in one HDF5 file: what latents and samples have in common."""
+"""A few arrays and texts in one HDF5 file, the common form of latents and samples."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -55,7 +55,7 @@ def write_bundle(
 
 
 def bundle_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Shapes of the arrays in latents or samples by name, reading none of them.
+    """Return the shapes of the arrays in latents or samples by name, without reading them.
 
     Raises:
         ArtifactError: It is no such file, or one of its members is no array that the format allows.
@@ -86,7 +86,7 @@ def read_bundle(
     optional: Iterable[str] = (),
     families: Mapping[str, tuple[str | None, int | None]] | None = None,
 ) -> tuple[Header, dict[str, np.ndarray], dict[str, str]]:
-    """Read it all into memory and compare it with the content id.
+    """Read a whole file into memory and verify it against the content id.
 
     Args:
         path: File.

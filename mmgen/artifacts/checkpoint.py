@@ -83,7 +83,7 @@ def write_checkpoint(
 
 
 def verify_checkpoint(path: Path) -> None:
-    """Compare a checkpoint with its content id, without torch.
+    """Verify a checkpoint against its content id, without torch.
 
     Raises:
         ArtifactError: It is no readable checkpoint, or something in it is damaged or was changed.
@@ -119,7 +119,7 @@ def _changed(path: Path) -> ArtifactError:
 
 @checked
 def read_checkpoint(path: str | Path, kind: str | None = None) -> "tuple[Header, dict[str, torch.Tensor]]":
-    """Header and tensors (on the CPU) of a checkpoint, verified against the content id.
+    """Read header and tensors (on the CPU) of a checkpoint, verified against the content id.
 
     Args:
         path: File to read.

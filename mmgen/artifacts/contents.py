@@ -1,4 +1,4 @@
-"""What a file is and holds, in words; nothing of it is loaded, and neither torch nor matplotlib is imported."""
+"""Descriptions of files in words, without loading them and without torch or matplotlib."""
 
 import math
 from pathlib import Path
@@ -16,7 +16,7 @@ __all__ = ["contents", "describe", "trained"]
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """Everything that a file says about itself, as plain values.
+    """Return everything that a file says about itself, as plain values.
 
     Returns:
         kind, path, content_id, format_version, program_version, seed, command, settings, facts, trained (of what was
@@ -48,7 +48,7 @@ def describe(path: Path) -> dict[str, Any]:
 
 
 def trained(header: Header, done: int | None = None) -> str:
-    """How long something was trained, and which of its weights a file holds: "2,800 steps, weights of step 2,000".
+    """Say how long something was trained and which weights a file holds: "2,800 steps, weights of step 2,000".
 
     Args:
         header: The file's; its fact ``step`` is that of the weights.
@@ -72,7 +72,7 @@ def trained(header: Header, done: int | None = None) -> str:
 
 
 def contents(path: Path) -> dict[str, Any]:
-    """What is inside, without loading it all: modalities, factors and splits; or arrays; or weights."""
+    """Summarise a file without loading it all: modalities, factors and splits; or arrays; or weights."""
     header = read_header(path)
     if header.kind == "dataset":
         with Dataset.open(path, verify=False) as data:

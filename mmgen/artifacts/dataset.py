@@ -38,7 +38,7 @@ Rows = Annotated[slice | np.ndarray, SkipValidation]
 
 
 class Dataset:
-    """An open dataset file, found to hold what its content id says. Rows are read on demand.
+    """An open dataset file, verified against its content id. Rows are read on demand.
 
     Use it as a context manager or call :meth:`close`. Reading a damaged file raises :class:`ArtifactError` that names
     the file and the element; asking for what the file does not have raises :class:`UsageError`.
@@ -204,7 +204,7 @@ class Dataset:
         return rows
 
     def of_kind(self, kind: type[D]) -> dict[str, D]:
-        """The modalities whose description is of one class, by name."""
+        """Return the modalities whose description is of one class, by name."""
         return {name: each for name, each in self.modalities.items() if isinstance(each, kind)}
 
     @property
@@ -256,7 +256,7 @@ class Dataset:
 
     @checked
     def read_packed(self, name: str, rows: Rows = slice(None), array: str = ROWS) -> np.ndarray:
-        """Rows of a modality as stored, found to be what may stand there.
+        """Read rows of a modality as stored, and check their values.
 
         Args:
             name: Modality.
@@ -282,20 +282,20 @@ class Dataset:
 
     @checked
     def read(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
-        """Rows of a modality as people see them: images uint8 [n, C, H, W], codes uint8 [n, A], words uint16 [n, T]."""
+        """Read rows as people see them: images uint8 [n, C, H, W], codes uint8 [n, A], words uint16 [n, T]."""
         stored = self.read_packed(name, rows)
         return self.modalities[name].unpack(stored)
 
     @checked
     def read_image(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
-        """Images uint8 [n, C, H, W] with values 0 to ``images[name].scale``; see :meth:`read_pixels`."""
+        """Read images uint8 [n, C, H, W] with values 0 to ``images[name].scale``; see :meth:`read_pixels`."""
         if name not in self.images:
             raise UsageError(unknown_name("image modality", name, sorted(self.images)))
         return self.read(name, rows)
 
     @checked
     def read_pixels(self, name: str, rows: Rows = slice(None), seed: Seed = 0) -> np.ndarray:
-        """Images float32 [n, C, H, W] from 0 to 1, as models see them: probabilities become one draw of every pixel.
+        """Read images float32 [n, C, H, W] from 0 to 1, as models see them: probabilities become one draw.
 
         Args:
             name: Image modality.
@@ -314,14 +314,14 @@ class Dataset:
 
     @checked
     def read_attributes(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
-        """Attribute codes uint8 [n, A]; 255 is unknown."""
+        """Read attribute codes uint8 [n, A]; 255 is unknown."""
         if name not in self.attributes:
             raise UsageError(unknown_name("attributes modality", name, sorted(self.attributes)))
         return self.read(name, rows)
 
     @checked
     def read_text(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
-        """Words uint16 [n, T]; the size of the vocabulary is padding."""
+        """Read words uint16 [n, T]; the size of the vocabulary is padding."""
         if name not in self.texts:
             raise UsageError(unknown_name("text modality", name, sorted(self.texts)))
         return self.read(name, rows)
@@ -333,7 +333,7 @@ class Dataset:
 
     @checked
     def sources(self, rows: Rows = slice(None)) -> NDArray[np.int64] | None:
-        """A number [n] for each of ``rows``, the same for those of one picture, source or group; None if none is known.
+        """Return a number [n] for each of ``rows``, equal for rows of one picture, source or group; None if unknown.
 
         Such examples are alike, and are no independent ones.
         """
@@ -345,7 +345,7 @@ class Dataset:
 
     @checked
     def factor(self, name: str) -> np.ndarray:
-        """A generative factor [N], or [N, *shape]."""
+        """Read a generative factor [N], or [N, *shape]."""
         if name not in self.factors:
             raise UsageError(unknown_name("factor", name, sorted(self.factors)))
         return self._factor_arrays[name].read()
@@ -357,12 +357,12 @@ class Dataset:
 
     @checked
     def scheme_meaning(self, scheme: str) -> str:
-        """What a split scheme is, in words."""
+        """Return the description of a split scheme."""
         return read_text(self._scheme(scheme), "meaning", self.path)
 
     @checked
     def split(self, scheme: str, part: str) -> np.ndarray:
-        """Row numbers int64, increasing, of part "train", "val" or "test" of a split scheme."""
+        """Return row numbers int64, increasing, of part "train", "val" or "test" of a split scheme."""
         if part not in PARTS:
             raise UsageError(unknown_name("part of a split", part, PARTS))
         rows = array(self._scheme(scheme), part, self.path, dtype="int64", shape=(None,)).read()
@@ -374,7 +374,7 @@ class Dataset:
 
     @checked
     def splits_edges(self, scheme: str) -> bool:
-        """Whether every part of a split scheme has all rows, so that what parts hold back are edges of a graph."""
+        """Return whether every part of a split scheme has all rows, because the parts split edges of a graph."""
         return all(len(self.split(scheme, part)) == self.size for part in PARTS)
 
     def verify(self) -> None:

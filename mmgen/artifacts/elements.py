@@ -1,4 +1,4 @@
-"""Elements of a dataset file: what a name may be, what is said of a factor, where a modality stands."""
+"""Elements of a dataset file: names, factors, places of modalities."""
 
 import re
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class FactorInfo:
 
 
 def place(modality: str, array: str = ROWS) -> str:
-    """Where one of a modality's arrays stands in the file: "modalities/image"; the content id calls it so too."""
+    """Return the path of a modality's array in the file, "modalities/image"; the content id uses the same name."""
     return f"modalities/{modality}" if array == ROWS else f"modalities/{modality}/{array}"
 
 

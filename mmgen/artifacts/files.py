@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 SUMS = "SHA256SUMS"
-"""What the checksums of an exported folder are called."""
+"""Name of the file of checksums in an exported folder."""
 _ADVICE = {
     errno.EIO: "check the disk",
     errno.ENOSPC: "free some space or choose another folder",
@@ -51,7 +51,7 @@ _STALE_SECONDS = 24 * 3600
 
 
 def cannot_write(final: Path, error: OSError) -> ArtifactError:
-    """What to raise where the file system refuses to write ``final``."""
+    """Return the error to raise where the file system refuses to write ``final``."""
     code = error.errno or errno.EIO
     if code == errno.ENOENT and not final.parent.exists():
         return ArtifactError(f"cannot write {final}: there is no folder {final.parent}; make it first")
@@ -69,11 +69,10 @@ _STRANGE = {
 
 
 def check_place(final: Path) -> None:
-    """Make sure that a file may be written at ``final``: there is none, or a regular one, or a link to such a one.
+    """Check that a file may be written at ``final``: nothing is there, or a regular file, or a link to one.
 
-    A link is replaced and what it points to stays as it is: whoever put it there does not choose what we write to.
-    Anything else would be replaced by a file: a device node, a pipe or a socket that somebody else needs, or a link to
-    one.
+    A link is replaced and its target stays as it is, so that nobody chooses by a link what we overwrite. Devices,
+    pipes, sockets and links to them are refused, because others need them.
 
     Raises:
         ArtifactError: There is something else, no folder to hold it, or a name that the file system does not take.
@@ -103,7 +102,7 @@ def check_place(final: Path) -> None:
 
 
 def check_writable(final: Path) -> None:
-    """Make sure that the folder of ``final`` takes new files, before hours of work end in the news that it does not.
+    """Check that the folder of ``final`` takes new files, before hours of work.
 
     Permissions alone do not say so: some file systems refuse even the superuser.
 
@@ -122,7 +121,7 @@ def check_writable(final: Path) -> None:
 
 
 def _target(final: Path) -> Path:
-    """The path itself, whole: its folder may be reached by links, the last name is never followed."""
+    """Resolve links of the folder, never of the last name."""
     return Path(os.path.realpath(final.parent)) / final.name
 
 
@@ -143,7 +142,7 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def _remove_stale(folder: Path, prefix: str) -> None:
-    """Remove what killed writers of the same file left behind; trouble with that is nobody's trouble."""
+    """Remove temporary files of killed writers; errors are ignored."""
     with suppress(OSError):
         for entry in os.scandir(folder):
             if entry.name.startswith(prefix) and entry.name.endswith(".part"):
@@ -218,7 +217,7 @@ def open_own(path: str | Path, flags: int) -> int:
 
 
 def own_folder(path: Path) -> Path:
-    """Make a folder of ours beside our files, ``.stages`` for example; a link in its place is replaced.
+    """Make a folder of ours beside our files, such as ``.stages``; a link in its place is replaced.
 
     Returns:
         ``path``.
@@ -233,13 +232,13 @@ def own_folder(path: Path) -> Path:
 
 
 def leads_out(path: Path, folder: Path) -> bool:
-    """Whether a path below ``folder``, which need not be there yet, lies elsewhere by a link on its way."""
+    """Return whether a link leads a path below ``folder`` elsewhere; the path need not exist."""
     root = os.path.realpath(folder)
     return os.path.commonpath([root, os.path.realpath(path)]) != root
 
 
 def regular_file(path: Path) -> int:
-    """Size in bytes of the file at ``path``, after making sure that it is one (a pipe would block its reader for ever).
+    """Return the size in bytes of a regular file (a pipe would block its reader for ever).
 
     Raises:
         ArtifactError: There is no such file, or it is a folder, a device or a pipe.
@@ -261,24 +260,23 @@ _EXPORTED = {
     "classifier": ("judge.safetensors",),
     "file of scores": ("scores.jsonl",),
 }
-"""What is in a folder of an export, by what is wanted."""
+"""Files in an exported folder, by their kind."""
 
 
 def exported_file(folder: Path, what: str = "") -> Path:
-    """The file that is meant by a folder which ``mmgen export`` has made; the folder itself where there is none.
+    """Return the file that stands for an exported folder; the folder itself if there is none.
 
     Args:
         folder: A folder.
-        what: What is wanted: a "model", a "dataset", a "classifier", a "file of scores"; else the aggregate, or where
-            there is none the model.
+        what: "model", "dataset", "classifier" or "file of scores"; else the aggregate, or the model if there is none.
     """
     names = _EXPORTED.get(what, ("aggregate.safetensors", "model.safetensors"))
-    told = exported_names(folder)  # what they do not name is of somebody else
-    return next((folder / name for name in names if (name in told if told else (folder / name).exists())), folder)
+    listed = exported_names(folder)  # files that they do not name are somebody else's
+    return next((folder / name for name in names if (name in listed if listed else (folder / name).exists())), folder)
 
 
 def exported_names(folder: Path) -> list[str]:
-    """The files that the checksums of ``mmgen export`` in a folder name; [] where there are none that can be read."""
+    """Return the files named by the checksums of an exported folder; [] if there are no readable ones."""
     try:
         lines = read_bounded(folder / SUMS).splitlines()
     except (OSError, Malformed):

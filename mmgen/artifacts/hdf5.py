@@ -1,4 +1,4 @@
-"""Reading and writing HDF5 with distrust: hard links, plain chunked checksummed arrays of an honest size, and no more.
+"""HDF5 with distrust: hard links and plain chunked checksummed arrays of an honest size, nothing else.
 
 HDF5 files can point into other files (external and soft links, external and virtual storage), ask for filter plug-ins,
 and declare arrays far larger than what they hold. None of that is part of the format, so a file that has it is refused.
@@ -48,12 +48,12 @@ _TROUBLE = (
 
 
 _OPEN_ELSEWHERE = ("already open for", "unable to lock file")
-"""What HDF5 says of a file that another program is writing; its flags stay behind where that program is killed."""
+"""HDF5's words for a file that another program is writing; its flags stay behind if that program is killed."""
 
 
 @contextmanager
 def explained(path: Path, element: str = "") -> Iterator[None]:
-    """Turn what h5py raises while reading ``element`` into an :class:`ArtifactError` that names path and element."""
+    """Turn errors of h5py while reading ``element`` into an :class:`ArtifactError` that names path and element."""
     try:
         yield
     except _TROUBLE as error:
@@ -74,7 +74,7 @@ def _refuse(path: Path, element: str, what: str) -> ArtifactError:
 
 
 def read_text(item: Any, name: str, path: Path) -> str:
-    """The text attribute ``name`` of an HDF5 group or array.
+    """Return the text attribute ``name`` of an HDF5 group or array.
 
     Raises:
         ArtifactError: It is missing, no text, or too long.
@@ -99,7 +99,7 @@ def write_text(item: Any, name: str, text: str) -> None:
 
 
 def hard_link(parent: Any, name: str, path: Path) -> None:
-    """Refuse a member that lies outside the file, or may: only hard links stay inside."""
+    """Refuse a member that may lie outside the file: only hard links stay inside."""
     element = f"{parent.name.rstrip('/')}/{name}"
     link = parent.get(name, getlink=True)
     if link is None:
@@ -109,7 +109,7 @@ def hard_link(parent: Any, name: str, path: Path) -> None:
 
 
 def group(parent: Any, name: str, path: Path) -> Any:
-    """The group ``name`` of ``parent``, reached by a hard link.
+    """Return the group ``name`` of ``parent``, reached by a hard link.
 
     Raises:
         ArtifactError: It is missing, a link to elsewhere, or no group.
@@ -123,7 +123,7 @@ def group(parent: Any, name: str, path: Path) -> Any:
 
 
 def member_names(parent: Any, path: Path) -> list[str]:
-    """Names of the members of a group, sorted."""
+    """Return the names of the members of a group, sorted."""
     with explained(path, parent.name):
         return sorted(parent.keys())
 
@@ -146,11 +146,11 @@ class Array:
         return self.shape[0]
 
     def text(self, name: str) -> str:
-        """The text attribute ``name``."""
+        """Return the text attribute ``name``."""
         return read_text(self.data, name, self.path)
 
     def texts(self) -> dict[str, str]:
-        """All text attributes."""
+        """Return all text attributes."""
         with explained(self.path, self.element):
             return {name: self.text(name) for name in sorted(self.data.attrs)}
 
@@ -163,9 +163,9 @@ class Array:
         content.add(name, dtype_name(self.dtype), self.shape, digest.hexdigest(), self.texts())
 
     def read(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Rows in the order asked for (repetitions allowed), in the machine's byte order.
+        """Read rows in the given order (repetitions allowed), in the machine's byte order.
 
-        Rows asked for by number are gathered chunk by chunk, because h5py's own fancy indexing is slow.
+        Rows by number are gathered chunk by chunk, because h5py's own fancy indexing is slow.
         """
         with explained(self.path, self.element):
             if isinstance(rows, slice):
@@ -183,7 +183,7 @@ class Array:
 
 
 def array(parent: Any, name: str, path: Path, *, dtype: str | None = None, shape: tuple[int | None, ...]) -> Array:
-    """The array ``name`` of ``parent``, after checking everything about it that does not need its data.
+    """Return the array ``name`` of ``parent``, after all checks that do not need its data.
 
     Args:
         parent: Open group.
@@ -225,7 +225,7 @@ def array(parent: Any, name: str, path: Path, *, dtype: str | None = None, shape
 
 @contextmanager
 def create(path: Path) -> Iterator[tuple[Any, Sink]]:
-    """A new HDF5 file and what it is written through; ``check`` that now and then in long work.
+    """Create an HDF5 file; yield it with its sink, which long work should ``check`` now and then.
 
     Format 1.10 of HDF5 puts a checksum on all metadata and is read by every h5py since 2018.
 
@@ -293,14 +293,14 @@ class ArrayWriter:
                 self.flush()
 
     def flush(self) -> None:
-        """Hand what is buffered to HDF5 (less than a chunk only at the end)."""
+        """Hand the buffer to HDF5 (less than a chunk only at the end)."""
         if self._filled:
             self.data[self.written : self.written + self._filled] = self._buffer[: self._filled]
             self.written += self._filled
             self._filled = 0
 
     def cover(self, name: str, content: ContentHash) -> None:
-        """Let ``content`` cover this array, all of whose rows are written, under ``name``."""
+        """Let ``content`` cover this array under ``name``, once all rows are written."""
         content.add(name, dtype_name(self.dtype), self.shape, self._hash.hexdigest(), self._texts)
 
 

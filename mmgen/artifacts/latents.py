@@ -1,4 +1,4 @@
-"""Latents: the encodings of a dataset's images by one model, computed once and fitted to many times."""
+"""Latents: encodings of a dataset by one model, computed once and fitted to many times."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ class Latents:
         mean: float32 [M, D], D of all layers together.
         log_sd: float32 [M, D], natural logarithm of the standard deviation.
         rows: int64 [M], rows of the dataset that were encoded.
-        columns: What describes those rows, as it is stored, by kind: "attributes" uint8 [M, A], 255 unknown; "text"
+        columns: Descriptions of those rows as stored, by kind: "attributes" uint8 [M, A], 255 unknown; "text"
             uint16 [M, T], V for "no word". A kind that the dataset does not hold is not there. Descriptions that the
             model's training did not show are unknown, or without a word.
         split: Which rows these are, as "scheme/part" or "part".

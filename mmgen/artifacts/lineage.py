@@ -1,4 +1,4 @@
-"""What a file was made from, and where its parents and relatives are now."""
+"""Parents and relatives of a file, and where they are now."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
-    """Make sure that an artifact of ``kind`` may be written to ``path``; asked before work starts.
+    """Check that an artifact of ``kind`` may be written to ``path``, before work starts.
 
     Only an artifact of the same kind is replaced, or an empty file, and none that the work reads.
 
@@ -60,12 +60,12 @@ def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
 
 
 def check_nothing_lost(path: Path, overwrite: bool, same: str = "") -> None:
-    """Make sure that no finished work is lost at ``path``; asked before work starts, after :func:`check_output`.
+    """Check that no finished work is lost at ``path``, before work starts and after :func:`check_output`.
 
     Args:
         path: File to write.
-        overwrite: Whether the user said that what is there may go.
-        same: What keeps it, for the message, where that can be had too.
+        overwrite: Whether the user allows to replace it.
+        same: For the message: another option that keeps it, if there is one.
 
     Raises:
         UsageError: There is a file that is not empty.
@@ -76,7 +76,7 @@ def check_nothing_lost(path: Path, overwrite: bool, same: str = "") -> None:
 
 
 def reference(path: Path, role: str, child: Path) -> Parent:
-    """The record of parent ``path`` that goes into the header of ``child`` (which need not exist yet).
+    """Return the record of parent ``path`` for the header of ``child`` (which need not exist yet).
 
     Raises:
         ArtifactError: ``path`` is no artifact.
@@ -91,7 +91,7 @@ def reference(path: Path, role: str, child: Path) -> Parent:
 
 
 def parent_of(path: Path, role: str) -> Parent:
-    """The record of the parent that was ``role`` to the artifact at ``path``.
+    """Return the record of the parent with ``role`` of the artifact at ``path``.
 
     Raises:
         ArtifactError: It has no such parent.
@@ -115,7 +115,7 @@ def _holds(path: Path, content_id: str) -> bool:
 
 
 def _artifact_paths(folder: Path) -> Iterator[Path]:
-    """Files in a folder that may be artifacts, by name order; hidden ones (unfinished writes) are left out."""
+    """Yield files that may be artifacts, by name; hidden ones (unfinished writes) are left out."""
     try:
         entries = sorted(
             entry.name for entry in os.scandir(folder) if not entry.name.startswith(".") and entry.is_file()
@@ -126,7 +126,7 @@ def _artifact_paths(folder: Path) -> Iterator[Path]:
 
 
 def find_parent(path: Path, role: str) -> Path:
-    """Where the parent is now: the file that says it has its content id. Whoever reads it compares it with that.
+    """Find the file whose header has the content id of a parent; whoever reads it verifies the rest.
 
     Looks at the recorded path, then for the same file name beside the child, then at every artifact in the child's
     folder and in the current one.
@@ -139,7 +139,7 @@ def find_parent(path: Path, role: str) -> Path:
 
 
 def find_recorded(path: Path, parent: Parent) -> Path:
-    """Where ``parent``, one of those in the header of the artifact at ``path``, is now; see :func:`find_parent`.
+    """Find ``parent``, a record in the header of the artifact at ``path``; see :func:`find_parent`.
 
     Raises:
         MissingParentError: It is nowhere; the message names the command that makes it again.
@@ -171,7 +171,7 @@ def find_recorded(path: Path, parent: Parent) -> Path:
 
 
 def find_relatives(folders: Iterable[Path], kind: str, parent_id: str) -> list[Path]:
-    """Artifacts of ``kind`` in ``folders`` that were made from the artifact with content id ``parent_id``.
+    """Find artifacts of ``kind`` in ``folders`` that were made from the artifact with content id ``parent_id``.
 
     Returns:
         Paths, the newest file first; unreadable and foreign files are passed over.

@@ -1,4 +1,4 @@
-"""Which members of an artifact come from outside mmgen, and whether they are there when the file is opened.
+"""Members of an artifact from outside mmgen, and whether they are there when the file is opened.
 
 A header holds the name of each such member and of the distribution, or of the user's file, that it came from. Nothing
 is imported because a file says so: a name is looked up among the members that are installed, as one that is typed is.

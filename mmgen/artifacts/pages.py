@@ -1,4 +1,4 @@
-"""Pages and pictures, which are replaced without a word where mmgen made them, and only then."""
+"""Pages and pictures, which are replaced silently only if mmgen made them."""
 
 import os
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from mmgen.core.parsing import beginning
 __all__ = ["MAKER", "check_page", "link_to"]
 
 MAKER = "mmgen"
-"""Name that files of pictures bear, as programs write theirs: Software of PNG, Creator of PDF and SVG."""
+"""The name in files of pictures: Software of PNG, Creator of PDF and SVG."""
 _MARKS = {
     "report": (b'<meta name="generator" content="mmgen report">',),
     "explore": (b'<meta name="generator" content="mmgen explore">',),
@@ -24,12 +24,12 @@ _NEAR = 2**14
 
 
 def check_page(path: Path, kind: Literal["report", "explore", "picture"], overwrite: bool, *inputs: Path) -> None:
-    """Make sure that a page or a picture may be written to ``path``; asked before work starts.
+    """Check that a page or a picture may be written to ``path``, before work starts.
 
     Args:
         path: File to write.
         kind: What it will be.
-        overwrite: Whether the user said that what is there may go.
+        overwrite: Whether the user allows to replace it.
         inputs: Files that the work reads.
 
     Raises:
@@ -50,7 +50,7 @@ def check_page(path: Path, kind: Literal["report", "explore", "picture"], overwr
 
 
 def link_to(out: Path, kind: Literal["report", "explore"], models: Iterable[str], named: Path | None = None) -> str:
-    """Address by which the page ``out`` links to the other one of its models; "" where it links to none.
+    """Return the address by which the page ``out`` links to the other page of its models; "" if there is none.
 
     Args:
         out: The page with the link.
@@ -77,7 +77,7 @@ def link_to(out: Path, kind: Literal["report", "explore"], models: Iterable[str]
 
 
 def _ends(path: Path) -> bytes:
-    """What a file begins and ends with; b"" of one that cannot be read."""
+    """Return the first and last bytes of a file; b"" if it cannot be read."""
     try:
         with open(path, "rb") as file:
             start = file.read(_NEAR)

@@ -1,4 +1,4 @@
-"""Which files were found to hold what their content ids say: read once per file and change, not once per command.
+"""Memory of verified files: each is read once per change, not once per command.
 
 What is remembered is the file (its path, device and number), its size and when it was last changed, together with the
 content id. Times of change are those that the system keeps: they cannot be set back, as times of modification can.
@@ -21,7 +21,7 @@ _known: set[str] = set()
 
 
 def stamp(path: Path, content_id: str) -> str | None:
-    """The name of this content in this file as it is now; None where a later change might not be seen.
+    """Return a name of this content in this file as it is now; None if a later change might go unnoticed.
 
     Ask before reading, and again afterwards: what was read is what the stamp says if both are the same.
     """
@@ -46,7 +46,7 @@ def _folder() -> Path:
 
 
 def is_remembered(name: str | None) -> bool:
-    """Whether a content was verified, by this process or an earlier one."""
+    """Return whether a content was verified, by this process or an earlier one."""
     if name is None:
         return False
     if name not in _known:
@@ -57,7 +57,7 @@ def is_remembered(name: str | None) -> bool:
 
 
 def remember(name: str | None) -> None:
-    """Note that a content was verified; a cache that cannot be written costs time and nothing else."""
+    """Note that a content was verified; a cache that cannot be written only costs time."""
     if name is None:
         return
     _known.add(name)
@@ -69,7 +69,7 @@ def remember(name: str | None) -> None:
 
 
 def _make_room(folder: Path) -> None:
-    """Forget the older half where there are too many; each costs one reading of a file."""
+    """Forget the older half of too many entries; each costs one reading of a file."""
     entries = list(os.scandir(folder))
     if len(entries) >= _MOST:
         for entry in sorted(entries, key=lambda entry: entry.stat().st_mtime)[: _MOST // 2]:

@@ -29,15 +29,15 @@ class Samples:
         images: float32 [n, C, H, W] in [0, 1], the mean of p(image | z); of another kind float32 [n, ...].
         images_sampled: uint8 [n, C, H, W], 0 to 255, a draw from p(image | z); of another kind float32 [n, ...]; None
             if there was none.
-        attributes: uint8 [n, A], what was asked for; 255 where nothing was asked.
-        attributes_judged: uint8 [n, A], what the judge saw; None without a judge.
+        attributes: uint8 [n, A], the given attributes; 255 for those that were not given.
+        attributes_judged: uint8 [n, A], the classifier's reading; None without a classifier.
         z: float32 [n, D].
         info: Names of the attributes and their values; None if they were not recorded.
         image: Modality of ``images``; "" if it was not recorded.
         further: Images of other modalities decoded from the same z, by name: the mean as ``images``, a draw as
             ``images_sampled``.
         text: uint16 [n, T], texts drawn from the same z; None if there are none.
-        text_asked: uint16 [n, T], the texts asked for; None if none were.
+        text_asked: uint16 [n, T], the given texts; None if none were given.
         text_info: Vocabulary of both.
     """
 
@@ -184,7 +184,7 @@ def read_samples(path: str | Path) -> Samples:
 
 
 def _further(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Means and draws of the further image modalities; those that lack one of the two are left out."""
+    """Return means and draws of the further image modalities that have both."""
     names = [name.removeprefix("images.") for name in arrays if name.startswith("images.")]
     return {
         name: (arrays[f"images.{name}"], arrays[f"images_sampled.{name}"])
@@ -194,7 +194,7 @@ def _further(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[np.ndarray, np
 
 
 def _fit(samples: Samples, arrays: Mapping[str, np.ndarray]) -> bool:
-    """Whether all arrays are of the same samples, and hold codes that stand for something."""
+    """Return whether all arrays are of the same samples and hold valid codes."""
     sampled, judged, info, words = (
         samples.images_sampled,
         samples.attributes_judged,

@@ -1,4 +1,4 @@
-"""The file under an HDF5 file that is being written: it takes a full disk upon itself.
+"""The file under an HDF5 file that is being written: it keeps errors of the disk away from HDF5.
 
 HDF5 cannot close a file whose last writes failed, and crashes the interpreter at exit when it tries again. So the
 library never hears of a failure: the sink keeps the first error, swallows what comes after, and the writer asks it.

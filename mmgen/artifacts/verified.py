@@ -1,4 +1,4 @@
-"""Whether any artifact holds what its content id says, without torch and without reading it twice."""
+"""Verification of any artifact against its content id, without torch and without reading it twice."""
 
 import math
 from pathlib import Path
@@ -14,12 +14,12 @@ from mmgen.artifacts.samples import read_samples
 __all__ = ["QUICK_BYTES", "is_verified"]
 
 QUICK_BYTES = 2**28
-"""What is read through, about a second's work, to tell whether a file is what it says it is."""
+"""Most bytes that are read, about a second's work, to verify a file."""
 _WIDEST = 8  # bytes of a number
 
 
 def is_verified(path: Path, most: int = QUICK_BYTES) -> bool:
-    """Whether a file was compared with its content id, now or before; False where that is more than ``most``.
+    """Return whether a file is verified, now or before; False if it is larger than ``most``.
 
     Args:
         path: Any artifact.
@@ -48,7 +48,7 @@ def is_verified(path: Path, most: int = QUICK_BYTES) -> bool:
 
 
 def _declared_bytes(path: Path, kind: str) -> int:
-    """About how much must be read; a file of kilobytes may unpack to gigabytes."""
+    """Return about how much must be read; a file of kilobytes may unpack to gigabytes."""
     if kind == "dataset":
         with Dataset.open(path, verify=False) as data:
             return data.stored_bytes

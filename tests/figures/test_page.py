@@ -286,11 +286,10 @@ def test_figures_refuse_by_headers_what_they_cannot_show(
     monkeypatch.setattr(plotting, "open_session", never)
     member: Plot = plots.get(name)
     telbo, flat = world / "telbo.safetensors", world / "flat.safetensors"
-    if member.plane:
+    if member.shows == "plane":
         with pytest.raises(UsageError, match="has 3 latent dimensions, expected 2"):
             plotting.draw_plot(name, [telbo])
-    if member.one:
+    if member.shows in ("model", "plane"):
         with pytest.raises(UsageError, match=rf"{name} shows one model .* got telbo\.safetensors, flat\.safetensors"):
             plotting.draw_plot(name, [telbo, flat])
-    assert member.one or not member.plane
-    assert {"contours", "latent-map"} == {each for each in plots.names() if plots.get(each).plane}
+    assert {"contours", "latent-map"} == {each for each in plots.names() if plots.get(each).shows == "plane"}

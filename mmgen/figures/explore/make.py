@@ -136,7 +136,7 @@ def make_explorer(
     material = gather(paths)
     group = _only(material.groups)
     if unread := material.unread(paths, scores=True):
-        material.notices.append(f"The page shows nothing of {material.told(unread)}.")
+        material.notices.append(f"The page shows nothing of {material.describe(unread)}.")
     models = [group.header.content_id]
     link_to(out, "report", models, report)  # what is wrong with it is said before work starts
     session = open_session(group, seed, device, guidance)

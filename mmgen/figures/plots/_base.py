@@ -1,4 +1,4 @@
-"""What a figure is told, and what several of them need."""
+"""Options of a figure, and parts that several figures share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -53,6 +53,8 @@ class PlotOptions:
 PlotOption = Literal["descriptions", "number", "sources", "targets", "metrics", "guidance", "rows", "by", "straight"]
 """A field of :class:`PlotOptions` that a person sets with an option."""
 
+Subject = Literal["model", "plane", "models", "scores", "scores and models"]
+
 OPTIONS: dict[PlotOption, str] = {
     "descriptions": "--given", "number": "--number", "sources": "--from", "targets": "--to", "metrics": "--metric",
     "guidance": "--guidance", "rows": "--dataset-row", "by": "--by", "straight": "--straight",
@@ -66,30 +68,32 @@ class Plot:
     Attributes:
         draw: What draws it.
         accepts: The options that it accepts.
-        one: Whether it shows one model, with what was fitted to it.
-        plane: Whether it shows a latent space of two dimensions.
+        shows: Its subject: one "model" with what was fitted to it, the "plane" of one with two latent dimensions,
+            several "models", files of "scores", or "scores and models".
         frames: Whether a judge looks at its images, and frames those that it reads differently.
-        scores: Whether it shows files of scores: alone, or together with what models say of themselves.
         lines: Whether it is drawn in lines and points, and can be .pdf or .svg too.
     """
 
     draw: Callable[[Sequence[Session], PlotOptions], Picture]
     accepts: frozenset[PlotOption]
-    one: bool = False
-    plane: bool = False
+    shows: Subject = "model"
     frames: bool = False
-    scores: Literal["", "alone", "with models"] = ""
     lines: bool = False
+
+    @property
+    def reads_scores(self) -> bool:
+        """Whether it is drawn from files of scores."""
+        return self.shows.startswith("scores")
 
     def __call__(self, sessions: Sequence[Session], options: PlotOptions) -> Picture:
         return self.draw(sessions, options)
 
     def check(self, name: str, options: PlotOptions) -> None:
-        """Refuse options that the figure does not accept, and metrics that there are not.
+        """Refuse options that the figure does not accept, and unknown metrics.
 
         Args:
-            name: What the figure is called.
-            options: What a person asks for.
+            name: Name of the figure.
+            options: The options of the user.
 
         Raises:
             UsageError: It names those that the figure accepts.
@@ -104,7 +108,7 @@ class Plot:
                 raise UsageError(unknown_name("metric", metric, mmgen.metrics.names(), more="mmgen list metric"))
 
     def check_output(self, path: Path) -> None:
-        """Refuse a file that it cannot be written to, before anything is computed.
+        """Refuse a file with another ending than its own, before anything is computed.
 
         Args:
             path: Where it is to go.
@@ -115,19 +119,19 @@ class Plot:
         check_ending(path, self.lines)
 
     def check_models(self, name: str, groups: Sequence[Group]) -> None:
-        """Whether it can show these models, as far as their headers tell: before anything is loaded or computed.
+        """Refuse models that it cannot show, by their headers: before anything is loaded or computed.
 
         Args:
-            name: What the figure is called.
+            name: Name of the figure.
             groups: The models.
 
         Raises:
             UsageError: It cannot.
         """
-        if self.one and len(groups) != 1:
+        if self.shows in ("model", "plane") and len(groups) != 1:
             names = ", ".join(group.model.name for group in groups) or "none"
             raise UsageError(f"{name} shows one model with what was fitted to it, got {names}; name files of one model")
-        for group in groups if self.plane else ():
+        for group in groups if self.shows == "plane" else ():
             if labels := labels_in_latent(group.header):
                 raise UsageError(
                     f"z of {group.model} holds {' and '.join(labels)} beside a style, so that no plane holds all of "
@@ -143,19 +147,14 @@ class Plot:
 
 
 def accepts(
-    *options: PlotOption,
-    one: bool = False,
-    plane: bool = False,
-    frames: bool = False,
-    scores: Literal["", "alone", "with models"] = "",
-    lines: bool = False,
+    *options: PlotOption, shows: Subject = "model", frames: bool = False, lines: bool = False
 ) -> Callable[[Callable[[Sequence[Session], PlotOptions], Picture]], Plot]:
-    """A decorator: makes a :class:`Plot` of a function by the options that it accepts; all others are refused."""
-    return lambda draw: Plot(draw, frozenset(options), one, plane, frames, scores, lines)
+    """Make a :class:`Plot` of a function, as a decorator, by the options that it accepts; all others are refused."""
+    return lambda draw: Plot(draw, frozenset(options), shows, frames, lines)
 
 
 def dataset_of(session: Session) -> Path:
-    """The dataset of a model.
+    """Return the dataset of a model.
 
     Raises:
         MissingParentError: It is gone; says how to make it.
@@ -164,7 +163,7 @@ def dataset_of(session: Session) -> Path:
 
 
 def asked(session: Session, options: PlotOptions, number: int) -> Descriptions:
-    """The descriptions that were asked for in words, else ``number`` that differ.
+    """Return the descriptions of the options, else ``number`` that differ.
 
     Raises:
         UsageError: The model does not know the words, or nothing at all to describe; or something that draws reads
@@ -196,7 +195,7 @@ def asked(session: Session, options: PlotOptions, number: int) -> Descriptions:
 
 
 def judged_note(session: Session, text: "TextDescription") -> str:
-    """Who compared generated images with generated texts."""
+    """Say who compared generated images with generated texts."""
     judge = session.judge
     if judge is None or not text.slots:
         return "No judge compared images and texts."

@@ -30,7 +30,7 @@ def draw_plot(
     device: str = "cpu",
     seed: int = 0,
 ) -> tuple[Picture, list[str]]:
-    """A figure by name.
+    """Draw a figure by name.
 
     Args:
         name: One of ``mmgen.figures.plots.names()``.
@@ -62,16 +62,19 @@ def draw_plot(
     member.check(name, options)
     paths = list(paths)
     material = gather(paths, frames=member.frames)
-    if not (material.scores if member.scores else material.groups):
+    if not (material.scores if member.reads_scores else material.groups):
         expected = "files of scores (.jsonl), which mmgen eval MODEL -o writes"
-        expected = expected if member.scores else "a model, or something fitted to one"
-        raise UsageError(f"{name} got {material.told(paths)}, expected {expected}")
+        expected = expected if member.reads_scores else "a model, or something fitted to one"
+        raise UsageError(f"{name} got {material.describe(paths)}, expected {expected}")
     member.check_models(name, material.groups)
     if unread := material.unread(
-        paths, scores=bool(member.scores) or member.frames, models=member.scores != "alone", judges=not member.scores
+        paths,
+        scores=member.reads_scores or member.frames,
+        models=member.shows != "scores",
+        judges=not member.reads_scores,
     ):
-        material.notices.append(f"{name} shows nothing of {material.told(unread)}.")
-    shown = material.groups if member.scores != "alone" else []
+        material.notices.append(f"{name} shows nothing of {material.describe(unread)}.")
+    shown = material.groups if member.shows != "scores" else []
     sessions = [open_session(group, seed, device, guidance) for group in shown]
     notices = material.notices + [notice for session in sessions for notice in session.notices]
     return member(sessions, replace(options, scores=tuple(material.scores))), notices

@@ -27,7 +27,7 @@ __all__ = ["analogies"]
 _EXAMPLES = 8
 
 
-@accepts("number", "rows", "by", one=True)
+@accepts("number", "rows", "by")
 def analogies(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """Each picture, then what its style looks like with every value of an attribute.
 

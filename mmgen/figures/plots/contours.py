@@ -158,7 +158,7 @@ def contour_pictures(session: Session, asked: Descriptions | None = None) -> lis
     return [Picture("Posteriors of descriptions in the latent plane", caption, figure)]
 
 
-@accepts("descriptions", "number", one=True, plane=True, lines=True)
+@accepts("descriptions", "number", shows="plane", lines=True)
 def contours(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """Contours for a few descriptions of one model.
 

@@ -24,7 +24,7 @@ _ACROSS = ("negative-elbo", "reconstruction error")
 _UPWARD = "factor-score"
 
 
-@accepts("metrics", scores="alone", lines=True)
+@accepts("metrics", shows="scores", lines=True)
 def disentanglement(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """The scores in score files; models that are named beside them are not asked.
 

@@ -156,7 +156,7 @@ def _scatter(figure: Figure, axes: Axes, points: np.ndarray, colouring: Colourin
     )  # fmt: skip
 
 
-@accepts("number", "by", one=True, lines=True)
+@accepts("number", "by", lines=True)
 def embedding(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """The map of one model.
 

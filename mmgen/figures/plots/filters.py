@@ -64,7 +64,7 @@ class _Pixels:
         return weights.reshape(-1, *self.shape)
 
 
-@accepts("number", one=True)
+@accepts("number")
 def filters(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """Weights of the encoder's first layer and of the decoder's last one, and principal components of the data.
 

@@ -41,7 +41,7 @@ def abstraction(session: Session, concepts: Descriptions | None = None) -> list[
     return [Picture("Abstraction hierarchy", caption, grid, session.note)]
 
 
-@accepts("descriptions", "guidance", one=True, frames=True)
+@accepts("descriptions", "guidance", frames=True)
 def hierarchy(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """The abstraction hierarchy of a concept.
 

@@ -98,7 +98,7 @@ def _described(session: Session, options: PlotOptions) -> Picture:
     return Picture("Interpolation between descriptions", caption, image_table(panels, labels))
 
 
-@accepts("descriptions", "number", "rows", "straight", one=True)
+@accepts("descriptions", "number", "rows", "straight")
 def interpolation(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """Interpolations of one model, between pictures or two descriptions.
 

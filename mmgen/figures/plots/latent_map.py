@@ -124,7 +124,7 @@ def latent_maps(session: Session) -> list[Picture]:
     ]
 
 
-@accepts(one=True, plane=True, lines=True)
+@accepts(shows="plane", lines=True)
 def latent_map(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """The map of one model; coloured by its attributes, the first where they do not fit together.
 

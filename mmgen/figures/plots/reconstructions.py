@@ -54,7 +54,7 @@ def _plain(session: Session, count: int) -> Picture:
     return Picture("Reconstructions", note, grid)
 
 
-@accepts("number", one=True, frames=True)
+@accepts("number", frames=True)
 def reconstructions(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """Examples of both parts of the data above what the model makes of them; then samples of each prior.
 

@@ -23,7 +23,7 @@ __all__ = ["text_to_image"]
 _ROWS = 6
 
 
-@accepts("descriptions", "number", "guidance", one=True, frames=True)
+@accepts("descriptions", "number", "guidance", frames=True)
 def text_to_image(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """A row for each text, a block for each posterior: three images, under each the text decoded from the same z.
 

@@ -29,7 +29,7 @@ _VE = {"recipe": "mnist-a", "source": "mnist", "size": 64, "binarise": True}
 Published = list[tuple[str, str, float, float]]
 
 
-@accepts("metrics", scores="with models", lines=True)
+@accepts("metrics", shows="scores and models", lines=True)
 def trade_off_figure(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """The scores in score files; of models that are named beside them only the dataset is asked what it is.
 

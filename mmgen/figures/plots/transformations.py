@@ -18,7 +18,7 @@ __all__ = ["transformations"]
 _ROWS = 6
 
 
-@accepts("number", "sources", "targets", one=True)
+@accepts("number", "sources", "targets")
 def transformations(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """A block for each kind of picture that is given, a row for each test example: drawn pictures beside true ones.
 

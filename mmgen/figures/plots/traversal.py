@@ -173,7 +173,7 @@ def _left_out(ranked: Ranking) -> str:
     return f" {len(rest)} further ones, of at most {rest[0]:.2g}, are left out." if rest else ""
 
 
-@accepts("number", "rows", one=True)
+@accepts("number", "rows")
 def traversal(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """Traversals of one model.
 

@@ -268,7 +268,7 @@ def _cell(pairs: Sequence[int], count: int) -> tuple[float, float]:
     return left, right
 
 
-@accepts(scores="alone", lines=True)
+@accepts(shows="scores", lines=True)
 def weak_supervision(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """The accuracies in score files; models that are named beside them are not asked.
 

@@ -75,7 +75,7 @@ def entropy_chart(names: Sequence[str], bits: Sequence[np.ndarray], info: TextVo
     return figure
 
 
-@accepts("number")
+@accepts("number", shows="models")
 def word_uncertainty(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """The same validation images decoded by each model, and how uncertain their words are on average.
 

@@ -1,4 +1,4 @@
-"""What a report is made from: the files named, and what their lineage leads to."""
+"""Files of a report or figure: those that were named, and those that their lineage leads to."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -69,7 +69,7 @@ class Material:
 
     @property
     def headers(self) -> dict[str, tuple[Path, Header]]:
-        """Paths and headers of all files that were found, by content id."""
+        """Paths and headers of all files in the lineages, by content id."""
         found: dict[str, tuple[Path, Header]] = {}
         for root in self.nodes:
             for node in walk(root):
@@ -78,7 +78,7 @@ class Material:
         return found
 
     def unread(self, paths: Iterable[Path], *, scores: bool, models: bool = True, judges: bool = True) -> list[Path]:
-        """Which of the files that were named tell nothing to whoever reads some kinds of them alone.
+        """Return the files that a reader of some kinds alone does not use.
 
         Args:
             paths: The files.
@@ -92,8 +92,8 @@ class Material:
         known = {path.resolve() for path in read if path is not None}
         return [path for path in paths if path.resolve() not in known]
 
-    def told(self, paths: Iterable[Path]) -> str:
-        """Files with what they are: "a.h5 (a dataset) and b.log.jsonl (a log of training)"."""
+    def describe(self, paths: Iterable[Path]) -> str:
+        """List files with their kinds: "a.h5 (a dataset) and b.log.jsonl (a log of training)"."""
         kinds = {node.path: article(node.kind) for node in self.nodes if node.kind}
         kinds |= dict.fromkeys(self.score_files, "scores")
         return " and ".join(f"{path} ({kinds.get(path, 'a log of training')})" for path in paths)
@@ -116,7 +116,7 @@ class Material:
 
 
 def setting(header: Header, room: str, key: str) -> Any:
-    """A setting of a file, "?" where it has none: a report takes files as they are."""
+    """Return a setting of a file, "?" if it has none: a report takes files as they are."""
     values = header.settings.get(room)
     return values.get(key, "?") if isinstance(values, dict) else "?"
 
@@ -128,13 +128,13 @@ def target_of(header: Header) -> dict[str, Any]:
 
 
 def latent_sizes(header: Header) -> str:
-    """Dimensions of z in words: "10", or "100 and 50" of layers."""
+    """Return the dimensions of z in words: "10", or "100 and 50" for layers."""
     sizes = setting(header, "model", "latent_sizes")
     return " and ".join(map(str, sizes)) if isinstance(sizes, list) else str(setting(header, "model", "latent_size"))
 
 
 def labels_in_latent(header: Header) -> tuple[str, ...]:
-    """The modalities that are a part of a model's z, whose objective sums over them; none where that is not said."""
+    """Return the modalities that are part of a model's z, over which its objective sums; () if it names none."""
     settings = header.settings.get("objective")
     if not isinstance(settings, dict):
         return ()
@@ -146,7 +146,7 @@ def labels_in_latent(header: Header) -> tuple[str, ...]:
 
 
 def _is_lines(path: Path) -> bool:
-    """Whether a file is JSON lines rather than an artifact."""
+    """Return whether a file is JSON lines rather than an artifact."""
     regular_file(path)
     try:
         with open(path, "rb") as file:
@@ -166,7 +166,7 @@ def _first_record(path: Path) -> dict[str, Any]:
 
 
 def _kind_of_curve(header: Header) -> str:
-    """What the bound in a training log is: curves of different kinds do not share axes."""
+    """Name the bound in a training log: curves of different kinds do not share axes."""
     if header.kind == "aggregate":
         given = "" if setting(header, "aggregate", "given") == "attributes" else ", given nothing"
         target = target_of(header)
@@ -239,7 +239,7 @@ def _add_groups(material: Material, judges: Sequence[Path], frames: bool) -> Non
 
 
 def _judged(group: Group) -> bool:
-    """Whether a judge could say anything of a model's images: it reads attributes."""
+    """Return whether an attribute classifier can judge a model's images."""
     data = group.header.settings.get("data")
     try:
         return not isinstance(data, dict) or validate(DataSettings, data).attributes is not None
@@ -248,7 +248,7 @@ def _judged(group: Group) -> bool:
 
 
 def _judge_of(group: Group, material: Material, judges: Sequence[Path], frames: bool) -> Path | None:
-    """A judge named for the report if it saw the same dataset, else one found beside the files.
+    """Choose the judge named for the report if it saw the same dataset, else one beside the files.
 
     Where there are several it is the one that gave the scores of that dataset.
     """

@@ -30,14 +30,14 @@ _MOST_COMBINATIONS = 200_000
 
 @dataclass(frozen=True)
 class Source:
-    """Something that draws latents for a description.
+    """A posterior of one file, under the name that figures show.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         loaded: The model or aggregate.
         posterior: The posterior to ask it for.
         path: Its file.
-        given: What it must be given: "attributes", of which any may be unknown, a whole "text", or "nothing".
+        given: What it reads: "attributes", any of them unknown, a whole "text", or "nothing".
         aside: Whether a report folds it: the exact q_true beside the one with the weight of the training.
     """
 
@@ -50,7 +50,7 @@ class Source:
 
     @property
     def rank(self) -> int:
-        """Place among others: guided ones first, then what was fitted to encodings, then q_true, then the model's."""
+        """Place among others: guided ones, fits to encodings, fits to the exact posterior, the model's own."""
         if self.loaded.tilt:
             return 0
         source = self.loaded.posteriors[self.posterior]
@@ -65,9 +65,9 @@ class Session:
         group: The files.
         model: The model.
         judge: The judge, or None.
-        sources: What draws for descriptions, by rank: guided posteriors, fitted ones, the model's own q(z|y).
-        priors: What draws without a description: p(z), learned q(z).
-        notices: What could not be opened, and what to do about it.
+        sources: Posteriors that read descriptions, by rank: guided, fitted, the encoder q(z|y).
+        priors: Densities that read no description: p(z), learned q(z).
+        notices: Files that could not be opened, and the next step.
         concepts: Descriptions to draw, the most varied first; none for a model that knows neither attributes nor text.
         seed: Seed of every choice and draw.
     """
@@ -83,12 +83,12 @@ class Session:
 
     @property
     def note(self) -> str:
-        """What a reader must know about frames and seeds."""
+        """Explanation of frames and seeds for readers."""
         return f"{judge_note(self.judge.accuracy if self.judge else None, sees_samples(self.model))} Seed {self.seed}."
 
 
 def _distinct(sources: list[Source]) -> list[Source]:
-    """Sources with the same name told apart by their file."""
+    """Append the file to names that several sources share."""
     names = [source.name for source in sources]
     return [replace(s, name=f"{s.name} ({s.path.stem})") if names.count(s.name) > 1 else s for s in sources]
 
@@ -99,7 +99,7 @@ def _fits_encodings(posterior: "Posterior") -> bool:
 
 
 def _in_order(sources: list[Source]) -> list[Source]:
-    """Sources by their rank, what is to be folded told apart."""
+    """Sort sources by rank and mark those that a report folds."""
     weights = [source.loaded.posteriors[source.posterior].weights.get("text_weight") for source in sources]
     several = bool({weight for weight in weights if weight is not None} - {1.0})
     marked = [replace(s, aside=several and weight == 1.0) for s, weight in zip(sources, weights, strict=True)]
@@ -107,7 +107,7 @@ def _in_order(sources: list[Source]) -> list[Source]:
 
 
 def _guided(session: Session, tilt: Tilt) -> list[Source]:
-    """Guided posteriors to show beside the others: of what was fitted to encodings, else of what else there is.
+    """Guide the posteriors that were fitted to encodings, or all if there are none.
 
     Raises:
         UsageError: The model has no p(words | z).
@@ -167,12 +167,12 @@ def open_session(group: Group, seed: int, device: str = "cpu", guidance: AnyTilt
 
 
 def _read_text(session: Session, text: str) -> bool:
-    """Whether any posterior reads captions; where all read attributes, captions of the dataset ask them nothing."""
+    """Return whether any posterior reads captions."""
     return any(text in source.loaded.reads(source.posterior) for source in session.sources)
 
 
 def _concepts(session: Session, count: int = 24) -> Descriptions:
-    """Descriptions from the test part; from the vocabulary where the dataset is gone."""
+    """Choose descriptions from the test split, or from the vocabulary if the dataset is gone."""
     model = session.model
     info, text = model.attributes, model.text
     spelled = info is not None and text is not None and set(text.slots) == set(info.names)
@@ -202,6 +202,7 @@ def _concepts(session: Session, count: int = 24) -> Descriptions:
 
 
 def draw_all(session: Session, asked: Descriptions, count: int, sources: Sequence[Source]) -> list[tuple[str, Draws]]:
+    """Draw for descriptions from several posteriors; names and draws."""
     return [(source.name, draw_pictures(session, source, asked, count)) for source in sources]
 
 
@@ -213,11 +214,11 @@ def draw_pictures(session: Session, source: Source, asked: Descriptions, count: 
 
 
 def across(sources: Sequence[Source]) -> int:
-    """Images a row and source, so that a page is not wider than a screen."""
+    """Return the images per row and source that fit on a screen."""
     return {1: 10, 2: 6}.get(len(sources), max(2, 12 // max(1, len(sources))))
 
 
 def blocks(draws: Sequence[tuple[str, Draws]]) -> str:
-    """The blocks of a picture in words, for readers who search or listen."""
+    """Name the blocks of a picture for text search and screen readers."""
     verdicts = [(name, share_right(drawn)) for name, drawn in draws]
     return "; ".join(f"{name} ({verdict})" if verdict else name for name, verdict in verdicts)
