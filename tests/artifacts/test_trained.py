@@ -62,4 +62,4 @@ def test_the_last_line_of_a_run_says_which_weights_have_the_best_value(
     """The best weights by default, the last with keep=last; the run may have been stopped by the clock."""
     out = tmp_path / "m.safetensors"
     written(out, {"step": step, "validation_bound": own}, steps=10**6, minutes=3)
-    assert _best(TrainingResult(out, 2800, -3.5, 1.0), out) == said
+    assert _best(TrainingResult(out, 2800, -3.5, 1.0)) == said

@@ -20,7 +20,7 @@ LINES = SCORES | {"contours", "latent-map", "embedding"}
 
 
 def test_what_figures_say_of_themselves() -> None:
-    assert {name for name in plots.names() if plots.get(name).scores} == SCORES
+    assert {name for name in plots.names() if plots.get(name).reads_scores} == SCORES
     assert {name for name in plots.names() if plots.get(name).lines} == LINES
 
 
