@@ -159,7 +159,7 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
         (["eval", "elbo-attributes", "--guidance", "1,,3"], "--guidance got nothing, expected a number from 0"),
         (["eval", "elbo-attributes", "--guidance", "1;3"], "--guidance got 1;3, expected a number from 0"),
         (["eval", "elbo-attributes", "--guidance", "1,inf"], "guidance got inf, expected"),
-        (["eval", "elbo-attributes", "-m", "active-units", "--guidance", "1"], "got guidance for active-units, which"),
+        (["eval", "elbo-attributes", "-m", "active-units", "--guidance", "1"], "active-units got guidance"),
         (["eval", "bare", "-m", "log-likelihood", "--guidance", "1"], "guidance needs p"),
         (["plot", "contours", "elbo-attributes", "--guidance", "2"], "leave out --guidance"),
         (["plot", "hierarchy", "cvae", "--guidance", "2"], "guidance needs p"),
