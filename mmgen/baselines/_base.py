@@ -1,4 +1,4 @@
-"""What a baseline is, and what those that read labels are shown."""
+"""The bases of baselines, and the data and labels for those that read labels."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
@@ -18,9 +18,10 @@ from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.settings.registry import unknown_name
 from mmgen.training.batches import DatasetRows, Rows
-from mmgen.training.labelling import LabelledRows, label_draw, labelled_examples
+from mmgen.training.labelling import label_draw, labelled_examples
+from mmgen.training.masked import MaskedRows
 from mmgen.training.model_run import ExperimentSettings
-from mmgen.training.pairing import PairedRows, paired_count, paired_examples
+from mmgen.training.pairing import paired_count, paired_examples
 from mmgen.training.precision import resolve_device
 
 __all__ = ["Baseline", "LabelReader", "LabelSupply", "Material", "in_units"]
@@ -32,11 +33,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, order=True)
 class LabelSupply:
-    """How many training images come with their label.
+    """Number of training images with their label.
 
     Attributes:
-        share: Part of them, those that ``mmgen train --paired`` keeps whole.
-        count: So many, those that ``mmgen train --labelled`` keeps; None where a share is meant.
+        share: Share of the images, those that ``mmgen train --paired`` keeps whole.
+        count: Number of images, those that ``mmgen train --labelled`` keeps; None for a share.
     """
 
     share: float = 1.0
@@ -44,13 +45,13 @@ class LabelSupply:
 
     @property
     def option(self) -> str:
-        """How it is typed."""
+        """The option of the command line."""
         return "--paired" if self.count is None else "--labelled"
 
 
 @dataclass(frozen=True)
 class Material:
-    """A dataset divided into images to learn from, to choose by and to be measured on.
+    """A dataset with its training, validation and test images.
 
     Args:
         dataset: An open dataset file.
@@ -88,7 +89,7 @@ class Material:
 
     @cached_property
     def column(self) -> int:
-        """Which attribute is said.
+        """Column of the attribute that is the label.
 
         Raises:
             UsageError: There are several and none was named, or there is none of that name.
@@ -119,10 +120,8 @@ class Material:
         return self._rows[part]
 
     def pairs(self, labels: LabelSupply) -> Rows:
-        """The training examples that ``mmgen train`` keeps whole, alone."""
-        if labels.count is not None:
-            return LabelledRows(self.rows("train"), self._chosen(labels), (), others=False)
-        return PairedRows(self.rows("train"), (), labels.share, self.seed)
+        """Return the training examples that ``mmgen train`` keeps whole."""
+        return MaskedRows(self.rows("train"), self._chosen(labels), {})
 
     def _chosen(self, labels: LabelSupply) -> NDArray[np.int64]:
         rows = self.rows("train")
@@ -132,16 +131,16 @@ class Material:
         return labelled_examples(codes, labels.count, label_draw(self.settings.data, self.seed))
 
     def size(self, labels: LabelSupply) -> int:
-        """How many they are."""
+        """Return the number of labelled training examples."""
         return paired_count(len(self.rows("train")), labels.share) if labels.count is None else labels.count
 
     def paired(self, labels: LabelSupply) -> NDArray[np.int64]:
-        """Their numbers among the training examples [N_p]; without those whose label is unknown."""
+        """Return positions of the labelled training examples [N_p], without those whose label is unknown."""
         chosen = self._chosen(labels)
         return chosen[self.labels("train")[chosen] != UNKNOWN]
 
     def check(self, labels: LabelSupply) -> None:
-        """Whether there are images with labels to learn from and to be measured on.
+        """Check that training and test images have labels.
 
         Raises:
             DataError: The paired images, or those of test, are all without a known label; or a share is none of them.
@@ -163,13 +162,13 @@ class Material:
             )
 
     def labels(self, part: str) -> NDArray[np.int64]:
-        """Codes of the attribute [N]."""
+        """Return codes of the attribute [N]."""
         rows = self.rows(part)
         codes = rows.held(self.attributes.name, torch.arange(len(rows)))[:, self.column]
         return codes.cpu().numpy().astype(np.int64)
 
     def pixels(self, part: str) -> NDArray[np.float32]:
-        """All images of a part in [0, 1], flat: [N, C H W]."""
+        """Return all images of a part in [0, 1], flat [N, C H W]."""
         rows = self.rows(part)
         chunks = torch.arange(len(rows)).split(_CHUNK)
         return np.concatenate([rows.batch(chunk).values[self.image.name].flatten(1).cpu().numpy() for chunk in chunks])

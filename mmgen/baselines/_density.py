@@ -1,7 +1,8 @@
-"""What a baseline of densities is: it learns p(x) of real numbers, and says log p exactly."""
+"""The base of densities of real numbers, whose log p is exact."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Generator
+from abc import abstractmethod
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -18,30 +19,32 @@ CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 Numbers = NDArray[np.float64]
 
 
-class FittedDensity(ABC):
-    """A density over F numbers."""
+@dataclass(frozen=True)
+class FittedDensity:
+    """A density over F numbers.
 
+    Attributes:
+        log_prob: Function from x [N, F] to log p [N] in nats.
+        facts: Results of the fit by name, plain values.
+    """
+
+    log_prob: Callable[[Numbers], Numbers]
     facts: dict[str, Any]
-    """What was found while it was fitted, by name; plain values."""
-
-    @abstractmethod
-    def log_prob(self, x: Numbers) -> Numbers:
-        """log p of x [N, F] in nats: [N]."""
 
 
 class DensityBaseline(Baseline):
-    """Abstract: a kind of density. Members are frozen dataclasses, whose fields are ``--set`` of ``mmgen baseline``."""
+    """Base of densities. Members are frozen dataclasses, whose fields are ``--set`` of ``mmgen baseline``."""
 
     answers: ClassVar[Literal["labels", "densities"]] = "densities"
 
     @abstractmethod
     def fit(self, train: Numbers, val: Numbers, seed: int) -> Generator[float, None, FittedDensity]:
-        """Learn from training examples; yields the fraction done.
+        """Fit the density; yield the fraction done.
 
         Args:
             train: Training examples [N, F].
-            val: Validation examples [M, F]; whatever has to be chosen is chosen by log p of these.
-            seed: Seed of whatever it draws.
+            val: Validation examples [M, F], by whose log p settings are chosen.
+            seed: Seed of all draws.
 
         Raises:
             DataError: The examples determine no density of this kind.
@@ -71,7 +74,7 @@ class Shape:
         self.half_log_det = float(np.log(np.diag(self._factor[0])).sum())
 
     def squares(self, x: Numbers) -> Numbers:
-        """Squared Mahalanobis distances of x [N, F]: [N]."""
+        """Return squared Mahalanobis distances [N] of x [N, F]."""
         return np.asarray(np.square(solve_triangular(self._factor[0], (x - self.mean).T, lower=True)).sum(0))
 
     @property
@@ -81,7 +84,7 @@ class Shape:
 
 
 def shape_of(train: Numbers, diagonal: bool = False) -> Shape:
-    """Mean and covariance of most likelihood.
+    """Return the maximum-likelihood mean and covariance.
 
     Raises:
         DataError: See :class:`Shape`.

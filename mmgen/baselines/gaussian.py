@@ -10,19 +10,9 @@ from typing import Literal
 
 from pydantic.dataclasses import dataclass
 
-from mmgen.baselines._density import CONFIG, DensityBaseline, FittedDensity, Numbers, Shape, shape_of
+from mmgen.baselines._density import CONFIG, DensityBaseline, FittedDensity, Numbers, shape_of
 
 __all__ = ["Gaussian"]
-
-
-class _Fitted(FittedDensity):
-    def __init__(self, shape: Shape, covariance: str) -> None:
-        self.shape = shape
-        self.facts = {"covariance": covariance}
-
-    def log_prob(self, x: Numbers) -> Numbers:
-        constant = self.shape.half_log_det + 0.5 * self.shape.size * math.log(2 * math.pi)
-        return -0.5 * self.shape.squares(x) - constant
 
 
 @dataclass(frozen=True, config=CONFIG)
@@ -37,5 +27,6 @@ class Gaussian(DensityBaseline):
 
     def fit(self, train: Numbers, val: Numbers, seed: int) -> Generator[float, None, FittedDensity]:
         shape = shape_of(train, self.covariance == "diagonal")
+        constant = shape.half_log_det + 0.5 * shape.size * math.log(2 * math.pi)
         yield 1.0
-        return _Fitted(shape, self.covariance)
+        return FittedDensity(lambda x: -0.5 * shape.squares(x) - constant, {"covariance": self.covariance})

@@ -10,20 +10,10 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from mmgen.baselines._density import CONFIG, DensityBaseline, FittedDensity, Numbers, Shape, shape_of
+from mmgen.baselines._density import CONFIG, DensityBaseline, FittedDensity, Numbers, shape_of
 from mmgen.baselines._scales import fit_scales, log_scale_mixture
 
 __all__ = ["GaussianScaleMixture"]
-
-
-class _Fitted(FittedDensity):
-    def __init__(self, shape: Shape, log_weights: Numbers, log_scales: Numbers, steps: int) -> None:
-        self.shape, self.log_weights, self.log_scales = shape, log_weights, log_scales
-        self.facts = {"scales": len(log_scales), "em_steps": steps}
-
-    def log_prob(self, x: Numbers) -> Numbers:
-        squares = self.shape.squares(x)
-        return log_scale_mixture(squares, self.shape.size, self.log_weights, self.log_scales) - self.shape.half_log_det
 
 
 @dataclass(frozen=True, config=CONFIG)
@@ -40,6 +30,11 @@ class GaussianScaleMixture(DensityBaseline):
 
     def fit(self, train: Numbers, val: Numbers, seed: int) -> Generator[float, None, FittedDensity]:
         shape = shape_of(train)
-        found = yield from fit_scales(shape.squares(train), shape.size, self.scales, self.iterations)
+        squares = shape.squares(train)
+        weights, scales, steps = yield from fit_scales(squares, shape.size, self.scales, self.iterations)
         yield 1.0
-        return _Fitted(shape, *found)
+
+        def log_prob(x: Numbers) -> Numbers:
+            return log_scale_mixture(shape.squares(x), shape.size, weights, scales) - shape.half_log_det
+
+        return FittedDensity(log_prob, {"scales": len(scales), "em_steps": steps})

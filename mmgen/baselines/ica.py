@@ -24,19 +24,6 @@ __all__ = ["Ica"]
 _GROUPS = 4096  # examples of nearly one square are one to the fit of a coordinate's density, which keeps their power
 
 
-class _Fitted(FittedDensity):
-    def __init__(self, mean: Numbers, filters: Numbers, scales: list[tuple[Numbers, Numbers]]) -> None:
-        self.mean, self.filters, self.scales = mean, filters, scales
-        self.log_det = float(np.linalg.slogdet(filters)[1])
-
-    def log_prob(self, x: Numbers) -> Numbers:
-        sources = (x - self.mean) @ self.filters.T
-        value = np.full(len(x), self.log_det)
-        for column, (log_weights, log_scales) in zip(sources.T, self.scales, strict=True):
-            value += log_scale_mixture(np.square(column), 1, log_weights, log_scales)
-        return value
-
-
 @dataclass(frozen=True, config=CONFIG)
 class Ica(DensityBaseline):
     r"""Filters W by FastICA, then a mixture of centred Gaussians for each coordinate.
@@ -79,11 +66,14 @@ class Ica(DensityBaseline):
             squares = np.array([group.mean() for group in groups])
             found = yield from relay(fit_scales(squares, 1, self.scales, 100), start, share)
             scales.append(found[:2])
-        fitted = _Fitted(mean, filters, scales)
-        fitted.facts = {
-            "scales": self.scales,
-            "fastica_steps": int(model.n_iter_),
-            "converged": not any(issubclass(one.category, ConvergenceWarning) for one in caught),
-        }
+        converged = not any(issubclass(one.category, ConvergenceWarning) for one in caught)
         yield 1.0
-        return fitted
+
+        def log_prob(x: Numbers) -> Numbers:
+            value = np.full(len(x), float(np.linalg.slogdet(filters)[1]))
+            for column, (log_weights, log_scales) in zip(((x - mean) @ filters.T).T, scales, strict=True):
+                value += log_scale_mixture(np.square(column), 1, log_weights, log_scales)
+            return value
+
+        facts = {"scales": self.scales, "fastica_steps": int(model.n_iter_), "converged": converged}
+        return FittedDensity(log_prob, facts)

@@ -6,7 +6,7 @@ References:
 
 import warnings
 from collections.abc import Generator
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
@@ -19,14 +19,6 @@ from mmgen.core.seeding import stream_key
 __all__ = ["MixtureOfGaussians"]
 
 _AT_ONCE = 5  # steps between two looks at the progress
-
-
-class _Fitted(FittedDensity):
-    def __init__(self, model: Any) -> None:
-        self.model = model
-
-    def log_prob(self, x: Numbers) -> Numbers:
-        return np.asarray(self.model.score_samples(x), np.float64)
 
 
 @dataclass(frozen=True, config=CONFIG)
@@ -82,6 +74,5 @@ class MixtureOfGaussians(DensityBaseline):
             if value > best:
                 best, chosen, found = value, number, model
         yield 1.0
-        fitted = _Fitted(found)
-        fitted.facts = {"components": chosen, "validation": tried}
-        return fitted
+        assert found is not None
+        return FittedDensity(found.score_samples, {"components": chosen, "validation": tried})

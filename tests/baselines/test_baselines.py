@@ -13,7 +13,7 @@ import mmgen.baselines
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.baselines import _networks as networks, rbm
 from mmgen.baselines._base import LabelSupply, Material
-from mmgen.baselines._logistic import Reader
+from mmgen.baselines._logistic import regression
 from mmgen.baselines._run import measure
 from mmgen.cli._main import main
 from mmgen.core.errors import DataError, UsageError
@@ -141,7 +141,7 @@ def test_pairs_are_those_of_training_and_unknown_labels_are_none(bars: Path) -> 
         chosen = material.paired(LabelSupply(0.1))
         assert chosen.tolist() == paired_examples(TRAIN, 0.1, 5).tolist()
         whole = material.pairs(LabelSupply(0.1))
-        assert len(whole) == 24 and whole.paired == 24
+        assert len(whole) == 24
         pixels = material.pixels("train")
         assert pixels.shape == (TRAIN, 36)
         assert np.array_equal(
@@ -152,8 +152,8 @@ def test_pairs_are_those_of_training_and_unknown_labels_are_none(bars: Path) -> 
 
 
 def test_a_single_kind_of_label_is_always_said() -> None:
-    reader = Reader(np.eye(3, dtype=np.float32), np.array([2, 2, 2]), 1.0)
-    assert reader(np.zeros((4, 3), np.float32)).tolist() == [2] * 4
+    reader = regression(np.eye(3, dtype=np.float32), np.array([2, 2, 2]), 1.0)
+    assert reader.predict(np.zeros((4, 3), np.float32)).tolist() == [2] * 4
 
 
 def test_the_rbm_looks_at_whole_batches_and_repeats_itself(bars: Path, monkeypatch: pytest.MonkeyPatch) -> None:
