@@ -5,11 +5,13 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import PurePath
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from mmgen.commands import fields_of, option_names, stage_called
 from mmgen.core.errors import UsageError, clip
 from mmgen.core.parsing import listed
 from mmgen.experiments._tables import Selector, Table
@@ -123,6 +125,13 @@ class Stage(Settings):
                 raise ValueError(f"{key} got {clip(repr(inner), 80)}, expected names that begin with no dash")
         return value
 
+    @model_validator(mode="after")
+    def _has_settings_of_its_command(self) -> "Stage":
+        known = _names_of(self.command, str(self.settings.get("recipe", "")))
+        if unknown := next((key for key in self.settings if key not in known), None):
+            raise ValueError(unknown_name("setting", unknown, known))
+        return self
+
     @property
     def arguments(self) -> list[str]:
         """The words of the command, each one argument of a process; equal settings are equal words."""
@@ -182,6 +191,23 @@ class Stage(Settings):
     def with_seed(self, seed: int) -> "Stage":
         """Return it with another seed, if it has one."""
         return self if self.seed is None else self.model_copy(update={"settings": self.settings | {"seed": seed}})
+
+
+@cache
+def _names_of(command: str, recipe: str) -> list[str]:
+    """Return the names of the settings of a command, for make-data those of the recipe too."""
+    stage = stage_called(command)
+    fields = fields_of(stage)
+    options = [option_names(field)[0].partition("/")[0][2:] for field in fields if not field.positional]
+    names = [name.replace("-", "_") for name in options if name not in ("output", "progress")]
+    names += [COMMANDS[command]] if COMMANDS[command] else []
+    names += ["files"] if command == "make-data" or any(field.name == "files" for field in fields) else []
+    if command == "make-data" and recipe:
+        try:
+            names += stage(recipe).settings_names()
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+    return sorted(set(names))
 
 
 def _each(value: Any) -> list[Any]:

@@ -18,7 +18,9 @@ def stage(command: str, makes: str, **settings: Any) -> Stage:
     return Stage(why=f"makes {makes}", command=command, makes=makes, of=of, settings=settings)
 
 
-def write_data(path: Path, level: int = 0, recipe: str = "toy", command: str = "mmgen make-data x -o data.h5") -> None:
+def write_data(
+    path: Path, level: int = 0, recipe: str = "toy", command: str = "mmgen make-data mnist -o data.h5"
+) -> None:
     with DatasetWriter(path, size=3, settings={"recipe": recipe}, seed=0, command=command) as writer:
         writer.add_image("image", shape=(1, 2, 2), layout="bytes")
         writer.write(0, {"image": np.full((3, 1, 2, 2), level, np.uint8)})

@@ -31,6 +31,7 @@ makes = {makes}
 {settings}
 """
 PLAIN = 'command = "make-data"\nrecipe = "two-objects"\n'
+FOLDER = 'command = "make-data"\nrecipe = "folder"\n'
 
 
 def listed(place: Path, settings: str, **values: str) -> str:
@@ -74,12 +75,14 @@ NAMED = [
 def test_no_setting_that_names_a_place_leads_out(command: str, option: str, tmp_path: Path) -> None:
     """Nor does one that starts a program."""
     key = option.removeprefix("--").replace("-", "_")
+    recipes = [name for name in data_recipes.names() if key in data_recipes.get(name).model_fields]
+    head = f'command = "{command}"\n' + (f'recipe = "{recipes[0]}"\n' if command == "make-data" and recipes else "")
     for value in ("/tmp/evil", "../evil", "a/../../evil", "~/evil", "~root/evil", "tcp://host:8786", "x/.."):
         for typed in (json.dumps(value), json.dumps(["plain", value])):
-            said = refused(tmp_path, f'command = "{command}"\n{key} = {typed}')
+            said = refused(tmp_path, f"{head}{key} = {typed}")
             assert "a list from outside the package may not" in said or "got the key 'output'" in said
     if key in REFUSED:
-        assert f"says {key}, and that {REFUSED[key]}" in refused(tmp_path, f'command = "{command}"\n{key} = "here"')
+        assert f"says {key}, and that {REFUSED[key]}" in refused(tmp_path, f'{head}{key} = "here"')
 
 
 def test_options_that_name_programs_are_known() -> None:
@@ -100,16 +103,19 @@ def test_options_that_name_programs_are_known() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        'set.blender_python = "evil"', 'set."blender-python" = "evil"', 'set."blender_python=x" = "evil"',
-        'set.mnist = "/etc"', "set.render = '\"../x\"'", "overwrite = true", 'code = "evil.py"', 'config = "c.toml"',
-        'log_to = "wandb"', 'set.training.log_to = ["wandb"]', 'set."training.log_to" = "wandb"',
-        'set.a = { b = [{ log_to = "x" }] }', 'mnist = "\\u002fetc"', 'metadata = "sub\\u002f..\\u002f..\\u002fx.csv"',
+        'blender_python = "evil"', 'set.blender_python = "evil"', 'set."blender-python" = "evil"',
+        'set."blender_python=x" = "evil"',
+        'set.mnist = "/etc"', "set.render = '\"../x\"'", "overwrite = true", 'set.code = "evil.py"',
+        'set.config = "c.toml"',
+        'scheduler = "here"', 'set.training.log_to = ["wandb"]', 'set."training.log_to" = "wandb"',
+        'set.a = { b = [{ log_to = "x" }] }', 'set.mnist = "\\u002fetc"',
+        'metadata = "sub\\u002f..\\u002f..\\u002fx.csv"',
         "metadata = '\"\\u002fetc\"'", "set.a = [{ b = '\\u007e/x' }]", 'set.a = [{ b = "~/x" }]', "output = 'o.h5'",
         'set."a=/etc" = 1', 'metadata = "C:/x"', 'metadata = "x,file:/etc"', "metadata = 'a\\b'",
     ],
 )  # fmt: skip
 def test_settings_are_looked_through(settings: str, tmp_path: Path) -> None:
-    said = refused(tmp_path, PLAIN + settings)
+    said = refused(tmp_path, (FOLDER if settings.startswith("metadata") else PLAIN) + settings)
     assert "a list from outside the package may not" in said or "got the key 'output'" in said
 
 
@@ -123,7 +129,8 @@ def test_settings_are_looked_through(settings: str, tmp_path: Path) -> None:
     ],
 )
 def test_nothing_is_downloaded_that_a_list_names(settings: str, tmp_path: Path) -> None:
-    assert "makes data by hub, which downloads whatever" in refused(tmp_path, f'command = "make-data"\n{settings}')
+    said = refused(tmp_path, f'command = "make-data"\n{settings}')
+    assert "makes data by hub, which downloads whatever" in said or "unknown recipe '['hub']'" in said
     fetching = [name for name in data_recipes.names() if data_recipes.get(name).fetches_anything]
     assert fetching == ["hub"]
 
@@ -135,11 +142,11 @@ def test_other_commands_are_not_a_lists(command: str, tmp_path: Path) -> None:
 
 def test_names_and_rows_fill_in_nothing_that_is_not_looked_at(tmp_path: Path) -> None:
     """Text is looked at as it is when all names are filled in; and it stays small."""
-    text = PLAIN + 'metadata = "{a}{b}/x"\n[let]\na = "."\nb = "."\n'
+    text = FOLDER + 'metadata = "{a}{b}/x"\n[let]\na = "."\nb = "."\n'
     assert "says '../x', which leads out" in refused(tmp_path, text)
-    text = PLAIN + 'metadata = "{a}"\nset.mnist = "{c}"\n[let]\na = "x"\nb = 1\nc = ["/etc"]\n'
+    text = FOLDER + 'metadata = "{a}"\nset.mnist = "{c}"\n[let]\na = "x"\nb = 1\nc = ["/etc"]\n'
     assert "says '/etc', which leads out" in refused(tmp_path, text)
-    long = PLAIN + f'metadata = "{"{a}" * 100}"\n[let]\na = "{"x" * 1000}"\n'
+    long = FOLDER + f'metadata = "{"{a}" * 100}"\n[let]\na = "{"x" * 1000}"\n'
     assert "has more than 20,000 letters when it is filled in" in refused(tmp_path, long)
     many = PLAIN + 'each = ["a", "b", "c"]\n[each]\na = 1000\nb = 1000\nc = 1000\n'
     assert "a times b times c are more than 2,000 rows" in refused(tmp_path, many)
@@ -168,7 +175,7 @@ def test_control_characters_are_refused(field: str, tmp_path: Path) -> None:
 def test_a_printed_script_runs_mmgen_and_nothing_else(tmp_path: Path) -> None:
     """Titles, reasons and words with line breaks and what a shell takes for commands, given to a shell."""
     nasty = "x\ntouch EVIL; $(touch EVIL) `touch EVIL` ' \""
-    settings = f"set.a = {json.dumps(nasty)}\nsource = '$(touch${{IFS}}EVIL)'\nfiles = [';', 'touch', 'EVIL']"
+    settings = f"set.a = {json.dumps(nasty)}\nrender = '$(touch${{IFS}}EVIL)'\nfiles = [';', 'touch', 'EVIL']"
     reason = '"""w\ntouch EVIL\n$(touch EVIL)"""'
     plan = read_plan(listed(tmp_path, PLAIN + settings.replace("\\n", "\\n"), why=reason, title=reason))
     stage = plan.at("cpu").stage[0]

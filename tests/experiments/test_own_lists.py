@@ -50,15 +50,23 @@ MISTAKES = {
     "an option that there is not": (
         "steps = 5",
         "stpes = 5",
-        "list.toml: stage 2, mmgen train: No such option: --stpes (Possible options: ",
+        "list.toml: setting 'scale.cpu.stage[2]': unknown setting 'stpes': did you mean 'steps'? Available: ",
     ),
     "a value that no option takes": (
         "steps = 5",
         'steps = "few"',
         "stage 2, mmgen train: --steps got 'few', expected a valid integer",
     ),
-    "a recipe that there is not": ('recipe = "mnist"', 'recipe = "mnits"', "stage 1, mmgen make-data: unknown recipe"),
-    "a member that another has": ('recipe = "mnist"', 'recipe = "mnist"\nfaces = 3', "stage 1, mmgen make-data: "),
+    "a recipe that there is not": (
+        'recipe = "mnist"',
+        'recipe = "mnits"',
+        "setting 'scale.cpu.stage[1]': unknown recipe",
+    ),
+    "a member that another has": (
+        'recipe = "mnist"',
+        'recipe = "mnist"\nfaces = 3',
+        "setting 'scale.cpu.stage[1]': unknown setting 'faces'",
+    ),
     "help": (
         "steps = 5",
         "help = true",

@@ -18,7 +18,7 @@ EARLIER = ["data.h5", "model.safetensors"]
 
 def test_what_is_there_is_used_only_if_it_fits(tmp_path: Path) -> None:
     data, model, scores = (tmp_path / name for name in ("data.h5", "model.safetensors", "scores.jsonl"))
-    make = stage("make-data", "data.h5", recipe="x")
+    make = stage("make-data", "data.h5", recipe="mnist")
     assert state_of(make, tmp_path, []) == "missing"
     write_data(data)
     assert state_of(make, tmp_path, []) == "done"
@@ -87,7 +87,7 @@ def test_a_command_in_other_words_is_asked(tmp_path: Path) -> None:
         write_model(model, data, command=command)
         assert state_of(trained, tmp_path, ["d.h5"]) == ("done" if command == trained.typed else "unsure")
         model.unlink()
-    scale = Scale(about="", folder="f", stage=(stage("make-data", "d.h5", recipe="x"), trained))
+    scale = Scale(about="", folder="f", stage=(stage("make-data", "d.h5", recipe="mnist"), trained))
     (renamed,) = with_data(scale, data.rename(tmp_path / "my own.h5")).stage
     assert renamed.settings["dataset"] == str(tmp_path / "my own.h5")
     write_model(model, tmp_path / "my own.h5", command=renamed.typed)
@@ -143,7 +143,7 @@ def test_scores_of_a_model_that_does_not_fit_are_not_shown(tmp_path: Path) -> No
     write_data(data)
     write_model(model, data, command=TRAIN.typed)
     scores.write_text(score_line(model))
-    make = stage("make-data", "data.h5", recipe="x")
+    make = stage("make-data", "data.h5", recipe="mnist")
     other = stage("train", "model.safetensors", dataset="data.h5", steps=9)
     listed = [Scale(about="", folder="f", stage=(make, train, EVAL)) for train in (TRAIN, other)]
     assert [finished_files(scale, tmp_path) for scale in listed] == [
