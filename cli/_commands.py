@@ -20,10 +20,10 @@ __all__ = ["Command", "command_of", "literal", "without_types"]
 T = TypeVar("T")
 
 _METAVARS = {"bool": "", "int": "N", "float": "NUMBER", "str": "NAME", "Path": "PATH"}
-"""What an option's value is called in help unless the option says it itself; a switch has none."""
+"""Names of values in help, for options without one of their own; a switch has none."""
 
 _MAY_BE_EMPTY = ("--given",)
-"""Options of which an empty text says something: nothing is given."""
+"""Options for which an empty text is a value: nothing is given."""
 
 
 class Command(TyperCommand):
@@ -102,7 +102,7 @@ class Command(TyperCommand):
 
 
 def command_of(name: str, function: Callable[..., Any], cls: type[Command] = Command) -> Any:
-    """The command ``name`` that runs ``function``, with an option for each of its parameters and ``--code``.
+    """Return the command ``name`` that runs ``function``, with an option for each of its parameters and ``--code``.
 
     Args:
         name: What is typed after ``mmgen``.
@@ -123,7 +123,7 @@ def command_of(name: str, function: Callable[..., Any], cls: type[Command] = Com
 
 
 def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with the one option that all of them have, ``--code``, and told of missing files before it begins."""
+    """Add ``--code``, which all commands have, and look for missing files before the command begins."""
     files = _marks(function, Reads)
 
     @functools.wraps(function)
@@ -147,7 +147,7 @@ def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _marks(function: Callable[..., Any], kind: type[T]) -> dict[str, T]:
-    """What stands beside the annotations of a function's parameters, by name."""
+    """Return the marks of a kind in the annotations of a function's parameters, by name."""
     return {
         name: mark
         for name, hint in get_type_hints(function, include_extras=True).items()
@@ -157,7 +157,7 @@ def _marks(function: Callable[..., Any], kind: type[T]) -> dict[str, T]:
 
 
 def literal(command: Any) -> Any:
-    """The command with its help as it is written: square brackets are text there, and no markup.
+    """Return the command with its help as it is written: square brackets are text there, and no markup.
 
     Lines of a paragraph are one line, as wide as the terminal; defaults in words have no parentheses, and bounds that
     nobody meets are not shown.
@@ -190,7 +190,7 @@ def _plainly(parameter: Any) -> None:
 
 
 def without_types(parameters: Sequence[Any]) -> list[Any]:
-    """The parameters of a command, with no type beside switches that typer adds: --help has no value."""
+    """Return the parameters of a command without the type that typer puts beside switches: --help has no value."""
     for parameter in parameters:
         if parameter.metavar is None and getattr(parameter, "is_flag", False):
             parameter.metavar = ""

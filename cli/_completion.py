@@ -17,7 +17,7 @@ def _matching(names: list[str], incomplete: str) -> list[str]:
 
 
 def words(*names: str) -> Completion:
-    """A few words that are always the same."""
+    """Return completion by fixed words."""
 
     def complete(incomplete: str) -> list[str]:
         return _matching(list(names), incomplete)
@@ -33,7 +33,7 @@ def _of(room: "Registry[object]") -> list[str]:
 
 
 def members(package: str, *more: str) -> Completion:
-    """The members of a room, installed packages' too, and ``more`` words that stand for them."""
+    """Return completion by the members of a room, installed packages' too, and ``more`` words that stand for them."""
 
     def complete(incomplete: str) -> list[str]:
         return _matching([*more, *_of(registry_of(package))], incomplete)
@@ -42,14 +42,14 @@ def members(package: str, *more: str) -> Completion:
 
 
 def presets(incomplete: str) -> list[str]:
-    """Presets by their full names."""
+    """Complete presets by their full names."""
     from mmgen.settings.presets import names
 
     return _matching(names(), incomplete)
 
 
 def tables(incomplete: str) -> list[str]:
-    """Lists of stages; a table of several datasets by its own name."""
+    """Complete names of published tables; a table of several datasets by its own name."""
     from mmgen.experiments import names
 
     return _matching(list(dict.fromkeys(name.split("/")[0] for name in names())), incomplete)
@@ -62,10 +62,10 @@ def _kinds() -> "dict[str, list[str]]":
 
 
 def kinds(incomplete: str) -> list[str]:
-    """What ``mmgen list`` lists."""
+    """Complete the kinds that ``mmgen list`` lists."""
     return _matching(list(_kinds()), incomplete)
 
 
 def names_of_kind(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Members of the kind that was typed before."""
+    """Complete members of the kind that was typed before."""
     return _matching(_kinds().get(str(ctx.params.get("kind") or "").removesuffix("s"), []), incomplete)

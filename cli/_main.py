@@ -127,6 +127,7 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     cls=_Commands,
     name="mmgen",
+    help="Generative models of images and text, from data to figures.",
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="New here? [bold]mmgen quickstart[/bold] shows everything in some minutes. Each command prints the path of "
@@ -147,11 +148,11 @@ def _program(
         bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Generative models of images and text, from data to figures."""
+    """Read the options of the program itself."""
 
 
 def complaint(error: typer.TyperException) -> str:
-    """What the parser found wrong; where a value was refused, with what was got and what is expected."""
+    """Return the parser's complaint as a sentence; for a refused value with what was got and what is expected."""
     text = str(MmgenError(error.format_message()))  # clipped as all messages are
     faults = getattr(error.__cause__, "errors", None)  # pydantic's, which read the value
     parameter = getattr(error, "param", None)
@@ -176,7 +177,7 @@ _OF_THE_MACHINE = {
     errno.ENOMEM: "close other programs, or ask for less at a time",
     errno.EAGAIN: "close other programs, or use fewer --workers",
 }
-"""What the system refuses whatever we do, and what helps; any other OSError is a bug of ours."""
+"""Errors of the system, and what helps against each; any other OSError is a bug of ours."""
 
 
 _NO_MEMORY = re.compile("can't allocate memory|out of memory|invalid buffer size", re.IGNORECASE)
@@ -186,7 +187,7 @@ _LOST_ANOTHER = re.compile("gloo|nccl|tcpstore|connection|broken pipe", re.IGNOR
 
 
 def _fault_of_the_machine(error: Exception) -> str | None:
-    """A sentence for what lies outside the program: no memory, no room, a process that was killed; None for a bug."""
+    """Return a sentence for a fault outside the program: no memory, no room, a killed process; None for a bug."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     text = str(error)
     short = "RuntimeError" in kinds and _NO_MEMORY.search(text)
@@ -220,7 +221,7 @@ class Terminated(BaseException):
 
 _SAME = 1.0  # seconds in which a terminal, and a program that runs this one, may both pass one request on
 _asked: dict[str, float] = {}
-"""What was asked for ("interrupted"), and when."""
+"""Requests to stop ("interrupted"), and when they came."""
 
 
 def _stop(number: int, frame: object) -> None:
@@ -257,7 +258,7 @@ def _check_current_folder() -> None:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; what a user can mend becomes one sentence on stderr."""
+    """Run one command and return its exit code; what a user can fix becomes one sentence on stderr."""
     try:
         begin_program()
         _hear_signals()

@@ -61,7 +61,7 @@ class MemberCommands(TyperGroup):
         return self.registry.names()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A member as the overview and completion show it: name and first sentence, without importing it."""
+        """Return a member as the overview and completion show it: name and first sentence, without importing it."""
         member = next((one for one in self.registry.found() if one.name == cmd_name), None)
         panel = f"{self.registry.noun.capitalize()}s"
         return member and literal(TyperCommand(cmd_name, help=f"{member.about()}.", rich_help_panel=panel))
@@ -98,7 +98,7 @@ class MemberCommands(TyperGroup):
         return self.command_of(named[-1]).make_context(f"{info_name} {named[-1]}", list(args), parent, **extra)
 
     def command_of(self, name: str) -> Any:
-        """The command of one member, with its own options."""
+        """Return the command of one member, with its own options."""
         noun = self.registry.noun
         options = options_of(self.registry.get(name), name, _typed(self.params))
         own = [option.parameter for option in options]
@@ -150,7 +150,7 @@ class MemberCommand(Command):
 
 
 def parameters_of(command: Any) -> list[Any]:
-    """Everything that can be typed for a command; of one that takes a member first, for any of our own members."""
+    """Return all parameters of a command; for one that takes a member first, those of all built-in members too."""
     if not isinstance(command, MemberCommands):
         return list(command.params)
     names = [member.name for member in command.registry.found() if member.origin == BUILT_IN]
@@ -158,7 +158,7 @@ def parameters_of(command: Any) -> list[Any]:
 
 
 def _without(function: Callable[..., None], member: str) -> Callable[..., None]:
-    """The function with the options alone that all members share."""
+    """Return the function with the options alone that all members share."""
 
     def run(**values: Any) -> None:
         raise AssertionError("a command without its member is not run")
@@ -199,18 +199,18 @@ def _check_once(given: Mapping[str, tuple[str, Any]]) -> None:
 
 
 def _typed(parameters: Sequence[Any]) -> frozenset[str]:
-    """Everything that can be typed for some of typer's parameters."""
+    """Return the names that can be typed for some of typer's parameters."""
     return frozenset(name for one in parameters for name in (*one.opts, *one.secondary_opts))
 
 
 def _takers(registry: Registry[Any], option: str) -> list[str]:
-    """The members that have an option."""
+    """Return the members that have an option."""
     found = {name: options_of(member, name) for name, member in registry.importable().items()}
     return [name for name, options in found.items() if any(one.name == option and one.shown for one in options)]
 
 
 def options_of(schema: Any, panel: str, taken: frozenset[str] = frozenset()) -> list[FieldOption]:
-    """The options of a settings model, in the order of its fields.
+    """Return the options of a settings model, in the order of its fields.
 
     Tables inside have none: they are set with ``--set``, and so is a field whose option the command has already.
 
@@ -235,7 +235,7 @@ def options_of(schema: Any, panel: str, taken: frozenset[str] = frozenset()) -> 
 
 
 def _option(name: str, field: Any, described: "Setting", panel: str) -> FieldOption:
-    """Numbers, paths, words and switches as they are, lists with commas between, the rest as in ``--set``."""
+    """Read numbers, paths, words and switches as they are, lists with commas between, the rest as in ``--set``."""
     place = next((one for one in field.metadata if isinstance(one, Positional)), None)
     own = StageField(name, field.annotation, described.about, None, described.default, Range())
     values = {type(value) for leaf in own.leaves if get_origin(leaf) is Literal for value in get_args(leaf)}

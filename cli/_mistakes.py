@@ -17,7 +17,7 @@ _ENDINGS = {"dataset": (".h5",), "file of scores": (".jsonl",)}
 
 
 def _names(folder: Path, depth: int = 0) -> Iterator[str]:
-    """Names of files in a folder and those in it, sorted, a thousand at most of each."""
+    """Yield names of files in a folder and in those inside it, sorted, a thousand at most of each."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)[:_MOST]
     except OSError:
@@ -30,12 +30,12 @@ def _names(folder: Path, depth: int = 0) -> Iterator[str]:
 
 
 def holds_pictures(folder: Path) -> bool:
-    """Whether a folder, or one in it, has a file whose name ends as those of pictures do."""
+    """Return whether a folder, or one in it, has a file whose name ends as those of pictures do."""
     return any(name.lower().endswith(_PICTURES) for name in islice(_names(folder, 2), _MOST))
 
 
 def meant_pictures(text: str) -> str:
-    """The sentence for pictures that were named where a recipe is expected; "" where it is no folder and no archive."""
+    """Return the sentence for pictures that were named where a recipe is expected; "" if it is no folder or archive."""
     if not os.path.isdir(text) and not (os.path.isfile(text) and text.lower().endswith(".zip")):
         return ""
     what = "a folder" if os.path.isdir(text) else "an archive"
@@ -43,7 +43,7 @@ def meant_pictures(text: str) -> str:
 
 
 def meant_by(command: str, words: Sequence[str], lacking: str) -> str:
-    """The sentence for a line that cannot be read, where it is plain what was meant; else "".
+    """Return the sentence for a line that cannot be read, where it is plain what was meant; else "".
 
     Args:
         command: Its name.
@@ -59,7 +59,7 @@ def meant_by(command: str, words: Sequence[str], lacking: str) -> str:
 
 
 def words_apart(words: Sequence[str]) -> str:
-    """The sentence for a description whose words stand alone on the line; "" where there is none."""
+    """Return the sentence for a description whose words stand alone on the line; "" where there is none."""
     said = [word for word in words if "=" in word and not word.startswith("-")]
     together = shlex.quote(" ".join(said))
     return (
@@ -68,12 +68,12 @@ def words_apart(words: Sequence[str]) -> str:
 
 
 _READS = {"train": ".h5", "train-classifier": ".h5", "baseline": ".h5", "compare": ".jsonl"}
-"""What the files end in that commands start from; of all others it is a model or an aggregate."""
+"""Endings of the files that commands start from; for all others it is a model or an aggregate."""
 _NOT_MEANT = (".last.safetensors", "judge.safetensors", "-samples.h5", ".log.jsonl")
 
 
 def _newest(ending: str) -> str:
-    """The file that was written last, of those here and in folders here that end so; "" where there is none."""
+    """Return the newest file with an ending, here or in folders here; "" where there is none."""
     found = [*_here(f"*{ending}"), *_here(f"*/*{ending}")]
     known = [path for path in found if not path.name.endswith(_NOT_MEANT)]
     return str(max(known, key=os.path.getmtime, default=""))
@@ -84,7 +84,7 @@ def _here(pattern: str) -> Iterator[Path]:
 
 
 def folder_for_file(folder: Path, what: str) -> str:
-    """The sentence for a folder that was named where a file is expected.
+    """Return the sentence for a folder that was named where a file is expected.
 
     Args:
         folder: The folder.

@@ -34,7 +34,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class LookedAt:
-    """Beside an argument's annotation: how it is looked at where another is missing, for a wrong word comes first.
+    """Check in an argument's annotation for lines where another argument is missing: a wrong word is reported first.
 
     Attributes:
         check: Is given the word, and raises what is wrong with it.
@@ -44,7 +44,7 @@ class LookedAt:
 
 
 def output_option(default: str) -> Any:
-    """--output, saying where it goes by default."""
+    """Return --output, with its default in words."""
     return typer.Option("--output", "-o", metavar="PATH", show_default=False, help=f"Where to write; {default}.")
 
 
@@ -52,12 +52,12 @@ LARGEST_SEED = 2**63 - 1
 
 
 def seed_option(text: str = "All randomness comes from this number.", **more: Any) -> Any:
-    """--seed, saying what it is for; no header holds a larger one."""
+    """Return --seed, with its use in words; no header holds a larger one."""
     return typer.Option("--seed", min=0, max=LARGEST_SEED, help=text, **more)
 
 
 def jobs_option(default: str, what: str) -> Any:
-    """--jobs, saying how many run at once by default, and of what."""
+    """Return --jobs, with its default and its unit in words."""
     return typer.Option(
         "--jobs",
         metavar="N",
@@ -89,12 +89,12 @@ def remember_command_line(arguments: Sequence[str]) -> None:
 
 
 def command_line() -> str:
-    """The command as it could be typed again: ``mmgen train ...``, with ``-`` replaced by the path that was read."""
+    """Return the command as it could be typed again: ``mmgen train ...``, with ``-`` replaced by the path read."""
     return shlex.join(["mmgen", *_arguments])
 
 
 def read_path(text: str, what: str = "file") -> Path:
-    """The existing path that an argument names; ``-`` reads it from stdin.
+    """Return the existing path that an argument names; ``-`` reads it from stdin.
 
     Args:
         text: The argument as typed; a folder that mmgen export has made stands for what is in it.
@@ -115,7 +115,7 @@ def read_path(text: str, what: str = "file") -> Path:
 
 
 def read_paths(texts: Sequence[str], what: str = "file", folders: bool = False) -> list[Path]:
-    """The existing paths that arguments name, each once; ``-`` stands for all those on stdin, one a line.
+    """Return the existing paths that arguments name, each once; ``-`` stands for all those on stdin, one a line.
 
     Args:
         texts: The arguments as typed.
@@ -135,7 +135,7 @@ def read_paths(texts: Sequence[str], what: str = "file", folders: bool = False) 
 
 
 def _piped(what: str) -> list[str]:
-    """The paths on stdin, which take the place of the ``-`` that was typed."""
+    """Return the paths on stdin, which take the place of the ``-`` that was typed."""
     if (count := _arguments.count("-")) > 1:
         raise UsageError(f"- stands {count} times in this command, expected once: stdin is read once; name the others")
     lines = [line.strip() for line in read_stdin().splitlines() if line.strip()]
@@ -189,7 +189,7 @@ def _check_there(path: Path, what: str, makes: str = _MAKES) -> None:
 
 @dataclass(frozen=True)
 class Reads:
-    """Beside an option's annotation: it names a file to be read, and one that is missing is told before all work.
+    """Mark in an option's annotation: it names a file to be read, and a missing one is reported before all work.
 
     Attributes:
         what: What the file should be, for the message ("dataset").
@@ -214,7 +214,7 @@ _PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".ppm", ".pgm", "
 
 @dataclass(frozen=True)
 class ReadsPictures(Reads):
-    """The same of --from, which takes names of modalities too: a file is what ends like one, or stands behind a =."""
+    """The same for --from, which takes names of modalities too: a file ends like one, or stands behind a =."""
 
     what: str = "picture"
     makes: str = "; name a picture, or an HDF5 file (.h5) of images"

@@ -88,7 +88,7 @@ def stage_function(stage: type[Stage[Any]], present: Callable[..., None] | None)
 
 
 def _merged(of_member: Mapping[str, tuple[str, Any]], assigned: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a member from its own options and from ``--set``."""
+    """Return settings of a member from its own options and from ``--set``."""
     for option, (name, _) in of_member.items():
         if name in assigned:
             raise UsageError(f"{option} and --set {name} give one setting, {name}, two values; give one of them")
@@ -142,7 +142,7 @@ def option_of(field: StageField, panel: str | None = None) -> FieldOption:
 
 
 def _kind(field: StageField) -> Any:
-    """What typer reads one value as."""
+    """Return the type that typer reads one value as."""
     leaves = field.leaves
     if field.mark(Commas) or field.mark(Assignments):
         return str
@@ -175,7 +175,7 @@ def _look_at(what: str, text: str) -> None:
 
 
 def _named(field: StageField, kind: Any, name: str, panel: str | None) -> tuple[Any, list[Any]]:
-    """An option, and what stands beside it in the annotation."""
+    """Return an option, and the marks beside it in the annotation."""
     named, reads = field.mark(Named) or Named(), field.mark(ReadsFile)
     is_number = kind in (int, float)
     option = typer.Option(
@@ -211,7 +211,7 @@ def _completion(field: StageField) -> Any:
 
 
 def _reader(field: StageField) -> Callable[[Any], Any]:
-    """From what typer read to a field's value."""
+    """Return the function from typer's value to the field's."""
     source, reads, commas = field.mark(Input), field.mark(ReadsFile), field.mark(Commas)
     if source is not None and field.several:
         return functools.partial(read_paths, what=source.what, folders=source.folders)

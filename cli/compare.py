@@ -21,7 +21,7 @@ def compare_command(
     as_markdown: Annotated[bool, typer.Option("--md", help="Tables of Markdown.")] = False,
     as_latex: Annotated[bool, typer.Option("--latex", help="Tables of LaTeX, with the package booktabs.")] = False,
 ) -> None:
-    """A pipe or a file gets each number on a line, with tabs between."""
+    """Print tables; to a pipe or a file each number on a line, with tabs between."""
     formats = {"--csv": as_csv, "--json": as_json, "--md": as_markdown, "--latex": as_latex}
     chosen = [name for name, is_chosen in formats.items() if is_chosen]
     if len(chosen) > 1:

@@ -23,7 +23,7 @@ def eval_command(
         bool, typer.Option("--json", help="JSON lines on stdout; the table then goes to stderr.")
     ] = False,
 ) -> None:
-    """Prints a table with standard errors, and the judge's own accuracy on real images beside every score that it
+    """Print a table with standard errors, and the judge's own accuracy on real images beside every score that it
     gives. A pipe or a file gets lines of metric, quantity, posterior, protocol, number of given attributes, value,
     standard error, unit, number of samples and judge, with tabs between. With --output only its path is printed, and
     with --json no file is kept without it.

@@ -18,7 +18,7 @@ def show_command(
     stage: "Show",
     as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON line on stdout.")] = False,
 ) -> None:
-    """A pipe or a file gets lines of name and value with a tab between. With -o the path of the sheet is the result."""
+    """Print sections; to a pipe or a file lines of name and value with a tab between. With -o print its path."""
     described = stage.run()
     if as_json:
         result(json.dumps(described))  # which stays alone on stdout

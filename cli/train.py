@@ -32,7 +32,7 @@ def train_command(
 
 
 def _best(run: "TrainingResult") -> str:
-    """The best validation value, and which weights the file holds."""
+    """Return a sentence with the best validation value, and which weights the file holds."""
     from mmgen.artifacts import read_header
     from mmgen.artifacts.contents import trained
 

@@ -93,7 +93,7 @@ class Stage(Generic[R]):
 
 
 def _words_of(stage: Stage[Any]) -> Iterator[str]:
-    """What is typed after a command's name."""
+    """Yield the words after a command's name."""
     for field in sorted(fields_of(type(stage)), key=lambda field: not field.positional):
         value = getattr(stage, field.name)
         if field.name in stage.not_recorded or value is None or (not field.positional and value == field.default):

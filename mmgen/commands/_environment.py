@@ -22,7 +22,7 @@ _VARIABLES = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "COLUMNS", "NO_COLOR", 
 
 
 def _libraries() -> dict[str, dict[str, str]]:
-    """What the distribution asks for: "needed", then each extra: names with the installed version, "" where missing."""
+    """Return requirements, "needed" and by extra: names with the installed version, "" where missing."""
     found: dict[str, dict[str, str]] = {}
     for extra, requirements in declared().items():
         names = [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in requirements]

@@ -143,7 +143,7 @@ def _told_where(folder: Path) -> Iterator[None]:
 
 
 def _copy(folder: Path, names: Sequence[str], out: Path) -> None:
-    """The files in the folder ``out``, which take their places when all are written, the checksums last.
+    """Yield files in the folder ``out``, which take their places when all are written, the checksums last.
 
     Where one cannot be written, none is left that was not there before; a folder without checksums is half replaced.
     """
@@ -233,7 +233,7 @@ def _pack(folder: Path, names: Sequence[str], out: Path) -> None:
 
 
 def _descriptions(loaded: TrainedModel) -> list[str]:
-    """What the pictures are drawn from: four values of the first attribute, or no words at all."""
+    """Return descriptions for the pictures: four values of the first attribute, or no words at all."""
     if loaded.attributes is None or loaded.given != "attributes" or not loaded.reads(loaded.posteriors.default):
         return [""]
     name, words = loaded.attributes.names[0], loaded.attributes.values[0]
@@ -250,7 +250,7 @@ def _pictures(loaded: TrainedModel, given: Sequence[str], judge: Path | None, se
 
 
 def _commands(node: Node) -> list[str]:
-    """The commands of a lineage as lines of a shell script, parents first, each once."""
+    """Return the commands of a lineage as lines of a shell script, parents first, each once."""
     found: list[str] = []
     for parent in node.parents:
         found += _commands(parent)
@@ -258,7 +258,7 @@ def _commands(node: Node) -> list[str]:
 
 
 def _line(command: str) -> str:
-    """What a file says that it was made by, as one line of a shell script: a command of mmgen or else a comment.
+    """Return the command that a file records, as one line of a shell script; a comment if it is none of mmgen.
 
     Whoever wrote the file wrote this text: each word is quoted where a shell needs it, so that nothing in it ends the
     command or begins another.
@@ -273,7 +273,7 @@ def _line(command: str) -> str:
 
 
 def _drawing(given: str) -> str:
-    """The command that draws from a description, in the folder."""
+    """Return the command that draws from a description, in the folder."""
     return shlex.join([_PROGRAM, "sample", ".", *(["--given", given] if given else []), "-o", "pictures.png"])
 
 
@@ -334,7 +334,7 @@ def _card(about: _Exported) -> str:
 
 
 def _needs(header: Header) -> list[str]:
-    """What else must be installed: the members of other packages that the files name."""
+    """Return a sentence on other packages to install, whose members the files name."""
     named = [str(member) for member in header.members]
     return [f"It needs members from outside mmgen: {', '.join(named)}.", ""] if named else []
 

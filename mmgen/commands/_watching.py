@@ -1,4 +1,4 @@
-"""What a notebook shows of work that goes on."""
+"""Progress of work in a notebook."""
 
 import sys
 import time
@@ -16,13 +16,13 @@ _PAUSE = 0.2  # seconds between looks of a progress bar
 
 
 class _Bar:
-    """How far some work is, as a notebook shows it."""
+    """A progress bar of a notebook."""
 
     def __init__(self, work: Work[Any]) -> None:
         self._work, self._now, self._began = work, Progress(0), time.monotonic()
 
     def at(self, now: Progress) -> "_Bar":
-        """The same bar, further on."""
+        """Return the same bar, further on."""
         self._now = now
         return self
 
@@ -58,7 +58,7 @@ class Shown(Watch):
 
 
 def _watch_here() -> Watch:
-    """Whoever shows progress in a notebook; silence elsewhere."""
+    """Return a watch for notebooks, a silent one elsewhere."""
     interactive = sys.modules.get("IPython")  # a notebook has loaded it, and nobody else needs it
     shell = interactive.get_ipython() if interactive is not None else None
     if interactive is None or shell is None or not hasattr(shell, "kernel"):
@@ -67,7 +67,7 @@ def _watch_here() -> Watch:
 
 
 def watching(progress: bool | Watch) -> Watch:
-    """Whoever watches: who was named, a notebook, or nobody."""
+    """Return the watch that was given, that of a notebook, or a silent one."""
     if isinstance(progress, Watch):
         return progress
     return _watch_here() if progress else Watch()

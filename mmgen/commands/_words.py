@@ -19,7 +19,7 @@ class _Words:
 
 
 def check_words(path: Path, descriptions: Sequence[str]) -> None:
-    """Refuse a description with a word that no model of these data can know; what is left, whoever draws looks at.
+    """Refuse a description with a word that no model of these data can know; all else is checked when drawing.
 
     Args:
         path: A model, an aggregate, or the folder of an export.
@@ -41,7 +41,7 @@ def check_words(path: Path, descriptions: Sequence[str]) -> None:
 
 
 def _known(path: Path) -> tuple[_Words | None, bool]:
-    """The attributes that the headers tell of, None where they tell of none, and whether there are captions."""
+    """Return the attributes in the headers, None without any, and whether there are captions."""
     from mmgen.artifacts import find_parent, read_header
     from mmgen.artifacts.files import exported_file
 

@@ -164,7 +164,7 @@ class Baseline(Stage["Scores"]):
             )
 
     def _supplies(self, experiment: "ExperimentSettings") -> "list[LabelSupply]":
-        """Numbers of labels: those that were asked for, else of ``settings`` or the preset, else all."""
+        """Return numbers of labels: those of the options, else of ``settings`` or the preset, else all."""
         from mmgen.baselines import LabelSupply
 
         labelled = self.labelled
@@ -180,7 +180,7 @@ class Baseline(Stage["Scores"]):
         return [LabelSupply(share) for share in self.paired or [experiment.data.paired]]
 
     def _experiment(self, dataset: "Dataset") -> "ExperimentSettings":
-        """The joint model's settings: preset, ``settings``, options, each over the one before."""
+        """Return the joint model's settings: preset, ``settings``, options, each over the one before."""
         from mmgen.baselines import get
         from mmgen.settings import extends, presets
         from mmgen.settings.config import find_preset, merge, nested

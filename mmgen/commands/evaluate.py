@@ -196,7 +196,7 @@ class Evaluate(Stage["Scores"]):
         return validate(EvaluationSettings, {**values, "dropped": dropped})
 
     def _typed(self) -> list[str]:
-        """Options that were given, by the names that metrics know them by."""
+        """Return options that were given, by the names that metrics know them by."""
         names = [
             name for name, value in self._settings() if name != "dropped" and getattr(self, name) not in (None, "")
         ]
@@ -205,7 +205,7 @@ class Evaluate(Stage["Scores"]):
         return names + [name for name in ("judge", "text_proposal") if getattr(self, name)]
 
     def _tilts(self) -> "list[Tilt]":
-        """What posteriors are guided by.
+        """Return the weights of guidance.
 
         Raises:
             UsageError: One of the weights is none, or is there twice.
@@ -234,7 +234,7 @@ class Evaluate(Stage["Scores"]):
         check_once("--factor", self.factors or ())
 
     def _judges(self, data: "Dataset") -> "list[Classifier]":
-        """The classifiers that look at pictures: those that were named, or one near the files."""
+        """Return the classifiers that look at pictures: those that were named, or one near the files."""
         from mmgen.generation.judge import find_judge_of_dataset, load_judges, said_accuracy
 
         near = [self._path.parent, self._loaded.model_path.parent, data.path.parent, Path.cwd()]

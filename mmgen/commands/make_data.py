@@ -198,7 +198,7 @@ def look_ahead(recipe: Any, seed: int) -> list[str]:
 
 
 def _switches_of(schema: Any) -> list[tuple[str, Any]]:
-    """The switches of a recipe, each with the field that it stands for."""
+    """Return the switches of a recipe, each with the field that it stands for."""
     return [
         (name, switch)
         for name, field in schema.model_fields.items()
@@ -213,7 +213,7 @@ def _argument(switch: str) -> str:
 
 
 def _switched(schema: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with switches of the command line, such as ``grey=True``, as the fields that they stand for.
+    """Return settings with switches of the command line, such as ``grey=True``, as the fields that they stand for.
 
     Raises:
         UsageError: A switch is neither true nor false, or gives a field a second value.

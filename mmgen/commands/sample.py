@@ -171,7 +171,7 @@ class Sample(Drawing[Any]):
             check_output(output, "samples", *inputs)
 
     def _drawn(self, output: Path | None, command: str) -> Any:
-        """Pictures for descriptions."""
+        """Draw pictures for descriptions."""
         from mmgen.figures.drawing.samples import sample_grid
         from mmgen.generation.draws import as_pictures
         from mmgen.generation.judge import sees_samples
@@ -197,7 +197,7 @@ class Sample(Drawing[Any]):
         return grid
 
     def _translated(self, start: "Start", output: Path | None, command: str) -> Any:
-        """Pictures from other kinds of pictures."""
+        """Draw pictures from other kinds of pictures."""
         from mmgen.figures.drawing.samples import translated_grid
         from mmgen.generation.draws import as_pictures
         from mmgen.generation.samples import save_samples
@@ -234,7 +234,7 @@ class Sample(Drawing[Any]):
         return True
 
     def _readings(self) -> list[dict[str, Any]]:
-        """What images show: attributes with their probabilities, or texts."""
+        """Read images: attributes with their probabilities, or texts."""
         from mmgen.generation.read import attribute_probabilities, reading, texts_of_images
         from mmgen.generation.translations import started
 

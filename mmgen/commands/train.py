@@ -139,7 +139,7 @@ class Train(Training["TrainedModel"]):
         return start_values(self._start, values) if self._start else values
 
     def _preset(self) -> str | None:
-        """The preset's full name: ``vedantam/telbo`` means the variant for this dataset and this hardware."""
+        """Return the preset's full name: ``vedantam/telbo`` means the variant for this dataset and this hardware."""
         from mmgen.artifacts import read_header
         from mmgen.settings import presets
         from mmgen.settings.config import find_preset

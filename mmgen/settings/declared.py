@@ -101,7 +101,7 @@ def _choices(annotation: ast.expr) -> tuple[str, ...]:
 
 
 def _bounds(annotation: ast.expr, aliases: dict[str, ast.expr]) -> Iterator[tuple[str, Any]]:
-    """The bounds in an annotation, those of names that stand for another one in the same file too."""
+    """Yield the bounds in an annotation, those of aliases in the same file too."""
     for node in ast.walk(annotation):
         if isinstance(node, ast.Name) and node.id in aliases:
             yield from _bounds(aliases[node.id], aliases)
