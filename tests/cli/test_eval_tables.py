@@ -125,7 +125,7 @@ def test_lines_are_written_before_tables(
         raise KeyError("a fault in a table")
 
     monkeypatch.setattr(command, "talk_table", broken)
-    monkeypatch.setattr("mmgen.generation.loading.load", lambda path, device: evaluation.loaded)
+    monkeypatch.setattr("mmgen.generation.load", lambda path, device: evaluation.loaded)
     monkeypatch.setattr(
         "mmgen.generation.judge.find_judge_of_dataset", lambda data, near: tmp_path / "judge.safetensors"
     )

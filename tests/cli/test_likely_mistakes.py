@@ -142,7 +142,7 @@ def test_words_are_looked_at_before_the_model_is_loaded(
         parents = [reference(file, "model", tmp_path / "a.safetensors")]
         file = tmp_path / "a.safetensors"
         write_checkpoint(file, kind="aggregate", tensors={"w": torch.zeros(1)}, settings={}, seed=0, parents=parents)
-    monkeypatch.setattr("mmgen.generation.loading.load", lambda *_: pytest.fail("it is loaded"))
+    monkeypatch.setattr("mmgen.generation.load", lambda *_: pytest.fail("it is loaded"))
     for words, said in WRONG.items():
         done = run(*command.split(), file.name, "--given", "digit=3", "--given", words)
         assert (done.returncode, done.stderr.startswith(f"mmgen: {said}")) == (2, True), done.stderr

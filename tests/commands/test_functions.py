@@ -104,10 +104,10 @@ def test_training_again_finds_it_done(made: Path) -> None:
 
 def test_every_setting_of_an_evaluation_is_heeded(made: Path, tmp_path: Path) -> None:
     asked = {"metric": "correctness", "judge": made / "judge.safetensors", "draws": 2, "queries": 5}
-    scores = mmgen.evaluate(made / "a.safetensors", output=tmp_path / "one.jsonl", dropped=[1], **asked)
+    scores = mmgen.evaluate(made / "a.safetensors", output=tmp_path / "one.jsonl", given_count=[3], **asked)
     assert {score.given for score in scores} == {3}
-    with pytest.raises(UsageError, match="--dropped and --given-count got both"):
-        mmgen.evaluate(made / "a.safetensors", output=tmp_path / "two.jsonl", dropped=[1], given_count=[3], **asked)
+    with pytest.raises(UsageError, match="--given-count got 9, expected numbers from 0 to 4"):
+        mmgen.evaluate(made / "a.safetensors", output=tmp_path / "two.jsonl", given_count=[9], **asked)
 
 
 def test_a_dataset_of_another_version_or_package_is_another_one(
