@@ -74,8 +74,9 @@ def bundle_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 def _axes(file: h5py.File, name: str, path: Path) -> int:
     """Return the number of axes that a member declares."""
-    hard_link(file, name, path)
-    return len(getattr(file[name], "shape", None) or ())
+    with explained(path, printable(name, 100)):
+        hard_link(file, name, path)
+        return len(getattr(file[name], "shape", None) or ())
 
 
 def read_bundle(

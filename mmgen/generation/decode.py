@@ -222,7 +222,7 @@ def check_target(loaded: "TrainedModel", target: str) -> None:
         return
     if target in loaded.observed:
         raise UsageError(
-            f"{loaded.path} does not draw {target}, which its objective leaves out; it draws "
-            f"{', '.join(drawn) or 'nothing but words'}"
+            f"{loaded.path} has no decoder of {target}, expected one of a modality that it draws: "
+            f"{', '.join(drawn) or 'there is none but of words'}"
         )
     raise UsageError(unknown_name("modality", target, drawn))

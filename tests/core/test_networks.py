@@ -10,6 +10,7 @@ from scipy.stats import kstest
 import mmgen.classifier
 import mmgen.networks
 from mmgen.core.errors import SettingsError
+from mmgen.modalities.image import ImageDescription
 from mmgen.networks._attributes import AttributeNetwork, AttributeTables, AttributeVectorEncoder, attribute_decoder
 from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
 from mmgen.networks.mlp import Mlp
@@ -207,7 +208,8 @@ def small_networks() -> list[tuple[str, int, torch.nn.Module]]:
                 except SettingsError:  # says that it does not take this side
                     continue
                 made += [(name, side, part) for part in pair]
-        made += [(n, side, mmgen.classifier.get(n)((1, side, side), (3,), 0)) for n in mmgen.classifier.names()]
+        described = ImageDescription(shape=(1, side, side), layout="bytes")
+        made += [(n, side, mmgen.classifier.get(n).over(described, (3,))) for n in mmgen.classifier.names()]
     return made
 
 

@@ -15,7 +15,6 @@ from mmgen.core.progress import Watch
 from mmgen.settings.config import merge
 from mmgen.training.model_run import complete_settings, train_model
 from mmgen.training.start import start_values
-from mmgen.training.state import _check_same, state_path
 
 SIZE = 40
 VAE: dict[str, Any] = {
@@ -187,18 +186,6 @@ def test_from_the_command_line(
     assert not ended.value.code
     assert capsys.readouterr().out.strip() == str(out)
     assert read_header(out).settings["objective"]["samples"] == 5
-
-
-def test_a_state_from_before_a_setting_existed_is_continued_where_that_is_what_it_did(vae: Path) -> None:
-    """States do not say what there was no choice of: it is the default of today, and of another value they say so."""
-    path = state_path(vae)
-    header = read_header(path)
-    training = {key: value for key, value in header.settings["training"].items() if key != "adam_epsilon"}
-    older = replace(header, settings={**header.settings, "training": training})
-    _check_same(path, older, header.settings, header.facts["precision"])
-    other = merge(header.settings, {"training": {"adam_epsilon": 1e-4}})
-    with pytest.raises(UsageError, match=r"training\.adam_epsilon \(1e-08 there, 0\.0001 now\)"):
-        _check_same(path, older, other, header.facts["precision"])
 
 
 def test_first_weights_are_those_of_the_other_model_and_the_file_says_so(

@@ -96,6 +96,6 @@ def test_what_is_cut_off_is_said() -> None:
     steps = np.arange(1, 101)
     bound = np.where(steps <= 3, -1000.0, -10.0 - steps % 2)
     said = cut([TrainingLog("a", steps, steps * 1.0, bound)])
-    assert "down to -1,000, is of steps up to 4" in said or "down to -1,000, is of steps up to 3" in said
+    assert "down to -1,000, are of steps up to 4" in said or "down to -1,000, are of steps up to 3" in said
     assert cut([TrainingLog("a", steps, steps * 1.0, np.full(100, -10.0))]) == ""
     assert cut([]) == ""
