@@ -161,7 +161,7 @@ def test_groups_of_nodes_are_fitted(graphs: Path, capsys: pytest.CaptureFixture[
     [
         (["eval", "vgae.safetensors", "--metric", "log-likelihood"], "depends on the z of several"),
         (["sample", "vgae.safetensors", "-o", "s.h5"], "has no decoder of features"),
-        (["train", "nodes.h5", "--preset", "kipf/gae", "--set", "objective.beta=1"], "use an objective without a divergence"),
+        (["train", "nodes.h5", "--preset", "kipf/gae", "--set", "objective.beta=1"], "without a divergence"),
         (["train", "nodes.h5", "--objective", "elbo", "--split", "links"], "holds no image"),
         (
             ["train", "nodes.h5", "--preset", "kipf/vgae", "--objective", "iwae",
