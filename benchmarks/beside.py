@@ -16,12 +16,12 @@ from pathlib import Path
 
 TRAIN = ("train", "digits.h5", "--preset", "vedantam/telbo-mnist-a-cpu", "--steps", "400", "--device", "cpu")
 SAMPLE = ("sample", "model.safetensors", "--given", "digit=3 scale=big", "-n", "4000", "--device", "cpu")
-LIKELIHOOD = ("eval", "model.safetensors", "--metric", "log-likelihood", "--number", "100", "--device", "cpu")
+LIKELIHOOD = ("eval", "model.safetensors", "--metric", "log-likelihood", "--number", "100", "--device", "cpu", "--json")
 COMMANDS = {
     "help": ("--help",),
     "help of a command": ("train", "--help"),
     "train, 400 steps": (*TRAIN, "--overwrite", "-o", "again.safetensors"),
-    "sample 4,000": (*SAMPLE, "--overwrite", "-o", "samples.h5"),
+    "sample 4,000": (*SAMPLE, "-o", "samples.h5"),
     "log p(x)": LIKELIHOOD,
 }
 

@@ -290,8 +290,11 @@ def registry_of(room: str) -> Registry[Any]:
     """Return the registry of a room, by the noun of its members ("recipe") or by the package's dotted name.
 
     Raises:
-        KeyError: There is no such room.
+        KeyError: There is no such noun.
+        ModuleNotFoundError: There is no such package.
     """
+    if room.startswith("mmgen.") and room not in _registries:
+        importlib.import_module(f"{room}._members")  # this room alone: help must answer at once
     if room in _registries:
         return _registries[room]
     return next((each for each in rooms() if room in (each.noun, each.package)), None) or _registries[room]
