@@ -4,7 +4,6 @@ References:
     Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, NeurIPS 2018), Section 6 ("WG")
 """
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -23,9 +22,9 @@ from mmgen.data_recipes._celeba._landmarks import (
     load_predictor,
     need_faces_extra,
 )
-from mmgen.data_recipes._celeba._lists import Lists, Points
+from mmgen.data_recipes._celeba._lists import Points
 from mmgen.data_recipes._celeba._pictures import completion, edges, watermark
-from mmgen.data_recipes._celeba._recipe import CelebaRecipe
+from mmgen.data_recipes._celeba._recipe import CelebaRecipe, Faces
 from mmgen.data_recipes._celeba._source import Source
 
 __all__ = ["CelebaTransforms"]
@@ -78,32 +77,25 @@ class CelebaTransforms(CelebaRecipe):
         meaning = "mean distance of eyes, nose tip and mouth corners from CelebA's own landmarks; NaN where not known"
         writer.add_factor("landmark_error", np.float32, "pixel", meaning)
 
-    def columns(
-        self,
-        images: Sequence[Image.Image],
-        lists: Lists,
-        indices: NDArray[np.int64],
-        seed: int,
-        models: Mapping[str, str],
-    ) -> Rows:
-        finder = FaceFinder(self.detector, self.landmarks, models["landmarks_sha256"])
-        greys = [image.convert("L") for image in images]
-        five = [None] * len(images) if lists.points is None else list(lists.points)
-        faces = [finder.find(np.asarray(grey), points) for grey, points in zip(greys, five, strict=True)]
-        picture = self.fitted(images)
+    def columns(self, faces: Faces) -> Rows:
+        finder = FaceFinder(self.detector, self.landmarks, faces.models["landmarks_sha256"])
+        greys = [image.convert("L") for image in faces.images]
+        five = [None] * len(greys) if faces.lists.points is None else list(faces.lists.points)
+        found = [finder.find(np.asarray(grey), points) for grey, points in zip(greys, five, strict=True)]
+        picture = self.fitted(faces.images)
         pictures: dict[str, NDArray[Any]] = {
             "image": picture,
             "grayscale": self.fitted(greys),
             "edges": self.fitted([edges(grey, self.sigma) for grey in greys]),
-            "mask": self.fitted([Image.fromarray(draw_mask(face.points)) for face in faces]),
+            "mask": self.fitted([Image.fromarray(draw_mask(face.points)) for face in found]),
             "completion": np.stack([completion(one) for one in picture]),
             "watermark": np.stack([watermark(one) for one in picture]),
         }
         missing = np.full((68, 2), np.nan)
         factors: dict[str, NDArray[Any]] = {
-            "face_found": np.array([face.points is not None for face in faces], np.uint8),
-            "landmarks": np.array([missing if face.points is None else face.points for face in faces], np.float32),
-            "landmark_error": np.array([face.error for face in faces], np.float32),
+            "face_found": np.array([face.points is not None for face in found], np.uint8),
+            "landmarks": np.array([missing if face.points is None else face.points for face in found], np.float32),
+            "landmark_error": np.array([face.error for face in found], np.float32),
         }
         return Rows(pictures, factors)
 

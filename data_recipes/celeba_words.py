@@ -5,16 +5,14 @@ References:
     Section 5.2 ("CK")
 """
 
-from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from mmgen.data_recipes._base import Rows
-from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES, Lists
-from mmgen.data_recipes._celeba._recipe import CelebaRecipe, Scheme
+from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES
+from mmgen.data_recipes._celeba._recipe import CelebaRecipe, Faces, Scheme
 from mmgen.data_recipes._splits import by_group
 from mmgen.data_recipes._streams import bits, stream_keys
 
@@ -34,21 +32,14 @@ class CelebaWords(CelebaRecipe):
     name: ClassVar[str] = "celeba-words"
 
     def add_columns(self, writer: Any) -> None:
-        writer.add_image("image", (3, self.size, self.size), "bytes")
+        super().add_columns(writer)
         writer.add_text("text", WORDS, _LENGTH)
         writer.add_factor("words", np.uint8, "word", f"words that are true; more than {_LENGTH} do not fit in the text")
 
-    def columns(
-        self,
-        images: Sequence[Image.Image],
-        lists: Lists,
-        indices: NDArray[np.int64],
-        seed: int,
-        models: Mapping[str, str],
-    ) -> Rows:
-        true = true_words(lists.attributes)
-        texts = shuffled_words(true, stream_keys(seed, self.name, indices))
-        return Rows({"image": self.fitted(images), "text": texts}, {"words": true.sum(1, dtype=np.uint8)})
+    def columns(self, faces: Faces) -> Rows:
+        true = true_words(faces.lists.attributes)
+        texts = shuffled_words(true, stream_keys(faces.seed, self.name, faces.indices))
+        return Rows(super().columns(faces).columns | {"text": texts}, {"words": true.sum(1, dtype=np.uint8)})
 
     def schemes(self, numbers: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
         n = len(numbers)

@@ -2,7 +2,6 @@
 
 import hashlib
 import importlib
-from abc import abstractmethod
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from mmgen.data_recipes._celeba._shards import Shard, ShardFolder
 from mmgen.data_recipes._celeba._source import WHERE_TO_GET_IT, Source
 from mmgen.data_recipes._splits import Parts
 
-__all__ = ["CelebaRecipe", "Scheme"]
+__all__ = ["CelebaRecipe", "Faces", "Scheme"]
 
 Scheme = tuple[str, Parts]
 """Meaning of a split scheme, and its parts."""
@@ -46,6 +45,25 @@ class _Done:
     numbers: NDArray[np.int64]
     unreadable: dict[str, str]
     faceless: int
+
+
+@dataclass(frozen=True)
+class Faces:
+    """The n pictures of a shard that can be read.
+
+    Attributes:
+        images: Pictures of 178 x 218.
+        lists: Their lines of CelebA's lists.
+        indices: Their numbers among the images that are used [n].
+        seed: Seed of the dataset.
+        models: See :meth:`CelebaRecipe.models`.
+    """
+
+    images: Sequence[Image.Image]
+    lists: Lists
+    indices: NDArray[np.int64]
+    seed: int
+    models: Mapping[str, str]
 
 
 class CelebaRecipe(Recipe):
@@ -79,20 +97,13 @@ class CelebaRecipe(Recipe):
             raise PydanticCustomError("size", "expected at most crop, which is {crop}", {"crop": crop})
         return size
 
-    @abstractmethod
     def add_columns(self, writer: Any) -> None:
-        """Say which modalities and factors the file has besides what all CelebA recipes have."""
+        """Declare modalities and factors besides those that all CelebA recipes have: by default the image."""
+        writer.add_image("image", (3, self.size, self.size), "bytes")
 
-    @abstractmethod
-    def columns(
-        self,
-        images: Sequence[Image.Image],
-        lists: Lists,
-        indices: NDArray[np.int64],
-        seed: int,
-        models: Mapping[str, str],
-    ) -> Rows:
-        """Return the columns that :meth:`add_columns` declares, for images [n] with numbers ``indices`` [n]."""
+    def columns(self, faces: Faces) -> Rows:
+        """Return the columns that :meth:`add_columns` declares."""
+        return Rows({"image": self.fitted(faces.images)})
 
     def stored(self, rows: Rows) -> NDArray[np.bool_]:
         """Return a mask [n] of the finished rows that are stored."""
@@ -138,9 +149,7 @@ class CelebaRecipe(Recipe):
         seed: int,
         models: Mapping[str, str],
     ) -> bytes:
-        """Make a shard of the images ``indices`` [n] from their files (or the reasons why those are unreadable); runs
-        in a worker.
-        """
+        """Make a shard of images [n] from their files, or the reasons why those are unreadable; runs in a worker."""
         images, readable, unreadable = [], [], dict[str, str]()
         for row, (name, file) in enumerate(zip(lists.names, files, strict=True)):
             try:
@@ -153,7 +162,7 @@ class CelebaRecipe(Recipe):
         if not images:
             return Shard(Rows({}), np.zeros(0, np.int64), unreadable).to_bytes()
         lists, indices = lists.some(np.array(readable)), indices[readable]
-        rows = self.columns(images, lists, indices, seed, models)
+        rows = self.columns(Faces(images, lists, indices, seed, models))
         rows.columns["attributes"] = lists.attributes[:, _EIGHTEEN]
         rows.factors["number"] = np.array([int(name.split(".")[0]) for name in lists.names], np.uint32)
         rows.factors["partition"], rows.factors["celeba_attributes"] = lists.part, lists.attributes

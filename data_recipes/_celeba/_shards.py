@@ -64,8 +64,7 @@ class Shard:
             groups: dict[str, dict[str, NDArray[Any]]] = {group: {} for group in _GROUPS}
             for where, array in columns.items():
                 group, name = where.split("/", 1)
-                # Shards of earlier versions have a group for each kind of modality.
-                groups["factors" if group == "factors" else "columns"][name] = array
+                groups[group][name] = array
             return Shard(Rows(**groups), numbers, parse_json(texts["unreadable"]))
         except (CannotReadError, SafetensorError, AttributeError, KeyError, RecursionError, TypeError) as error:
             raise ValueError(f"a damaged shard: {error}") from None
