@@ -20,20 +20,7 @@ _LOGGED = 50  # lines of a command that failed
 
 
 def run_on_cluster(stages: Sequence[Stage], folder: Path, address: str) -> bool:
-    """Run the stages whose files are not there yet, and return whether there were any.
-
-    A worker that is lost has its stage run by another one, which goes on where the first was. Workers whom nobody waits
-    for any more, since we ended or were killed, stop and save.
-
-    Args:
-        stages: In an order in which they could run one after the other.
-        folder: Where their paths begin; the same for this machine and all workers.
-        address: Address of the scheduler, such as ``tcp://host:8786``.
-
-    Raises:
-        UsageError: Dask is not installed, or the address is none.
-        MmgenError: A command failed, or the cluster cannot be reached, has no workers or lost them.
-    """
+    """Run the stages whose files are not there yet, and return whether there were any."""
     from mmgen.data_recipes import PATIENCE, cluster_client, cluster_failures, lost, no_workers
 
     with cluster_client(address) as client:

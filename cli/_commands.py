@@ -102,13 +102,7 @@ class Command(TyperCommand):
 
 
 def command_of(name: str, function: Callable[..., Any], cls: type[Command] = Command) -> Any:
-    """Return the command ``name`` that runs ``function``, with an option for each of its parameters and ``--code``.
-
-    Args:
-        name: What is typed after ``mmgen``.
-        function: Its parameters are annotated as typer reads them, its docstring is the help.
-        cls: What the command is to be.
-    """
+    """Return the command ``name`` that runs ``function``, with an option for each of its parameters and ``--code``."""
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
     single.command(name=name, cls=cls)(_with_code(function))
     loaded: Any = typer.main.get_command(single)
@@ -157,11 +151,7 @@ def _marks(function: Callable[..., Any], kind: type[T]) -> dict[str, T]:
 
 
 def literal(command: Any) -> Any:
-    """Return the command with its help as it is written: square brackets are text there, and no markup.
-
-    Lines of a paragraph are one line, as wide as the terminal; defaults in words have no parentheses, and bounds that
-    nobody meets are not shown.
-    """
+    """Return the command with its help as it is written: square brackets are text there, and no markup."""
     from rich.markup import escape
 
     for holder in (command, *command.params):

@@ -82,20 +82,12 @@ def say(text: str) -> None:
 
 
 def result(text: object) -> None:
-    """Print a result, on stdout: a path, or one JSON line.
-
-    Text of files is shown as plain letters; a path stays as it is where a program reads it.
-    """
+    """Print a result, on stdout: a path, or one JSON line."""
     print(text if isinstance(text, Path) and not sys.stdout.isatty() else plain_letters(str(text)), flush=True)
 
 
 def result_lines(people: Sequence[str], plain: Sequence[Sequence[str]]) -> None:
-    """Print a result of several lines, on stdout.
-
-    Args:
-        people: Lines for a terminal.
-        plain: Rows for a pipe or a file: cells, printed with tabs between.
-    """
+    """Print a result of several lines, on stdout."""
     from mmgen.results.table import Table
 
     columns = [""] * max(map(len, plain), default=0)
@@ -112,13 +104,7 @@ def table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[Cell]]"
 
 
 def result_table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[Cell]]") -> None:
-    """Print a table that is the result, on stdout: laid out on a terminal, elsewhere lines for grep and cut.
-
-    Args:
-        title: Above it.
-        columns: Headings.
-        rows: Cells.
-    """
+    """Print a table that is the result, on stdout: laid out on a terminal, elsewhere lines for grep and cut."""
     from mmgen.results.table import Table
 
     found = Table(title, columns, rows)
@@ -217,10 +203,7 @@ def _follow_plainly(work: Work[T]) -> T:
 
 
 def follow(work: Work[T]) -> T:
-    """Do the work, showing how far it is, and return its result.
-
-    A bar with rate, time left and the work's figures on a terminal; a plain line now and then elsewhere.
-    """
+    """Do the work, showing how far it is, and return its result."""
     if not is_first_process():
         return work.run()
     if not sys.stderr.isatty():

@@ -10,11 +10,9 @@ __all__ = ["last_moments"]
 
 @contextmanager
 def last_moments() -> Iterator[None]:
-    """In this block Ctrl-C and SIGTERM come too late, unless they come twice: the file and its path go together.
-
-    Else the file could be there and the command say that it was interrupted; given again, it would refuse to replace
-    what is finished.
-    """
+    """In this block Ctrl-C and SIGTERM come too late, unless they come twice: the file and its path go together."""
+    # Else the file could be there and the command say that it was interrupted; given again, it would refuse to replace
+    # what is finished.
     if threading.current_thread() is not threading.main_thread():
         yield
         return

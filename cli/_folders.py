@@ -11,18 +11,7 @@ __all__ = ["folder_of_run"]
 
 @contextmanager
 def folder_of_run(folder: Path, notes: Collection[str] = ()) -> Iterator[None]:
-    """Create a folder that this block writes to, with those above it, unless they are there.
-
-    Folders that were created here go again if the block ends in an error before there is anything in them.
-
-    Args:
-        folder: Where.
-        notes: Names of files that the command itself keeps there, which are nothing without a result: in a folder that
-            was created here and has no other files they go with it.
-
-    Raises:
-        MmgenError: It cannot be created, or is no folder.
-    """
+    """Create a folder that this block writes to, with those above it, unless they are there."""
     created: list[Path] = []
     try:
         try:

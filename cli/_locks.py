@@ -22,12 +22,7 @@ _ASK_EVERY = 0.5  # seconds, for a lock that somebody else holds
 
 @contextmanager
 def locked(path: Path, wanted: Callable[[], bool]) -> Iterator[int]:
-    """Let nobody else run the stage that makes ``path`` in this block; gives the open file that is locked.
-
-    Raises:
-        Interrupted: ``wanted`` says no before it was our turn.
-        MmgenError: The file system knows no locks.
-    """
+    """Let nobody else run the stage that makes ``path`` in this block; gives the open file that is locked."""
     name = path.with_name(f".{path.name}.lock")
     handle = _open_locked(name, wanted)
     try:

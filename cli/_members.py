@@ -210,15 +210,7 @@ def _takers(registry: Registry[Any], option: str) -> list[str]:
 
 
 def options_of(schema: Any, panel: str, taken: frozenset[str] = frozenset()) -> list[FieldOption]:
-    """Return the options of a settings model, in the order of its fields.
-
-    Tables inside have none: they are set with ``--set``, and so is a field whose option the command has already.
-
-    Args:
-        schema: The model.
-        panel: Heading of the options in help.
-        taken: Options that the command has.
-    """
+    """Return the options of a settings model, in the order of its fields."""
     from mmgen.settings.settings_table import settings_of
 
     described = {one.name: one for one in settings_of(schema)}

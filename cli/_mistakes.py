@@ -43,13 +43,7 @@ def meant_pictures(text: str) -> str:
 
 
 def meant_by(command: str, words: Sequence[str], lacking: str) -> str:
-    """Return the sentence for a line that cannot be read, where it is plain what was meant; else "".
-
-    Args:
-        command: Its name.
-        words: What was typed after it.
-        lacking: What the argument is called in help that is missing, if one is.
-    """
+    """Return the sentence for a line that cannot be read, where it is plain what was meant; else ""."""
     first = words[0] if words else ""
     if command == "quickstart" and meant_pictures(first):
         return f"quickstart got {first}, expected options alone: did you mean --images {shlex.quote(first)}?"
@@ -84,12 +78,7 @@ def _here(pattern: str) -> Iterator[Path]:
 
 
 def folder_for_file(folder: Path, what: str) -> str:
-    """Return the sentence for a folder that was named where a file is expected.
-
-    Args:
-        folder: The folder.
-        what: What the file should be ("dataset").
-    """
+    """Return the sentence for a folder that was named where a file is expected."""
     said = f"{folder} is a folder, expected a {what}"
     made = [
         name

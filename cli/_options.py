@@ -94,16 +94,7 @@ def command_line() -> str:
 
 
 def read_path(text: str, what: str = "file") -> Path:
-    """Return the existing path that an argument names; ``-`` reads it from stdin.
-
-    Args:
-        text: The argument as typed; a folder that mmgen export has made stands for what is in it.
-        what: What the file should be, for the message ("dataset").
-
-    Raises:
-        MmgenError: Nothing came from stdin, or no path, or there is no such file.
-        UsageError: Several paths came from stdin, or ``-`` is there twice.
-    """
+    """Return the existing path that an argument names; ``-`` reads it from stdin."""
     if text == "-":
         lines = _piped(what)
         if len(lines) > 1:
@@ -115,17 +106,7 @@ def read_path(text: str, what: str = "file") -> Path:
 
 
 def read_paths(texts: Sequence[str], what: str = "file", folders: bool = False) -> list[Path]:
-    """Return the existing paths that arguments name, each once; ``-`` stands for all those on stdin, one a line.
-
-    Args:
-        texts: The arguments as typed.
-        what: What each file should be, for the message ("file of scores").
-        folders: Whether a folder stands for everything in it that a report tells of.
-
-    Raises:
-        MmgenError: Nothing came from stdin, or no path, or there is no such file.
-        UsageError: ``-`` is there twice.
-    """
+    """Return the existing paths that arguments name, each once; ``-`` stands for all those on stdin, one a line."""
     named = [line for text in texts for line in (_piped(what) if text == "-" else [text])]
     if folders:
         from mmgen.commands import reported_files

@@ -60,12 +60,7 @@ class Sizes:
     pictures: int = 6
 
     def minutes(self, judged: bool, jobs: int) -> int:
-        """Return about how long it takes on two cores.
-
-        Args:
-            judged: Whether there are judges, which are trained beside the model where several commands run at once.
-            jobs: Commands that run at once.
-        """
+        """Return about how long it takes on two cores."""
         seconds = _STEP_SECONDS[self.side] * self.model_steps
         if judged:
             judges = _STEP_SECONDS[self.side] * self.judge_steps
@@ -75,11 +70,7 @@ class Sizes:
 
 
 def check_size(size: int | None) -> None:
-    """Refuse a size of pictures that there are no settings for.
-
-    Raises:
-        UsageError: It is another.
-    """
+    """Refuse a size of pictures that there are no settings for."""
     if size not in (None, *_STEP_SECONDS):
         raise UsageError(
             f"--size got {size}, expected {' or '.join(map(str, _STEP_SECONDS))}; for another one type the commands of "
@@ -88,14 +79,7 @@ def check_size(size: int | None) -> None:
 
 
 def sizes_for(number: int, side: int, quick: bool = False, size: int | None = None) -> Sizes:
-    """Return sizes by the rule of docs/own-data.md.
-
-    Args:
-        number: Number of pictures.
-        side: Median of their shorter sides in pixels.
-        quick: Far too little, but every command runs.
-        size: Height and width of pictures, where the user gave it.
-    """
+    """Return sizes by the rule of docs/own-data.md."""
     many = number >= 2000
     pixels = size or (64 if many and side >= _LARGE else 32)
     latent_size = 24 if many else 12
@@ -159,13 +143,7 @@ _MAY = "may be the table"  # said of files beside the pictures
 
 
 def _check_described(images: Path, survey: "Survey") -> None:
-    """Refuse pictures with too few descriptions for all commands, before any of them has begun.
-
-    Examples that are known in part are enough.
-
-    Raises:
-        UsageError: No picture has a description, or none of a split that a command reads.
-    """
+    """Refuse pictures with too few descriptions for all commands, before any of them has begun."""
     from mmgen.core.notation import UNKNOWN
 
     if not survey.attributes and survey.captions is None:
@@ -188,18 +166,7 @@ def _check_described(images: Path, survey: "Survey") -> None:
 def stages(
     images: Path, survey: "Survey", sizes: Sizes, seed: int, *, drop_unreadable: bool = False
 ) -> "tuple[Stage, ...]":
-    """Return all commands, in order (mmgen/experiments/_own_pictures.toml).
-
-    Args:
-        images: The pictures.
-        survey: Counts and words of the pictures.
-        sizes: How much is done.
-        seed: Seed of every command.
-        drop_unreadable: Leave out pictures that cannot be read, as the survey did.
-
-    Raises:
-        UsageError: Too few of the pictures are described.
-    """
+    """Return all commands, in order (mmgen/experiments/_own_pictures.toml)."""
     from mmgen.experiments import own_stages
 
     _check_described(images, survey)
@@ -216,11 +183,7 @@ def stages(
 
 
 def check_folder(folder: Path, planned: "Sequence[Stage]", survey: "Survey") -> None:
-    """Refuse a folder with files that these commands did not make.
-
-    Raises:
-        UsageError: The folder has files of other commands, pictures or words.
-    """
+    """Refuse a folder with files that these commands did not make."""
     from mmgen.core.parsing import Malformed, read_bounded
 
     path, text = folder / COMMANDS, _script(planned, survey)
@@ -241,11 +204,7 @@ def check_folder(folder: Path, planned: "Sequence[Stage]", survey: "Survey") -> 
 
 
 def keep_commands(folder: Path, planned: "Sequence[Stage]", survey: "Survey") -> None:
-    """Keep the commands as a script in ``folder``, unless they are there.
-
-    Raises:
-        ArtifactError: It cannot be written.
-    """
+    """Keep the commands as a script in ``folder``, unless they are there."""
     from mmgen.artifacts import write_text_atomic
 
     if not (folder / COMMANDS).exists():

@@ -57,13 +57,7 @@ class FieldOption:
 
 
 def stage_function(stage: type[Stage[Any]], present: Callable[..., None] | None) -> Callable[..., None]:
-    """Return the function of a stage's command.
-
-    Args:
-        stage: The stage.
-        present: Runs it and prints; its parameters after the first are further options. Without one the path of the
-            result is printed.
-    """
+    """Return the function of a stage's command."""
     options = options_of_stage(stage)
     present = present or _print_path
     member = next((field for field in fields_of(stage) if field.mark(MemberSettings)), None)
@@ -113,12 +107,7 @@ def options_of_stage(stage: type[Stage[Any]]) -> list[FieldOption]:
 
 
 def option_of(field: StageField, panel: str | None = None) -> FieldOption:
-    """Return a field as it is typed.
-
-    Args:
-        field: The field.
-        panel: Heading of its help.
-    """
+    """Return a field as it is typed."""
     kind, several = _kind(field), field.several and not field.mark(Commas)
     if field.mark(Assignments):
         kind, several = str, True

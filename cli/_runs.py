@@ -50,19 +50,7 @@ def jobs_for(asked: int | None) -> int:
 
 
 def run_stages(stages: Sequence[Stage], folder: Path, jobs: int = 1, what: str = WHAT) -> bool:
-    """Run the stages whose files are not there yet, and return whether there were any.
-
-    Args:
-        stages: In an order in which they could run one after the other.
-        folder: Where their paths begin.
-        jobs: How many run at once. Each then has its share of the cores, unless OMP_NUM_THREADS is set, and its talk is
-            printed behind its number.
-        what: What ends if one fails, for the message.
-
-    Raises:
-        MmgenError: A command failed, or made another file than its stage says; those beside it stop and save.
-        ArtifactError: A file is there that was made from other files or with another seed.
-    """
+    """Run the stages whose files are not there yet, and return whether there were any."""
     return _Here(stages, folder, jobs, what).run()
 
 

@@ -27,22 +27,7 @@ def run_command(
     wanted: Callable[[], bool] = lambda: True,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Run ``mmgen`` with ``arguments`` in ``folder`` and return its stdout; its talk goes to our stderr.
-
-    Args:
-        arguments: What follows ``mmgen``.
-        folder: Where its paths begin.
-        what: What ends if it fails, for the message ("the quickstart").
-        talk: Where its talk goes instead.
-        keep: Open files that it has too, such as a lock that outlives us with it.
-        wanted: Asked several times a second; where it says no, the command is terminated, and saves what it has.
-        environment: Variables that it has besides ours, or in their place.
-
-    Raises:
-        MmgenError: It failed; our exit code is its own.
-        Interrupted: It is not wanted any more.
-        KeyboardInterrupt: Ctrl-C; it was waited for, unless that came twice.
-    """
+    """Run ``mmgen`` with ``arguments`` in ``folder`` and return its stdout; its talk goes to our stderr."""
     process = start_mmgen(
         arguments, environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=talk, pass_fds=keep
     )

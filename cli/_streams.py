@@ -63,7 +63,7 @@ class _Guarded:
         self._failed(error)
 
     def _failed(self, error: OSError) -> None:
-        """What to do once nothing can be written any more."""
+        """Handle the error after which nothing can be written."""
         raise NotImplementedError  # each stream has its own: talk is dropped, results are lost work
 
 
@@ -121,7 +121,7 @@ def _occupy_closed_descriptors() -> None:
 
 
 def _one_line(message: Warning | str, category: type[Warning], *_: Any) -> None:
-    """A library's warning, as a note of one line instead of two with a path and source code."""
+    """Print a library's warning as a note of one line, without its path and source code."""
     from mmgen.cli._console import say
     from mmgen.core.errors import clip
 
@@ -131,11 +131,7 @@ def _one_line(message: Warning | str, category: type[Warning], *_: Any) -> None:
 
 @contextmanager
 def guarded_streams() -> Iterator[None]:
-    """In this block the streams are safe to use, and warnings of libraries are one line each.
-
-    Raises:
-        MmgenError: stdout is closed; raised by the first that writes to it.
-    """
+    """In this block the streams are safe to use, and warnings of libraries are one line each."""
     _occupy_closed_descriptors()
     before, shown = (sys.stdout, sys.stderr), warnings.showwarning
     results: Any = _Closed() if sys.stdout is None else _Results(sys.stdout)
@@ -154,11 +150,7 @@ def guarded_streams() -> Iterator[None]:
 
 
 def read_stdin() -> str:
-    """All of stdin, as text that paths can be taken from.
-
-    Raises:
-        MmgenError: It is closed, cannot be read, or does not end.
-    """
+    """All of stdin, as text that paths can be taken from."""
     if sys.stdin is None:
         raise MmgenError("expected a path on stdin, which is closed; give the path itself instead of '-'")
     try:

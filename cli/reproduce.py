@@ -147,11 +147,7 @@ def reproduce_command(
 
 
 def _check_typed(scale: "Scale", listed: str) -> None:
-    """Refuse a list of the user's own with a command that mmgen does not take, before any of them runs.
-
-    Raises:
-        UsageError: Names the stage and what is wrong with its command.
-    """
+    """Refuse a list of the user's own with a command that mmgen does not take, before any of them runs."""
     from mmgen.cli._main import complaint, load_command
     from mmgen.cli._members import MemberCommands
 

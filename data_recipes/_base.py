@@ -149,10 +149,8 @@ def check_examples(number: int, pixels: int, at_once: int) -> None:
 
 @contextmanager
 def _no_interrupt() -> Iterator[None]:
-    """Let processes that are started in this block ignore Ctrl-C: their owner receives it and ends them.
-
-    For these few milliseconds the owner ignores it too, for that is what processes inherit.
-    """
+    """Let processes that are started in this block ignore Ctrl-C: their owner receives it and ends them."""
+    # For these few milliseconds the owner ignores it too, for that is what processes inherit.
     if threading.current_thread() is not threading.main_thread():
         yield
         return

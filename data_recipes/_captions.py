@@ -82,10 +82,7 @@ def relations(scenes: Scenes) -> tuple[Bytes, Bytes]:
 
 
 def draw_captions(scenes: Scenes, keys: Bits) -> Captions:
-    """Draw a caption of each scene from its stream, among those that are true.
-
-    At least one relation must hold in every scene of two objects.
-    """
+    """Draw a caption of each scene from its stream, among those that are true."""
     n, objects = scenes.x.shape
     if objects == 1:
         nothing = np.full(n, NO_RELATION, np.uint8)

@@ -25,10 +25,7 @@ _WINDOW = 16  # calls per core whose results may wait to be taken
 
 
 def on_cluster(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], address: str) -> Iterator[T]:
-    """Yield the results of ``render(*call)`` in the order of the calls, computed by the cluster's workers.
-
-    mmgen must be installed where the workers run.
-    """
+    """Yield the results of ``render(*call)`` in the order of the calls, computed by the cluster's workers."""
     import joblib
 
     left = iter(calls)
@@ -64,10 +61,8 @@ def lost(address: str, error: BaseException) -> MmgenError:
 
 
 def _call(render: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-    """Return ``render(*arguments)``; their tuple travels with the call.
-
-    Arrays on their own would be put on one worker beforehand, and the work would fail with that worker.
-    """
+    """Return ``render(*arguments)``; their tuple travels with the call."""
+    # Arrays on their own would be put on one worker beforehand, and the work would fail with that worker.
     return render(*arguments)
 
 

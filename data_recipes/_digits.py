@@ -107,14 +107,7 @@ class SmallPictureRecipe(Recipe):
     def schemes(
         self, source: NDArray[np.int64], part: NDArray[np.uint8], attributes: NDArray[np.uint8], seed: int
     ) -> dict[str, Scheme]:
-        """Return ways to split besides iid and iid-paper, by name; here the publisher's own.
-
-        Args:
-            source: Number of the source digit of each image [N].
-            part: The publisher's part that it is from [N].
-            attributes: Attribute codes [N, A].
-            seed: Seed of the dataset.
-        """
+        """Return ways to split besides iid and iid-paper, by name; here the publisher's own."""
         return official(source, part, seed)
 
     def read_sources(self) -> Digits:

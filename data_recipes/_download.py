@@ -69,11 +69,7 @@ def _fetch(url: str, path: Path, sha256: str) -> Generator[int, None, str]:
 
 
 def download(folder: Path, files: Files, mirrors: Sequence[str], manual: str) -> Work[Path]:
-    """Fetch the files that the folder lacks.
-
-    Returns:
-        Work in bytes, whose result is the folder.
-    """
+    """Fetch the files that the folder lacks."""
     missing = {name: rest for name, rest in files.items() if not _is_good(folder / name, rest[0])}
 
     def generate() -> Generator[Progress, None, Path]:

@@ -96,10 +96,8 @@ class Characters:
 
 
 def box_mean(ink: NDArray[np.bool_], side: int = SIDE) -> NDArray[np.uint8]:
-    """Return the inked share of each of side x side boxes, times 255: bool [n, H, W] -> uint8 [n, side, side].
-
-    A box has 3.75 x 3.75 of the original pixels; those on its border count by the area that is inside.
-    """
+    """Return the inked share of each of side x side boxes, times 255: bool [n, H, W] -> uint8 [n, side, side]."""
+    # A box has 3.75 x 3.75 of the original pixels; those on its border count by the area that is inside.
     down, across = (_overlaps(length, side) for length in ink.shape[1:])
     means = np.einsum("ih,nhw,jw->nij", down, ink.astype(np.float32), across, optimize=True)
     shares: NDArray[np.uint8] = np.rint(255 * means).astype(np.uint8)
@@ -138,10 +136,7 @@ def read_characters(path: Path | None) -> Characters:
 
 
 def _read_matrix(path: Path) -> Characters:
-    """Read ``chardata.mat``: pictures in columns, each column by column, as numbers from 0 to 1.
-
-    Matlab's files up to version 7 hold numbers, names and structures; SciPy reads them without running anything.
-    """
+    """Read ``chardata.mat``: pictures in columns, each column by column, as numbers from 0 to 1."""
     from scipy.io import loadmat, whosmat
 
     expected = f"{_MATRIX} with 'data' and 'testdata' of 784 numbers from 0 to 1 for each picture"

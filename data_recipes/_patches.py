@@ -85,11 +85,7 @@ class PatchSource:
 
 
 def find_pictures(path: Path) -> PatchSource:
-    """Find the pictures of a folder or a zip.
-
-    Those that lie in folders called train, val and test (:func:`part_of`) have these parts, as in the Berkeley sets
-    (images/train/*.jpg); then pictures that lie elsewhere are passed over. Without such folders all are taken.
-    """
+    """Find the pictures of a folder or a zip."""
     files = Files(path)
     pictures = [name for name in files.names if name.lower().endswith(_SUFFIXES)]
     pictures = sorted({*pictures} - {*thumbnails(pictures)})

@@ -120,10 +120,7 @@ def content_of(name: str, citations: Citations, source: Path | None) -> Content:
 
 
 def fetch_citations(name: str, source: Path | None) -> Work[Path] | None:
-    """Return the download that :func:`read_citations` needs first; None if the user or the cache has a copy.
-
-    The content of the publisher's files is checked when they are read: the edges have a known hash.
-    """
+    """Return the download that :func:`read_citations` needs first; None if the user or the cache has a copy."""
     cache = cache_folder("planetoid")
     files = {f"ind.{name}.{part}": ("", 0) for part in _PARTS}
     if source is not None or is_complete(cache, files) or (cache / f"{name}.npz").exists():

@@ -20,16 +20,7 @@ Bytes = NDArray[np.uint8]
 
 
 def shape_digits(digits: Bytes, factor: NDArray[np.float64], angle: NDArray[np.float32]) -> list[Patch]:
-    """Rotate and resize digits, and cut them to their ink.
-
-    Rotation comes first, bicubic and with the canvas expanded so that nothing is cut off, then resizing, bicubic and
-    antialiased (VE App. A.2).
-
-    Args:
-        digits: uint8 [n, H, W].
-        factor: Size of a result pixel grid relative to the source's [n].
-        angle: Degrees [n], clockwise positive.
-    """
+    """Rotate and resize digits, and cut them to their ink."""
     n, height, width = digits.shape
     # Cutting digits from one tall image is cheaper than making n images from arrays.
     tall = Image.frombytes("L", (width, height * n), digits.tobytes())
@@ -68,15 +59,7 @@ def stack(digits: Bytes, size: int) -> Bytes:
 
 
 def binarise(images: Bytes, keys: Bits) -> Bytes:
-    """Draw each pixel from a Bernoulli distribution with probability intensity / 255 (Salakhutdinov & Murray 2008).
-
-    Args:
-        images: uint8 [n, H, W].
-        keys: The images' streams [n]; each pixel has its own slot, so black ones (most) need no draw.
-
-    Returns:
-        0 or 1, uint8 [n, H, W].
-    """
+    """Draw each pixel from a Bernoulli distribution with probability intensity / 255 (Salakhutdinov & Murray 2008)."""
     flat = images.reshape(-1)
     inked = np.flatnonzero(flat)
     image, pixel = np.divmod(inked, images[0].size)

@@ -75,12 +75,10 @@ class SceneFile:
 
 
 def read_scene_file(path: Path, objects: int, words: Words) -> SceneFile:
-    """Read a JSON array of scenes.
-
-    Each is ``{"camera": [x, y, z], "lights": {"key": [x, y, z], "fill": ..., "back": ...}, "objects": [...]}`` and may
-    have a ``"caption"``; an object is ``{"size": "large", "colour": "red", "material": "metal", "shape": "cube", "x":
-    0.5, "y": -1, "rotation_rad": 0.3}``.
-    """
+    """Read a JSON array of scenes."""
+    # Each is ``{"camera": [x, y, z], "lights": {"key": [x, y, z], "fill": ..., "back": ...}, "objects": [...]}`` and
+    # may have a ``"caption"``; an object is ``{"size": "large", "colour": "red", "material": "metal", "shape": "cube",
+    # "x": 0.5, "y": -1, "rotation_rad": 0.3}``.
     try:
         content = read_file(path, _MOST_BYTES)
     except CannotReadError as error:
@@ -139,13 +137,7 @@ def _codes(thing: _Object, number: int, words: Words, path: Path) -> list[int]:
 
 
 def caption_scenes(file: SceneFile, words: Words, keys: Bits) -> Captions:
-    """Return the file's captions, and drawn ones where it has none.
-
-    Args:
-        file: Scenes.
-        words: Possible appearances of objects.
-        keys: Streams [n] to draw from.
-    """
+    """Return the file's captions, and drawn ones where it has none."""
     objects = file.scenes.x.shape[1]
     if objects == 2:
         horizontal, depth = relations(file.scenes)

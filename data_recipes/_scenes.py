@@ -140,11 +140,6 @@ def footprint(size: NDArray[np.float64], is_cube: NDArray[np.bool_]) -> NDArray[
 def scene_arrays(scenes: Scenes, words: Words, keys: Bits) -> SceneArrays:
     """Return scenes as numbers for a renderer, float64 unless stated otherwise.
 
-    Args:
-        scenes: The scenes.
-        words: Words of the codes in ``scenes.looks``.
-        keys: Key [n] of each image's own noise.
-
     Returns:
         ``size`` [n, objects] half extents; ``colour`` [n, objects, 3] linear reflectance; ``metal`` [n, objects] bool;
         ``shape`` [n, objects] int64, 0 sphere, 1 cylinder, 2 cube; ``x``, ``y``, ``rotation`` [n, objects]; ``camera``,
@@ -162,18 +157,10 @@ def scene_arrays(scenes: Scenes, words: Words, keys: Bits) -> SceneArrays:
 
 
 def draw_scenes(keys: Bits, objects: int, words: Words, visible_pixels: VisiblePixels) -> Scenes:
-    """Draw a scene from each stream.
-
-    Looks, rotations, camera and lamps are drawn once. Positions are redrawn, all together, until the objects keep their
-    distance, one clearly lies to the right of the other and one clearly in front, and each shows 25 pixels. Were whole
-    scenes redrawn, there would be too few small objects.
-
-    Args:
-        keys: Streams [n].
-        objects: 1 or 2.
-        words: Possible appearances of objects; all are equally likely.
-        visible_pixels: The renderer's count.
-    """
+    """Draw a scene from each stream."""
+    # Looks, rotations, camera and lamps are drawn once. Positions are redrawn, all together, until the objects keep
+    # their distance, one clearly lies to the right of the other and one clearly in front, and each shows 25 pixels.
+    # Were whole scenes redrawn, there would be too few small objects.
     n, each = len(keys), np.arange(objects)
 
     def uniforms(slots: NDArray[Any], low: NDArray[Any] | float, high: NDArray[Any] | float) -> Floats:

@@ -108,12 +108,7 @@ def _unquoted(cell: str) -> str:
 
 
 def read_separated(data: bytes, where: str, is_picture: Wanted) -> Separated:
-    """Read the columns and rows of a text.
-
-    Its first lines show the separator: commas, tabs, semicolons, pipes, carets, colons or spaces, or
-    the sign of a first line ``sep=;``. Empty rows, comments, drawn lines, a line of names that
-    comes again and last rows of totals are left out, and counted.
-    """
+    """Read the columns and rows of a text."""
     try:
         head = list(islice(lines_of(io.BytesIO(data), _LONGEST_LINE), _LOOKED_AT))
         _check_is_table(head, where)

@@ -150,11 +150,9 @@ def _read_files(folder: Path, collection: _Collection) -> Digits:
 
 
 def _read_bundled() -> Digits:
-    """Read the 1,797 handwritten digits of scikit-learn (E. Alpaydin, C. Kaynak, UCI 1998): no download.
-
-    They are 8 x 8 with 17 levels of grey and fill their box; 0 .. 16 becomes 0 .. 255, and bicubic interpolation
-    brings them to 28 x 28. So their ink is larger than MNIST's, which fills 20 x 20 of its 28 x 28.
-    """
+    """Read the 1,797 handwritten digits of scikit-learn (E. Alpaydin, C. Kaynak, UCI 1998): no download."""
+    # They are 8 x 8 with 17 levels of grey and fill their box; 0 .. 16 becomes 0 .. 255, and bicubic interpolation
+    # brings them to 28 x 28. So their ink is larger than MNIST's, which fills 20 x 20 of its 28 x 28.
     from PIL import Image
     from sklearn.datasets import load_digits
 

@@ -40,11 +40,6 @@ def by_group(
 def official(source: NDArray[Any], source_part: NDArray[Any], seed: int) -> dict[str, tuple[str, Parts]]:
     """Return the scheme "official" with its meaning; none where the images hold digits of only one of the publisher's
     parts.
-
-    Args:
-        source: Number of the source digit of each image [N].
-        source_part: 0 for the publisher's training digits, 1 for the test digits, 2 for validation digits [N].
-        seed: Seed of the dataset.
     """
     if len(np.unique(source_part)) < 2:
         return {}

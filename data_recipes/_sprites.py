@@ -71,13 +71,8 @@ _HEAD = 2**16
 
 
 def sprites(shape: int, scale: int, orientation: int) -> NDArray[np.uint8]:
-    """Render one sprite at every place, the row changing fastest.
-
-    A pixel is on where its centre is inside of the shape: nothing is antialiased, as published.
-
-    Returns:
-        uint8 [1024, 64, 8], eight pixels a byte, the first one in its highest bit.
-    """
+    """Render one sprite at every place, the row changing fastest."""
+    # A pixel is on where its centre is inside of the shape: nothing is antialiased, as published.
     left, across = _near(COLUMNS)
     top, down = _near(ROWS)
     angle = 2 * math.pi * orientation / (ORIENTATIONS - 1)

@@ -190,10 +190,8 @@ class Multimnist(Recipe):
 
 
 def _pools(digits: Digits, seed: int) -> tuple[dict[str, str], NDArray[np.int64]]:
-    """Return the meaning of each split scheme by name, and the part of each source digit [S]: 0 train, 1 val, 2 test.
-
-    Images can be free of leaks in one division of digits only, so ``iid`` is the publisher's where there is one.
-    """
+    """Return an explanation of each split scheme, and the part of each source digit [S]: 0 train, 1 val, 2 test."""
+    # Images can be free of leaks in one division of digits only, so ``iid`` is the publisher's where there is one.
     numbers = np.arange(len(digits))
     published = official(numbers, digits.part, seed)
     parts: Parts

@@ -262,9 +262,6 @@ class TwoObjects(Recipe):
 def _part_of_combinations(sizes: Sequence[int], seed: int) -> NDArray[np.uint8] | None:
     """Return the part of each combination of colour, material and shape: 0 train, 1 val, 2 test; None if none can be
     held out.
-
-    At most one combination of a colour, and one of each material and shape, is held out, so that training shows every
-    word. Of the 48 combinations six are: four for test, two for val.
     """
     colours, looks = sizes[0], sizes[1] * sizes[2]
     held_out = min(colours, looks)

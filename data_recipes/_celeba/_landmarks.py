@@ -148,10 +148,7 @@ def _load_detector() -> Any:
 
 
 def face_box(five: NDArray[Any]) -> tuple[int, int, int, int] | None:
-    """Return the box (left, top, right, bottom) in which the predictor's mean face fits five points [5, 2] best.
-
-    Least squares over scale and place. None where the points are no face: eyes a few pixels apart, or mouth above.
-    """
+    """Return the box (left, top, right, bottom) in which the predictor's mean face fits five points [5, 2] best."""
     centred, mean = five - five.mean(axis=0), _MEAN_FIVE - _MEAN_FIVE.mean(axis=0)
     side = float((centred * mean).sum() / (mean * mean).sum())
     left, top = five.mean(axis=0) - side * _MEAN_FIVE.mean(axis=0)

@@ -31,11 +31,9 @@ def decode(data: bytes) -> Image.Image:
 
 
 def fitted(image: Image.Image, crop: int, size: int) -> Image.Image:
-    """Crop the central square of ``crop`` pixels and resize it to ``size`` (bilinear, with antialiasing).
-
-    WG make the shorter side 64 and cut the middle 64 out of the longer one: the same to half a pixel. As there, the
-    outermost pixels weigh in a little of what lies just outside.
-    """
+    """Crop the central square of ``crop`` pixels and resize it to ``size`` (bilinear, with antialiasing)."""
+    # WG make the shorter side 64 and cut the middle 64 out of the longer one: the same to half a pixel. As there, the
+    # outermost pixels weigh in a little of what lies just outside.
     left, top = (WIDTH - crop) / 2, (HEIGHT - crop) / 2
     return image.resize((size, size), Image.Resampling.BILINEAR, box=(left, top, left + crop, top + crop))
 

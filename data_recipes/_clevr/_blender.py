@@ -131,11 +131,7 @@ def _read(path: Path, size: int) -> NDArray[np.uint8]:
 def render_with_blender(
     scenes: "SceneArrays", size: int, samples: int = 64, python: Path | None = None
 ) -> NDArray[np.uint8]:
-    """Render pictures of n scenes with Cycles, on one thread.
-
-    Returns:
-        uint8 [n, 3, size, size].
-    """
+    """Render pictures of n scenes with Cycles, on one thread."""
     interpreter = _interpreter(python)
     with tempfile.TemporaryDirectory(prefix="mmgen-blender-") as folder:
         job = Path(folder) / "scenes.json"

@@ -156,10 +156,7 @@ def _cylinder(rim: float) -> tuple[list[Any], list[Any]]:
 
 
 def _cube(rim: float) -> tuple[list[Any], list[Any]]:
-    """Return vertices and faces of a cube of half extent 1 with rounded edges; with rim 1 it is a sphere.
-
-    Lines on the sharp cube's six faces, denser towards its edges, are drawn in to the rounded one.
-    """
+    """Return vertices and faces of a cube of half extent 1 with rounded edges; with rim 1 it is a sphere."""
     core = 1.0 - rim
     slopes = [math.tan(math.pi / 4 * i / _ROUNDING) for i in range(_ROUNDING + 1)]
     upper = [core + rim * slope for slope in slopes]

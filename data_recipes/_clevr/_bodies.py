@@ -57,11 +57,9 @@ def _to_body(bodies: Bodies, i: int, p: Vector, w: Vector) -> tuple[Vector, Vect
 
 @device
 def _excess(shape: int, p: Vector) -> Vector:
-    """Return how far p lies outside the core, the body without its rounding: (along x, along y, along z), not negative.
-
-    A point with this vector q is at distance |q| - rim of the surface, if it is not inside the core. Where only one
-    component is not 0, the surface is flat (or a cylinder's plain side).
-    """
+    """Return how far p lies outside the body without its rounded rim, along x, y and z: not negative."""
+    # A point with this vector q is at distance |q| - rim of the surface, if it is not inside the core. Where only one
+    # component is not 0, the surface is flat (or a cylinder's plain side).
     if shape == CUBE:
         core = 1.0 - RIM[CUBE]
         return max(abs(p[0]) - core, 0.0), max(abs(p[1]) - core, 0.0), max(abs(p[2]) - core, 0.0)
@@ -206,10 +204,8 @@ def shadowed(bodies: Bodies, p: Vector, w: Vector, skip: int) -> bool:
 
 @device
 def visible_share(bodies: Bodies, i: int, p: Vector, n: Vector) -> float:
-    """Return the share of the light from all sides of p that comes from the direction of body i.
-
-    Exact for a sphere above the horizon: cos(theta) sin^2(half angle). Cylinders and cubes count as larger spheres.
-    """
+    """Return the share of the light from all sides of p that comes from the direction of body i."""
+    # Exact for a sphere above the horizon: cos(theta) sin^2(half angle). Cylinders and cubes count as larger spheres.
     s = bodies[i, SIZE]
     v = bodies[i, X] - p[0], bodies[i, Y] - p[1], s - p[2]
     nearness = 1.0 / sqrt(dot(v, v))

@@ -22,11 +22,9 @@ Kernel = Callable[..., None]
 
 @cache
 def kernel_folder() -> Path | None:
-    """Return the folder of the machine code; None where nothing can be written, so that every process compiles.
-
-    numba looks at the time stamp of one source file only, so the folder's name holds a hash of all of them (and of what
-    else decides the machine code): code of another version of mmgen is never found.
-    """
+    """Return the folder of the machine code; None where nothing can be written, so that every process compiles."""
+    # numba looks at the time stamp of one source file only, so the folder's name holds a hash of all of them (and of
+    # what else decides the machine code): code of another version of mmgen is never found.
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())

@@ -123,10 +123,7 @@ def _body_light(
     sample: int,
     offsets: Offsets,
 ) -> Vector:
-    """Return the radiance of lamps' direct light that body i sends from p towards wo (in the frame ``axes``).
-
-    Not in it is what metal's sharp reflection shows of them: that is seen, not sampled.
-    """
+    """Return the radiance of lamps' direct light that body i sends from p towards wo (in the frame ``axes``)."""
     total = _BLACK
     for k in range(len(lamps) + 1):
         u, v = point(sample, purpose + k, offsets)
@@ -219,18 +216,7 @@ def render_scene(
     offsets: Offsets,
     image: NDArray[np.uint8],
 ) -> None:
-    """Render into ``image``.
-
-    Args:
-        bodies: Rows of :mod:`mmgen.data_recipes._clevr._bodies`.
-        lamps: Rows of :mod:`mmgen.data_recipes._clevr._lamps`.
-        camera: Its position [3].
-        key: The image's noise, uint64.
-        samples: Paths of a pixel that shows metal.
-        table: The pixel filter's inverse distribution function.
-        offsets: int64 [PURPOSES, 3], room to work in.
-        image: uint8 [3, S, S], filled.
-    """
+    """Render a scene into ``image``, uint8 [3, S, S]; ``offsets``, int64 [PURPOSES, 3], is memory to work in."""
     size = image.shape[1]
     position = (camera[0], camera[1], camera[2])
     axes = camera_axes(position)

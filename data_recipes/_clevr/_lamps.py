@@ -79,11 +79,7 @@ def _vector(lamps: NDArray[np.float64], k: int, column: int) -> Vector:
 
 @device
 def light_from(lamps: NDArray[np.float64], k: int, p: Vector, u: float, v: float) -> tuple[Vector, Vector]:
-    """Return the light that reaches p from the point (u, v) of light k: one of the lamps, or the sun after them.
-
-    Returns:
-        Unit direction towards the light, and irradiance of a surface that faces it; 0 behind a lamp.
-    """
+    """Return the light that reaches p from the point (u, v) of light k: one of the lamps, or the sun after them."""
     if k == len(lamps):
         x, y = disc(u, v)
         w = along(along(SUN_DIRECTION, x * _SUN_RADIUS, _SUN_AXES[0]), y * _SUN_RADIUS, _SUN_AXES[1])

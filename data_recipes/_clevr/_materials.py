@@ -80,11 +80,9 @@ def _halfway(wo: Vector, wi: Vector) -> tuple[float, float]:
 
 @device
 def rubber_body(layers: Layers, wo: Vector, wi: Vector) -> float:
-    """Return f cos(wi) of rubber's diffuse and velvet layers, which the object's colour tints.
-
-    The velvet is A's, whose microscopic normals avoid the surface's own: their density is proportional to
-    exp(-cot^2 / sigma^2) / sin^4.
-    """
+    """Return f cos(wi) of rubber's diffuse and velvet layers, which the object's colour tints."""
+    # The velvet is A's, whose microscopic normals avoid the surface's own: their density is proportional to exp(-cot^2
+    # / sigma^2) / sin^4.
     cos2, ratio = _halfway(wo, wi)
     over_sin2 = 1.0 / (1.0 - cos2)
     velvet = exp(cos2 * over_sin2 * -_VELVET) * _VELVET / pi * over_sin2 * over_sin2
@@ -105,12 +103,10 @@ def rubber_coat(layers: Layers, wo: Vector, wi: Vector) -> float:
 def rubber_sample(
     layers: Layers, colour: Vector, wo: Vector, u: float, v: float, choice: float
 ) -> tuple[Vector, Vector]:
-    """Draw a direction in which light comes that rubber sends to wo: it, and f cos(wi) / density.
-
-    Seen flat, rubber is all coat, and a cosine-distributed direction would seldom find what the coat reflects: so one
-    of the two is chosen. What the coat reflects is drawn with GGX's microscopic normals, for which this is easy,
-    instead of Beckmann's.
-    """
+    """Draw a direction in which light comes that rubber sends to wo: it, and f cos(wi) / density."""
+    # Seen flat, rubber is all coat, and a cosine-distributed direction would seldom find what the coat reflects: so one
+    # of the two is chosen. What the coat reflects is drawn with GGX's microscopic normals, for which this is easy,
+    # instead of Beckmann's.
     if choice < layers[2]:
         wi, weight = ggx_sample(wo, COAT_ROUGHNESS, u, v)
         return wi, (COAT * weight, COAT * weight, COAT * weight)
@@ -138,10 +134,7 @@ def ggx(wo: Vector, wi: Vector, alpha: float) -> float:
 
 @device
 def ggx_sample(wo: Vector, alpha: float, u: float, v: float) -> tuple[Vector, float]:
-    """Draw a visible microscopic normal (D) and reflect on it: the direction, and f cos(wi) / density.
-
-    The weight is 0 where the direction points into the surface.
-    """
+    """Draw a visible microscopic normal (D) and reflect on it: the direction, and f cos(wi) / density."""
     # Stretch, so that the roughness becomes 1, draw from the visible half of the sphere, and stretch back.
     w = unit((alpha * wo[0], alpha * wo[1], wo[2]))
     x, y = circle(u)

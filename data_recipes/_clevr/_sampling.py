@@ -114,8 +114,6 @@ def cosine_direction(u: float, v: float) -> Vector:
 def filter_table(width: float, cells: int = 512) -> NDArray[np.float64]:
     """Return the inverse distribution function of the Blackman-Harris window of this full width, at the ends of equal
     cells.
-
-    Drawing a sample's place from the filter makes a pixel the plain mean of its samples.
     """
     x = np.linspace(-0.5, 0.5, 4097)
     density = np.zeros_like(x)

@@ -42,14 +42,9 @@ def _screen_box(bodies: Floats, i: int, position: Vector, axes: Any, size: int) 
 
 
 def mark_bodies(bodies: Floats, cameras: Floats, size: int, counts: NDArray[Any], masks: NDArray[Any]) -> None:
-    """Look at each scene with one ray per pixel of each body's screen box.
+    """Count the pixels that show each body into ``counts`` [n, objects]; set ``masks`` [n, S, S] to i + 1 at body i.
 
-    Args:
-        bodies: [n, objects, COLUMNS].
-        cameras: [n, 3].
-        size: Height and width of the image.
-        counts: int64 [n, objects] of zeros, set to the pixels that show each body.
-        masks: uint8 [n, size, size] of zeros, set to i + 1 where body i is seen; or [0, 0, 0], if only counts matter.
+    One ray is cast per pixel of each body's screen box. ``masks`` of shape [0, 0, 0] are not filled.
     """
     for scene in range(len(bodies)):
         position = (cameras[scene, 0], cameras[scene, 1], cameras[scene, 2])

@@ -34,14 +34,7 @@ class Captions:
 
 
 def captions_of(name: str, cells: Sequence[Cell], max_words: int, min_count: int) -> Captions:
-    """Return the captions of a column.
-
-    Args:
-        name: The column, for messages.
-        cells: A caption of each picture [N], or None.
-        max_words: Words after which a caption is cut off.
-        min_count: Occurrences of a word in all captions, below which it is left out.
-    """
+    """Return the captions of a column."""
     counts: Counter[str] = Counter()
     cut, longest = 0, 0
     for cell in cells:

@@ -20,14 +20,7 @@ def add_factors(
     numbers: Mapping[str, NDArray[np.float64]],
     groups: NDArray[np.int64] | None,
 ) -> dict[str, NDArray[Any]]:
-    """Declare the factors and return their columns by name.
-
-    Args:
-        writer: Writer of the file.
-        sizes: Width and height of each picture before it was fitted [n, 2].
-        numbers: By attribute, the numbers behind it [n], NaN where unknown.
-        groups: Group of each [n], which no split divides; None without groups.
-    """
+    """Declare the factors and return their columns by name."""
     factors: dict[str, NDArray[Any]] = {}
     for name, column in zip(("width", "height"), sizes.T, strict=True):
         writer.add_factor(name, np.int32, "pixel", f"{name} of the picture before it was fitted")

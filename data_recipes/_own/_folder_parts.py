@@ -17,11 +17,7 @@ Folders = list[tuple[str, ...]]
 
 
 def parts_by_folder(folders: Folders, where: str, said_elsewhere: bool) -> tuple[list[str] | None, Folders]:
-    """Return the part of each picture [N] by its folders, None where they name none, and the folders that are classes.
-
-    Parts may be at any level: train/red, red/train, photos/train/red. A level is one of parts if all of its folders are
-    called so. A publisher's zip in a folder of its own name, train/train, says it twice.
-    """
+    """Return the part (train, val, test) of each picture [N] by its folders, or None, and the folders that are classes."""
     folders = _without_repeats(folders)
     levels: dict[int, list[str]] = {}
     for level in range(max(map(len, folders))):
@@ -49,11 +45,9 @@ def parts_by_folder(folders: Folders, where: str, said_elsewhere: bool) -> tuple
 
 
 def parts_by_name(names: Sequence[str]) -> list[str] | None:
-    """Return the part of each picture [N] by the name of its file (train_001.png); None where names tell none.
-
-    All of them must say one, train among them, and in some folder more than one: "train stations/train 1.png" says
-    what the folder is about.
-    """
+    """Return the part of each picture [N] by the name of its file (train_001.png); None where names tell none."""
+    # All of them must say one, train among them, and in some folder more than one: "train stations/train 1.png" says
+    # what the folder is about.
     parts = [split_name(posixpath.splitext(posixpath.basename(name))[0])[0] for name in names]
     if not all(parts) or "train" not in parts:
         return None

@@ -341,10 +341,8 @@ def _loaded(
 
 @contextmanager
 def _own_files_alone(dataset: str, roots: Sequence[str]) -> Iterator[None]:
-    """Restrict the library to files of the dataset, whatever its README names.
-
-    The library asks for addresses as soon as it looks for the files that match a pattern, before anybody sees a list.
-    """
+    """Restrict the library to files of the dataset, whatever its README names."""
+    # The library asks for addresses as soon as it looks for the files that match a pattern, before anybody sees a list.
     from datasets import data_files
 
     resolve = data_files.resolve_pattern

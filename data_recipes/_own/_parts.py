@@ -24,13 +24,7 @@ _MOST_WORDS = 20  # different words of a column that may become an attribute
 
 
 def parts_of_column(column: str, cells: Sequence[str | None], names: Sequence[str]) -> list[str]:
-    """Return the part of each example [N] by a column.
-
-    Args:
-        column: The column's name, for messages.
-        cells: Its cells [N].
-        names: Names of the examples [N], for messages.
-    """
+    """Return the part of each example [N] by a column."""
     known = parts_of({cell or "" for cell in cells})
     parts = [known.get(cell or "") or part_of(cell or "") for cell in cells]
     wrong = next((row for row, part in enumerate(parts) if not part), None)
@@ -128,19 +122,7 @@ def parts_of_user(
     names: Sequence[str],
     seed: int,
 ) -> tuple[Parts, list[str]]:
-    """Return the user's parts; missing val and test are drawn from train.
-
-    Args:
-        parts: The part of each example [N].
-        named: Groups [N] of a column, which these parts must not divide; None without one.
-        alike: Groups [N] of equal pictures; a note tells if these parts divide one.
-        groups: Groups [N] by both, which a part that is missing does not divide.
-        names: Names of the examples [N], for messages.
-        seed: Seed of the dataset.
-
-    Returns:
-        The parts, and what has to be said about them.
-    """
+    """Return the user's parts; missing val and test are drawn from train."""
     part = np.array([PARTS.index(each) for each in parts])
     notes: list[str] = []
     if not (part == 0).any():

@@ -65,14 +65,7 @@ class CaptionChoice:
 def records_of(
     source: Source, rows: Sequence[int], unknown: Collection[str] | None, ignore: Collection[str]
 ) -> Records:
-    """Return the records of some pictures of a source.
-
-    Args:
-        source: The source.
-        rows: The pictures [n].
-        unknown: Words of cells for an unknown value; None for the usual ones.
-        ignore: Columns to leave alone.
-    """
+    """Return the records of some pictures of a source."""
     place = {row: number for number, row in enumerate(rows)}
     columns: Columns = {}
     notes = spelled_twice("the names of columns", (name for name in source.columns if name not in ignore))
@@ -122,11 +115,7 @@ def _caption_columns(columns: Mapping[str, Sequence[Cell]], taken: Collection[st
 
 
 def leave_out_several(records: Records, chosen: CaptionChoice | None, needed: Collection[str]) -> list[str]:
-    """Leave out columns with several values a picture that number the captions; refuse other such columns.
-
-    Returns:
-        Lines for people on what is left out.
-    """
+    """Leave out columns with several values a picture that number the captions; refuse other such columns."""
     notes = []
     numbered = {
         name: all(text.isdecimal() for texts in each.values() for text in texts)

@@ -82,12 +82,7 @@ class Source(ABC):
             return str(error)
 
     def sha256(self, rows: np.ndarray, digests: np.ndarray) -> str:
-        """Hash the content of the dataset: names, files, cells, parts.
-
-        Args:
-            rows: Examples that are used [n].
-            digests: sha256 of the files [N, I, 32].
-        """
+        """Hash the content of the dataset: names, files, cells, parts."""
         whole = hashlib.sha256(json.dumps([list(self.pictures), list(self.columns)]).encode())
         for row in rows.tolist():
             cells: list[Cell] = [column[row] for column in self.columns.values()]

@@ -17,7 +17,7 @@ from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.markup import facts_table
 from mmgen.core.parsing import printable
 from mmgen.modalities import ROWS
-from mmgen.settings.arguments import checked, told
+from mmgen.settings.arguments import checked, format_value
 from mmgen.settings.kinds import FilePath, Seed
 from mmgen.settings.registry import unknown_name
 
@@ -51,7 +51,7 @@ class Dataset:
             those of one kind.
         factors: Generative factors by name.
         schemes: Names of the split schemes.
-        default_scheme: The scheme to use unless told otherwise.
+        default_scheme: The scheme to use unless a call names another.
     """
 
     def __init__(self, path: Path) -> None:
@@ -196,7 +196,7 @@ class Dataset:
         mask = rows.dtype == bool
         if rows.ndim != 1 or (mask and len(rows) != size) or (rows.dtype.kind not in "biu" and len(rows)):
             raise UsageError(
-                f"rows got {told(rows)} for {self.path}, expected row numbers, a slice, or a mask of {size} examples"
+                f"rows got {format_value(rows)} for {self.path}, expected row numbers, a slice, or a mask of {size} rows"
             )
         rows = np.flatnonzero(rows) if mask else rows.astype(np.int64, copy=False)
         if len(rows) and (rows.min() < 0 or rows.max() >= size):

@@ -79,12 +79,7 @@ class Augmentation:
 
 
 def augmentation_for(names: tuple[str, ...], values: tuple[tuple[str, ...], ...]) -> Augmentation | None:
-    """Return the augmentation of descriptions of two objects with a spatial relation; None for any other attributes.
-
-    Args:
-        names: Attribute names: ``shape_1`` and ``shape_2`` are the same attribute of the two objects.
-        values: The words of every attribute.
-    """
+    """Return the augmentation of descriptions of two objects with a spatial relation; None for any other attributes."""
     if "relation" not in names:
         return None
     relation = names.index("relation")

@@ -29,18 +29,7 @@ def build_classifier(
     values: tuple[tuple[str, ...], ...],
     told: tuple[str, ...] = (),
 ) -> Classifier:
-    """Return an untrained classifier.
-
-    Args:
-        network: Name of a network of this room.
-        described: The data that it reads.
-        names: Attribute names.
-        values: The words of every attribute.
-        told: Names of the attributes that it is told instead of saying them.
-
-    Raises:
-        UsageError: There is no such network or attribute, it does not read such data, or nothing is left for it to say.
-    """
+    """Return an untrained classifier."""
     for name in told:
         if name not in names:
             raise UsageError(unknown_name("attribute", name, names))

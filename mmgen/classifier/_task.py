@@ -15,13 +15,7 @@ __all__ = ["ClassifierTask", "log_probability"]
 
 
 def log_probability(logits: list[Tensor], values: Tensor, present: Tensor) -> Tensor:
-    """Return log p(attribute | image) in nats [B, A]; 0 where the attribute is unknown.
-
-    Args:
-        logits: [B, V] per attribute, fp32.
-        values: Codes int64 [B, A].
-        present: Bool [B, A].
-    """
+    """Return log p(attribute | image) in nats [B, A]; 0 where the attribute is unknown."""
     parts = [-F.cross_entropy(part, values[:, index], reduction="none") for index, part in enumerate(logits)]
     return torch.stack(parts, 1).masked_fill(~present, 0.0)
 

@@ -177,11 +177,7 @@ def _identity(dataset: Dataset, settings: ClassifierSettings) -> dict[str, Any]:
 
 
 def _finished(out: Path, identity: dict[str, Any], names: Sequence[str]) -> Accuracy | None:
-    """Return the accuracy of the classifier that this run has finished at ``out``; None for an unfinished run.
-
-    Raises:
-        UsageError: Another run has made it.
-    """
+    """Return the accuracy of the classifier that this run has finished at ``out``; None for an unfinished run."""
     if not out.exists() or not out.stat().st_size:
         return None
     header, _ = read_checkpoint(out, "classifier")

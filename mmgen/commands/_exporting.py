@@ -76,25 +76,7 @@ def export(
     overwrite: bool = False,
     seed: int = 0,
 ) -> Path:
-    """Write the folder, or the archive if ``out`` ends in .zip.
-
-    Args:
-        path: A model or an aggregate.
-        out: Folder or archive to make.
-        watch: Is told what is left out.
-        judge: The judge; the one near the files by default.
-        scores: Scores of ``mmgen eval``; those beside the file by default.
-        onnx: Whether to add the decoder for ONNX.
-        overwrite: Replace what is there; of an earlier export nothing stays that this one does not write.
-        seed: Seed of the pictures.
-
-    Returns:
-        ``out``.
-
-    Raises:
-        UsageError: Something is there that would be lost.
-        ArtifactError: A file is damaged, or the file system refuses.
-    """
+    """Write the folder, or the archive if ``out`` ends in .zip."""
     zipped = out.suffix.lower() == ".zip"
     if zipped:
         check_place(out)
@@ -143,10 +125,7 @@ def _told_where(folder: Path) -> Iterator[None]:
 
 
 def _copy(folder: Path, names: Sequence[str], out: Path) -> None:
-    """Yield files in the folder ``out``, which take their places when all are written, the checksums last.
-
-    Where one cannot be written, none is left that was not there before; a folder without checksums is half replaced.
-    """
+    """Yield files in the folder ``out``, which take their places when all are written, the checksums last."""
     new_folder = not out.exists()
     out.mkdir(parents=True, exist_ok=True)
     new = [out / name for name in names if not os.path.lexists(out / name)]
@@ -258,11 +237,9 @@ def _commands(node: Node) -> list[str]:
 
 
 def _line(command: str) -> str:
-    """Return the command that a file records, as one line of a shell script; a comment if it is none of mmgen.
-
-    Whoever wrote the file wrote this text: each word is quoted where a shell needs it, so that nothing in it ends the
-    command or begins another.
-    """
+    """Return the command that a file records, as one line of a shell script; a comment if it is none of mmgen."""
+    # Whoever wrote the file wrote this text: each word is quoted where a shell needs it, so that nothing in it ends the
+    # command or begins another.
     try:
         words = shlex.split(command)
     except ValueError:  # a quote that is not closed

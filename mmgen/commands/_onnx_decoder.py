@@ -36,19 +36,7 @@ class _Means(nn.Module):
 
 
 def export_decoder(loaded: TrainedModel, out: Path) -> float:
-    """Write E[main image | z] as ONNX: input ``z`` [B, D], output ``image`` [B, C, H, W] in [0, 1], any B.
-
-    Args:
-        loaded: The model.
-        out: File to make.
-
-    Returns:
-        The largest difference from PyTorch that was found; at most :data:`TOLERANCE`.
-
-    Raises:
-        UsageError: The extra is not installed, or the model draws no pictures from z alone.
-        MmgenError: ONNX cannot express the decoder, or computes something else.
-    """
+    """Write E[main image | z] as ONNX: input ``z`` [B, D], output ``image`` [B, C, H, W] in [0, 1], any B."""
     main = loaded.observation
     if main is None or main.name not in loaded.model.generates or loaded.model.conditional_on:
         raise UsageError(f"{loaded.model_path} draws no pictures from z alone, so that ONNX has nothing to hold")

@@ -205,11 +205,7 @@ class Evaluate(Stage["Scores"]):
         return names + [name for name in ("judge", "text_proposal") if getattr(self, name)]
 
     def _tilts(self) -> "list[Tilt]":
-        """Return the weights of guidance.
-
-        Raises:
-            UsageError: One of the weights is none, or is there twice.
-        """
+        """Return the weights of guidance."""
         from mmgen.metrics import check_once
         from mmgen.posteriors import Tilt
 

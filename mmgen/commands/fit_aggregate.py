@@ -176,11 +176,7 @@ class FitAggregate(Training["TrainedModel"]):
         return {"aggregate": aggregate, "training": self.training()}
 
     def _base_is_missing(self, mode: str) -> bool:
-        """Whether the fit that this one starts from, which was not named, is yet to be made.
-
-        Raises:
-            UsageError: Another fit is in its place.
-        """
+        """Whether the fit that this one starts from, which was not named, is yet to be made."""
         from mmgen.artifacts import check_output
         from mmgen.posteriors import is_fit
         from mmgen.training.state import state_path

@@ -213,11 +213,7 @@ def _argument(switch: str) -> str:
 
 
 def _switched(schema: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with switches of the command line, such as ``grey=True``, as the fields that they stand for.
-
-    Raises:
-        UsageError: A switch is neither true nor false, or gives a field a second value.
-    """
+    """Return settings with switches of the command line, such as ``grey=True``, as the fields that they stand for."""
     fields = dict(settings)
     typed = {name: [name] for name in schema.model_fields if name in settings}
     for name, switch in _switches_of(schema):

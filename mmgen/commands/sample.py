@@ -119,11 +119,7 @@ class Sample(Drawing[Any]):
         return parse_start(self._loaded, self.source or main)
 
     def _check_options(self) -> None:
-        """Refuse options that this mode would ignore.
-
-        Raises:
-            UsageError: An option does not go with --from, or with the kind of output.
-        """
+        """Refuse options that this mode would ignore."""
         from mmgen.posteriors import Tilt
 
         typed = "--mean" if self.mean else "--sampled"

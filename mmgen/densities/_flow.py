@@ -60,11 +60,9 @@ class CouplingFlow(Density):
 
 
 def _alternate(latent_size: int, steps: int, make: Callable[[Tensor], Any]) -> list[Any]:
-    """Return ``steps`` pairs of couplings: a step updates each half given the other (CK Eq. 7-8).
-
-    CK split first half against second half. Here the split alternates between that and even against odd positions, so
-    that any two latents come to depend on each other.
-    """
+    """Return ``steps`` pairs of couplings: a step updates each half given the other (CK Eq. 7-8)."""
+    # CK split first half against second half. Here the split alternates between that and even against odd positions, so
+    # that any two latents come to depend on each other.
     if latent_size < 2:
         raise SettingsError(
             "a coupling flow needs at least 2 latent dimensions, got 1; use --family gaussian or mixture"

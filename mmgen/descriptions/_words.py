@@ -18,15 +18,7 @@ _PIECE = re.compile(
 
 
 def split_words(text: str, *, signs: bool = False) -> list[str]:
-    """Split at white space, commas and semicolons outside quotes, which are removed as a POSIX shell removes them.
-
-    Args:
-        text: The text.
-        signs: Whether parentheses around words are words too. Those inside a word belong to it: ``kind=f(x)``.
-
-    Raises:
-        UsageError: A quote is not closed.
-    """
+    """Split at white space, commas and semicolons outside quotes, which are removed as a POSIX shell removes them."""
     words: list[str] = []
     word: str | None = None
     inside, at = 0, 0  # parentheses open inside the word

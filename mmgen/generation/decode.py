@@ -58,10 +58,9 @@ class Piece:
 
 
 def _pieces(descriptions: int, count: int) -> Iterator[tuple[slice, slice]]:
-    """Yield the descriptions and their draws that go through the decoder together.
-
-    The draws of a description are cut at the same places whatever the others are, so its stream of pixels is the same.
-    """
+    """Yield the descriptions and their draws that go through the decoder together."""
+    # The draws of a description are cut at the same places whatever the others are, so its stream of pixels is the
+    # same.
     together = max(1, _CHUNK // count)
     for start in range(0, descriptions, together):
         for low in range(0, count, _CHUNK):

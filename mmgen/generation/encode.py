@@ -14,7 +14,7 @@ from mmgen.generation.examples import Examples
 from mmgen.generation.inputs import Numbers, Pictures, checked_codes, checked_values, checked_words
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.posteriors import LayeredPosterior, posterior_of
-from mmgen.settings.arguments import told
+from mmgen.settings.arguments import format_value
 from mmgen.settings.registry import unknown_name
 from mmgen.training.batches import batch_of
 
@@ -42,7 +42,7 @@ def encode_pictures(
     size = len(values[main])
     for what, said, info in (("attributes", attributes, loaded.attributes), ("text", text, loaded.text)):
         if said is not None and info is None:
-            raise UsageError(f"{what} got {told(said)}, but {loaded.path} knows no {what}; leave them out")
+            raise UsageError(f"{what} got {format_value(said)}, but {loaded.path} knows no {what}; leave them out")
     if loaded.attributes is not None:
         codes = np.full((size, len(loaded.attributes.names)), UNKNOWN, np.uint8)
         if attributes is not None:

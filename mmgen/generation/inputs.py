@@ -19,7 +19,7 @@ from mmgen.core.memory import check_memory
 from mmgen.core.notation import UNKNOWN
 from mmgen.modalities import ROWS
 from mmgen.posteriors import tensor_from
-from mmgen.settings.arguments import told
+from mmgen.settings.arguments import format_value
 
 if TYPE_CHECKING:
     from mmgen.modalities import Description
@@ -162,7 +162,7 @@ def _codes(what: str, value: Any, width: int, rows: int | None, kind: str) -> Te
     expected = _listed("B" if rows is None else rows, width)
     codes = tensor_from(what, value, f"{kind}, whole numbers {expected}")
     if codes.dtype == torch.bool or codes.is_floating_point():
-        raise UsageError(f"{what} got {told(codes)}, expected {kind}, whole numbers {expected}")
+        raise UsageError(f"{what} got {format_value(codes)}, expected {kind}, whole numbers {expected}")
     if codes.dim() != 2 or codes.shape[1] != width or len(codes) != (len(codes) if rows is None else rows):
         raise UsageError(f"{what} got an array {list(codes.shape)}, expected {expected}")
     if not len(codes):

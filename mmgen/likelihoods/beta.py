@@ -85,10 +85,8 @@ class _LogProb(torch.autograd.Function):
 
 
 def _log_prob(logits: Tensor, x: Tensor, concentration: float, derivative: Tensor | None) -> Tensor:
-    """Map logits [L, N, E], pixels [N, E] -> [L, N]; the derivative with respect to logits goes into ``derivative``.
-
-    On a CPU a few images at a time: what is computed of them stays in its cache, which halves the time.
-    """
+    """Map logits [L, N, E], pixels [N, E] -> [L, N]; the derivative with respect to logits goes into ``derivative``."""
+    # On a CPU a few images at a time: what is computed of them stays in its cache, which halves the time.
     count, size = x.shape
     step = max(1, _CHUNK // size) if x.device.type == "cpu" else count
     result = logits.new_empty(logits.shape[:2])

@@ -114,12 +114,10 @@ def _log_prob(mean: Tensor, sd: Tensor, level: Tensor, gradients: tuple[Tensor, 
 
 
 def _one_pixel(mean: Tensor, sd: Tensor, level: Tensor, differentiate: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return log p(level), elementwise, and its derivatives by mean and standard deviation (empty unless asked for).
-
-    With a and b the ends of the level in standard deviations, all of them follow from log p and from the density of
-    the standard normal at the ends divided by p: d log p / d mean = (r_a - r_b) / s and
-    d log p / ds = (a r_a - b r_b) / s.
-    """
+    """Return log p(level), elementwise, and its derivatives by mean and standard deviation (empty unless asked for)."""
+    # With a and b the ends of the level in standard deviations, all of them follow from log p and from the density of
+    # the standard normal at the ends divided by p: d log p / d mean = (r_a - r_b) / s and d log p / ds = (a r_a - b
+    # r_b) / s.
     m, h = (level / _LEVELS - mean) / sd, _HALF / sd  # middle and half width; h <= 1
     steep = (m * h).abs() > 1
     log_p, ratio = _flat(m, h)

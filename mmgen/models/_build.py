@@ -14,11 +14,7 @@ __all__ = ["build_model"]
 
 
 def _check(name: str, model: Model, demands: Demands) -> None:
-    """Make sure that a model of any kind, one from outside too, has what the objective needs.
-
-    Raises:
-        SettingsError: It lacks something.
-    """
+    """Make sure that a model of any kind, one from outside too, has what the objective needs."""
     lacking = [f"q(z | {', '.join(given)})" for given in sorted(demands.posteriors) if not model.answers(given)]
     lacking += [f"p({name} | z)" for name in demands.generates if name not in model.generates]
     if lacking:

@@ -100,7 +100,7 @@ class DataSettings(Settings):
 
     @classmethod
     def of(cls, *descriptions: Description, **others: Any) -> Self:
-        """Settings of data with these modalities."""
+        """Build the settings of data with these modalities."""
         return cls(modalities={each.name: each for each in descriptions}, **others)
 
     @model_validator(mode="before")

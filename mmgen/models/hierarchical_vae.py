@@ -229,11 +229,7 @@ class HierarchicalVAE(Model):
 
 
 def _check_used(settings: HierarchicalSettings) -> None:
-    """Refuse what a single layer would ignore.
-
-    Raises:
-        SettingsError: There is something between layers, and one layer.
-    """
+    """Refuse what a single layer would ignore."""
     usual = HierarchicalSettings()
     for name in ("hidden", "activation"):
         if len(settings.latent_sizes) == 1 and getattr(settings, name) != getattr(usual, name):

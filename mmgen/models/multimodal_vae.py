@@ -206,11 +206,7 @@ class MultimodalVAE(GaussianModel):
 
 
 def _check_split(settings: MultimodalSettings, demands: Demands, available: dict[str, Modality]) -> None:
-    """Make sure that single attributes can be modalities where they have to be.
-
-    Raises:
-        SettingsError: There are none, or they share a network.
-    """
+    """Make sure that single attributes can be modalities where they have to be."""
     if "split attributes" not in demands.needs:
         return
     if not any(isinstance(available[name], Attributes) for name in demands.generates):
@@ -226,11 +222,7 @@ def _check_split(settings: MultimodalSettings, demands: Demands, available: dict
 
 
 def _check_inference(name: str, inference: Inference, demands: Demands) -> None:
-    """Make sure that an inference has every posterior that is asked for.
-
-    Raises:
-        SettingsError: It lacks one.
-    """
+    """Make sure that an inference has every posterior that is asked for."""
     if "subsets" in demands.needs and not inference.any_subset:
         able = [name for name, member in mmgen.inference.importable().items() if member.any_subset]
         raise SettingsError(

@@ -25,7 +25,7 @@ class ImageNetwork(ABC):
 
     @classmethod
     def for_sides(cls, sides: Collection[int]) -> dict[str, Any]:
-        """Settings other than the defaults for images of these sides; none where the defaults fit, or nothing does."""
+        """Return the settings to change for images of these sides (pixels); {} if the defaults fit, or nothing does."""
         return {}
 
     @abstractmethod
@@ -48,17 +48,7 @@ def dense_layers(sizes: Sequence[int], activation: type[nn.Module] = nn.ELU, las
 
 
 def in_steps(network: str, shape: tuple[int, int, int], step: int, what: str) -> tuple[int, int]:
-    """Return height and width of images of ``shape`` in units of ``step`` pixels.
-
-    Args:
-        network: Name of the network, for the message.
-        shape: [C, H, W].
-        step: Pixels.
-        what: The settings that step comes from, for the message.
-
-    Raises:
-        SettingsError: The sides are no multiples of it.
-    """
+    """Return height and width of images of ``shape`` in units of ``step`` pixels."""
     if shape[1] % step or shape[2] % step:
         raise SettingsError(
             f"image network {network} got images of {shape[1]}x{shape[2]}, expected sides divisible by {step}; "

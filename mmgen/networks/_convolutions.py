@@ -7,11 +7,9 @@ __all__ = ["Conv2d", "ConvTranspose2d"]
 
 
 def _single_places(maps: Tensor) -> bool:
-    """Return whether these are maps [B, C, 1, 1] on a CPU.
-
-    There the bf16 convolutions of torch 2.13 leave gradients of weights that only ever meet padding uninitialised
-    (strides of 2, kernels of 5): whatever was in memory, often no finite number, another result for the same seed.
-    """
+    """Return whether these are maps [B, C, 1, 1] on a CPU."""
+    # There the bf16 convolutions of torch 2.13 leave gradients of weights that only ever meet padding uninitialised
+    # (strides of 2, kernels of 5): whatever was in memory, often no finite number, another result for the same seed.
     return maps.device.type == "cpu" and maps.shape[-2:] == (1, 1)
 
 

@@ -49,11 +49,7 @@ class Convolutional(ImageNetwork):
     """Non-linearity; silu is Swish."""
 
     def _sides(self, shape: tuple[int, int, int]) -> list[tuple[int, int]]:
-        """Return (H, W) before the first convolution and after each.
-
-        Raises:
-            SettingsError: The settings do not fit each other or the images.
-        """
+        """Return (H, W) before the first convolution and after each."""
         if not len(self.channels) == len(self.strides) == len(self.paddings):
             raise SettingsError(
                 f"image network convolutional got {len(self.channels)} channels, {len(self.strides)} strides and "

@@ -80,14 +80,7 @@ class Aggregate:
 
 
 def aggregate(z: Tensor, q: DiagonalGaussian, examples: int | None = None, groups: Sequence[int] = ()) -> Aggregate:
-    """Return log densities under q(z) as the batch tells it; in fp32 at least, whatever networks compute in.
-
-    Args:
-        z: A draw of each example's posterior [B, D].
-        q: The posteriors [B, D].
-        examples: N, where the batch is some of them; None where it is all the data, as it is where N is not above B.
-        groups: Sizes of groups of dimensions, one after the other, D together; none means one for each dimension.
-    """
+    """Return log densities under q(z) as the batch tells it; in fp32 at least, whatever networks compute in."""
     assert not groups or sum(groups) == z.shape[1]
     if (pairs_held := len(z) ** 2 * z.shape[1]) > _MANY and z.device.type == "cpu":
         held = f"densities of {len(z):,} draws under {len(z):,} posteriors"
@@ -110,11 +103,7 @@ def aggregate(z: Tensor, q: DiagonalGaussian, examples: int | None = None, group
 
 
 def check_examples(examples: int | None, training: Run) -> None:
-    """Refuse data that are smaller than their batches.
-
-    Raises:
-        SettingsError: They are.
-    """
+    """Refuse data that are smaller than their batches."""
     if examples is not None and examples < training.batch:
         raise SettingsError(
             f"objective.examples got {examples:,}, expected training.batch = {training.batch:,} at least, of which "

@@ -119,11 +119,7 @@ class Objective(ABC):
 
 
 def named_once(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return modalities of an objective: at least one, and none twice.
-
-    Raises:
-        ValueError: They are not.
-    """
+    """Return modalities of an objective: at least one, and none twice."""
     if not names or len(set(names)) < len(names):
         raise ValueError(f"got {', '.join(names) or 'none'}, expected at least one modality and none twice")
     return names
@@ -134,11 +130,7 @@ Modalities = Annotated[tuple[str, ...], AfterValidator(named_once)]
 
 
 def check_whole_batch(name: str, training: Run) -> None:
-    """Refuse several processes to an objective that compares examples of a batch, of which each process has a share.
-
-    Raises:
-        SettingsError: There are several.
-    """
+    """Refuse several processes to an objective that compares examples of a batch, of which each process has a share."""
     if training.devices > 1:
         raise SettingsError(
             f"training.devices got {training.devices}, but {name} looks at all examples of a batch together, and every "

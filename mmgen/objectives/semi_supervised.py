@@ -179,10 +179,9 @@ class SemiSupervised(Objective):
     def _terms(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred, hot: Tensor) -> dict[str, Tensor]:
         """Return parts of L(x, y) with one draw of z, for labels [..., B, S]: nats [..., B] each; L is :func:`_total`
         of them.
-
-        All labels of an example share its noise: each expectation stays what it is, and differences between labels,
-        which q(y|x) learns from, are quieter.
         """
+        # All labels of an example share its noise: each expectation stays what it is, and differences between labels,
+        # which q(y|x) learns from, are quieter.
         image, _ = self.modalities
         q = model.style_of(inferred, hot)
         noise = DiagonalGaussian.standard(batch.size, q.mean.shape[-1], like=q.mean).sample()
@@ -195,11 +194,7 @@ class SemiSupervised(Objective):
         }
 
     def _every(self, model: SemiSupervisedVAE, q: Labels) -> Tensor:
-        """Return all values of y, one-hot [Y, B, S].
-
-        Raises:
-            SettingsError: There are too many.
-        """
+        """Return all values of y, one-hot [Y, B, S]."""
         count = math.prod(q.sizes)
         if count > self.most_labels:
             raise SettingsError(

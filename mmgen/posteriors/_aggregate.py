@@ -33,12 +33,7 @@ class Networks(nn.Module):
     """Words of :mod:`mmgen.descriptions` that it has networks for, see :meth:`recombined`."""
 
     def recombined(self, recombination: Expression, leaves: list[DiagonalGaussian]) -> DiagonalGaussian:
-        """Return q(u | r) [1, D] of a recombined description by the networks of its :attr:`operators`.
-
-        Args:
-            recombination: The description.
-            leaves: Posteriors [1, D] of its plain descriptions, from left to right.
-        """
+        """Return q(u | r) [1, D] of a recombined description by the networks of its :attr:`operators`."""
         raise NotImplementedError
 
 

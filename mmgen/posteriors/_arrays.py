@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mmgen.core.errors import UsageError
-from mmgen.settings.arguments import told
+from mmgen.settings.arguments import format_value
 
 __all__ = ["latents_from", "tensor_from"]
 
@@ -24,7 +24,7 @@ def tensor_from(name: str, value: Any, expected: str) -> Tensor:
     Raises:
         UsageError: ``value`` holds no real or whole numbers.
     """
-    refusal = UsageError(f"{name} got {told(value)}, expected {expected}")
+    refusal = UsageError(f"{name} got {format_value(value)}, expected {expected}")
     if isinstance(value, Tensor):
         if value.is_complex() or value.is_quantized or value.layout != torch.strided or value.device.type == "meta":
             raise refusal

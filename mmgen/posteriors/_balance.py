@@ -159,11 +159,9 @@ def _missed(log_weights: Tensor, before: Tensor, readings: Tensor) -> _Missed:
 
 
 def _unseen(log_weights: Tensor, heaviest: float) -> float:
-    """Share of the mass that latents may have which none of K draws shows.
-
-    K draws miss latents that hold 1/K of the density once in three times. They count if they may be heavier than every
-    draw: as likely as the likeliest of them, and lifted by lambda as much as any.
-    """
+    """Share of the mass that latents may have which none of K draws shows."""
+    # K draws miss latents that hold 1/K of the density once in three times. They count if they may be heavier than
+    # every draw: as likely as the likeliest of them, and lifted by lambda as much as any.
     most = math.exp(min(heaviest - float(log_weights.logsumexp(0)), 50.0))
     return most / (1 + most) if heaviest > float(log_weights.max()) + 1e-9 else 0.0
 
@@ -188,14 +186,7 @@ class Balance:
     def __call__(
         self, z: Tensor, condition: Batch, expression: Expression | None, parameters: Tensor | None = None
     ) -> Tensor:
-        """Return sum of lambda p(a_k = v | z) in nats and fp64: z [..., B, D] -> [..., B], or [K, D] -> [K].
-
-        Args:
-            z: Latents.
-            condition: The B descriptions.
-            expression: Negation and alternatives, in their place.
-            parameters: Output of the decoder of attributes for z [..., B, S] or [K, S], if known.
-        """
+        """Return sum of lambda p(a_k = v | z) in nats and fp64: z [..., B, D] -> [..., B], or [K, D] -> [K]."""
         if z.dim() == 2:
             return self._added(z, condition, expression, parameters)
         rows = []
@@ -216,13 +207,11 @@ class Balance:
         return self._likelihood.readings(z, positions, parameters) @ self._known[key].multipliers
 
     def _balanced(self, condition: Batch, expression: Expression | None, positions: tuple[int, ...]) -> Balanced:
-        """Balance a description with enough draws to measure its shares.
-
-        lambda comes from every other draw, and the rest measure its error. If shares are within their error without
-        it, or no farther off, lambda is 0, since it would only add noise. A lambda that lifts some latents far above
-        others may lift rare ones, so it has to hold for the maximal number of draws; if these are too few, the mass
-        that they may miss is added to the error.
-        """
+        """Balance a description with enough draws to measure its shares."""
+        # lambda comes from every other draw, and the rest measure its error. If shares are within their error without
+        # it, or no farther off, lambda is 0, since it would only add noise. A lambda that lifts some latents far above
+        # others may lift rare ones, so it has to hold for the maximal number of draws; if these are too few, the mass
+        # that they may miss is added to the error.
         number = _FIRST
         while True:
             drawn = self._draw(condition, expression, number)

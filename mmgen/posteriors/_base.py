@@ -118,11 +118,9 @@ class Target(ABC):
 
 
 def drop_attributes(batch: Batch, name: str, keep_all: float) -> Batch:
-    """Hide attributes at random, so that one density answers any partial description.
-
-    A description stays whole with probability ``keep_all``. Otherwise the number of attributes that stay is uniform on
-    0 .. A, and so is the choice of them. Attributes that are unknown in the data stay unknown.
-    """
+    """Hide attributes at random, so that one density answers any partial description."""
+    # A description stays whole with probability ``keep_all``. Otherwise the number of attributes that stay is uniform
+    # on 0 .. A, and so is the choice of them. Attributes that are unknown in the data stay unknown.
     present = batch.present[name]
     examples, count = present.shape
     number = torch.randint(0, count + 1, (examples, 1), device=present.device)

@@ -45,20 +45,9 @@ def resample(
     generator: torch.Generator | None,
     most: int | None = None,
 ) -> Chosen:
-    """Draw n times, each from its own candidates: 64, doubled until their effective sample size is enough.
-
-    The candidate with the largest log weight plus Gumbel noise is drawn with probability proportional to its weight, so
-    candidates can come in blocks and only the best one so far is kept.
-
-    Args:
-        draw: Draws candidates.
-        weigh: Gives their log weights.
-        n: Number of draws.
-        enough: The effective sample size, on average over the draws, at which candidates are enough.
-        at_once: Candidates in memory at a time.
-        generator: Randomness of the choice.
-        most: Candidates at most, of each draw; 4,096 by default.
-    """
+    """Draw n times, each from its own candidates: 64, doubled until their effective sample size is enough."""
+    # The candidate with the largest log weight plus Gumbel noise is drawn with probability proportional to its weight,
+    # so candidates can come in blocks and only the best one so far is kept.
     most = _MOST if most is None else most
     best: Tensor | None = None
     chosen: Tensor | None = None

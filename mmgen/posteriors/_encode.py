@@ -56,10 +56,7 @@ def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
 
 
 def rows_of(dataset: Dataset, split: str, part: str) -> np.ndarray:
-    """Return the rows of a split that a fit learns from ("train") or is validated on ("val"), int64.
-
-    If the parts of the split hold back edges between the same rows, one row in ten validates.
-    """
+    """Return the rows of a split that a fit learns from ("train") or is validated on ("val"), int64."""
     if not dataset.splits_edges(split):
         return dataset.split(split, part)
     order = numpy_generator(0, "nodes that a fit is validated on").permutation(dataset.size)
@@ -200,15 +197,7 @@ class Encoding:
 
 
 def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, command: str = "") -> Work[Latents]:
-    """Encode training and validation examples as posterior means and log sds in ``out``; a finished file is reused.
-
-    Args:
-        encoding: What to encode.
-        model: The model, on ``device``.
-        out: Latents artifact.
-        device: Where to compute.
-        command: The command to record.
-    """
+    """Encode training and validation examples as posterior means and log sds in ``out``; a finished file is reused."""
     with Dataset.open(encoding.dataset_path) as dataset:
         rows = encoding.rows(dataset)
 

@@ -279,10 +279,7 @@ class Guided(Posterior):
 
     @torch.no_grad()
     def _candidates(self, words: Batch, expression: Expression | None, count: int) -> Candidates:
-        """``count`` draws by which a description is balanced, or the pool.
-
-        The shares to keep are those under the base if it reads the description, else those at w = 1.
-        """
+        """``count`` draws by which a description is balanced, or the pool."""
         z, logits = None, None
         reads = self.unguided.reads
         if self.unguided.is_unconditional:

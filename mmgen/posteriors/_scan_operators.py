@@ -58,17 +58,10 @@ def _network(widths: tuple[int, ...]) -> nn.Sequential:
 def recombined_parts(
     batch: Batch, name: str, operator: str
 ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """Draw two descriptions whose recombination is true of each example, and its meaning: codes and masks [B, A] each.
-
-    The result is a random part of the example's own description, and what else the two say comes from other examples,
-    so that it tells nothing of this one: among examples with the same parts, what is encoded is spread as among all
-    that the result is true of.
-
-    Args:
-        batch: Examples.
-        name: The modality of their attributes.
-        operator: AND, IN COMMON or IGNORE.
-    """
+    """Draw two descriptions and their recombination, which is true of each example: codes and masks [B, A] each."""
+    # The result is a random part of the example's own description, and what else the two say comes from other examples,
+    # so that it tells nothing of this one: among examples with the same parts, what is encoded is spread as among all
+    # that the result is true of.
     meant = drop_attributes(batch, name, keep_all=0.0)
     values, mask = meant.values[name], meant.present[name]
     if operator == AND:

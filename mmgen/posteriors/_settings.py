@@ -144,11 +144,7 @@ class FitSettings(Settings):
 
 
 def fit_defaults(given: Given) -> FitSettings:
-    """Return the default settings for a kind of description.
-
-    Nearly every caption of a training set is different, so a network that reads captions soon overfits: it makes fewer
-    passes over them and validates more often.
-    """
+    """Return the default settings for a kind of description."""
     if given != "text":
         return FitSettings(aggregate=AggregateSettings(given=given))
     return FitSettings(

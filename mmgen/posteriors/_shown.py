@@ -75,11 +75,7 @@ def keeps_back(data: DataSettings) -> bool:
 
 
 def shown_by(model: ExperimentSettings, dataset: Dataset) -> Shown:
-    """Return the descriptions that the training of a model showed of its dataset, or would show of one like it.
-
-    Raises:
-        DataError: The dataset has not so many examples with a label.
-    """
+    """Return the descriptions that the training of a model showed of its dataset, or would show of one like it."""
     data, objective = model.data, model.build_objective()
     size = len(dataset.split(data.split, "train"))
     alone = learns_unlabelled(objective)
@@ -93,22 +89,12 @@ def shown_by(model: ExperimentSettings, dataset: Dataset) -> Shown:
 
 
 def needs_words(data: DataSettings, through: Sequence[str], shown: Shown) -> bool:
-    """Return True if examples can be encoded only with their description, as by q(z | image, attributes) of TELBO.
-
-    Args:
-        data: The modalities.
-        through: Modalities that the posterior reads.
-        shown: The descriptions that training showed.
-    """
+    """Return True if examples can be encoded only with their description, as by q(z | image, attributes) of TELBO."""
     return any(data.modalities[name].describes for name in through) and not shown.alone
 
 
 def learns_from_others(settings: Fit, shown: Shown) -> bool:
-    """Return True if a fit learns from encodings without a description: q(z), or q(z | nothing known).
-
-    The latter is part of q_agg given attributes. Sentences are read whole; exact and guided targets and operators take
-    only descriptions from the data.
-    """
+    """Return True if a fit learns from encodings without a description: q(z), or q(z | nothing known)."""
     options = settings.aggregate
     if options.given == "nothing":
         return True
@@ -118,14 +104,7 @@ def learns_from_others(settings: Fit, shown: Shown) -> bool:
 def fitted_places(
     rows: NDArray[np.int64], validates: NDArray[np.bool_], settings: Fit, shown: Shown
 ) -> NDArray[np.int64]:
-    """Return positions of the training encodings, those with a description as often as training drew them.
-
-    Args:
-        rows: Rows of the dataset that were encoded [N].
-        validates: Which of them validate [N].
-        settings: Settings of the fit.
-        shown: The descriptions that training showed.
-    """
+    """Return positions of the training encodings, those with a description as often as training drew them."""
     if settings.aggregate.given == "nothing" or shown.rows is None:
         return np.flatnonzero(~validates)
     known = shown.of(rows)
@@ -136,16 +115,7 @@ def fitted_places(
 
 
 def check_shown(shown: Shown, settings: Fit, needs_words: bool) -> str:
-    """Return a sentence about how many described examples a fit has; "" if training kept none back.
-
-    Args:
-        shown: The descriptions that training showed.
-        settings: Settings of the fit.
-        needs_words: Whether the encodings need the description of their example.
-
-    Raises:
-        DataError: There are too few.
-    """
+    """Return a sentence about how many described examples a fit has; "" if training kept none back."""
     if shown.rows is None:
         return ""
     options = settings.aggregate

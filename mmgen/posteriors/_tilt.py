@@ -9,7 +9,7 @@ from pydantic import SkipValidation
 
 from mmgen.core.errors import UsageError
 from mmgen.results.naming import number_of
-from mmgen.settings.arguments import told
+from mmgen.settings.arguments import format_value
 
 __all__ = ["MOST", "NO_TILT", "AnyTilt", "Tilt", "tilts"]
 
@@ -71,7 +71,7 @@ class Tilt:
             weight = -1.0
         settings = _settings(how) if 0 <= weight <= MOST else None
         if settings is None:
-            got = ("nothing" if value == "" else value) if known else told(value)
+            got = ("nothing" if value == "" else value) if known else format_value(value)
             raise UsageError(
                 f"guidance got {got}, expected a number from 0 to {MOST:,.0f}, such as 3, or 3:{_BALANCED}, or with an "
                 f"effective sample size from 1 and candidates from 1 to {_MOST_CANDIDATES:,}, such as "

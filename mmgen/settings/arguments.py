@@ -17,7 +17,7 @@ from pydantic import ConfigDict, InstanceOf, TypeAdapter, ValidationError
 from mmgen.core.errors import UsageError, clip
 from mmgen.settings.registry import unknown_name
 
-__all__ = ["checked", "told", "unknown_argument"]
+__all__ = ["checked", "format_value", "unknown_argument"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,8 +53,8 @@ _BOUNDS = {
 }
 
 
-def told(value: Any) -> str:
-    """A value as a message repeats it: an array by its shape, anything else on one line, shortened."""
+def format_value(value: Any) -> str:
+    """Format a value for an error message: an array by its shape and type, anything else on one short line."""
     shape, kind = getattr(value, "shape", None), getattr(value, "dtype", None)
     if kind is not None and isinstance(shape, tuple) and shape:
         return f"an array {list(shape)} of {str(kind).removeprefix('torch.')}"
@@ -65,14 +65,14 @@ def told(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """numpy's numbers and rows of numbers as Python's."""
+    """Convert numpy's numbers and rows of numbers to Python's."""
     if isinstance(value, np.generic):
         return value.item()
     return value.tolist() if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype != object else value
 
 
 def unknown_argument(function: Callable[..., Any], name: str, further: Iterable[str] = ()) -> UsageError:
-    """The refusal of a keyword that a function does not take; names the nearest one.
+    """Build the error for a keyword that a function does not take; it suggests the nearest one.
 
     Args:
         function: The function.
@@ -108,7 +108,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 @cache  # of functions, which live as long as the program
 def _adapters(function: Callable[..., Any]) -> dict[str, TypeAdapter[Any]]:
-    """What checks each argument of a function."""
+    """Return a pydantic validator for each argument of a function, by name."""
     inner = inspect.unwrap(function)
     # What it returns may have a name that type checkers alone import.
     said = SimpleNamespace(__annotations__={k: v for k, v in inner.__annotations__.items() if k != "return"})
@@ -126,18 +126,18 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 def _sentence(name: str, value: Any, error: ValidationError) -> str:
-    """What is wrong with an argument: the fault of its range, else every kind that it may have."""
+    """Format pydantic's errors about an argument: "NAME got VALUE, expected RANGE" or the types that it may have."""
     faults = error.errors(include_url=False, include_context=True)
     for fault in faults:
         if fault["type"] == "value_error":
             return f"{name} {fault['ctx']['error']}"
     ranges = [fault for fault in faults if fault["type"].startswith(("greater", "less", "finite"))]
     words = list(dict.fromkeys(_expected(fault) for fault in ranges or faults))
-    return f"{name} got {told(value)}, expected {' or '.join(words)}"
+    return f"{name} got {format_value(value)}, expected {' or '.join(words)}"
 
 
 def _expected(fault: Any) -> str:
-    """What one of pydantic's errors expects, in our words."""
+    """Translate the expectation in one of pydantic's errors: "a valid integer" -> "a whole number"."""
     if fault["type"] in _BOUNDS:
         words, limit = _BOUNDS[fault["type"]]
         return f"{words} {fault['ctx'][limit]:,}"

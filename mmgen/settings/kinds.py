@@ -35,19 +35,21 @@ class _FileName:
 
 
 def _check_name(path: str | Path) -> str | Path:
-    from mmgen.settings.arguments import told
+    from mmgen.settings.arguments import format_value
 
     text = str(path)
     if not text or "\0" in text:
-        raise ValueError(f"got {told(text)}, expected the path of a file{', without null characters' * (text != '')}")
+        raise ValueError(
+            f"got {format_value(text)}, expected the path of a file{', without null characters' * (text != '')}"
+        )
     try:
         raw = os.fsencode(text)
     except UnicodeEncodeError:
-        raise ValueError(f"got {told(text)}, expected a path of letters that have a place in UTF-8") from None
+        raise ValueError(f"got {format_value(text)}, expected a path of letters that have a place in UTF-8") from None
     longest = max(len(part) for part in raw.split(os.fsencode(os.sep)))
     if longest > _LONGEST_NAME or len(raw) > _LONGEST_PATH:
         most = _LONGEST_NAME if longest > _LONGEST_NAME else _LONGEST_PATH
-        raise ValueError(f"got {told(text)}, expected names of at most {most:,} bytes")
+        raise ValueError(f"got {format_value(text)}, expected names of at most {most:,} bytes")
     return path
 
 

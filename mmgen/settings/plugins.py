@@ -94,17 +94,17 @@ class Member:
 
 
 def installed(group: str) -> list[Member]:
-    """What installed distributions offer in a group of entry points ("mmgen.objectives"), by name."""
+    """List the members that installed distributions offer in a group of entry points ("mmgen.objectives")."""
     return [_outside(entry, origin) for entry, origin in _entries(tuple(sys.path)) if entry.group == group]
 
 
 def group_names() -> dict[str, Origin]:
-    """Every group "mmgen...." that installed distributions have members in, and one of those distributions."""
+    """Return every entry-point group "mmgen...." in which an installed distribution has members, and its origin."""
     return {entry.group: origin for entry, origin in _entries(tuple(sys.path))}
 
 
 def installed_version(distribution: str) -> str:
-    """The version of an installed distribution; "" where there is none of that name."""
+    """Return the version of an installed distribution; "" if none has that name."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -115,7 +115,7 @@ def installed_version(distribution: str) -> str:
 
 @cache
 def _entries(path: tuple[str, ...]) -> list[tuple["EntryPoint", Origin]]:
-    """The entry points of all groups "mmgen....", sorted; kept for the process, since it reads many small files."""
+    """List the entry points of all groups "mmgen....", sorted; cached, since this reads many small files."""
     from importlib.metadata import distributions
 
     found: dict[str, list[tuple[EntryPoint, Origin]]] = {}
@@ -142,13 +142,13 @@ def _bad_name(name: str) -> str:
 
 
 def _about(entry: "EntryPoint") -> str:
-    """The first line of the object's docstring, else of its module's, from the source; "" where that is not found."""
+    """Read an entry point's first sentence from its source: of its docstring, else its module's; "" without source."""
     source = _source(entry.module)
     return "" if source is None else first_sentence(source, entry.attr)
 
 
 def first_sentence(source: str, name: str = "") -> str:
-    """What the docstring of the class or function ``name`` opens with, else that of the module: a whole sentence."""
+    """Return the first sentence of the docstring of the class or function ``name``, else of the module's."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
@@ -159,7 +159,7 @@ def first_sentence(source: str, name: str = "") -> str:
 
 
 def _source(module: str) -> str | None:
-    """The text of an installed module. The packages that it lies in are looked through, none of them is imported."""
+    """Read the source of an installed module without importing it or the packages above it; None if not found."""
     first, *rest = module.split(".")
     try:
         spec = importlib.util.find_spec(first)
@@ -211,7 +211,7 @@ def add_file(path: Path) -> list[Member]:
 
 
 def code_objects() -> list[Member]:
-    """The public objects of all files that were added or that ``MMGEN_CODE`` names.
+    """List the public objects of all files that were added or that ``MMGEN_CODE`` names.
 
     Raises:
         UsageError: One of those cannot be read or run.
@@ -221,7 +221,7 @@ def code_objects() -> list[Member]:
 
 
 def named_files() -> None:
-    """Run the files that ``MMGEN_CODE`` names, where that was not done; a worker process begins with it.
+    """Run the files that ``MMGEN_CODE`` names, each once; a worker process begins with it.
 
     Raises:
         UsageError: One of them cannot be read or run.
@@ -257,12 +257,12 @@ def _run(path: Path) -> _File:
         exec(compile(text, str(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise UsageError(f"the code {path} cannot be run: {_reason(error, path)}; mend it") from error
+        raise UsageError(f"the code {path} cannot be run: {_reason(error, path)}; fix it") from error
     return _File(path, Origin(file=path.name, sha256=digest), module, text)
 
 
 def _reason(error: BaseException, path: Path) -> str:
-    """What went wrong, and in which line of the file."""
+    """Format an exception in a user's file with the line in which it was raised."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     if isinstance(error, SyntaxError) and error.filename == str(path):
         lines = [error.lineno]
@@ -271,23 +271,23 @@ def _reason(error: BaseException, path: Path) -> str:
 
 
 def brief(error: BaseException) -> str:
-    """An exception in some words: its type and the first line of what it says."""
+    """Format an exception as its type and the first line of its message."""
     first = (str(error).strip() or "nothing said").split("\n")[0]
     return f"{type(error).__name__}: {clip(first, _LONGEST_REASON)}"
 
 
 def _objects(file: _File) -> list[Member]:
-    """The public objects of a file: those of its ``__all__``, else the classes without an underscore in it."""
+    """List the public objects of a file: those in its ``__all__``, else all classes without a leading underscore."""
     names = getattr(file.module, "__all__", None)
     if names is None:
         names = [name for name in vars(file.module) if not name.startswith("_") and _is_own(file.module, name)]
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         shown = clip(repr(names), 60)
-        raise UsageError(f"the code {file.path} has __all__ = {shown}, expected a list of names; mend it")
+        raise UsageError(f"the code {file.path} has __all__ = {shown}, expected a list of names; fix it")
     found = []
     for name in names:
         if not hasattr(file.module, name):
-            raise UsageError(f"the code {file.path} names {name!r} in its __all__ and does not define it; mend it")
+            raise UsageError(f"the code {file.path} names {name!r} in its __all__ and does not define it; fix it")
         member = kebab(name)
         fault = "" if _NAME.match(member) else _bad_name(member)
         load, about = partial(getattr, file.module, name), partial(first_sentence, file.text, name)
@@ -296,12 +296,12 @@ def _objects(file: _File) -> list[Member]:
 
 
 def _is_own(module: ModuleType, name: str) -> bool:
-    """Whether a module defines the object, rather than imports it."""
+    """Return True if a module defines the object rather than imports it."""
     return getattr(getattr(module, name), "__module__", None) == module.__name__
 
 
 def kebab(name: str) -> str:
-    """The name of a member after the name of its class.
+    """Convert the name of a class to the name of a member, in kebab case.
 
     Example:
         >>> kebab("TextSide"), kebab("IWAE"), kebab("Mnist2Bit"), kebab("my_figure")

@@ -54,7 +54,7 @@ _LONGEST_NAME = 100
 
 
 def nearest(got: str, expected: Sequence[str]) -> str | None:
-    """The name that was most likely meant; None where none is like it, since a wild guess is worse than none.
+    """Return the expected name that is most like ``got``; None if none is like it.
 
     Example:
         >>> nearest("lst", ["list", "plot"]), nearest("version", ["train", "eval"])
@@ -65,7 +65,7 @@ def nearest(got: str, expected: Sequence[str]) -> str | None:
 
 
 def unknown_name(what: str, got: str, expected: Sequence[str], *, meant: str | None = None, more: str = "") -> str:
-    """The one sentence for a name that does not exist: it suggests the nearest, and lists all or the eight nearest.
+    """Format the error for an unknown name: it suggests the nearest, and lists all names or the eight nearest.
 
     Args:
         what: What is named ("objective").
@@ -87,14 +87,14 @@ def unknown_name(what: str, got: str, expected: Sequence[str], *, meant: str | N
 
 
 def listed(got: str, expected: Sequence[str], more: str = "") -> str:
-    """Names for a sentence: all, or of many the eight that are most like ``got``, and the command that lists all."""
+    """Join names for a sentence: all, or the eight most like ``got`` and the command that lists all."""
     shown = [f"'{name}'" if "," in name else name for name in _likest(got, expected)]
     left = len(expected) - len(shown)
     return ", ".join(shown) + (f" and {left:,} more{f', which {more} lists' if more else ''}" if left else "")
 
 
 def _likest(got: str, expected: Sequence[str]) -> Sequence[str]:
-    """All names in their order; of many the eight that are most like one: those that hold it, then those alike."""
+    """Return all names in order; of more than eight, the eight most like ``got``, those that contain it first."""
     if len(expected) <= _SHOWN:
         return expected
     matcher = difflib.SequenceMatcher(b=got[:_LONGEST_NAME])
@@ -155,9 +155,9 @@ class Registry(Generic[T_co]):
         return getattr(module, public[0])
 
     def found(self) -> list[Member]:
-        """Every member of the package, sorted, then those from outside; imports none of them.
+        """List every member of the package, sorted, then those from outside, without importing them.
 
-        Two members of one name are both there, each with what is wrong about it.
+        Two members of one name are both listed, each with a ``fault`` that names the other.
 
         Raises:
             UsageError: A file that ``MMGEN_CODE`` names cannot be run.
@@ -175,12 +175,12 @@ class Registry(Generic[T_co]):
         return replace(member, fault=fault)
 
     def _fits_code(self, one: Member) -> bool:
-        """Whether an object of a file that was run is a member of this room: its base is in memory then."""
+        """Return True if an object of a user's file derives from this room's base class, which is imported then."""
         base = getattr(sys.modules.get(f"{self.package}._base"), self.base, None)
         return base is not None and _is_member(one.load(), base)
 
     def names(self) -> list[str]:
-        """Names of all members: the package's own sorted, then those from outside; imports none of them."""
+        """List the names of all members, the package's sorted, then those from outside, without importing them."""
         return list(dict.fromkeys(member.name for member in self.found()))
 
     def _find(self, name: str) -> Member:
@@ -192,14 +192,14 @@ class Registry(Generic[T_co]):
         raise UsageError(self.unknown(name))
 
     def unknown(self, name: str) -> str:
-        """The sentence for a name that no member has."""
+        """Format the error for a name that no member has."""
         listing = f"mmgen list {self.noun.replace(' ', '-')}"
         meant = self._elsewhere.get(name.lower().replace("_", "-"))
         said = unknown_name(self.noun, name, self.names(), meant=meant, more=listing)
         return said if "did you mean" in said else f"{said}; one of your own needs its file, --code FILE.py"
 
     def get(self, name: str) -> T_co:
-        """The member called ``name``; imports that one alone.
+        """Return the member called ``name``; only this one is imported.
 
         Raises:
             UsageError: There is no such member, or two, or one from outside that cannot be imported.
@@ -221,21 +221,21 @@ class Registry(Generic[T_co]):
                 loaded = getattr(loaded, *loaded.__all__)
         except (Exception, SystemExit) as error:
             raise UsageError(
-                f"{what} cannot be imported ({plugins.brief(error)}); mend, update or uninstall it"
+                f"{what} cannot be imported ({plugins.brief(error)}); fix, update or uninstall it"
             ) from error
         base = getattr(importlib.import_module(f"{self.package}._base"), self.base)
         if not _is_member(loaded, base):
             raise UsageError(
                 f"{what} is {clip(repr(loaded), _LONGEST_NAME)}, expected what derives from {self.base} of "
-                f"{self.package}._base; mend, update or uninstall it"
+                f"{self.package}._base; fix, update or uninstall it"
             )
         undone = ", ".join(sorted(getattr(loaded, "__abstractmethods__", ())))
         if undone:
-            raise UsageError(f"{what} does not define {undone}, which every {self.noun} has; mend or update it")
+            raise UsageError(f"{what} does not define {undone}, which every {self.noun} has; fix or update it")
         return loaded
 
     def importable(self) -> dict[str, T_co]:
-        """Members by name, all of them imported; those from outside that cannot be are left out."""
+        """Import all members, by name; those from outside that cannot be imported are left out."""
         members = {}
         for member in self.found():
             try:
@@ -246,7 +246,7 @@ class Registry(Generic[T_co]):
         return members
 
     def origin(self, name: str) -> Origin:
-        """Where the member called ``name`` comes from.
+        """Return the distribution or file that the member called ``name`` comes from.
 
         Raises:
             UsageError: There is no such member, or there are two.
@@ -254,7 +254,7 @@ class Registry(Generic[T_co]):
         return self._find(name).origin
 
     def describe(self, name: str) -> str:
-        """First line of the member's docstring, read without importing it (so that listing stays fast).
+        """Return the first sentence of the member's docstring, read without importing it.
 
         Raises:
             UsageError: There is no such member, or there are two.
@@ -262,7 +262,7 @@ class Registry(Generic[T_co]):
         return self._find(name).about()
 
     def used(self) -> Mapping[str, Origin]:
-        """The members from outside that were asked for in this process, and where they came from."""
+        """Return the origins of the members from outside that this process has imported, by name."""
         return self._used
 
 
@@ -270,17 +270,17 @@ _registries: dict[str, Registry[Any]] = {}
 
 
 def _about(path: Path) -> str:
-    """The first line of a module's docstring."""
+    """Return the first sentence of a module's docstring."""
     return plugins.first_sentence(path.read_text(encoding="utf-8"))
 
 
 def _is_member(thing: Any, base: type) -> bool:
-    """Whether something is a class below ``base``, or an instance of it (as figures are)."""
+    """Return True for a subclass of ``base`` and for an instance of it (as figures are)."""
     return (isinstance(thing, type) and issubclass(thing, base) and thing is not base) or isinstance(thing, base)
 
 
 def _told(origin: Origin) -> str:
-    """An origin for a sentence: that of our own members with our version."""
+    """Format an origin for a sentence; built-in members come from "mmgen VERSION"."""
     from mmgen.core.version import __version__
 
     return f"mmgen {__version__}" if origin == BUILT_IN else str(origin)
@@ -343,7 +343,7 @@ def add_code(path: Path) -> list[str]:
 
 
 def misplaced() -> list[str]:
-    """A sentence for every group of entry points that is no room's: what a distribution offers there is not found."""
+    """Return a warning for every entry-point group that no room has, so that its members are never found."""
     known = [room.group for room in rooms()]
     return [
         f"{origin} offers members in the group '{clip(group, _LONGEST_NAME)}', which no room has; "
@@ -354,10 +354,10 @@ def misplaced() -> list[str]:
 
 
 def used_in(settings: Mapping[str, Any]) -> list[tuple[str, str, Origin]]:
-    """The members from outside that settings name: room's noun, name, origin.
+    """List the members from outside that settings name: (noun of the room, name, origin).
 
-    Only those count that this process has asked for, and whose name is a value in the settings, anywhere but in the
-    description of the data, which has words of its own; of that only the kinds of its modalities count.
+    A member counts if this process has imported it and its name is a value in the settings. In ``data``, whose
+    attributes may have any name, only the kinds of modalities are looked at.
     """
     words = set(_words({key: value for key, value in settings.items() if key != "data"}))
     data = settings.get("data")
@@ -373,7 +373,7 @@ def used_in(settings: Mapping[str, Any]) -> list[tuple[str, str, Origin]]:
 
 
 def _words(value: Any) -> Iterator[str]:
-    """Every text among nested values; keys are no values."""
+    """Yield every string among nested values, without keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

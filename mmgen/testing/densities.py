@@ -56,7 +56,7 @@ def _grid() -> tuple[torch.Tensor, float]:
 
 @torch.no_grad()
 def check_integral(name: str, attributes: Attributes | None) -> None:
-    """The density integrates to one in two dimensions, given each description or nothing."""
+    """Assert that the density integrates to one in two dimensions, for each description and for none."""
     aggregate = randomised(name, 2, attributes)
     grid, area = _grid()
     for row in range(3 if attributes else 1):
@@ -67,7 +67,7 @@ def check_integral(name: str, attributes: Attributes | None) -> None:
 
 @torch.no_grad()
 def check_samples(name: str) -> None:
-    """Moments of draws equal moments of the density on a grid, for each description of a batch."""
+    """Assert that draws have the mean and sd of the density on a grid, for each description of a batch."""
     aggregate = randomised(name, 2, ATTRIBUTES)
     grid, _ = _grid()
     drawn = aggregate.sample(CONDITION, 6_000, torch.Generator().manual_seed(0))
@@ -82,7 +82,7 @@ def check_samples(name: str) -> None:
 
 
 def check_draws(name: str) -> None:
-    """The same generator gives the same draws; reparameterised ones carry gradients, and weights that add up to 1."""
+    """Assert that equal generators give equal draws, and that reparameterised draws have gradients and weights."""
     aggregate = randomised(name, 4, ATTRIBUTES)
     z = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
     again = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
@@ -96,7 +96,7 @@ def check_draws(name: str) -> None:
 
 
 def check_precision(name: str) -> None:
-    """Densities stay in full precision under autocast."""
+    """Assert that densities stay in full precision under autocast."""
     torch.manual_seed(0)
     aggregate = Aggregate(4, ATTRIBUTES, mmgen.densities.get(name)())
     z = torch.randn(3, 4)

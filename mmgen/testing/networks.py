@@ -16,7 +16,7 @@ _CANVASES = ((1, 16, 16), (1, 28, 28), (3, 32, 32), (1, 50, 50), (1, 64, 64))
 
 
 def check_network(name: str) -> None:
-    """Shapes, gradients to all weights, outputs that depend on inputs; misspelt settings are refused."""
+    """Assert shapes, gradients to all weights, outputs that depend on inputs, and refusal of misspelt settings."""
     for shape in _SHAPES:
         check_network_shape(name, shape)
     with refuses(SettingsError, "no_setting_is_called_so"):
@@ -24,7 +24,7 @@ def check_network(name: str) -> None:
 
 
 def check_network_shape(name: str, shape: tuple[int, int, int]) -> None:
-    """The same for images of one shape."""
+    """Assert shapes, gradients and outputs that depend on inputs, for images of one shape (C, H, W)."""
     torch.manual_seed(0)
     member = mmgen.networks.get(name)
     network = member(**member.for_sides(shape[1:]))
@@ -42,14 +42,14 @@ def check_network_shape(name: str, shape: tuple[int, int, int]) -> None:
 
 
 def check_judge_network(name: str) -> None:
-    """It takes every canvas, and its heads are affine in features that differ between pictures."""
+    """Assert that a classifier network takes every size, and that its logits are affine in its features."""
     for shape in _CANVASES:
         check_judge_canvas(name, shape)
     check_judge_features(name)
 
 
 def check_judge_canvas(name: str, shape: tuple[int, int, int]) -> None:
-    """Images of a shape give one vector of logits for each attribute."""
+    """Assert that images of a shape (C, H, W) give one vector of logits for each attribute."""
     with torch.device("meta"):  # shapes without arithmetic
         network = mmgen.classifier.get(name).over(ImageDescription(shape=shape, layout="bytes"), (2, 5))
         logits = network.eval()(torch.rand(3, *shape))
@@ -57,7 +57,7 @@ def check_judge_canvas(name: str, shape: tuple[int, int, int]) -> None:
 
 
 def check_judge_features(name: str) -> None:
-    """What pictures are compared by: numbers that differ between pictures, of which all logits are affine functions."""
+    """Assert that features are finite, differ between pictures, and determine all logits by an affine function."""
     torch.manual_seed(0)
     described = ImageDescription(shape=(1, 16, 16), layout="bytes")
     network = mmgen.classifier.get(name).over(described, (2, 5, 5, 2, 5, 5), 3).eval()

@@ -34,13 +34,13 @@ __all__ = ["check_bound", "check_objective", "check_trains", "sigma_points", "un
 
 
 def check_objective(name: str) -> None:
-    """It trains all that is built for it; where it says that it is a bound, it lies below the exact log-likelihood."""
+    """Assert that an objective trains every parameter and, if a bound, lies below the exact log-likelihood."""
     check_trains(name)
     check_bound(name)
 
 
 def check_trains(name: str) -> None:
-    """Shape, finiteness, named terms, gradients to every parameter of the model that was built for it."""
+    """Assert shape, finiteness and named terms of an objective, and gradients to every parameter of its model."""
     objective = mmgen.objectives.get(name)()
     case = _case(objective)
     torch.manual_seed(0)
@@ -57,7 +57,7 @@ def check_trains(name: str) -> None:
 
 
 def _check_opponent(name: str, objective: Adversarial, model: Model, batch: Batch) -> None:
-    """The opponent learns with every parameter, from settings that there are, and leaves the model as it is."""
+    """Assert that the opponent trains all its parameters, names valid settings, and does not change the model."""
     before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
     model.zero_grad(set_to_none=True)
     opponent = objective.opponent(model)
@@ -76,11 +76,7 @@ def _check_opponent(name: str, objective: Adversarial, model: Model, batch: Batc
 
 
 def _case(objective: Objective) -> Case:
-    """Return the first small case with the modalities that an objective looks at, and a model for it.
-
-    Raises:
-        AssertionError: There is none.
-    """
+    """Return the first small case with the modalities that an objective looks at, and a model for it."""
     found = next((case for case in cases() if _suits(case, objective)), None)
     names = " and ".join(objective.demands.modalities)
     assert found is not None, f"no small data have {names}, which it looks at: their kind needs a method example"
@@ -98,14 +94,14 @@ def _suits(case: Case, objective: Objective) -> bool:
 
 
 def check_bound(name: str) -> bool:
-    """A bound is one: of log p of what it generates, or of log p(x | y) if it conditions on y.
+    """Assert that an objective that claims to be a bound lies below log p(x), or log p(x | y) if it conditions on y.
 
-    Every weight of a likelihood is 1. The model is linear and Gaussian, so that the log-likelihood is known, and its
-    inference is moved off the truth. It holds in expectation, over however many draws of z are made of an example: a
-    mean of 2,000 of them is off by 0.03. Of other modalities there is no such model here, and it had better not say so.
+    Every weight of a likelihood is 1. The model is linear and Gaussian, so that the log-likelihood is known exactly,
+    and its encoder is moved off the exact posterior. The bound holds in expectation: a mean over 2,000 draws of z is
+    off by 0.03. For other modalities no such model exists here, so an objective for them must not claim to be a bound.
 
     Returns:
-        Whether it says that it is a bound.
+        True if the objective claims to be a bound.
     """
     objective = unweighted(name)
     case = _case(objective)

@@ -121,7 +121,7 @@ def test_processes_that_are_started_find_it(mine: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("x = 1\nraise ValueError('no good')\n", "cannot be run: ValueError: no good in line 2; mend it"),
+        ("x = 1\nraise ValueError('no good')\n", "cannot be run: ValueError: no good in line 2; fix it"),
         ("x = (\n", "cannot be run: SyntaxError: '(' was never closed"),
         ("import sys\nsys.exit(3)\n", "cannot be run: SystemExit: 3 in line 2"),
         ("class Helper: ...\n", "defines no member, expected a public class that derives from one of Recipe, "),
@@ -165,7 +165,7 @@ def test_a_list_of_names_that_is_none_is_said(call: Call, tmp_path: Path, names:
     (tmp_path / "mine.py").write_text(f"__all__ = {names}\n")
     code, out, err = call("list", "objective", "--code", tmp_path / "mine.py")
     assert (code, out) == (2, "")
-    assert "expected a list of names; mend it" in err and "Traceback" not in err
+    assert "expected a list of names; fix it" in err and "Traceback" not in err
 
 
 def test_other_code_of_the_same_name_is_said(mine: Path, call: Call, tmp_path: Path) -> None:
