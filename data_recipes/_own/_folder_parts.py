@@ -17,7 +17,7 @@ Folders = list[tuple[str, ...]]
 
 
 def parts_by_folder(folders: Folders, where: str, said_elsewhere: bool) -> tuple[list[str] | None, Folders]:
-    """Return the part (train, val, test) of each picture [N] by its folders, or None, and the folders that are classes."""
+    """Return the part (train, val, test) of each picture [N] by its folders, or None, and the class folders."""
     folders = _without_repeats(folders)
     levels: dict[int, list[str]] = {}
     for level in range(max(map(len, folders))):

@@ -196,7 +196,7 @@ class Dataset:
         mask = rows.dtype == bool
         if rows.ndim != 1 or (mask and len(rows) != size) or (rows.dtype.kind not in "biu" and len(rows)):
             raise UsageError(
-                f"rows got {format_value(rows)} for {self.path}, expected row numbers, a slice, or a mask of {size} rows"
+                f"rows got {format_value(rows)} for {self.path}, expected row numbers, a slice or a mask of {size} rows"
             )
         rows = np.flatnonzero(rows) if mask else rows.astype(np.int64, copy=False)
         if len(rows) and (rows.min() < 0 or rows.max() >= size):
