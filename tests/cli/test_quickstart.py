@@ -250,7 +250,7 @@ def test_it_all_runs_at_reduced_size(tmp_path: Path) -> None:
     assert len(explored) < 3_000_000 and "default-src 'none'" in explored
     assert done.stderr.rstrip().splitlines()[-1].endswith("explore.html, a page to play with.")
     assert (
-        "q_agg guided (w = 3, balanced)" in done.stderr
+        "q_agg guided (w = 3)" in done.stderr
         and "recall, 3 words given" in done.stderr
         and "q_true(w = 300)" in done.stderr
         and "q_true(w = 1), exact" in done.stderr

@@ -168,7 +168,8 @@ def test_three_seeds_of_two_objectives_on_a_cluster_that_is_killed(tmp_path: Pat
     command = [sys.executable, "-P", "-m", "mmgen", "compare", *scores, "--against", "jmvae"]
     printed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
     rows = [line.split("\t") for line in printed.splitlines()]
-    assert [(row[11], row[13]) for row in rows] == [("telbo", "3"), ("jmvae", "3")]
+    models = [(metric, model, "3") for metric in ("correctness", "recall") for model in ("telbo", "jmvae")]
+    assert [(row[0], row[11], row[13]) for row in rows] == models
     assert rows[0][-2:] == ["3", "seeds"]
 
 
