@@ -1,10 +1,10 @@
 """The bases of baselines, and the data and labels for those that read labels."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import DataError, UsageError
 from mmgen.core.notation import UNKNOWN
-from mmgen.core.progress import Progress, Work
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.settings.registry import unknown_name
@@ -24,11 +23,9 @@ from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.pairing import paired_count, paired_examples
 from mmgen.training.precision import resolve_device
 
-__all__ = ["Baseline", "LabelReader", "LabelSupply", "Material", "in_units"]
+__all__ = ["Baseline", "LabelReader", "LabelSupply", "Material"]
 
 _CHUNK = 1000
-_UNITS = 100
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, order=True)
@@ -207,18 +204,3 @@ class LabelReader(Baseline):
 
         What has to be chosen (when to stop, how much to regularise) is chosen on the validation part, with its labels.
         """
-
-
-def in_units(description: str, length: int, fractions: Callable[[], Generator[float, None, T]]) -> Work[T]:
-    """Work whose generator yields how many of ``length`` parts are done, with fractions."""
-
-    def run() -> Generator[Progress, None, T]:
-        work = fractions()
-        while True:
-            try:
-                yield Progress(int(_UNITS * next(work)))
-            except StopIteration as stop:
-                result: T = stop.value
-                return result
-
-    return Work(description, _UNITS * length, "unit", run)

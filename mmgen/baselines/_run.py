@@ -1,40 +1,50 @@
-"""From a dataset and shares of pairs to accuracies of labels."""
+"""From a dataset to scores of a baseline: accuracies of labels, or log p of test examples."""
 
-import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 import mmgen.baselines
 from mmgen.artifacts import Dataset
 from mmgen.artifacts.members import members_of
-from mmgen.baselines._base import LabelReader, LabelSupply, Material, in_units
-from mmgen.core.errors import UsageError
+from mmgen.baselines._base import LabelReader, LabelSupply, Material
+from mmgen.baselines._density import DensityBaseline, Numbers
+from mmgen.core.errors import DataError, UsageError
 from mmgen.core.notation import UNKNOWN
-from mmgen.core.progress import Work, relay
+from mmgen.core.progress import Progress, Work, relay
+from mmgen.modalities import Description
 from mmgen.results.runs import run_record
 from mmgen.results.score import Points, Score, other_data
 from mmgen.results.standard_errors import binomial_error, with_clusters
+from mmgen.settings.config import plain, validate
+from mmgen.settings.registry import unknown_name
+from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import label_draw
 from mmgen.training.model_run import ExperimentSettings
 
-__all__ = ["lines_of", "measure"]
+__all__ = ["measure_density", "measure_labels"]
+
+_CHUNK = 4096
+_CPU = torch.device("cpu")
+_UNITS = 100
+T = TypeVar("T")
 
 
-def measure(
+def measure_labels(
     data: Path, method: str, supplies: Sequence[LabelSupply], settings: ExperimentSettings, attribute: str = ""
 ) -> Work[list[Score]]:
-    """Accuracy in percent on all test images of a baseline for each number of labels, ascending.
+    """Measure accuracy in percent on all test images for each number of labels, ascending.
 
     Args:
         data: Dataset file.
-        method: Name of a baseline.
-        supplies: How many training examples come with their label; shares above 0 and at most 1.
+        method: Name of a label reader.
+        supplies: Numbers of training examples with their label; shares above 0 and at most 1.
         settings: Settings of the joint model that it stands beside.
-        attribute: Which attribute is said; "" where there is only one.
+        attribute: Attribute that is read; "" where there is only one.
 
     Raises:
         UsageError: There is no such baseline, or a share is none.
@@ -51,7 +61,6 @@ def measure(
     def fractions() -> Generator[float, None, list[Score]]:
         with Dataset.open(data) as dataset:
             material = Material(dataset, settings, attribute)
-            _ = material.image
             for labels in ordered:  # before anything slow
                 material.check(labels)
             baseline = member(material)
@@ -59,66 +68,153 @@ def measure(
             scores = []
             for number, labels in enumerate(ordered, 1):
                 codes, facts = yield from relay(baseline.read(labels), number, 1.0)
-                scores.append(_score(material, method, labels, codes, facts))
+                scores.append(_accuracy(material, method, labels, codes, facts))
             return scores
 
-    return in_units(f"baseline {method}", 1 + len(ordered), fractions)
+    return _in_units(method, 1 + len(ordered), fractions)
 
 
-def _score(
+def measure_density(
+    data: Path, method: str, values: Mapping[str, Any], split: str | None = None, seed: int = 0, modality: str = ""
+) -> Work[list[Score]]:
+    """Measure log p(x) in nats over all test examples, x being real numbers.
+
+    What is drawn anew at every sight is drawn once for the fit, and for validation and test as all evaluations see it.
+
+    Args:
+        data: Dataset file.
+        method: Name of a density.
+        values: Its settings where they are not the defaults.
+        split: Split scheme; None for the dataset's default.
+        seed: Seed of what is drawn.
+        modality: Modality of x; "" for the first of real numbers.
+
+    Raises:
+        UsageError: There is no such density, or no such modality or split.
+        SettingsError: A setting is wrong.
+        DataError: The dataset holds no real numbers, or no density can be fitted to them.
+    """
+    member: Any = mmgen.baselines.get(method)
+    density: DensityBaseline = validate(member, values)
+
+    def fractions() -> Generator[float, None, list[Score]]:
+        with Dataset.open(data) as dataset:
+            described = _numbers_of(dataset, modality)
+            scheme = split if split is not None else dataset.default_scheme
+            rows = {
+                part: DatasetRows.of_split(dataset, scheme, part, _CPU, (described.name,))
+                for part in ("train", "val", "test")
+            }
+            train, val, test = (_numbers(one, described, seed, part) for part, one in rows.items())
+            if not len(test):
+                raise DataError(f"split '{scheme}' of {data} has no test examples to be measured on; choose another")
+            fitted = yield from relay(density.fit(train, val, seed), 0.0, 0.9)
+            found = []
+            for start in range(0, len(test), _CHUNK):
+                found.append(fitted.log_prob(test[start : start + _CHUNK]))
+                yield 0.9 + 0.1 * start / len(test)
+            settings = {**plain(density), "split": scheme, "part": "test", "modality": described.name}
+            log_prob, nats_per_bit = np.concatenate(found), described.nats_per_bit
+            value = float(log_prob.mean())
+            stderr = float(log_prob.std(ddof=1) / len(log_prob) ** 0.5) if len(log_prob) > 1 else None
+            details = {"modality": described.name, "train_examples": len(train), **fitted.facts}
+            if nats_per_bit is not None:
+                details["bits_per_pixel"] = value / nats_per_bit
+                details |= {} if stderr is None else {"bits_per_pixel_stderr": stderr / nats_per_bit}
+            score = _score(
+                dataset, method, settings, scheme, seed, log_prob, details, metric="log-likelihood",
+                quantity="log p(x)", value=value, stderr=stderr, unit="nats",
+            )  # fmt: skip
+            return [with_clusters(score, dataset.sources(rows["test"].rows))]
+
+    return _in_units(method, 1, fractions)
+
+
+def _in_units(method: str, length: int, fractions: Callable[[], Generator[float, None, T]]) -> Work[T]:
+    """Return work of ``length`` parts from a generator that yields how many of them are done, with fractions."""
+
+    def run() -> Generator[Progress, None, T]:
+        work = fractions()
+        while True:
+            try:
+                yield Progress(int(_UNITS * next(work)))
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+
+    return Work(f"baseline {method}", _UNITS * length, "unit", run)
+
+
+def _accuracy(
     material: Material, method: str, labels: LabelSupply, codes: NDArray[np.int64], facts: Mapping[str, Any]
 ) -> Score:
-    """The share of test images of which the right label was said, with its binomial standard error."""
+    """Score the share of test images whose label was read right, with its binomial standard error."""
     truth = material.labels("test")
     known = truth != UNKNOWN
-    values = (codes == truth)[known]
-    n = len(values)
-    right = float(values.mean())
-    settings = {"method": method, **material.settings.model_dump(mode="json")}
+    right = (codes == truth)[known]
+    value, rows, data = 100 * float(right.mean()), material.rows("train"), material.settings.data
     details = {
-        "method": method,
         "paired": material.size(labels),
-        "share": labels.share if labels.count is None else labels.count / len(material.rows("train")),
-        **_drawn(material, labels),
+        "share": labels.share if labels.count is None else labels.count / len(rows),
         "attribute": material.attributes.names[material.column],
-        "correct": int(values.sum()),
+        "correct": int(right.sum()),
         **facts,
     }
-    conditions = {"split": material.settings.data.split, "part": "test"}
+    if labels.count is not None:
+        details |= {"labelled": labels.count, "labelled_seed": label_draw(data, material.seed)}
+    score = _score(
+        material.dataset, method, material.settings.model_dump(mode="json"), data.split, material.seed, 100.0 * right,
+        details, metric="label-accuracy", quantity="whole description", value=value,
+        stderr=binomial_error(value, len(right)), unit="%",
+    )  # fmt: skip
     sources = material.dataset.sources(material.rows("test").rows)
-    score = Score(
-        metric="label-accuracy",
-        quantity="whole description",
-        value=100 * right,
-        stderr=binomial_error(100 * right, n),
-        unit="%",
-        better="higher",
-        n=n,
-        posterior=method,
-        protocol="baseline",
-        ids={"dataset": material.dataset.header.content_id},
-        conditions=conditions | other_data(material.dataset.header.settings),
-        seed=material.seed,
-        points=Points.of(100.0 * values),
-        details=details,
-        run=run_record(
-            method,
-            [material.seed],
-            [settings],
-            [material.dataset.header.content_id],
-            members=[member.to_json() for member in members_of(settings)],
-        ),
-    )
     return with_clusters(score, None if sources is None else sources[known])
 
 
-def _drawn(material: Material, labels: LabelSupply) -> dict[str, Any]:
-    """Which draw of labels it was, where they are a number."""
-    if labels.count is None:
-        return {}
-    return {"labelled": labels.count, "labelled_seed": label_draw(material.settings.data, material.seed)}
+def _score(
+    dataset: Dataset,
+    method: str,
+    settings: Mapping[str, Any],
+    split: str,
+    seed: int,
+    points: NDArray[np.float64],
+    details: Mapping[str, Any],
+    **measured: Any,
+) -> Score:
+    """Return a score of test examples with its conditions and run."""
+    settings, content = {"method": method, **settings}, dataset.header.content_id
+    members = [member.to_json() for member in members_of(settings)]
+    return Score(
+        better="higher",
+        n=len(points),
+        posterior=method,
+        protocol="baseline",
+        ids={"dataset": content},
+        conditions={"split": split, "part": "test"} | other_data(dataset.header.settings),
+        seed=seed,
+        points=Points.of(points),
+        details={"method": method, **details},
+        run=run_record(method, [seed], [settings], [content], members=members),
+        **measured,
+    )
 
 
-def lines_of(scores: Sequence[Score]) -> str:
-    """JSON lines, as ``mmgen eval`` writes them."""
-    return "".join(json.dumps(score.to_json(), allow_nan=False) + "\n" for score in scores)
+def _numbers_of(dataset: Dataset, wanted: str) -> Description:
+    """Return the modality of real numbers of this name; "" for the first."""
+    able = {name: each for name, each in dataset.modalities.items() if each.numbers is not None and each.by_rows}
+    if not able:
+        raise DataError(
+            f"{dataset.path} holds no vectors or patches, whose density could be fitted; choose a dataset that does"
+        )
+    if wanted and wanted not in able:
+        raise UsageError(unknown_name("modality of real numbers", wanted, list(able)))
+    return able[wanted] if wanted else next(iter(able.values()))
+
+
+def _numbers(rows: DatasetRows, described: Description, seed: int, part: str) -> Numbers:
+    """Return examples of a part [N, F]; those of training as one sight of it shows them."""
+    found = []
+    for chunk in torch.arange(len(rows)).split(_CHUNK):
+        batch = rows.sight(chunk, seed, "baseline") if part == "train" else rows.batch(chunk)
+        found.append(batch.values[described.name].double().numpy())
+    return np.concatenate(found) if found else np.empty((0, described.numbers or 0))

@@ -100,10 +100,9 @@ class Baseline(Stage["Scores"]):
 
     def keep(self, scores: "Sequence[Score]") -> None:
         """Write scores, whole or not at all."""
-        from mmgen.artifacts import write_text_atomic
-        from mmgen.baselines import lines_of
+        from mmgen.evaluation import write_scores
 
-        write_text_atomic(self.path, lines_of(scores))
+        write_scores(self.path, scores)
 
     @property
     def reads_labels(self) -> bool:
@@ -119,7 +118,7 @@ class Baseline(Stage["Scores"]):
             UsageError: An option is not for this method.
         """
         from mmgen.artifacts import Dataset
-        from mmgen.baselines import get, measure, measure_density
+        from mmgen.baselines import get, measure_density, measure_labels
         from mmgen.settings.config import nested
 
         path = path_of(self.dataset)
@@ -135,7 +134,8 @@ class Baseline(Stage["Scores"]):
         with Dataset.open(path) as opened:
             experiment = self._experiment(opened)
             opened.split(experiment.data.split, "train")
-        return self.watch.follow(measure(path, self.method, self._supplies(experiment), experiment, self.attribute))
+        supplies = self._supplies(experiment)
+        return self.watch.follow(measure_labels(path, self.method, supplies, experiment, self.attribute))
 
     def _refuse(self, answers: str, options: Mapping[str, object]) -> None:
         """Refuse options that a method of this kind would ignore."""

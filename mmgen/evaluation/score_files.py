@@ -11,12 +11,10 @@ __all__ = ["scores_beside", "write_scores"]
 
 
 def scores_beside(path: Path) -> Path:
-    """Where scores of a model or an aggregate go by default."""
+    """Return the default place of scores of a model or an aggregate."""
     return path.with_name(f"{path.stem}-scores.jsonl")
 
 
-def write_scores(path: Path, scores: Sequence[Score]) -> list[str]:
-    """Write scores as JSON lines, whole or not at all; returns the lines."""
-    lines = [json.dumps(score.to_json(), allow_nan=False) for score in scores]
-    write_text_atomic(path, "".join(line + "\n" for line in lines))
-    return lines
+def write_scores(path: Path, scores: Sequence[Score]) -> None:
+    """Write scores as JSON lines, whole or not at all."""
+    write_text_atomic(path, "".join(json.dumps(score.to_json(), allow_nan=False) + "\n" for score in scores))

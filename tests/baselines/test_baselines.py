@@ -11,10 +11,9 @@ import torch
 
 import mmgen.baselines
 from mmgen.artifacts import Dataset, DatasetWriter
-from mmgen.baselines import _networks as networks, rbm
+from mmgen.baselines import _networks as networks, measure_labels, rbm
 from mmgen.baselines._base import LabelSupply, Material
 from mmgen.baselines._logistic import regression
-from mmgen.baselines._run import measure
 from mmgen.cli._main import main
 from mmgen.core.errors import DataError, UsageError
 from mmgen.training.model_run import ExperimentSettings, complete_settings
@@ -76,7 +75,7 @@ def settings_of(path: Path, **training: Any) -> ExperimentSettings:
 @pytest.mark.parametrize("method", READERS)
 def test_every_baseline_reads_what_can_be_separated(method: str, bars: Path) -> None:
     """24 pairs of three well separated kinds: all 80 test images right, and two of four more that are not."""
-    (score,) = measure(bars, method, [LabelSupply(0.1)], settings_of(bars)).run()
+    (score,) = measure_labels(bars, method, [LabelSupply(0.1)], settings_of(bars)).run()
     assert score.value == 100
     assert score.stderr == pytest.approx(100 * math.sqrt(82 / 84 * 2 / 84 / 84))  # Agresti and Coull
     assert (score.n, score.details["correct"], score.details["paired"]) == (80, 80, 24)
@@ -88,7 +87,7 @@ def test_accuracy_and_error_where_there_is_nothing_to_learn(tmp_path: Path) -> N
     """Labels by chance: 80 images at 1 / 3 are 33 +- 5 %; the error is Agresti and Coull's."""
     path = tmp_path / "chance.h5"
     write_bars(path, shuffled=True)
-    (score,) = measure(path, "logistic", [LabelSupply(1.0)], settings_of(path)).run()
+    (score,) = measure_labels(path, "logistic", [LabelSupply(1.0)], settings_of(path)).run()
     assert abs(score.value - 33.3) < 20
     right = (80 * score.value / 100 + 2) / 84
     assert score.stderr == pytest.approx(100 * math.sqrt(right * (1 - right) / 84))
@@ -107,7 +106,7 @@ def test_networks_have_the_weights_that_are_best_on_validation_images(
         networks, "write_checkpoint", lambda path, **said: (seen.append(said["facts"]), written(path, **said))
     )
     settings = settings_of(path, steps=120, validate_every=10, learning_rate=0.03)
-    (score,) = measure(path, method, [LabelSupply(0.1)], settings).run()
+    (score,) = measure_labels(path, method, [LabelSupply(0.1)], settings).run()
     (figure,) = {name for facts in seen for name in facts if name.startswith("validation_") and "exam" not in name} - {
         "validation_stderr", "validation_terms",
     }  # fmt: skip
@@ -131,7 +130,7 @@ def test_labels_of_what_is_not_paired_change_nothing(method: str, bars: Path, tm
             writer.add_attributes("attributes", {"place": ["left", "middle", "right"]})
             writer.write(0, {"image": source.read_image("image"), "attributes": turned})
             writer.add_splits("iid", **{part: source.split("iid", part) for part in ("train", "val", "test")})
-    one, two = (measure(path, method, [LabelSupply(0.05)], settings).run()[0] for path in (bars, other))
+    one, two = (measure_labels(path, method, [LabelSupply(0.05)], settings).run()[0] for path in (bars, other))
     assert one.points.values == two.points.values
 
 
@@ -188,7 +187,7 @@ def test_the_main_picture_is_that_of_the_joint_model(tmp_path: Path) -> None:
         material = Material(dataset, settings)
         assert material.image.name == "image"
         assert "completion" not in material.rows("train").batch(torch.arange(2)).values, "read, though nobody looks"
-    (score,) = measure(path, "logistic", [LabelSupply(0.1)], settings).run()
+    (score,) = measure_labels(path, "logistic", [LabelSupply(0.1)], settings).run()
     assert score.value == 100
 
 
@@ -223,7 +222,7 @@ def test_labels_that_are_unknown_are_reported_before_anything_is_learnt(
     for step in ("learn", "read"):
         monkeypatch.setattr(mmgen.baselines.get(method), step, lambda *_: learnt.append(method))
     with pytest.raises(DataError, match=said):
-        measure(path, method, [LabelSupply(0.1)], settings_of(path)).run()
+        measure_labels(path, method, [LabelSupply(0.1)], settings_of(path)).run()
     assert not learnt
 
 
@@ -244,7 +243,7 @@ def test_a_network_learns_the_attribute_that_is_said_alone(tmp_path: Path) -> No
             rows = np.arange(SIZE)
             writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
     settings = settings_of(paths[0], steps=60, validate_every=10)
-    one, two = (measure(path, "supervised", [LabelSupply(0.1)], settings, "place").run()[0] for path in paths)
+    one, two = (measure_labels(path, "supervised", [LabelSupply(0.1)], settings, "place").run()[0] for path in paths)
     assert one.details == two.details
     assert one.details["validation_accuracy"] == pytest.approx(100)  # of noise it would be right half the time
 
@@ -252,18 +251,18 @@ def test_a_network_learns_the_attribute_that_is_said_alone(tmp_path: Path) -> No
 def test_mistakes_are_sentences(bars: Path, tmp_path: Path) -> None:
     settings = settings_of(bars)
     with pytest.raises(UsageError, match="did you mean 'logistic'"):
-        measure(bars, "logistik", [LabelSupply(0.1)], settings)
+        measure_labels(bars, "logistik", [LabelSupply(0.1)], settings)
     with pytest.raises(UsageError, match=r"gaussian answers densities, expected one that answers labels"):
-        measure(bars, "gaussian", [LabelSupply(0.1)], settings)
+        measure_labels(bars, "gaussian", [LabelSupply(0.1)], settings)
     with pytest.raises(UsageError, match=r"--paired got 0, expected a share above 0"):
-        measure(bars, "logistic", [LabelSupply(0.0)], settings)
+        measure_labels(bars, "logistic", [LabelSupply(0.0)], settings)
     with pytest.raises(DataError, match="of 240 training examples is none"):
-        measure(bars, "logistic", [LabelSupply(0.0001)], settings).run()
+        measure_labels(bars, "logistic", [LabelSupply(0.0001)], settings).run()
     two = tmp_path / "two.h5"
     write_bars(two, two=True)
     with pytest.raises(UsageError, match=r"place, colour; say which with --attribute"):
-        measure(two, "logistic", [LabelSupply(0.1)], settings_of(two)).run()
-    (score,) = measure(two, "logistic", [LabelSupply(0.1)], settings_of(two), "place").run()
+        measure_labels(two, "logistic", [LabelSupply(0.1)], settings_of(two)).run()
+    (score,) = measure_labels(two, "logistic", [LabelSupply(0.1)], settings_of(two), "place").run()
     assert score.value == 100 and score.details["attribute"] == "place"
 
 

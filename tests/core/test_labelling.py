@@ -10,8 +10,8 @@ import torch
 
 import mmgen
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
+from mmgen.baselines import measure_labels
 from mmgen.baselines._base import LabelSupply, Material
-from mmgen.baselines._run import measure
 from mmgen.cli._main import main
 from mmgen.commands.baseline import Baseline
 from mmgen.core.errors import DataError, SettingsError, UsageError
@@ -227,7 +227,7 @@ def test_the_plain_network_has_the_same_labels(bars: Path) -> None:
         assert sorted(chosen) == sorted(set(rows._example[: rows.shown].tolist()))
         pairs = material.pairs(LabelSupply(count=12))
         assert len(pairs) == 12 and pairs.batch(torch.arange(12)).present["attributes"].all()
-    (score,) = measure(bars, "supervised", [LabelSupply(count=12)], settings).run()
+    (score,) = measure_labels(bars, "supervised", [LabelSupply(count=12)], settings).run()
     assert score.value == 100
     assert [score.details[key] for key in ("labelled", "labelled_seed", "paired", "share")] == [12, 4, 12, 0.1]
 
