@@ -75,9 +75,9 @@ def scores_of_seed(arguments: argparse.Namespace, seed: int) -> list[Line]:
     guided = [word for weight in arguments.guidance for word in ("--guidance", weight)]
     questions = {name: (str(path), []) for name, path in files.items()}
     questions["prior"] = (str(model), ["--posterior", "prior"])
-    tilts = dict.fromkeys(["1", *(weight for weight in arguments.guidance if ":" not in weight)])
+    weights = dict.fromkeys(["1", *(weight for weight in arguments.guidance if ":" not in weight)])
     questions["guided-prior"] = (
-        str(model), ["--posterior", "prior", *(word for weight in tilts for word in ("--guidance", weight))]
+        str(model), ["--posterior", "prior", *(word for weight in weights for word in ("--guidance", weight))]
     )  # fmt: skip
     for base in arguments.bases:
         questions[f"guided-{base}"] = (str(files[base]), guided)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from mmgen.core.parsing import plain_letters
+from mmgen.core.parsing import strip_controls
 from mmgen.core.progress import Progress, Watch, Work
 
 if TYPE_CHECKING:
@@ -77,13 +77,13 @@ def _wrapped(text: str, width: int) -> str:
 
 def say(text: str) -> None:
     """Print a line for people, on stderr; control characters of files are shown as plain letters."""
-    console, plain = _stderr(), plain_letters(text)
+    console, plain = _stderr(), strip_controls(text)
     console.print(_wrapped(plain, console.width) if sys.stderr.isatty() else plain, markup=False, emoji=False)
 
 
 def result(text: object) -> None:
     """Print a result, on stdout: a path, or one JSON line."""
-    print(text if isinstance(text, Path) and not sys.stdout.isatty() else plain_letters(str(text)), flush=True)
+    print(text if isinstance(text, Path) and not sys.stdout.isatty() else strip_controls(str(text)), flush=True)
 
 
 def result_lines(people: Sequence[str], plain: Sequence[Sequence[str]]) -> None:
@@ -223,7 +223,7 @@ def follow(work: Work[T]) -> T:
         TextColumn("{task.fields[facts]}", markup=False, style="dim", table_column=whole),
     )
     with Bars(*columns, console=console, refresh_per_second=8) as bars:
-        task = bars.add_task(plain_letters(work.description), total=work.total, facts="")
+        task = bars.add_task(strip_controls(work.description), total=work.total, facts="")
         for progress in work:
             pace.note(progress.done, time.monotonic())
             bars.update(task, completed=progress.done, facts=_facts(progress, work, pace, room))

@@ -25,7 +25,7 @@ from mmgen.cli._members import MemberCommands
 from mmgen.cli._options import remember_command_line
 from mmgen.cli._parameters import member_room, stage_function
 from mmgen.cli._streams import ReaderLeft, guarded_streams
-from mmgen.commands import source_of, stage_called, stage_names
+from mmgen.commands import source_of, stage_class, stage_names
 from mmgen.core.errors import MmgenError, clip
 from mmgen.core.processes import begin_program
 from mmgen.core.version import __version__
@@ -86,7 +86,7 @@ def load_command(command: str) -> Any:
         function = None
     if command not in stage_names():
         return command_of(command, function)
-    stage = stage_called(command)
+    stage = stage_class(command)
     if package := member_room(stage):
         return MemberCommands(command, stage_function(stage, function), package)
     return command_of(command, stage_function(stage, function))

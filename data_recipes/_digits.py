@@ -38,7 +38,7 @@ INK = Switches(
     (
         Switch("--binarise", True, "Draw every pixel black or white, once, with its intensity as probability."),
         Switch("--grey", False, "Keep grey levels."),
-        Switch("--dynamic", "dynamic", "Keep each pixel's probability of white, to be drawn anew at every sight."),
+        Switch("--dynamic", "dynamic", "Keep each pixel's probability of white, to be drawn anew in every view."),
     )
 )
 """How the setting ``binarise`` is typed."""
@@ -80,7 +80,7 @@ class SmallPictureRecipe(Recipe):
 
     binarise: Binarise = True
     """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels.
-    "dynamic" keeps them as probabilities: every sight in training and evaluation is a new draw."""
+    "dynamic" keeps them as probabilities: every view in training and evaluation is a new draw."""
 
     name: ClassVar[str]
     vocabulary: ClassVar[Vocabulary]

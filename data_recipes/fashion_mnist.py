@@ -20,7 +20,7 @@ class FashionMnist(SmallPictureRecipe):
 
     binarise: Binarise = False
     """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels.
-    "dynamic" keeps them as probabilities: every sight in training and evaluation is a new draw."""
+    "dynamic" keeps them as probabilities: every view in training and evaluation is a new draw."""
 
     name: ClassVar[str] = "fashion-mnist"
     thing: ClassVar[str] = "picture"

@@ -2,7 +2,7 @@
 
 References:
     Importance Weighted Autoencoders (Burda, Grosse, Salakhutdinov, 2016), arXiv:1509.00519, Section 5, and the authors'
-    published code: pixels drawn anew at every sight, 59,600 digits to train on
+    published code: pixels drawn anew in every view, 59,600 digits to train on
 """
 
 from typing import ClassVar
@@ -22,7 +22,7 @@ class Mnist(DigitRecipe):
 
     binarise: Binarise = False
     """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels.
-    "dynamic" keeps them as probabilities: every sight in training and evaluation is a new draw."""
+    "dynamic" keeps them as probabilities: every view in training and evaluation is a new draw."""
 
     name: ClassVar[str] = "mnist"
     vocabulary: ClassVar[Vocabulary] = {"digit": [str(digit) for digit in range(10)]}

@@ -21,7 +21,7 @@ class Mnist2bit(DigitRecipe):
 
     binarise: Binarise = False
     """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels.
-    "dynamic" keeps them as probabilities: every sight in training and evaluation is a new draw."""
+    "dynamic" keeps them as probabilities: every view in training and evaluation is a new draw."""
 
     name: ClassVar[str] = "mnist-2bit"
     vocabulary: ClassVar[Vocabulary] = {"parity": ["even", "odd"], "magnitude": ["below-5", "from-5"]}

@@ -45,7 +45,7 @@ class Omniglot(Recipe):
 
     binarise: Binarise = "dynamic"
     """Draw every pixel black or white, once, with its level as probability, or keep the levels. "dynamic" keeps them as
-    probabilities: every sight in training and evaluation is a new draw (Burda et al., 2016)."""
+    probabilities: every view in training and evaluation is a new draw (Burda et al., 2016)."""
 
     name: ClassVar[str] = "omniglot"
 

@@ -42,7 +42,7 @@ class NaturalPatches(Recipe):
     """Grey squares from uniform places of pictures that you have; parts of a split share no picture.
 
     Bytes are stored. A model sees (v + u) / 256 less the patch's mean without the last pixel, u drawn anew at every
-    sight in training, and once for all evaluations.
+    view in training, and once for all evaluations.
     """
 
     pictures: Annotated[Path | None, Field(exclude=True)] = None

@@ -78,8 +78,8 @@ def __getattr__(name: str) -> "Any":
 
         return log_likelihood
     if name in __all__:
-        from mmgen.commands import function, stage_called
+        from mmgen.commands import function, stage_class
 
-        globals()[name] = function(stage_called(name))
+        globals()[name] = function(stage_class(name))
         return globals()[name]
     raise AttributeError(f"module 'mmgen' has no attribute {name!r}")

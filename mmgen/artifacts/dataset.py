@@ -241,18 +241,18 @@ class Dataset:
         Args:
             name: Modality.
             rows: A slice, or row numbers in any order.
-            seed: Seed of kinds that are drawn anew at every sight; the same row looks the same in every call.
+            seed: Seed of kinds that are drawn anew in every view; the same row looks the same in every call.
         """
         import torch
 
-        from mmgen.modalities import Sight
+        from mmgen.modalities import View
 
         described = self.modalities.get(name)
         if described is None:
             raise UsageError(unknown_name("modality", name, sorted(self.modalities)))
         held = torch.from_numpy(described.held(self.read_packed(name, rows)))
         numbers = torch.from_numpy(np.arange(self.size)[self._rows(rows, self.size)])
-        return np.asarray(described.tensors(held, Sight(lambda: numbers, (seed,)))[0].numpy())
+        return np.asarray(described.tensors(held, View(lambda: numbers, (seed,)))[0].numpy())
 
     @checked
     def read_packed(self, name: str, rows: Rows = slice(None), array: str = ROWS) -> np.ndarray:
@@ -307,10 +307,10 @@ class Dataset:
             return images.astype(np.float32) / self.images[name].scale
         import torch
 
-        from mmgen.core.sights import draw_pixels, sight_key
+        from mmgen.core.views import draw_pixels, view_key
 
         numbers = torch.from_numpy(np.arange(self.size)[self._rows(rows, self.size)])
-        return draw_pixels(torch.from_numpy(images), numbers, sight_key(seed, name)).numpy()
+        return draw_pixels(torch.from_numpy(images), numbers, view_key(seed, name)).numpy()
 
     @checked
     def read_attributes(self, name: str, rows: Rows = slice(None)) -> np.ndarray:

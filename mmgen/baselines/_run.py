@@ -79,7 +79,7 @@ def measure_density(
 ) -> Work[list[Score]]:
     """Measure log p(x) in nats over all test examples, x being real numbers.
 
-    What is drawn anew at every sight is drawn once for the fit, and for validation and test as all evaluations see it.
+    What is drawn anew in every view is drawn once for the fit, and for validation and test as all evaluations see it.
 
     Args:
         data: Dataset file.
@@ -212,9 +212,9 @@ def _numbers_of(dataset: Dataset, wanted: str) -> Description:
 
 
 def _numbers(rows: DatasetRows, described: Description, seed: int, part: str) -> Numbers:
-    """Return examples of a part [N, F]; those of training as one sight of it shows them."""
+    """Return examples of a part [N, F]; those of training as one view of it shows them."""
     found = []
     for chunk in torch.arange(len(rows)).split(_CHUNK):
-        batch = rows.sight(chunk, seed, "baseline") if part == "train" else rows.batch(chunk)
+        batch = rows.view(chunk, seed, "baseline") if part == "train" else rows.batch(chunk)
         found.append(batch.values[described.name].double().numpy())
     return np.concatenate(found) if found else np.empty((0, described.numbers or 0))

@@ -7,7 +7,7 @@ from ._members import describe as describe, get as get, importable as importable
 from ._training import (
     ClassifierSettings as ClassifierSettings,
     default_training as default_training,
+    resolve_hints as resolve_hints,
     resolve_network as resolve_network,
-    resolve_told as resolve_told,
     train_classifier as train_classifier,
 )

@@ -1,4 +1,4 @@
-"""How often a classifier is right on images that it has not seen."""
+"""Accuracy of a classifier on held-out images."""
 
 import math
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ _CHUNK = 2048
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Correct answers and images by attribute that the classifier says; unknown ones do not count.
+    """Numbers of correct predictions and of images, for each attribute that the classifier predicts.
 
     Attributes:
-        correct: Right answers.
+        correct: Correct predictions.
         images: Images whose attribute is known.
-        told: How many further attributes it was told.
+        hints: Number of further attributes that the classifier received as input.
     """
 
     correct: dict[str, int]
     images: dict[str, int]
-    told: int = 0
+    hints: int = 0
 
     @property
     def percent(self) -> dict[str, float]:
@@ -39,7 +39,7 @@ class Accuracy:
         """
         each = {name: 100.0 * self.correct[name] / max(1, self.images[name]) for name in self.correct}
         mean = sum(each.values()) / len(each)
-        words = {"words": (sum(each.values()) + 100.0 * self.told) / (len(each) + self.told)} if self.told else {}
+        words = {"words": (sum(each.values()) + 100.0 * self.hints) / (len(each) + self.hints)} if self.hints else {}
         return each | {"mean": mean} | words
 
     @property
@@ -47,7 +47,7 @@ class Accuracy:
         """Standard errors of :attr:`percent`: binomial, never 0, attributes taken as independent."""
         each = {name: binomial_error(self.percent[name], max(1, self.images[name])) for name in self.correct}
         whole = math.hypot(*each.values())
-        words = {"words": whole / (len(each) + self.told)} if self.told else {}
+        words = {"words": whole / (len(each) + self.hints)} if self.hints else {}
         return each | {"mean": whole / len(each)} | words
 
     @property
@@ -68,11 +68,11 @@ def measure(classifier: Classifier, rows: Rows, image: str = "image", attributes
         right = classifier.predict(batch.values[image], codes) == codes
         correct += (right & present).sum(0).cpu()
         known += present.sum(0).cpu()
-    said = [(classifier.names[index], index) for index in classifier.said]
+    predicted = [(classifier.names[index], index) for index in classifier.predicted]
     return Accuracy(
-        {name: int(correct[index]) for name, index in said},
-        {name: int(known[index]) for name, index in said},
-        len(classifier.told),
+        {name: int(correct[index]) for name, index in predicted},
+        {name: int(known[index]) for name, index in predicted},
+        len(classifier.hints),
     )
 
 
@@ -84,15 +84,15 @@ def confusion(
     """
     counts = {
         index: torch.zeros(len(classifier.values[index]), len(classifier.values[index]), dtype=torch.int64)
-        for index in classifier.said
+        for index in classifier.predicted
     }
     for indices in torch.arange(len(rows)).split(_CHUNK):
         batch = rows.batch(indices)
         present = batch.present[attributes]
         codes = batch.values[attributes].masked_fill(~present, UNKNOWN)
-        said = classifier.predict(batch.values[image], codes).long()
+        predictions = classifier.predict(batch.values[image], codes).long()
         for index, table in counts.items():
             known = present[:, index]
-            pairs = codes[known, index].long() * len(table) + said[known, index]
+            pairs = codes[known, index].long() * len(table) + predictions[known, index]
             table += torch.bincount(pairs.cpu(), minlength=table.numel()).reshape(table.shape)
     return {classifier.names[index]: table for index, table in counts.items()}

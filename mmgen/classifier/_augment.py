@@ -50,7 +50,7 @@ class Augmentation:
         return self._brighten(self._move(images)), codes
 
     def retell(self, codes: Tensor) -> Tensor:
-        """Return the same scene told from the other object: "A left B" becomes "B right A"."""
+        """Describe the scene from the other object: "A left B" becomes "B right A"."""
         return self._exchange(codes[:, list(self.order)], self.opposite)
 
     def mirror(self, codes: Tensor) -> Tensor:

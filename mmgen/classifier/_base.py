@@ -20,17 +20,17 @@ class JudgeNetwork(nn.Module, ABC):
     Args:
         event_shape: Shape of every value; (C, H, W) of an image.
         sizes: Number of values V of every attribute that it says, in order.
-        told_size: Width of what it is told besides the image; 0: nothing.
+        hint_size: Width of the one-hot attributes that it receives besides the image; 0 for none.
     """
 
-    def __init__(self, event_shape: tuple[int, ...], sizes: tuple[int, ...], told_size: int = 0) -> None:
+    def __init__(self, event_shape: tuple[int, ...], sizes: tuple[int, ...], hint_size: int = 0) -> None:
         super().__init__()
         self.event_shape = event_shape
         self.sizes = sizes
-        self.told_size = told_size
+        self.hint_size = hint_size
 
     @classmethod
-    def over(cls, described: "Description", sizes: tuple[int, ...], told_size: int = 0) -> "JudgeNetwork":
+    def over(cls, described: "Description", sizes: tuple[int, ...], hint_size: int = 0) -> "JudgeNetwork":
         """Build the network over data of a description; by default one that reads images alone.
 
         Raises:
@@ -40,31 +40,31 @@ class JudgeNetwork(nn.Module, ABC):
             raise UsageError(
                 f"--network got one that reads images, but {described.name} is a {described.kind}; use encoder"
             )
-        return cls(described.event_shape, sizes, told_size)
+        return cls(described.event_shape, sizes, hint_size)
 
     @abstractmethod
-    def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
+    def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
         """Return the last hidden layer [B, F], after its non-linearity and before dropout: the input of the heads.
 
         Args:
             images: Values [B, *event_shape], such as images [B, C, H, W] in [0, 1].
-            told: [B, told_size], the told attributes one-hot, all zero where unknown; None where nothing is told.
+            hints: Attributes that are inputs, one-hot [B, hint_size], zeros where unknown; None without such inputs.
         """
 
     @abstractmethod
     def answers(self, features: Tensor) -> list[Tensor]:
         """Return logits [B, V] of every attribute from features [B, F], affine in them but for dropout."""
 
-    def forward(self, images: Tensor, told: Tensor | None = None) -> list[Tensor]:
+    def forward(self, images: Tensor, hints: Tensor | None = None) -> list[Tensor]:
         """Return logits [B, V] of every attribute; arguments as of :meth:`features`."""
-        return self.answers(self.features(images, told))
+        return self.answers(self.features(images, hints))
 
 
-def with_planes(images: Tensor, told: Tensor | None) -> Tensor:
-    """Return images [B, C, H, W] with each number of ``told`` [B, X] as a constant plane behind them: [B,
+def with_planes(images: Tensor, hints: Tensor | None) -> Tensor:
+    """Return images [B, C, H, W] with each number of ``hints`` [B, X] as a constant plane behind them: [B,
     C + X, H, W].
     """
-    if told is None or not told.shape[1]:
+    if hints is None or not hints.shape[1]:
         return images
-    planes = told.to(images.dtype)[:, :, None, None].expand(-1, -1, *images.shape[2:])
+    planes = hints.to(images.dtype)[:, :, None, None].expand(-1, -1, *images.shape[2:])
     return torch.cat([images, planes], 1)

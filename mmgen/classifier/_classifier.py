@@ -1,4 +1,4 @@
-"""A classifier network together with what its answers mean."""
+"""A classifier network, with the names and values of the attributes that it predicts."""
 
 import torch
 import torch.nn.functional as F
@@ -17,18 +17,18 @@ _CHUNK = 512
 
 
 class Classifier(nn.Module):
-    """Says for every attribute which value a picture shows, or an example of any other kind of data.
+    """Attribute classifier: predicts the value of every attribute of a picture, or of an example of another kind.
 
-    Some attributes it may be told instead: which of two objects a description names first is no property of the
-    picture, but follows from the relation that the description uses (CK 5.4).
+    Some attributes may be hints, which it reads instead of predicting them: which of two objects a description names
+    first is no property of the picture, but follows from the relation that the description uses (CK 5.4).
 
     Args:
-        network: From this room; its heads are the attributes that are not told, in order.
+        network: From this room; its heads are the predicted attributes, in order.
         described: The data that it reads.
         names: Attribute names.
         values: The words of every attribute.
         network_name: Name of the network in this room ("vedantam").
-        told: Names of the attributes that it is told.
+        hints: Names of the attributes that it reads as input.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Classifier(nn.Module):
         names: tuple[str, ...],
         values: tuple[tuple[str, ...], ...],
         network_name: str = "",
-        told: tuple[str, ...] = (),
+        hints: tuple[str, ...] = (),
     ) -> None:
         super().__init__()
         self.network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # not in its stubs
@@ -46,10 +46,10 @@ class Classifier(nn.Module):
         self.names = names
         self.values = values
         self.network_name = network_name
-        self.told = told
+        self.hints = hints
         self.accuracy: dict[str, float] = {}
-        """Held-out accuracy in percent by attribute that it says, and their "mean"; where it is told others also
-        "words", with the told ones counted as right. Empty while it has not been measured."""
+        """Held-out accuracy in percent by predicted attribute, and their "mean"; with hints also "words", which counts
+        the hints as right. Empty while it has not been measured."""
         self.content_id = ""
         """Content id of the file that it was loaded from."""
 
@@ -59,9 +59,9 @@ class Classifier(nn.Module):
         return tuple(len(words) for words in self.values)
 
     @property
-    def said(self) -> list[int]:
-        """Positions of the attributes that it says by itself."""
-        return [index for index, name in enumerate(self.names) if name not in self.told]
+    def predicted(self) -> list[int]:
+        """Positions of the attributes that it predicts."""
+        return [index for index, name in enumerate(self.names) if name not in self.hints]
 
     @property
     def device(self) -> torch.device:
@@ -71,27 +71,27 @@ class Classifier(nn.Module):
         """Return the known attributes of ``codes`` [B, A] one-hot, [B, known values]; zeros for unknown codes."""
         parts = []
         for index, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
-            if name in self.told:  # one column more for what is unknown, then left out
+            if name in self.hints:  # one column more for what is unknown, then left out
                 parts.append(F.one_hot(codes[:, index].long().clamp(0, size), size + 1)[:, :size])
         return torch.cat(parts, 1).float() if parts else codes.new_zeros(len(codes), 0, dtype=torch.float32)
 
-    def forward(self, images: Tensor, told: Tensor | None = None) -> list[Tensor]:
-        """Return logits [B, V] of every attribute that it says, fp32.
+    def forward(self, images: Tensor, hints: Tensor | None = None) -> list[Tensor]:
+        """Return logits [B, V] of every predicted attribute, fp32.
 
         Args:
             images: [B, C, H, W] in [0, 1].
-            told: Codes [B, A], of which it sees the told ones only; None if they are unknown.
+            hints: Codes [B, A], of which only the hints are read; None if they are unknown.
         """
-        return [logits.float() for logits in self.network(*self._seen(images, told))]
+        return [logits.float() for logits in self.network(*self._inputs(images, hints))]
 
-    def _seen(self, images: Tensor, told: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return the inputs of the network: values, and the known attributes of codes [B, A]."""
-        if not self.told:
+    def _inputs(self, images: Tensor, hints: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Return the inputs of the network: values, and the hints among codes [B, A], one-hot."""
+        if not self.hints:
             described = None
-        elif told is None:
+        elif hints is None:
             described = self.one_hot(torch.full((len(images), len(self.names)), UNKNOWN, device=images.device))
         else:
-            described = self.one_hot(told)
+            described = self.one_hot(hints)
         return images.contiguous(memory_format=torch.channels_last) if images.dim() == 4 else images, described
 
     def _check_shape(self, images: Tensor) -> None:
@@ -99,17 +99,17 @@ class Classifier(nn.Module):
             got, expected = ("x".join(map(str, shape)) for shape in (images.shape[1:], self.network.event_shape))
             axes = " (channels x height x width)" if len(self.network.event_shape) == 3 else ""
             raise UsageError(
-                f"the judge got {self.described.kind}s of {got}, expected {expected}{axes}: "
+                f"the classifier got {self.described.kind}s of {got}, expected {expected}{axes}: "
                 f"train a judge on the dataset of these {self.described.kind}s"
             )
 
     @torch.inference_mode()
-    def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
-        """Return the features in which examples are compared with each other.
+    def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
+        """Return the features by which examples are compared, the inputs of the last linear layer.
 
         Args:
             images: [B, C, H, W] in [0, 1], any float type; sampled pixels where the dataset's are binary.
-            told: Codes uint8 [B, A] whose told attributes it may see; 255 is unknown, and so is everything without it.
+            hints: Codes uint8 [B, A], of which only the hints are read; 255 is unknown. None: all are unknown.
 
         Returns:
             [B, F] on the classifier's device, always fp32: distances between like pictures are small differences.
@@ -118,12 +118,12 @@ class Classifier(nn.Module):
             UsageError: The images have another shape than those that the classifier was trained on.
         """
         self._check_shape(images)
-        known = torch.full((len(images), len(self.names)), UNKNOWN, dtype=torch.uint8) if told is None else told
+        known = torch.full((len(images), len(self.names)), UNKNOWN, dtype=torch.uint8) if hints is None else hints
         was_training = self.training
         self.eval()
         try:
             parts = [
-                self.network.features(*self._seen(chunk.to(self.device).float(), codes.to(self.device)))
+                self.network.features(*self._inputs(chunk.to(self.device).float(), codes.to(self.device)))
                 for chunk, codes in zip(images.split(_CHUNK), known.split(_CHUNK), strict=True)
             ]
         finally:
@@ -131,25 +131,25 @@ class Classifier(nn.Module):
         return torch.cat(parts).float()
 
     @torch.inference_mode()
-    def predict(self, images: Tensor, told: Tensor | None = None, precision: str = "auto") -> Tensor:
+    def predict(self, images: Tensor, hints: Tensor | None = None, precision: str = "auto") -> Tensor:
         """Return the most probable value of every attribute.
 
         Args:
             images: [B, C, H, W] in [0, 1], any float type; sampled pixels where the dataset's are binary.
-            told: Codes uint8 [B, A] whose told attributes it may see; 255 is unknown, and so is everything without it.
+            hints: Codes uint8 [B, A], of which only the hints are read; 255 is unknown. None: all are unknown.
             precision: Arithmetic of the network: auto, 32-true or bf16-mixed.
 
         Returns:
-            Codes uint8 [B, A] on the classifier's device; told attributes are as told.
+            Codes uint8 [B, A] on the classifier's device; hints are copied.
 
         Raises:
             UsageError: The images have another shape than those that the classifier was trained on.
         """
         self._check_shape(images)
         answer = torch.full((len(images), len(self.names)), UNKNOWN, dtype=torch.uint8, device=self.device)
-        if told is not None:
-            keep = [index for index, name in enumerate(self.names) if name in self.told]
-            answer[:, keep] = told.to(self.device, torch.uint8)[:, keep]
+        if hints is not None:
+            keep = [index for index, name in enumerate(self.names) if name in self.hints]
+            answer[:, keep] = hints.to(self.device, torch.uint8)[:, keep]
         if not len(images):  # not every layer takes an empty batch
             return answer
         was_training = self.training
@@ -162,5 +162,5 @@ class Classifier(nn.Module):
                 ]
         finally:
             self.train(was_training)
-        answer[:, self.said] = torch.cat(codes).to(torch.uint8)
+        answer[:, self.predicted] = torch.cat(codes).to(torch.uint8)
         return answer

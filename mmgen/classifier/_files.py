@@ -27,18 +27,20 @@ def build_classifier(
     described: Description,
     names: tuple[str, ...],
     values: tuple[tuple[str, ...], ...],
-    told: tuple[str, ...] = (),
+    hints: tuple[str, ...] = (),
 ) -> Classifier:
     """Return an untrained classifier."""
-    for name in told:
+    for name in hints:
         if name not in names:
             raise UsageError(unknown_name("attribute", name, names))
-    if len(told) >= len(names):
-        raise UsageError(f"a judge that is told all of {', '.join(names)} has nothing to say; tell it fewer")
+    if len(hints) >= len(names):
+        raise UsageError(
+            f"a classifier got all of {', '.join(names)} as hints, so nothing is left to predict; name fewer in --told"
+        )
     lengths = {name: len(words) for name, words in zip(names, values, strict=True)}
-    sizes = tuple(length for name, length in lengths.items() if name not in told)
-    told_size = sum(lengths[name] for name in told)
-    return Classifier(get(network).over(described, sizes, told_size), described, names, values, network, told)
+    sizes = tuple(length for name, length in lengths.items() if name not in hints)
+    hint_size = sum(lengths[name] for name in hints)
+    return Classifier(get(network).over(described, sizes, hint_size), described, names, values, network, hints)
 
 
 def describe_classifier(classifier: Classifier) -> dict[str, Any]:
@@ -48,7 +50,7 @@ def describe_classifier(classifier: Classifier) -> dict[str, Any]:
         "reads": plain(classifier.described),
         "names": list(classifier.names),
         "values": [list(words) for words in classifier.values],
-        "told": list(classifier.told),
+        "told": list(classifier.hints),
     }
 
 
@@ -70,8 +72,8 @@ def load_classifier(path: Path | str, device: str | torch.device = "cpu", measur
         reads = validate(mmgen.modalities.get(str(described["reads"]["kind"])), described["reads"])
         names = tuple(str(name) for name in described["names"])
         values = tuple(tuple(str(word) for word in words) for words in described["values"])
-        told = tuple(str(name) for name in described.get("told", ()))
-        classifier = build_classifier(str(described["network"]), reads, names, values, told)
+        hints = tuple(str(name) for name in described.get("told", ()))
+        classifier = build_classifier(str(described["network"]), reads, names, values, hints)
         return classifier, classifier.network
 
     header, classifier, _ = load_trained(path, "classifier", build, device)

@@ -21,7 +21,7 @@ def log_probability(logits: list[Tensor], values: Tensor, present: Tensor) -> Te
 
 
 class ClassifierTask(Task):
-    """Maximises log p(attributes | image, what it is told) over the known attributes that the classifier says.
+    """Task that maximises log p(attributes | image, hints) over the known attributes that the classifier predicts.
 
     Args:
         classifier: What is trained.
@@ -51,10 +51,10 @@ class ClassifierTask(Task):
         if self.augmentation is not None and step is not None:
             images, codes = self.augmentation(images, codes)
         logits = self.classifier(images, codes)
-        asked = codes[:, self.classifier.said]
+        asked = codes[:, self.classifier.predicted]
         known = asked != UNKNOWN
         parts = log_probability(logits, asked.masked_fill(~known, 0), known)
-        names = [self.classifier.names[index] for index in self.classifier.said]
+        names = [self.classifier.names[index] for index in self.classifier.predicted]
         terms = {f"log p({name}|{self.observed})": parts[:, index] for index, name in enumerate(names)}
         return Bound(parts.sum(1), terms, is_bound=True)
 

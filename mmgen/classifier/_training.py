@@ -28,7 +28,7 @@ from mmgen.training.settings import TrainingSettings
 from mmgen.training.stage import Built, Stage, add_facts, run_stage
 from mmgen.training.state import state_path
 
-__all__ = ["ClassifierSettings", "default_training", "resolve_network", "resolve_told", "train_classifier"]
+__all__ = ["ClassifierSettings", "default_training", "resolve_network", "resolve_hints", "train_classifier"]
 
 
 class ClassifierSettings(Settings):
@@ -37,7 +37,7 @@ class ClassifierSettings(Settings):
     network: str
     """Network of the classifier: vedantam (VE's), cremer (CK's), small, attentive or encoder."""
     told: tuple[str, ...] | None = None
-    """Attributes that it is told instead of saying them (CK 5.4: the relation); None for what the dataset needs."""
+    """Hints: attributes that it reads instead of predicting (CK 5.4: the relation); None for what the data need."""
     augment: bool = True
     """Whether descriptions of two objects are reworded and mirrored, and their pictures moved and brightened."""
     split: str = ""
@@ -47,30 +47,33 @@ class ClassifierSettings(Settings):
     training: TrainingSettings
 
 
-def resolve_told(asked: Sequence[str] | None, dataset: Dataset) -> tuple[str, ...]:
-    """Return the attributes that a classifier of ``dataset`` reads: as asked, else the relation of its captions (CK
-    5.4).
+def resolve_hints(hints: Sequence[str] | None, dataset: Dataset) -> tuple[str, ...]:
+    """Return the hints of a classifier, in the order of the dataset's attributes.
+
+    Args:
+        hints: Names of attributes; None for the relation, if the dataset's captions spell it (CK 5.4).
+        dataset: The dataset.
 
     Raises:
         UsageError: There is no such attribute.
     """
     names = next(iter(dataset.attributes.values())).names if dataset.attributes else ()
-    if asked is None:
+    if hints is None:
         spelled = {slot for text in dataset.texts.values() for slot in text.slots}
         return tuple(name for name in names if name == "relation" and name in spelled)
-    for name in asked:
+    for name in hints:
         if name not in names:
             raise UsageError(unknown_name("attribute", name, names))
-    return tuple(name for name in names if name in asked)
+    return tuple(name for name in names if name in hints)
 
 
-def resolve_network(name: str, device: str, told: bool = False, described: Description | None = None) -> str:
+def resolve_network(name: str, device: str, hints: bool = False, described: Description | None = None) -> str:
     """Return what ``auto`` means: the papers' networks on a GPU, small ones on a CPU, where those take hours.
 
     Args:
         name: Name of a network, or "auto".
         device: Name of a device, or "auto".
-        told: Whether the classifier reads known attributes, as that of pictures of two objects does.
+        hints: Whether the classifier reads known attributes, as that of pictures of two objects does.
         described: The data; other kinds than images are read by their own encoder.
     """
     if name != "auto":
@@ -78,7 +81,7 @@ def resolve_network(name: str, device: str, told: bool = False, described: Descr
     if described is not None and described.picture_shape != described.event_shape:
         return "encoder"
     on_gpu = resolve_device(device).type == "cuda"
-    if told:
+    if hints:
         return "cremer" if on_gpu else "attentive"
     return "vedantam" if on_gpu else "small"
 
@@ -172,8 +175,8 @@ def _identity(dataset: Dataset, settings: ClassifierSettings) -> dict[str, Any]:
         "part": "train",
         "rows": len(dataset.split(scheme, "train")),
     }
-    told = list(resolve_told(settings.told, dataset))
-    return {**settings.model_dump(mode="json"), "split": scheme, "told": told, "learnt_from": learnt_from}
+    hints = list(resolve_hints(settings.told, dataset))
+    return {**settings.model_dump(mode="json"), "split": scheme, "told": hints, "learnt_from": learnt_from}
 
 
 def _finished(out: Path, identity: dict[str, Any], names: Sequence[str]) -> Accuracy | None:
@@ -191,9 +194,9 @@ def _finished(out: Path, identity: dict[str, Any], names: Sequence[str]) -> Accu
             f"{out} is a finished judge with another {', '.join(different)}; use the same settings and dataset to keep "
             "it, another --output, or --overwrite to replace it"
         )
-    said = [name for name in names if name in correct]
+    predicted = [name for name in names if name in correct]
     return Accuracy(
-        {name: correct[name] for name in said}, {name: images[name] for name in said}, len(identity["told"])
+        {name: correct[name] for name in predicted}, {name: images[name] for name in predicted}, len(identity["told"])
     )
 
 

@@ -31,10 +31,10 @@ class Attentive(JudgeNetwork):
     its own looks and both share all other layers: colours are learnt from both objects.
     """
 
-    def __init__(self, image_shape: tuple[int, int, int], sizes: tuple[int, ...], told_size: int = 0) -> None:
-        super().__init__(image_shape, sizes, told_size)
+    def __init__(self, image_shape: tuple[int, int, int], sizes: tuple[int, ...], hint_size: int = 0) -> None:
+        super().__init__(image_shape, sizes, hint_size)
         half = len(sizes) // 2
-        self.objects = 2 if len(sizes) % 2 == 0 and sizes[:half] == sizes[half:] and told_size else 1
+        self.objects = 2 if len(sizes) % 2 == 0 and sizes[:half] == sizes[half:] and hint_size else 1
         channels, height, width = image_shape
         self.padding = (0, -width % 4, 0, -height % 4)
         layers: list[nn.Module] = [nn.PixelUnshuffle(2)]
@@ -48,14 +48,14 @@ class Attentive(JudgeNetwork):
             before = after
         self.convolutions = nn.Sequential(*layers)
         self.score = nn.Sequential(
-            nn.Linear(before + 2 + told_size, 128), nn.ReLU(inplace=True), nn.Linear(128, _LOOKS * self.objects)
+            nn.Linear(before + 2 + hint_size, 128), nn.ReLU(inplace=True), nn.Linear(128, _LOOKS * self.objects)
         )
         self.hidden = nn.Linear(_LOOKS * (before + 2), _UNITS)
         self.norm = nn.BatchNorm1d(_UNITS, momentum=_MOMENTUM)
         self.dropout = nn.Dropout(0.1)
         self.head = nn.Linear(_UNITS, sum(sizes) // self.objects)
 
-    def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
+    def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
         seen = self.convolutions(F.pad(images, self.padding))  # [B, F, H', W']
         batch, _, height, width = seen.shape
         down = torch.linspace(-1, 1, height, device=seen.device, dtype=seen.dtype)
@@ -63,8 +63,8 @@ class Attentive(JudgeNetwork):
         places = torch.stack(torch.meshgrid(down, right, indexing="ij"), -1).flatten(0, 1).expand(batch, -1, -1)
         features = torch.cat([seen.flatten(2).transpose(1, 2), places], 2)  # [B, H'W', F + 2]
         asked = features
-        if told is not None and self.told_size:
-            spread = told.to(features.dtype)[:, None].expand(-1, features.shape[1], -1)
+        if hints is not None and self.hint_size:
+            spread = hints.to(features.dtype)[:, None].expand(-1, features.shape[1], -1)
             asked = torch.cat([features, spread], 2)
         weights = self.score(asked).softmax(1)  # [B, H'W', looks]
         looks = (weights.transpose(1, 2) @ features).reshape(batch * self.objects, -1)

@@ -1,4 +1,4 @@
-"""The classifier of Cremer and Kushman: their image encoder, told the relation.
+"""The classifier of Cremer and Kushman: their image encoder, with the relation as a hint.
 
 References:
     On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),
@@ -21,16 +21,16 @@ class Cremer(JudgeNetwork):
     decides where to look. For a GPU: about 7 GFLOP per 112x112 image.
     """
 
-    def __init__(self, image_shape: tuple[int, int, int], sizes: tuple[int, ...], told_size: int = 0) -> None:
-        super().__init__(image_shape, sizes, told_size)
+    def __init__(self, image_shape: tuple[int, int, int], sizes: tuple[int, ...], hint_size: int = 0) -> None:
+        super().__init__(image_shape, sizes, hint_size)
         channels, height, width = image_shape
         self.padding = (0, -width % 4, 0, -height % 4)
-        shape = channels + told_size, height + self.padding[3], width + self.padding[1]
+        shape = channels + hint_size, height + self.padding[3], width + self.padding[1]
         self.encoder, features = CycleganResnet().encoder(shape)
         self.head = nn.Linear(features, sum(sizes))
 
-    def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
-        return F.relu(self.encoder(F.pad(with_planes(images, told), self.padding)))
+    def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
+        return F.relu(self.encoder(F.pad(with_planes(images, hints), self.padding)))
 
     def answers(self, features: Tensor) -> list[Tensor]:
         return list(self.head(features).split(self.sizes, dim=1))

@@ -19,31 +19,31 @@ class Encoder(JudgeNetwork):
     Args:
         described: The data.
         sizes: Number of values V of every attribute that it says, in order.
-        told_size: Width of the known attributes that it reads besides; 0: nothing.
+        hint_size: Width of the one-hot attributes that it receives besides the data; 0 for none.
     """
 
-    def __init__(self, described: Description, sizes: tuple[int, ...], told_size: int = 0) -> None:
-        super().__init__(described.event_shape, sizes, told_size)
+    def __init__(self, described: Description, sizes: tuple[int, ...], hint_size: int = 0) -> None:
+        super().__init__(described.event_shape, sizes, hint_size)
         networks = described.networks({}, "network")
         if networks is None:
             raise UsageError(f"{described.name} is a {described.kind}, which has no encoder")
         self.modality = described.modality()
         self.encoder, width = self.modality.encoder(networks)
-        self.hidden = nn.Linear(width + told_size, _UNITS)
+        self.hidden = nn.Linear(width + hint_size, _UNITS)
         self.dropout = nn.Dropout(0.1)
         self.head = nn.Linear(_UNITS, sum(sizes))
         with torch.no_grad():  # layers that learn their input size from data get their weights
             blank, _ = described.observed(torch.zeros(2, *described.event_shape))
-            self.eval().features(blank, torch.zeros(2, told_size))
+            self.eval().features(blank, torch.zeros(2, hint_size))
         self.train()
 
     @classmethod
-    def over(cls, described: Description, sizes: tuple[int, ...], told_size: int = 0) -> "Encoder":
-        return cls(described, sizes, told_size)
+    def over(cls, described: Description, sizes: tuple[int, ...], hint_size: int = 0) -> "Encoder":
+        return cls(described, sizes, hint_size)
 
-    def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
+    def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
         seen = self.modality.features(self.encoder, images, whole(images))
-        known = seen if told is None else torch.cat([seen, told.to(seen.dtype)], -1)
+        known = seen if hints is None else torch.cat([seen, hints.to(seen.dtype)], -1)
         return F.relu(self.hidden(known))
 
     def answers(self, features: Tensor) -> list[Tensor]:

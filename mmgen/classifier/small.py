@@ -17,16 +17,16 @@ class Small(JudgeNetwork):
     """4x4 patches become channels, then convolutions 3x3 (the last two halve the side), then a head per attribute.
 
     About 4 million multiply-adds per 64x64 image, a thirtieth of VE's judge, and learns in far fewer examples thanks to
-    batch norm. Takes any canvas; sides that are no multiple of 4 are padded with zeros. What it is told comes as
+    batch norm. Takes any canvas; sides that are no multiple of 4 are padded with zeros. Hints are added as
     constant planes of the image.
     """
 
-    def __init__(self, image_shape: tuple[int, int, int], sizes: tuple[int, ...], told_size: int = 0) -> None:
-        super().__init__(image_shape, sizes, told_size)
+    def __init__(self, image_shape: tuple[int, int, int], sizes: tuple[int, ...], hint_size: int = 0) -> None:
+        super().__init__(image_shape, sizes, hint_size)
         channels, height, width = image_shape
         self.padding = (0, -width % _PATCH, 0, -height % _PATCH)
         layers: list[nn.Module] = [nn.PixelUnshuffle(_PATCH)]
-        before = (channels + told_size) * _PATCH**2
+        before = (channels + hint_size) * _PATCH**2
         for number, after in enumerate(_CHANNELS):
             stride = 1 if number == 0 else 2
             layers += [Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
@@ -38,8 +38,8 @@ class Small(JudgeNetwork):
         self.dropout = nn.Dropout(0.3)
         self.head = nn.Linear(_UNITS, sum(sizes))
 
-    def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
-        seen = self.convolutions(F.pad(with_planes(images, told), self.padding)).flatten(1)
+    def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
+        seen = self.convolutions(F.pad(with_planes(images, hints), self.padding)).flatten(1)
         return F.relu(self.hidden(seen))
 
     def answers(self, features: Tensor) -> list[Tensor]:

@@ -21,13 +21,13 @@ class Vedantam(JudgeNetwork):
     """Convolutions 5x5 of 32 and 64 channels, each max-pooled by 2; every attribute its own 1,024 units with dropout.
 
     About 0.25 GFLOP per 64x64 image; with four attributes 67 million parameters, nearly all in the heads.
-    What it is told comes as constant planes of the image.
+    Hints are added as constant planes of the image.
     """
 
-    def __init__(self, image_shape: tuple[int, int, int], sizes: tuple[int, ...], told_size: int = 0) -> None:
-        super().__init__(image_shape, sizes, told_size)
+    def __init__(self, image_shape: tuple[int, int, int], sizes: tuple[int, ...], hint_size: int = 0) -> None:
+        super().__init__(image_shape, sizes, hint_size)
         channels, height, width = image_shape
-        self.first = Conv2d(channels + told_size, 32, 5, padding=2)
+        self.first = Conv2d(channels + hint_size, 32, 5, padding=2)
         self.second = Conv2d(32, 64, 5, padding=2)
         # The hidden layers of all heads side by side in one matrix: the same function as one layer per attribute,
         # and one large product is several times faster than a few small ones.
@@ -42,10 +42,10 @@ class Vedantam(JudgeNetwork):
         # Channels last: pooling is six times faster on CPUs, a training step a quarter.
         nn.utils.convert_conv2d_weight_memory_format(self, torch.channels_last)
 
-    def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
+    def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
         # ReLU after pooling gives the same values as before it (max commutes with a monotone function), on a quarter
         # of the numbers.
-        features = F.relu(F.max_pool2d(self.first(with_planes(images, told)), 2))
+        features = F.relu(F.max_pool2d(self.first(with_planes(images, hints)), 2))
         features = F.relu(F.max_pool2d(self.second(features), 2))
         return F.relu(self.hidden(features.flatten(1)))
 

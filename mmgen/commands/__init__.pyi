@@ -16,5 +16,5 @@ from ._fields import (
 )
 from ._folders import reported_files as reported_files
 from ._functions import function as function
-from ._members import source_of as source_of, stage_called as stage_called, stage_names as stage_names
+from ._members import source_of as source_of, stage_class as stage_class, stage_names as stage_names
 from ._words import check_words as check_words

@@ -30,7 +30,7 @@ from mmgen.evaluation import scores_beside, write_scores
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation import TrainedModel, load
-from mmgen.generation.decode import drawn_images
+from mmgen.generation.decode import drawable_pictures
 from mmgen.generation.draws import as_pictures
 from mmgen.generation.judge import find_judge, sees_samples
 from mmgen.generation.sampling import sample_and_judge
@@ -174,7 +174,7 @@ def _fill(
     else:
         watch.say(f"no scores found, so the card has none: make them with mmgen eval {loaded.path}")
     given = _descriptions(loaded)
-    if drawn_images(loaded):
+    if drawable_pictures(loaded):
         _pictures(loaded, given, judge, seed).save(folder / _PICTURE)
         files[_PICTURE] = "pictures drawn from words"
     if onnx:

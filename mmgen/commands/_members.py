@@ -4,7 +4,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-__all__ = ["command_of", "source_of", "stage_called", "stage_names"]
+__all__ = ["command_of", "source_of", "stage_class", "stage_names"]
 
 _FILES = {"eval": "evaluate"}
 """Files that are not called as their command is."""
@@ -26,7 +26,7 @@ def source_of(command: str) -> Path:
     return Path(__file__).with_name(f"{_FILES.get(command, command.replace('-', '_'))}.py")
 
 
-def stage_called(command: str) -> Any:
+def stage_class(command: str) -> Any:
     """Return the class of a command's stage; imports its file alone."""
     module = importlib.import_module(f"{__package__}.{source_of(command).stem}")
     (name,) = module.__all__

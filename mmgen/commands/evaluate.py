@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mmgen.classifier import Classifier
     from mmgen.evaluation import EvaluationSettings
     from mmgen.generation import TrainedModel
-    from mmgen.posteriors import Tilt
+    from mmgen.posteriors import Guidance
     from mmgen.results.score import Score
     from mmgen.results.score_table import Scores
 
@@ -128,10 +128,10 @@ class Evaluate(Stage["Scores"]):
         from mmgen.artifacts import Dataset
         from mmgen.metrics import check_read, get, usual_metrics
 
-        settings, tilts = self._settings(), self._tilts()
+        settings, guidances = self._settings(), self._guidances()
         self._check_names()
         loaded = self._loaded
-        guided = [loaded.guided(tilt, settings.seed) for tilt in tilts]
+        guided = [loaded.guided(guidance, settings.seed) for guidance in guidances]
         metrics = _several(self.metric) or usual_metrics(loaded)
         check_read(metrics, self._typed())
         judged = [name for name in metrics if get(name).judged]
@@ -204,20 +204,22 @@ class Evaluate(Stage["Scores"]):
         names += ["posteriors"] * bool(_several(self.posterior))
         return names + [name for name in ("judge", "text_proposal") if getattr(self, name)]
 
-    def _tilts(self) -> "list[Tilt]":
+    def _guidances(self) -> "list[Guidance]":
         """Return the weights of guidance."""
         from mmgen.metrics import check_once
-        from mmgen.posteriors import Tilt
+        from mmgen.posteriors import Guidance
 
         given: list[Any] = [*self.guidance] if isinstance(self.guidance, list | tuple) else [self.guidance]
         try:
             parts = [part for one in given for part in (listed(one) if isinstance(one, str) else [one])]
-            tilts = [Tilt.of(part) for part in parts or [0.0]]
+            guidances = [Guidance.of(part) for part in parts or [0.0]]
         except UsageError as error:
             raise UsageError(f"--{error}; several have commas between: 1,3:balanced,10") from None
-        check_once("--guidance", tilts)
-        check_once("--guidance", [str(Tilt(tilt.weight, tilt.balanced)) for tilt in tilts])  # by which rows are called
-        return tilts
+        check_once("--guidance", guidances)
+        check_once(
+            "--guidance", [str(Guidance(guidance.weight, guidance.balanced)) for guidance in guidances]
+        )  # by which rows are called
+        return guidances
 
     def _check_names(self) -> None:
         """Refuse names that do not exist or stand twice, before anything slow."""
@@ -231,14 +233,14 @@ class Evaluate(Stage["Scores"]):
 
     def _judges(self, data: "Dataset") -> "list[Classifier]":
         """Return the classifiers that look at pictures: those that were named, or one near the files."""
-        from mmgen.generation.judge import find_judge_of_dataset, load_judges, said_accuracy
+        from mmgen.generation.judge import find_judge_of_dataset, format_accuracy, load_judges
 
         near = [self._path.parent, self._loaded.model_path.parent, data.path.parent, Path.cwd()]
         given = self.judge if isinstance(self.judge, Sequence) and not isinstance(self.judge, str) else [self.judge]
         files = [path_of(one) for one in given if one is not None] or [find_judge_of_dataset(data, near)]
         opened = load_judges(files, self._loaded.device)
         for file, one in zip(files, opened, strict=True):
-            self.watch.say(f"judge: {file} ({said_accuracy(one)} on images that it has not seen)")
+            self.watch.say(f"judge: {file} ({format_accuracy(one)} on images that it has not seen)")
         return opened
 
 

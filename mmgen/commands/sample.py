@@ -120,7 +120,7 @@ class Sample(Drawing[Any]):
 
     def _check_options(self) -> None:
         """Refuse options that this mode would ignore."""
-        from mmgen.posteriors import Tilt
+        from mmgen.posteriors import Guidance
 
         typed = "--mean" if self.mean else "--sampled"
         if self.mean is not None and Path(str(self.output)).suffix.lower() == ".h5":
@@ -129,7 +129,7 @@ class Sample(Drawing[Any]):
             )
         if self.source is None and not self.rows:
             return
-        described = {"--posterior": self.posterior, "--judge": self.judge, "--guidance": Tilt.of(self.guidance)}
+        described = {"--posterior": self.posterior, "--judge": self.judge, "--guidance": Guidance.of(self.guidance)}
         if got := [name for name, value in described.items() if value]:
             raise UsageError(
                 f"--from or --dataset-row got {' and '.join(got)} too, which only drawing for a description knows: z "
@@ -146,10 +146,10 @@ class Sample(Drawing[Any]):
     def _check_output(self, output: Path, *inputs: Path) -> None:
         from mmgen.artifacts import check_output
         from mmgen.artifacts.pages import check_page
-        from mmgen.generation.decode import wanted_images
+        from mmgen.generation.decode import resolve_targets
 
         ending = output.suffix.lower()
-        described = self._loaded.observed[wanted_images(self._loaded, list(self.targets))[0]]
+        described = self._loaded.observed[resolve_targets(self._loaded, list(self.targets))[0]]
         if ending not in (".png", ".h5", *described.files):
             own = "".join(f", {each} ({described.name})" for each in described.files)
             raise UsageError(f"--output got {output}, expected a name ending in .png (a grid) or .h5 (samples){own}")

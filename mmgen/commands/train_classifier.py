@@ -39,7 +39,7 @@ class TrainClassifier(Training["Judge"]):
     """One of {mmgen.classifier}; or auto: by data and device."""
     split: Annotated[str, Named(metavar="SCHEME")] = ""
     told: Annotated[Sequence[str] | None, Commas(none="nothing")] = None
-    """Attributes that it is told, not asked, or nothing; the relation of two objects by default."""
+    """Attributes that it reads as hints and does not predict, or nothing; by default the relation of two objects."""
     augment: Annotated[bool, Named("--augment/--no-augment")] = True
     """Reword and mirror descriptions of two objects, and move their pictures."""
     minutes: float | None = None
@@ -75,7 +75,7 @@ class TrainClassifier(Training["Judge"]):
             UsageError: There is no such network or attribute.
         """
         from mmgen.artifacts import Dataset
-        from mmgen.classifier import ClassifierSettings, default_training, names, resolve_network, resolve_told
+        from mmgen.classifier import ClassifierSettings, default_training, names, resolve_hints, resolve_network
         from mmgen.core.errors import UsageError
         from mmgen.settings.config import merge, validate
         from mmgen.settings.registry import unknown_name
@@ -84,12 +84,12 @@ class TrainClassifier(Training["Judge"]):
             raise UsageError(unknown_name("judge network", self.network, ["auto", *names()]))
         data = path_of(self.dataset)
         with Dataset.open(data) as opened:  # a file that is no dataset is reported before any work
-            told, described = resolve_told(self.told, opened), next(iter(opened.observed.values()), None)
-        network = resolve_network(self.network, self.device, bool(told), described)
+            hints, described = resolve_hints(self.told, opened), next(iter(opened.observed.values()), None)
+        network = resolve_network(self.network, self.device, bool(hints), described)
         values = {
             **{name: getattr(self, name) for name in ("augment", "split", "held_out")},
             "network": network,
-            "told": told,
+            "told": hints,
             "training": {**default_training(network), **self.training()},
         }
         settings = validate(ClassifierSettings, merge(values, self.assignments()))

@@ -36,7 +36,7 @@ __all__ = [
     "parse_toml",
     "printable",
     "read_bounded",
-    "plain_letters",
+    "strip_controls",
 ]
 
 MAX_TEXT_BYTES = 16 * 2**20
@@ -82,11 +82,11 @@ def printable(text: str, limit: int = 300) -> str:
         >>> printable("red\x1b[2J \u202egreen")
         'red?[2J ?green'
     """
-    clipped = plain_letters(text[:limit], keep="")
+    clipped = strip_controls(text[:limit], keep="")
     return clipped if len(text) <= limit else clipped + "..."
 
 
-def plain_letters(text: str, keep: str = "\n\t") -> str:
+def strip_controls(text: str, keep: str = "\n\t") -> str:
     r"""Return foreign text in a form safe for a terminal, a picture or a page: without signs that steer them or hide
     letters.
 
@@ -95,7 +95,7 @@ def plain_letters(text: str, keep: str = "\n\t") -> str:
         keep: Letters that stay although they cannot be seen.
 
     Example:
-        >>> plain_letters("two\nlines\x07")
+        >>> strip_controls("two\nlines\x07")
         'two\nlines?'
     """
     if text.isprintable():

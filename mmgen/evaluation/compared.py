@@ -114,7 +114,7 @@ def _compare(evaluation: "Evaluation", posterior: str, dropped: int) -> Generato
 def compare_all(evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Compared]]:
     """Compare drawn and real pictures for every number of attributes left out."""
     found: list[Compared] = []
-    most = len(evaluation.info.names) - len(evaluation.questions.told)
+    most = len(evaluation.info.names) - len(evaluation.questions.hints)
     numbers = [number for number in evaluation.questions.dropped if number <= most]
     for done, number in enumerate(numbers):
         work = _compare(evaluation, posterior, number)

@@ -56,7 +56,7 @@ class Evaluation:
 
         check_data(dataset, loaded.path, loaded.attributes, loaded.observation, loaded.text)
         # Candidates that guidance draws once for all descriptions have the seed of everything else.
-        self.loaded = loaded.guided(loaded.tilt, settings.seed) if loaded.tilt else loaded
+        self.loaded = loaded.guided(loaded.guidance, settings.seed) if loaded.guidance else loaded
         self.dataset = dataset
         self._judge = judge
         self.posteriors = tuple(dict.fromkeys(self.loaded.posteriors[name].name for name in posteriors))
@@ -118,7 +118,7 @@ class Evaluation:
         """Modalities that z is inferred from: the main one alone where the model can, else those of its encoder."""
         assert self.loaded.observation is not None
         alone = (self.loaded.observation.name,)
-        return alone if self.loaded.model.answers(alone) else self.loaded.encoder_given
+        return alone if self.loaded.model.answers(alone) else self.loaded.encoder_inputs
 
     @property
     def ids(self) -> dict[str, str]:
@@ -192,7 +192,7 @@ class Evaluation:
     @property
     def guidance_notices(self) -> list[str]:
         """Warnings about pictures drawn with guidance."""
-        if not self.loaded.tilt:
+        if not self.loaded.guidance:
             return []
         notices = [self.loaded.guided_posterior(name).report.notice for name in self.posteriors]
         return [notice for notice in notices if notice]

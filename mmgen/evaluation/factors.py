@@ -98,7 +98,7 @@ def code_of(dataset: "Dataset", loaded: "TrainedModel", factors: "Factors", seed
         dataset: Where the images are.
         loaded: The model.
         factors: The rows, and their factors.
-        seed: Seed of pixels that are drawn at every sight, and of the draws that means of layers are given.
+        seed: Seed of pixels that are drawn in every view, and of the draws that means of layers are given.
         precision: Arithmetic of the encoder.
     """
     import torch

@@ -41,7 +41,7 @@ def judge(evaluation: "Evaluation") -> str:
 
 def unguided(evaluation: "Evaluation") -> str:
     """Need posteriors without guidance, where no posterior of a description is asked."""
-    if not evaluation.loaded.tilt:
+    if not evaluation.loaded.guidance:
         return ""
     return "got guidance, and asks no posterior of a description; leave one or the other out"
 

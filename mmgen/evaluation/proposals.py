@@ -52,10 +52,10 @@ def _offered(loaded: "TrainedModel") -> dict[str, list[tuple[str, ...]]]:
     model, image, words = loaded.model, main_image(loaded), described_by(loaded)
     if model.conditional_on:
         # q(z | x) would belong to another p(z, x) for each description.
-        return {"auto": [loaded.encoder_given], "joint": [loaded.encoder_given]}
+        return {"auto": [loaded.encoder_inputs], "joint": [loaded.encoder_inputs]}
     described = [(words,)] if words is not None else []
     return {
-        "auto": [(image,), loaded.encoder_given],
+        "auto": [(image,), loaded.encoder_inputs],
         "image": [(image,)],
         "joint": [tuple(model.modalities), *((image, *given) for given in described)],
         "description": [*described],

@@ -96,7 +96,7 @@ class Provenance:
         if "guidance" not in weights:
             base = LEARNED_PRIOR if source.is_fitted and source.is_unconditional else ""
             return replace(score, text_weight=weights.get("text_weight"), base=base)
-        diagnostics = loaded.guided_posterior(score.posterior).diagnostics if loaded.tilt else {}
+        diagnostics = loaded.guided_posterior(score.posterior).diagnostics if loaded.guidance else {}
         return replace(
             score,
             posterior="guided",

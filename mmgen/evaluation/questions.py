@@ -38,10 +38,10 @@ class Questions:
         return self._evaluation.dataset.read_attributes(self._evaluation.info.name, self._evaluation.rows(part))
 
     @property
-    def told(self) -> tuple[int, ...]:
+    def hints(self) -> tuple[int, ...]:
         """Positions of attributes that the classifier is given as input; no query leaves them out."""
         names = self._evaluation.info.names
-        return tuple(index for index, name in enumerate(names) if name in self._evaluation.judge.told)
+        return tuple(index for index, name in enumerate(names) if name in self._evaluation.judge.hints)
 
     @property
     def dropped(self) -> tuple[int, ...]:
@@ -52,13 +52,13 @@ class Questions:
             return (0,)
         count = len(self._evaluation.info.names)
         # At least one attribute is given; where no example has one, queries() raises.
-        fewest = min(fewest_dropped(self.codes, self.told if self._evaluation.has_judge else ()), count - 1)
+        fewest = min(fewest_dropped(self.codes, self.hints if self._evaluation.has_judge else ()), count - 1)
         return tuple(range(fewest, min(fewest + 4, count)))
 
     @property
     def whole_captions(self) -> bool:
         """True if a posterior reads whole captions, so that queries cannot leave attributes out."""
-        if self._loaded.tilt and self._evaluation.info.name not in self._loaded.likelihood.names:
+        if self._loaded.guidance and self._evaluation.info.name not in self._loaded.likelihood.names:
             return True  # p(words | z) is of whole captions
         reading = [name for name in self._evaluation.posteriors if not self._evaluation.ignores_text(name)]
         return self._loaded.given == "text" and bool(reading)
@@ -74,7 +74,7 @@ class Questions:
         return queries(
             self.codes,
             dropped,
-            always_given=self.told,
+            always_given=self.hints,
             most=self._settings.queries,
             captions=self._loaded.text is not None,
             seed=self._settings.seed,
@@ -85,4 +85,4 @@ class Questions:
         text, settings = self._loaded.text, self._settings
         assert text is not None
         tokens = self._evaluation.dataset.read_text(text.name, self._evaluation.rows())
-        return caption_queries(tokens, self.codes, needed=self.told, most=settings.queries, seed=settings.seed)
+        return caption_queries(tokens, self.codes, needed=self.hints, most=settings.queries, seed=settings.seed)

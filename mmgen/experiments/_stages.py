@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from mmgen.commands import fields_of, option_names, stage_called
+from mmgen.commands import fields_of, option_names, stage_class
 from mmgen.core.errors import UsageError, clip
 from mmgen.core.parsing import listed
 from mmgen.experiments._tables import Selector, Table
@@ -196,7 +196,7 @@ class Stage(Settings):
 @cache
 def _names_of(command: str, recipe: str) -> list[str]:
     """Return the names of the settings of a command, for make-data those of the recipe too."""
-    stage = stage_called(command)
+    stage = stage_class(command)
     fields = fields_of(stage)
     options = [option_names(field)[0].partition("/")[0][2:] for field in fields if not field.positional]
     names = [name.replace("-", "_") for name in options if name not in ("output", "progress")]

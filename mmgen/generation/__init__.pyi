@@ -1,12 +1,12 @@
-from .decode import pictures as pictures, wanted_images as wanted_images
+from .decode import pictures as pictures, resolve_targets as resolve_targets
 from .descriptions import (
     as_words as as_words,
     batch_of as batch_of,
     check_read as check_read,
-    chosen_posterior as chosen_posterior,
     complete as complete,
     describe as describe,
     parse as parse,
+    select_posterior as select_posterior,
 )
 from .draws import Draws as Draws, draw as draw
 from .encode import encode_pictures as encode_pictures

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Piece",
     "check_target",
-    "drawn_images",
-    "drawn_modalities",
+    "drawable_pictures",
+    "drawable_modalities",
     "draw_words",
     "means",
     "means_and_draws",
     "pictures",
-    "wanted_images",
+    "resolve_targets",
 ]
 
 _CHUNK = 256
@@ -186,7 +186,7 @@ def means_and_draws(
     return torch.cat(averages), torch.cat(drawn)
 
 
-def wanted_images(loaded: "TrainedModel", targets: Sequence[str] = ()) -> list[str]:
+def resolve_targets(loaded: "TrainedModel", targets: Sequence[str] = ()) -> list[str]:
     """Return the modalities to draw: those named, by default the main one.
 
     Raises:
@@ -200,12 +200,12 @@ def wanted_images(loaded: "TrainedModel", targets: Sequence[str] = ()) -> list[s
     return names
 
 
-def drawn_images(loaded: "TrainedModel") -> list[str]:
+def drawable_pictures(loaded: "TrainedModel") -> list[str]:
     """Return the modalities that a model draws and that can be shown as pictures, the main one first."""
-    return [name for name in drawn_modalities(loaded) if loaded.observed[name].picture_shape is not None]
+    return [name for name in drawable_modalities(loaded) if loaded.observed[name].picture_shape is not None]
 
 
-def drawn_modalities(loaded: "TrainedModel") -> list[str]:
+def drawable_modalities(loaded: "TrainedModel") -> list[str]:
     """Return the modalities that a model draws, words left out, the main one first."""
     return [name for name in loaded.observed if name in loaded.model.generates]
 
@@ -216,7 +216,7 @@ def check_target(loaded: "TrainedModel", target: str) -> None:
     Raises:
         UsageError: It names the ones that it does.
     """
-    drawn = drawn_modalities(loaded)
+    drawn = drawable_modalities(loaded)
     if target in drawn:
         return
     if target in loaded.observed:

@@ -37,7 +37,7 @@ __all__ = [
     "batch_of",
     "check_described",
     "check_read",
-    "chosen_posterior",
+    "select_posterior",
     "complete",
     "describe",
     "nothing",
@@ -174,7 +174,7 @@ def parse(loaded: "TrainedModel", descriptions: Sequence[str]) -> Descriptions:
             raise UsageError(f"{loaded.path} knows no attributes, so it cannot be given a description")
         return Descriptions(np.zeros((len(descriptions), 0), np.uint8))
     trees = [parse_words(words, info) for words in descriptions]
-    answered = frozenset((NOT, OR) if loaded.tilt else loaded.operators)
+    answered = frozenset((NOT, OR) if loaded.guidance else loaded.operators)
     for tree in trees:
         _check_operators(loaded, tree, answered if loaded.operators else answered | {AND})
     expressions = tuple(tree if tree.operators & answered else None for tree in trees)
@@ -200,7 +200,7 @@ def _check_operators(loaded: "TrainedModel", tree: Expression, answered: frozens
             f"draw from SCAN with operators: mmgen fit-aggregate {loaded.model_path} --target scan "
             "--set aggregate.target.operators=true"
         )
-    reason = f"guidance {loaded.tilt} has none" if loaded.operators else f"{loaded.path} has none"
+    reason = f"guidance {loaded.guidance} has none" if loaded.operators else f"{loaded.path} has none"
     raise UsageError(f"'{tree}' needs operators, and {reason}; {', or '.join(ways)}")
 
 
@@ -250,7 +250,7 @@ def posterior_for(loaded: "TrainedModel", descriptions: Descriptions) -> str:
     return posterior
 
 
-def chosen_posterior(loaded: "TrainedModel", descriptions: Descriptions, posterior: str | None = None) -> str:
+def select_posterior(loaded: "TrainedModel", descriptions: Descriptions, posterior: str | None = None) -> str:
     """Return the chosen posterior, else :func:`posterior_for`, after all cheap checks.
 
     Raises:
@@ -268,9 +268,9 @@ def check_described(loaded: "TrainedModel", descriptions: Descriptions) -> None:
     Raises:
         UsageError: A description specifies nothing.
     """
-    if loaded.tilt and not all(descriptions.modalities(loaded, row) for row in range(len(descriptions))):
+    if loaded.guidance and not all(descriptions.modalities(loaded, row) for row in range(len(descriptions))):
         raise UsageError(
-            f"guidance {loaded.tilt} got a description that says nothing, expected words to hold to; describe "
+            f"guidance {loaded.guidance} got a description that says nothing, expected words to hold to; describe "
             "what to draw, or leave guidance out"
         )
 

@@ -10,8 +10,8 @@ from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import IN_COMMON, Vocabulary
 from mmgen.generation.descriptions import Descriptions, check_read, complete
-from mmgen.generation.judge import check_judge, differences, judge_images, judged_wrong, sees_samples
-from mmgen.results.naming import Guidance
+from mmgen.generation.judge import check_judge, differences, has_mismatch, judge_images, sees_samples
+from mmgen.results.naming import GuidanceReport
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
@@ -59,7 +59,7 @@ class Draws:
     image: str = ""
     further: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     name: str = ""
-    guidance: Guidance | None = None
+    guidance: GuidanceReport | None = None
 
     def pictures(self, sampled: bool = False) -> dict[str, np.ndarray]:
         """Return all image modalities by name, [Q, n, C, H, W] each: means, or draws from p(image|z)."""
@@ -71,7 +71,7 @@ class Draws:
         """Bool [Q, n]: the attribute classifier reads something else than was described; None without one."""
         if self.judged is None:
             return None
-        wrong = judged_wrong(self.descriptions.codes[:, None], self.judged)
+        wrong = has_mismatch(self.descriptions.codes[:, None], self.judged)
         for row, expression in enumerate(self.descriptions.expressions):
             if expression is not None:
                 wrong[row] = ~expression.holds(self.judged[row])
@@ -132,17 +132,17 @@ def draw(
     Raises:
         UsageError: The model has no such posterior or modality, or the judge has other attributes.
     """
-    from mmgen.generation.decode import draw_words, pictures, wanted_images
-    from mmgen.generation.inputs import check_drawn
+    from mmgen.generation.decode import draw_words, pictures, resolve_targets
+    from mmgen.generation.inputs import check_draw_memory
     from mmgen.generation.latents import draw_latents
 
     if not isinstance(descriptions, Descriptions):
         descriptions = complete(loaded, descriptions)
     if count < 1 or not len(descriptions):
         raise UsageError(f"got {count} images for {len(descriptions)} descriptions, expected at least one of each")
-    names = wanted_images(loaded, targets)
+    names = resolve_targets(loaded, targets)
     kinds = [loaded.observed[name] for name in names]
-    check_drawn(kinds, count, len(descriptions), "descriptions", copies=2)  # mean and draw of each pixel
+    check_draw_memory(kinds, count, len(descriptions), "descriptions", copies=2)  # mean and draw of each pixel
     source = loaded.posteriors[posterior]
     posterior = source.name
     check_read(loaded, posterior, descriptions)
@@ -168,8 +168,8 @@ def draw(
     text, words = loaded.text, None
     if text is not None and text.name in loaded.model.generates:
         words = draw_words(loaded, text.name, z, descriptions, seed).cpu().numpy()
-    hints = tuple(judge.names.index(name) for name in judge.told) if judge is not None else ()
-    guidance = loaded.guided(loaded.tilt, seed).guided_posterior(posterior).report if loaded.tilt else None
+    hints = tuple(judge.names.index(name) for name in judge.hints) if judge is not None else ()
+    guidance = loaded.guided(loaded.guidance, seed).guided_posterior(posterior).report if loaded.guidance else None
     means, sampled = drawn.pop(names[0])
     return Draws(
         posterior, seed, descriptions, means, sampled, z.float().cpu().numpy(), judged, words, hints, names[0], drawn,

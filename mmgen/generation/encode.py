@@ -51,9 +51,9 @@ def encode_pictures(
     if loaded.text is not None and text is not None:
         values[loaded.text.name] = torch.from_numpy(checked_words("text", text, loaded.text, size))
     described = attributes is not None or text is not None
-    sources = loaded.encoder_given if described else (main,)
+    sources = loaded.encoder_inputs if described else (main,)
     if not loaded.model.answers(sources):
-        sources = loaded.encoder_given
+        sources = loaded.encoder_inputs
     batch = batch_of(loaded.settings.data.modalities, values).to(loaded.device)
     return posterior_of(loaded.model, batch, sources)
 

@@ -96,7 +96,7 @@ def _given(loaded: "TrainedModel") -> tuple[str, ...]:
     for name in loaded.observed:
         if loaded.model.answers((name,)):
             return (name,)
-    return loaded.encoder_given
+    return loaded.encoder_inputs
 
 
 def movable(model: Model) -> tuple[str, list[Axis]]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Numbers",
     "Pictures",
-    "check_drawn",
+    "check_draw_memory",
     "checked_codes",
     "checked_numbers",
     "checked_pictures",
@@ -208,7 +208,7 @@ def checked_words(what: str, value: Any, info: "TextDescription", rows: int | No
     return codes
 
 
-def check_drawn(described: Sequence["Description"], count: int, of: int, what: str, copies: int = 1) -> None:
+def check_draw_memory(described: Sequence["Description"], count: int, of: int, what: str, copies: int = 1) -> None:
     """Refuse more values than memory holds.
 
     Args:

@@ -24,19 +24,19 @@ __all__ = [
     "find_judge",
     "find_judge_of_dataset",
     "judge_images",
-    "judged_wrong",
+    "has_mismatch",
     "load_judges",
-    "said_accuracy",
+    "format_accuracy",
     "sees_samples",
 ]
 
 
 def sees_samples(loaded: "TrainedModel") -> bool:
     """Tell whether the attribute classifier looks at draws, as for binary data, rather than at means."""
-    return loaded.observation is not None and loaded.observation.judged_by_draws
+    return loaded.observation is not None and loaded.observation.classifier_sees_samples
 
 
-def judged_wrong(asked: np.ndarray, judged: np.ndarray) -> np.ndarray:
+def has_mismatch(asked: np.ndarray, judged: np.ndarray) -> np.ndarray:
     """Return whether any specified attribute is judged differently: uint8 [..., A], uint8 [..., A] -> bool [...]."""
     return np.asarray(((asked != judged) & (asked != UNKNOWN)).any(-1))
 
@@ -92,8 +92,8 @@ def load_judges(paths: Sequence[Path], device: "str | torch.device") -> "list[Cl
         judge = load_classifier(path, device)
         if judge.content_id in [other.content_id for other in judges]:
             raise UsageError(f"--judge got {path} twice, expected each judge once; leave one out")
-        if judges and judge.told != judges[0].told:
-            told, first = (", ".join(one.told) or "nothing" for one in (judge, judges[0]))
+        if judges and judge.hints != judges[0].hints:
+            told, first = (", ".join(one.hints) or "nothing" for one in (judge, judges[0]))
             raise UsageError(
                 f"--judge got {path}, which is told {told}, beside {paths[0]}, which is told {first}, expected judges "
                 "that are told the same; measure with each by itself"
@@ -102,7 +102,7 @@ def load_judges(paths: Sequence[Path], device: "str | torch.device") -> "list[Cl
     return judges
 
 
-def said_accuracy(judge: "Classifier") -> str:
+def format_accuracy(judge: "Classifier") -> str:
     """Return the classifier's own accuracy in words."""
     return ", ".join(f"{name} {value:.1f} %" for name, value in judge.accuracy.items()) or "accuracy never measured"
 

@@ -53,8 +53,8 @@ def draw_latents(
         seed: Seed of the draws.
         have: Number of earlier draws of each.
     """
-    if loaded.tilt:  # its pool has the seed of the draws, whatever seed it was made with
-        loaded = loaded.guided(loaded.tilt, seed)
+    if loaded.guidance:  # its pool has the seed of the draws, whatever seed it was made with
+        loaded = loaded.guided(loaded.guidance, seed)
     device = str(loaded.device)
     drawn = []
     for row in range(len(asked)):

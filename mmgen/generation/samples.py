@@ -55,7 +55,9 @@ def save_samples(
         "number": each,
         "given": drawn.descriptions.words(loaded),
         **({"guidance": drawn.guidance.weight, "base": drawn.guidance.base} if drawn.guidance else {}),
-        **({"effective": loaded.tilt.effective, "candidates": loaded.tilt.candidates} if drawn.guidance else {}),
+        **(
+            {"effective": loaded.guidance.effective, "candidates": loaded.guidance.candidates} if drawn.guidance else {}
+        ),
         **(start or {}),
     }
     asked_words = None if drawn.descriptions.tokens is None else np.repeat(drawn.descriptions.tokens, each, axis=0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mmgen.classifier import load_classifier
 from mmgen.core.errors import ArtifactError
 from mmgen.core.progress import Watch
-from mmgen.generation.descriptions import chosen_posterior, parse
+from mmgen.generation.descriptions import parse, select_posterior
 from mmgen.generation.draws import Draws, draw, share_right, unjudged
 from mmgen.generation.judge import find_judge
 
@@ -50,7 +50,7 @@ def sample_and_judge(
         UsageError: The model does not know the words, or has no such posterior.
     """
     descriptions = parse(loaded, texts)
-    source = chosen_posterior(loaded, descriptions, posterior)
+    source = select_posterior(loaded, descriptions, posterior)
     file, classifier = _judge(loaded, judge, near, watch)
     drawn = draw(loaded, descriptions, number, posterior=source, seed=seed, judge=classifier, targets=targets)
     if drawn.guidance and drawn.guidance.notice:

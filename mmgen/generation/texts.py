@@ -107,7 +107,7 @@ def verdicts(loaded: "TrainedModel", judge: "Classifier | None", spoken: Spoken)
     check_judge(loaded, judge)
     codes = codes_of_caption(spoken.tokens, text, info)
     seen = judge_images(judge, spoken.images, codes)
-    compared = [info.names.index(slot) for slot in text.slots if slot not in judge.told]
+    compared = [info.names.index(slot) for slot in text.slots if slot not in judge.hints]
     differs = codes[:, compared] != seen[:, compared]
     remarks = []
     for row, different in zip(seen, differs, strict=True):

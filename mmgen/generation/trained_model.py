@@ -15,7 +15,7 @@ from mmgen.artifacts.members import changed_members
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.markup import facts_table
-from mmgen.generation.inputs import Numbers, Pictures, check_drawn, checked_codes
+from mmgen.generation.inputs import Numbers, Pictures, check_draw_memory, checked_codes
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities import Description
 from mmgen.modalities.attributes import AttributesDescription
@@ -23,16 +23,16 @@ from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
 from mmgen.models import Model
 from mmgen.posteriors import (
-    NO_TILT,
-    AnyTilt,
+    NO_GUIDANCE,
+    AnyGuidance,
     Encoder,
     Fitted,
+    Guidance,
     Guided,
     GuidedCache,
     LayeredPosterior,
     Posteriors,
     Prior,
-    Tilt,
     WordLikelihood,
     posterior_to_aggregate,
 )
@@ -60,8 +60,8 @@ class TrainedModel:
         fitted: The fitted posterior of an aggregate file, without guidance.
         encoder: q(z | words) of the model's inference network, without guidance; None if it reads no words.
         likelihood: p(words | z) of the model's decoders.
-        tilt: Guidance of all posteriors; false for none.
-        posteriors: All posteriors by name, guided if ``tilt`` is set: "prior", "own" (the encoder) and the fitted one.
+        guidance: Guidance of all posteriors; false for none.
+        posteriors: All by name, guided if ``guidance`` is set: "prior", "own" (the encoder) and the fitted one.
 
     Args:
         source: The file that was loaded, and its header.
@@ -84,7 +84,7 @@ class TrainedModel:
         encoder = Encoder(model, data, self.model_path)
         self.encoder = encoder if encoder.reads else None
         self.likelihood = WordLikelihood(model, data, self.model_path)
-        self.tilt = NO_TILT
+        self.guidance = NO_GUIDANCE
         self._guided = GuidedCache(self.likelihood)
         every = [Prior(model, self.model_path), self.encoder, fitted]
         self.posteriors = Posteriors([each for each in every if each is not None], self.path, self.model_path)
@@ -141,7 +141,7 @@ class TrainedModel:
         return "text" if self.text is not None and source.reads[0] == self.text.name else "attributes"
 
     @property
-    def encoder_given(self) -> tuple[str, ...]:
+    def encoder_inputs(self) -> tuple[str, ...]:
         """Modalities that the posterior reads from which the decoders were trained."""
         return posterior_to_aggregate(self.settings)
 
@@ -174,7 +174,7 @@ class TrainedModel:
         return tuple(part.name for part in parts if part.name in names)
 
     @checked
-    def guided(self, weight: AnyTilt, seed: Seed = 0) -> Self:
+    def guided(self, weight: AnyGuidance, seed: Seed = 0) -> Self:
         r"""Return the same model with every posterior guided by its own decoder of words.
 
         .. math:: q_w(z|y) \propto q(z|y) \, p(y|z)^w
@@ -187,15 +187,15 @@ class TrainedModel:
         Raises:
             UsageError: The weight is no such number, or the model has no p(words | z).
         """
-        tilt = Tilt.of(weight)
-        if tilt and not self.likelihood.names:
+        guidance = Guidance.of(weight)
+        if guidance and not self.likelihood.names:
             made = ", ".join(self.model.generates) or "nothing"
             raise UsageError(
                 f"guidance needs p(words | z), and {self.model_path} has none: it generates {made} alone; draw without"
             )
         guided = copy.copy(self)
-        guided.tilt = tilt
-        guided.posteriors = self.posteriors.guided(self._guided.guide(tilt, seed) if tilt else None)
+        guided.guidance = guidance
+        guided.posteriors = self.posteriors.guided(self._guided.guide(guidance, seed) if guidance else None)
         return guided
 
     @checked
@@ -246,7 +246,7 @@ class TrainedModel:
         posterior: str | None = None,
         seed: Seed = 0,
         target: str | None = None,
-        guidance: AnyTilt | None = None,
+        guidance: AnyGuidance | None = None,
     ) -> Tensor:
         """Draw images from a description; equal seeds give the images of ``mmgen sample`` and of metrics.
 
@@ -276,11 +276,11 @@ class TrainedModel:
             >>> model.sample("digit=3 NOT scale=big OR digit=8", n=4, guidance=3).shape  # doctest: +SKIP
             torch.Size([4, 1, 64, 64])
         """
-        model = self.guided(self.tilt if guidance is None else guidance, seed)
-        (name,) = generation.wanted_images(model, [target] if target else [])
+        model = self.guided(self.guidance if guidance is None else guidance, seed)
+        (name,) = generation.resolve_targets(model, [target] if target else [])
         descriptions = generation.parse(model, [generation.as_words(description)])
-        source = generation.chosen_posterior(model, descriptions, posterior)
-        check_drawn([self.observed[name]], n, 1, "descriptions")
+        source = generation.select_posterior(model, descriptions, posterior)
+        check_draw_memory([self.observed[name]], n, 1, "descriptions")
         z = generation.draw_latents(model, source, descriptions, n, seed)
         drawn = generation.pictures(model, name, z, descriptions, seed, sampled=False)
         return torch.cat([piece.means[0] for piece in drawn])

@@ -14,7 +14,7 @@ from mmgen.core.errors import UsageError
 from mmgen.generation.decode import check_target, means
 from mmgen.generation.descriptions import describe
 from mmgen.generation.encode import infer
-from mmgen.generation.inputs import Pictures, check_drawn
+from mmgen.generation.inputs import Pictures, check_draw_memory
 from mmgen.generation.latents import draw_encoded
 from mmgen.posteriors import latents_from
 
@@ -49,6 +49,6 @@ def translate_pictures(
     size = len(posterior.mean)
     if rows is not None and len(rows) != size:
         raise UsageError(f"got {len(rows)} rows for {size} pictures, expected one for each")
-    check_drawn([loaded.observed[target]], draws, size, "pictures")
+    check_draw_memory([loaded.observed[target]], draws, size, "pictures")
     z = draw_encoded(loaded, posterior, tuple(pictures), range(size) if rows is None else rows, draws, seed)
     return decode(loaded, target, z.transpose(0, 1), description)

@@ -11,7 +11,7 @@ import torch
 
 from mmgen.artifacts import Dataset, read_header
 from mmgen.core.errors import ArtifactError, UsageError
-from mmgen.generation.decode import check_target, drawn_images, means, means_and_draws, wanted_images
+from mmgen.generation.decode import check_target, drawable_pictures, means, means_and_draws, resolve_targets
 from mmgen.generation.descriptions import parse
 from mmgen.generation.draws import Draws
 from mmgen.generation.encode import infer, source_images
@@ -158,7 +158,7 @@ def started(loaded: "TrainedModel", start: Start, count: int, seed: int, rows: S
     if name not in loaded.images and start.file.suffix.lower() not in (".h5", ".hdf5"):
         raise UsageError(f"{start.file} got a file for {name}, a {described.kind}; expected a dataset or samples (.h5)")
     images, names, notice = images_of_file(start.file, shape, rows, name, _recipe_settings(loaded))
-    if described.judged_by_draws and ((images > 0) & (images < 1)).any():
+    if described.classifier_sees_samples and ((images > 0) & (images < 1)).any():
         made = f"{start.file.name}: grey levels became black or white at a half, as the model knows no others"
         images, notice = (images > 0.5).astype(np.float32), f"{notice}; {made}" if notice else made
     return Paired(np.arange(len(images)), {name: images}, names, notice)
@@ -174,7 +174,7 @@ def _recipe_settings(loaded: "TrainedModel") -> Mapping[str, Any]:
 
 def usual(loaded: "TrainedModel") -> list[Route]:
     """Return the default translations: from the main picture to all, from all others back to it (WG Fig. 4)."""
-    drawn, sources = drawn_images(loaded), source_images(loaded)
+    drawn, sources = drawable_pictures(loaded), source_images(loaded)
     main = drawn[0]
     routes: list[Route] = [((main,), tuple(drawn))] if main in sources else []
     others = [name for name in sources if name != main]
@@ -196,7 +196,7 @@ def wanted(loaded: "TrainedModel", sources: Sequence[str], targets: Sequence[str
     if not starts:
         alone = source_images(loaded)
         starts = [(name,) for name in alone if [name] != list(targets)] or [(name,) for name in alone]
-    return [(start, tuple(targets) or tuple(drawn_images(loaded))) for start in starts]
+    return [(start, tuple(targets) or tuple(drawable_pictures(loaded))) for start in starts]
 
 
 def translated(loaded: "TrainedModel", shown: Paired, sources: Sequence[str], targets: Sequence[str]) -> Translation:
@@ -242,7 +242,7 @@ def drawn_from(
     Raises:
         UsageError: The model does not draw a target, infers no z from the sources or does not know the words.
     """
-    names = wanted_images(loaded, targets)
+    names = resolve_targets(loaded, targets)
     descriptions = parse(loaded, [description])
     device = str(loaded.device)
     condition = descriptions.batch(loaded, 0) if loaded.attributes is not None else None

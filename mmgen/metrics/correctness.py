@@ -68,7 +68,7 @@ class Agreement(Metric):
         ``paper``, over all words (CK 5.4; its input always matches). Captions in free words have ``free-captions``,
         over the known attributes of their examples; queries of one caption have the same pictures, which count once.
         """
-        told = evaluation.questions.told
+        told = evaluation.questions.hints
         if queries.tokens is not None:
             protocols: dict[str, tuple[int, ...]] = {"free-captions": told}
         else:
@@ -164,11 +164,11 @@ class Correctness(Agreement):
         questions, draws = evaluation.questions, evaluation.settings.draws
         if questions.free_captions:
             queries = questions.captions()
-            distinct, of = queries.distinct(questions.told)  # pictures of one caption are the same
+            distinct, of = queries.distinct(questions.hints)  # pictures of one caption are the same
             codes = yield from evaluation.draws.judged(distinct, posterior, draws)
             return self.scores(evaluation, posterior, queries, codes[of])
         scores = []
-        most = len(evaluation.info.names) - len(questions.told)
+        most = len(evaluation.info.names) - len(questions.hints)
         dropped = [number for number in questions.dropped if number < most]
         for done, number in enumerate(dropped):
             queries = questions.of(number)
@@ -182,7 +182,7 @@ class Correctness(Agreement):
     def _of_generated_words(self, evaluation: "Evaluation", posterior: str) -> list[Score]:
         """Score the agreement of pictures with words of the same z; UNKNOWN is never right."""
         predicted, words = evaluation.draws.generated(posterior, _GENERATED)
-        told, names = evaluation.questions.told, evaluation.info.names
+        told, names = evaluation.questions.hints, evaluation.info.names
         columns = {"generated-text": list(range(len(names)))}
         if told:
             columns["generated-text-exact"] = [index for index in range(len(names)) if index not in told]

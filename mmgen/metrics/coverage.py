@@ -87,7 +87,7 @@ class Coverage(Metric):
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         questions = evaluation.questions
-        most = len(evaluation.info.names) - len(questions.told)
+        most = len(evaluation.info.names) - len(questions.hints)
         dropped = [number for number in questions.dropped if 0 < number <= most]
         scores = []
         for done, number in enumerate(dropped):

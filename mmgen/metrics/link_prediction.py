@@ -98,7 +98,7 @@ class LinkPrediction(Metric):
         name, graph = next((n, m) for n, m in loaded.model.modalities.items() if isinstance(m, Graph))
         rows = DatasetRows.of_split(evaluation.dataset, evaluation.split, settings.part, loaded.device)
         nodes = rows.batch(torch.arange(len(rows)))
-        means = loaded.model.means(nodes, loaded.encoder_given)
+        means = loaded.model.means(nodes, loaded.encoder_inputs)
         parameters = torch.empty_like(means)
         parameters[nodes.values[name]] = loaded.model.decode(name, means)
         yield 0.5
@@ -120,7 +120,7 @@ class LinkPrediction(Metric):
                 100 * stderr,
                 len(joined) + len(absent),
                 quantity=quantity,
-                posterior="+".join(loaded.encoder_given),
+                posterior="+".join(loaded.encoder_inputs),
                 protocol="pairs held back, as many joined as not",
             )
             for quantity, (value, stderr) in areas.items()

@@ -183,7 +183,7 @@ class LogLikelihood(Metric):
                 if len(rows):
                     found = drawn.found(_given_text(quantity, name))[quantity]
                     measured = self._both(evaluation, name, quantity, found.at(rows))
-                    scores += with_normaliser(loaded, name, points[rows], measured) if loaded.tilt else measured
+                    scores += with_normaliser(loaded, name, points[rows], measured) if loaded.guidance else measured
         return scores
 
     def _marginal(
@@ -322,7 +322,7 @@ def _with_images(evaluation: "Evaluation") -> Batch:
 def _read_by(evaluation: "Evaluation", posterior: str) -> str | None:
     """Name the modality that a posterior of the text reads."""
     loaded = evaluation.loaded
-    if loaded.tilt:
+    if loaded.guidance:
         return guiding_words(loaded, posterior, evaluation.points)
     source = loaded.posteriors[posterior]
     if source.is_fitted and source.is_unconditional:

@@ -77,7 +77,7 @@ class Reconstruction(Metric):
                 codes_of.append(evaluation.judge.predict(images, true, precision).cpu().numpy())
             yield min(1.0, (start + _CHUNK) / points.size)
         of_decoded, of_real = np.concatenate(decoded), np.concatenate(real)
-        told = evaluation.questions.told
+        told = evaluation.questions.hints
         protocols: dict[str, tuple[int, ...]] = {**({"paper": ()} if told else {}), "exact": told}
         return [
             self._score(evaluation, codes, of_decoded, of_real, protocol, left_out)

@@ -3,8 +3,8 @@ from ._base import (
     Description as Description,
     Element as Element,
     Modality as Modality,
-    Sight as Sight,
     StoredArray as StoredArray,
+    View as View,
     whole as whole,
 )
 from ._described import Described as Described

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-__all__ = ["ROWS", "Description", "Element", "Modality", "Sight", "StoredArray", "whole"]
+__all__ = ["ROWS", "Description", "Element", "Modality", "View", "StoredArray", "whole"]
 
 ROWS = ""
 """Name of the one array of a kind that stores a row for every example: it stands under the modality's own name."""
@@ -54,12 +54,12 @@ class Element(Protocol):
 
 
 @dataclass(frozen=True)
-class Sight:
-    """One look at some examples: whatever is drawn anew at every sight follows from it.
+class View:
+    """One look at some examples: whatever is drawn anew in every view follows from it.
 
     Attributes:
         numbers: The examples' rows in their dataset, int64 [B]; computed where they are asked for.
-        key: Seed, and what distinguishes this sight from others (a step).
+        key: Seed, and what distinguishes this view from others (a step).
     """
 
     numbers: Callable[[], "Tensor"]
@@ -149,8 +149,8 @@ class Description(Settings, ABC):
         """Convert rows as stored to rows as they are held in memory, of a type that torch computes with."""
         return stored
 
-    def tensors(self, held: "Tensor", sight: Sight) -> tuple["Tensor", "Tensor"]:
-        """Convert rows as held to values and presence, as a :class:`~mmgen.core.batch.Batch` has them, at one sight."""
+    def tensors(self, held: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
+        """Convert rows as held to values and presence, as a :class:`~mmgen.core.batch.Batch` has them, in one view."""
         return self.observed(held)
 
     def shared(self, read: Callable[[str, str], np.ndarray], part: str | None) -> Mapping[str, np.ndarray]:
@@ -192,7 +192,7 @@ class Description(Settings, ABC):
         raise UsageError(f"{path} got a {self.kind}, expected values that are written so; use a file of samples (.h5)")
 
     @property
-    def judged_by_draws(self) -> bool:
+    def classifier_sees_samples(self) -> bool:
         """Whether an attribute classifier looks at draws of p(x | z), as for binary data, rather than at means."""
         return False
 

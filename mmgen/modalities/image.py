@@ -10,7 +10,7 @@ from pydantic import Field
 
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import printable
-from mmgen.modalities._base import ROWS, Description, Element, Modality, Sight, StoredArray, whole
+from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray, View, whole
 from mmgen.modalities._stored import element_json
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class ImageDescription(Description):
     """(C, H, W)."""
     layout: Literal["bits", "bytes", "probabilities"]
     """How pixels are stored: "bits" (0 or 1, eight to a byte), "bytes" (0 to 255), or "probabilities", bytes of which
-    each is 255 times the probability that its pixel is white; those are drawn black or white anew at every sight."""
+    each is 255 times the probability that its pixel is white; those are drawn black or white anew in every view."""
 
     @property
     def scale(self) -> int:
@@ -84,16 +84,16 @@ class ImageDescription(Description):
         """Return uint8 [n, C, H, W] with values 0 to ``scale`` to rows as stored; the inverse of :meth:`unpack`."""
         return np.packbits(images.reshape(len(images), -1), axis=1) if self.layout == "bits" else images
 
-    def tensors(self, held: "Tensor", sight: Sight) -> tuple["Tensor", "Tensor"]:
+    def tensors(self, held: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
         """Convert rows as held to float32 [B, C, H, W] from 0 to 1; probabilities become one draw of every pixel."""
         if self.layout == "bits":
             return self.observed(unpack_bits(held, self.shape))
         if self.layout == "bytes":
             return self.observed(held.float() / 255.0)
-        from mmgen.core.sights import draw_pixels, sight_key
+        from mmgen.core.views import draw_pixels, view_key
 
-        seed, *which = sight.key
-        return self.observed(draw_pixels(held, sight.numbers(), sight_key(seed, self.name, *which)))
+        seed, *which = view.key
+        return self.observed(draw_pixels(held, view.numbers(), view_key(seed, self.name, *which)))
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Return pixels float [B, C, H, W] in [0, 1], all of them there."""
@@ -114,7 +114,7 @@ class ImageDescription(Description):
         return values
 
     @property
-    def judged_by_draws(self) -> bool:
+    def classifier_sees_samples(self) -> bool:
         """True for black and white images."""
         return self.layout != "bytes"
 

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from mmgen.core.errors import ArtifactError
-from mmgen.modalities._base import ROWS, Description, Element, Modality, Sight, StoredArray, whole
+from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray, View, whole
 from mmgen.modalities._stored import element_json
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class PatchDescription(Description):
 
     Byte v becomes (v + u) / 256 with u uniform in (0, 1), the mean of the patch is taken off, and the last pixel, which
     is minus the sum of the others, is dropped. So the numbers have a density, and log p is in nats a patch; divided by
-    (side^2 - 1) ln 2 it is in bits a pixel. Training draws u anew at every sight. Evaluations and validation see one
+    (side^2 - 1) ln 2 it is in bits a pixel. Training draws u anew in every view. Evaluations and validation see one
     draw for each row, the same whatever the seed.
     """
 
@@ -72,14 +72,14 @@ class PatchDescription(Description):
             )
         return cls(name=name, side=side)
 
-    def tensors(self, held: "Tensor", sight: Sight) -> tuple["Tensor", "Tensor"]:
-        """Convert rows as held to numbers float32 [B, F] at one sight."""
-        from mmgen.core.sights import dequantise, sight_key
+    def tensors(self, held: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
+        """Convert rows as held to numbers float32 [B, F] in one view."""
+        from mmgen.core.views import dequantise, view_key
 
-        seed, *which = sight.key
+        seed, *which = view.key
         # One draw for all evaluations, as if it were stored: scores of two seeds are about the same numbers.
-        key = sight_key(seed, self.name, *which) if which else sight_key(0, self.name)
-        return self.observed(_without_mean(dequantise(held, sight.numbers(), key)))
+        key = view_key(seed, self.name, *which) if which else view_key(0, self.name)
+        return self.observed(_without_mean(dequantise(held, view.numbers(), key)))
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Return numbers [B, F] as they are, all of them there; levels uint8 [B, side, side] at the middle of each

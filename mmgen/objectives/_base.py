@@ -118,14 +118,14 @@ class Objective(ABC):
         """
 
 
-def named_once(names: tuple[str, ...]) -> tuple[str, ...]:
+def check_distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return modalities of an objective: at least one, and none twice."""
     if not names or len(set(names)) < len(names):
         raise ValueError(f"got {', '.join(names) or 'none'}, expected at least one modality and none twice")
     return names
 
 
-Modalities = Annotated[tuple[str, ...], AfterValidator(named_once)]
+Modalities = Annotated[tuple[str, ...], AfterValidator(check_distinct)]
 """Names of what an objective generates."""
 
 

@@ -122,12 +122,12 @@ class _Discriminator(Opponent):
         """Return half the log-probabilities of what both kinds of draws are; -log 2 where they cannot be told apart."""
         with unmoved(model):
             joint = model.posterior(batch, self.settings.given).sample()
-            apart = permuted_apart(model.posterior(other, self.settings.given).sample())
+            apart = permute_dimensions(model.posterior(other, self.settings.given).sample())
         known = F.log_softmax(self.logits(joint), -1)[:, 0]
         caught = F.log_softmax(self.logits(apart), -1)[:, 1]
         return Bound((known + caught) / 2, {"log D(z)": known, "log (1 - D(permuted z))": caught})
 
 
-def permuted_apart(z: Tensor) -> Tensor:
+def permute_dimensions(z: Tensor) -> Tensor:
     """Permute each dimension by itself (Kim, Mnih, Algorithm 1): z [B, D] -> draws of the marginals."""
     return z.gather(0, torch.rand(z.shape, device=z.device).argsort(0))

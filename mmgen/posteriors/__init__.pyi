@@ -11,6 +11,12 @@ from ._encoding import (
     posterior_of as posterior_of,
 )
 from ._fit import fit_aggregate as fit_aggregate, load_aggregate as load_aggregate, load_base as load_base
+from ._guidance import (
+    NO_GUIDANCE as NO_GUIDANCE,
+    AnyGuidance as AnyGuidance,
+    Guidance as Guidance,
+    parse_guidance as parse_guidance,
+)
 from ._guided import Guided as Guided, GuidedCache as GuidedCache
 from ._likelihood import WordLikelihood as WordLikelihood
 from ._members import describe as describe, get as get, importable as importable, names as names
@@ -21,5 +27,4 @@ from ._settings import (
     FitSettings as FitSettings,
     complete_fit_settings as complete_fit_settings,
 )
-from ._tilt import NO_TILT as NO_TILT, AnyTilt as AnyTilt, Tilt as Tilt, tilts as tilts
 from .guided import few_candidates as few_candidates

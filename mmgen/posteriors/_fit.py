@@ -15,7 +15,7 @@ from mmgen.posteriors._aggregate import Aggregate, Layers
 from mmgen.posteriors._base import FitParts
 from mmgen.posteriors._encode import Encoding, LatentRows, encode, posterior_to_aggregate, rows_of
 from mmgen.posteriors._settings import FitSettings
-from mmgen.posteriors._shown import check_shown, fitted_places, needs_words, shown_by
+from mmgen.posteriors._shown import check_shown, described_by_training, fitted_places, needs_words
 from mmgen.settings.config import validate
 from mmgen.training.fabric import make_fabric
 from mmgen.training.loop import Resume, TrainingResult
@@ -63,7 +63,7 @@ def fit_aggregate(
         seen = [data.modalities[name] for name in through]
         read = data.observed.get(settings.aggregate.given or "")
         check_data(dataset, model_path, data.attributes, data.text, *seen, read)
-        shown = shown_by(trained, dataset)
+        shown = described_by_training(trained, dataset)
     _check_model(model, model_path, settings.aggregate.layers)
     check_shown(shown, settings, needs_words(data, through, shown))
     target.check(model, settings.aggregate.given or "attributes", settings.aggregate.layers)

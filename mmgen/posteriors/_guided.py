@@ -31,10 +31,10 @@ from mmgen.descriptions import OPERATORS, Expression
 from mmgen.posteriors._balance import Balance, Candidates, key_of
 from mmgen.posteriors._candidates import Chosen, Pool, log_mean, resample
 from mmgen.posteriors._counts import Counts
+from mmgen.posteriors._guidance import CANDIDATES, Guidance
 from mmgen.posteriors._likelihood import WordLikelihood
 from mmgen.posteriors._posterior import Posterior
-from mmgen.posteriors._tilt import CANDIDATES, Tilt
-from mmgen.results.naming import Guidance, Weights, posterior_name, posterior_title
+from mmgen.results.naming import GuidanceReport, Weights, posterior_name, posterior_title
 
 __all__ = ["Guided", "GuidedCache"]
 
@@ -57,7 +57,7 @@ class Guided(Posterior):
     Args:
         base: The posterior to guide.
         likelihood: p(words | z) of the model.
-        tilt: w > 0, the number of candidates, and whether unspecified attributes keep their shares.
+        guidance: w > 0, the number of candidates, and whether unspecified attributes keep their shares.
         seed: Seed of the pool of draws, where the base reads no description, and of the draws for balancing.
         pools: Draws from unconditional densities, shared by all weights of guidance.
 
@@ -66,23 +66,23 @@ class Guided(Posterior):
     """
 
     def __init__(
-        self, base: Posterior, likelihood: WordLikelihood, tilt: Tilt, seed: int = 0, pools: Pools | None = None
+        self, base: Posterior, likelihood: WordLikelihood, guidance: Guidance, seed: int = 0, pools: Pools | None = None
     ) -> None:
-        self._base, self.likelihood, self.tilt = base, likelihood, tilt
+        self._base, self.likelihood, self.guidance = base, likelihood, guidance
         self.name, self.size, self.is_fitted = base.name, base.size, base.is_fitted
         data = likelihood.data
         parts = [part.name for part in (data.attributes, data.text) if part is not None]
         self.reads = tuple(name for name in parts if name in (*base.reads, *likelihood.names))
-        if tilt.balanced and base.weights.get("guidance"):
+        if guidance.balanced and base.weights.get("guidance"):
             raise UsageError(
                 f"posterior '{base.name}' is fitted with guidance, which has changed the shares that balanced guidance "
                 "keeps; balance the plain q_agg, or guide this one without :balanced"
             )
         self._seed = seed
         self._pools = {} if pools is None else pools
-        self._counts = Counts(tilt, pooled=base.is_unconditional)
+        self._counts = Counts(guidance, pooled=base.is_unconditional)
         self._normalisers: dict[bytes, tuple[float, float]] = {}
-        self._balance = Balance(likelihood, self._candidates) if tilt.balanced else None
+        self._balance = Balance(likelihood, self._candidates) if guidance.balanced else None
         self._expression: Expression | None = None
 
     @property
@@ -97,8 +97,8 @@ class Guided(Posterior):
     def weights(self) -> Weights:
         # A posterior fitted with guidance and guided again has the sum of both weights.
         weights = self.unguided.weights
-        weights["guidance"] = self.tilt.weight + weights.get("guidance", 0.0)
-        if self.tilt.balanced:
+        weights["guidance"] = self.guidance.weight + weights.get("guidance", 0.0)
+        if self.guidance.balanced:
             weights["balanced"] = True
         return weights
 
@@ -111,12 +111,14 @@ class Guided(Posterior):
         return posterior_title(self.base, **self.weights)
 
     @property
-    def report(self) -> Guidance:
+    def report(self) -> GuidanceReport:
         """Settings of guidance, and warnings about the draws so far."""
         notices = [*self._counts.notices, self._balance.notice if self._balance is not None else ""]
         weights = self.weights
         notice = "; ".join(filter(None, notices))
-        return Guidance(self.base, weights["guidance"], notice, weights.get("text_weight"), self.tilt.balanced)
+        return GuidanceReport(
+            self.base, weights["guidance"], notice, weights.get("text_weight"), self.guidance.balanced
+        )
 
     @property
     def diagnostics(self) -> dict[str, float | int]:
@@ -206,10 +208,10 @@ class Guided(Posterior):
                 lambda count: base.draw(words, count, generator)[:, 0],
                 lambda z: self._log_weight(z, words, expression),
                 n,
-                self.tilt.effective,
+                self.guidance.effective,
                 _LATENTS,
                 generator,
-                self.tilt.candidates,
+                self.guidance.candidates,
             )
         self._counts.add(chosen, n)
         return chosen.z[:, None]
@@ -231,13 +233,15 @@ class Guided(Posterior):
                 with torch.autocast(z.device.type, enabled=False):
                     parameters = likelihood.model.decode(name, z)
         log_words = likelihood.log_prob(z, words, expression, parameters, self.unguided.reads)
-        weight = self.tilt.weight * log_words.double()
+        weight = self.guidance.weight * log_words.double()
         return weight if self._balance is None else weight + self._balance(z, words, expression, parameters)
 
     @property
     def _pool(self) -> Pool:
         """The draws of a base that no description changes."""
-        more = f", {self.tilt.candidates}" if self.tilt.candidates > CANDIDATES else ""  # its pool may be larger
+        more = (
+            f", {self.guidance.candidates}" if self.guidance.candidates > CANDIDATES else ""
+        )  # its pool may be larger
         known, key = self._pools, (self.name + more, self._seed)
         if key not in known:
             while len(known) >= _POOLS:
@@ -251,7 +255,7 @@ class Guided(Posterior):
                 {name: torch.zeros(1, dtype=torch.bool, device=device)},
             )
             known[key] = Pool.draw(
-                lambda count: self.unguided.draw(one, count, generator)[:, 0], self.size, self.tilt.candidates
+                lambda count: self.unguided.draw(one, count, generator)[:, 0], self.size, self.guidance.candidates
             )
         return known[key]
 
@@ -293,7 +297,7 @@ class Guided(Posterior):
         read = torch.zeros_like(log_words)
         if reads and self.likelihood.described(words):
             read = self.likelihood.log_prob(z, words, None, logits, reads).double()
-        return Candidates(z, self.tilt.weight * log_words, log_words - read, log_words, logits)
+        return Candidates(z, self.guidance.weight * log_words, log_words - read, log_words, logits)
 
     def _normalised(self, words: Batch) -> list[tuple[bytes, tuple[float, float]]]:
         """Return the key of each description, and its log Z_w with its error."""
@@ -341,18 +345,18 @@ class GuidedCache:
 
     def __init__(self, likelihood: WordLikelihood) -> None:
         self._likelihood = likelihood
-        self._known: dict[tuple[str, Tilt, int], Guided] = {}
+        self._known: dict[tuple[str, Guidance, int], Guided] = {}
         self._pools: Pools = {}
 
-    def guide(self, tilt: Tilt, seed: int) -> Callable[[Posterior], Guided]:
+    def guide(self, guidance: Guidance, seed: int) -> Callable[[Posterior], Guided]:
         """Return a function from a posterior to its guided one; see :class:`Guided`."""
 
         def guided(base: Posterior) -> Guided:
-            key = base.name, tilt, seed
+            key = base.name, guidance, seed
             if key not in self._known:
                 while len(self._known) >= _GUIDED:
                     del self._known[next(iter(self._known))]
-                self._known[key] = Guided(base, self._likelihood, tilt, seed, self._pools)
+                self._known[key] = Guided(base, self._likelihood, guidance, seed, self._pools)
             return self._known[key]
 
         return guided

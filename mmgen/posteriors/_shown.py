@@ -22,7 +22,7 @@ from mmgen.training.masked import shown_rows
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.pairing import described_examples
 
-__all__ = ["Shown", "check_shown", "fitted_places", "needs_words", "shown_by"]
+__all__ = ["Shown", "check_shown", "fitted_places", "needs_words", "described_by_training"]
 
 _LEAST = 2
 """Described examples that a fit needs: a single one has no distribution."""
@@ -74,7 +74,7 @@ def keeps_back(data: DataSettings) -> bool:
     return data.labelled is not None or data.paired != 1
 
 
-def shown_by(model: ExperimentSettings, dataset: Dataset) -> Shown:
+def described_by_training(model: ExperimentSettings, dataset: Dataset) -> Shown:
     """Return the descriptions that the training of a model showed of its dataset, or would show of one like it."""
     data, objective = model.data, model.build_objective()
     size = len(dataset.split(data.split, "train"))

@@ -7,7 +7,7 @@ posterior was fitted with: another weight is another density.
 from dataclasses import dataclass
 from typing import TypedDict
 
-__all__ = ["LEARNED_PRIOR", "Guidance", "Weights", "number_of", "posterior_name", "posterior_title"]
+__all__ = ["LEARNED_PRIOR", "GuidanceReport", "Weights", "number_of", "posterior_name", "posterior_title"]
 
 LEARNED_PRIOR = "learned prior"
 """The posterior q(z), fitted to all images and conditioned on nothing."""
@@ -106,7 +106,7 @@ def posterior_title(
 
 
 @dataclass(frozen=True)
-class Guidance:
+class GuidanceReport:
     """Guidance of a posterior, for captions and messages.
 
     Attributes:
@@ -117,7 +117,7 @@ class Guidance:
         balanced: Whether attributes that are left out keep their shares.
 
     Example:
-        >>> str(Guidance("aggregate", 3.0))
+        >>> str(GuidanceReport("aggregate", 3.0))
         'q_agg guided (w = 3)'
     """
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 
-from mmgen.core.parsing import plain_letters
+from mmgen.core.parsing import strip_controls
 from mmgen.results.number import Number
 
 __all__ = ["Cell", "Table"]
@@ -65,7 +65,7 @@ class Table:
         """
         words = replace(self, columns=_plain(self.columns), rows=[_plain(_texts(row)) for row in self.rows])
         lines = _in_columns(words, width) or _in_blocks(words, width or 80)
-        return "\n".join(line.rstrip() for line in [*lines, *filter(None, [plain_letters(self.note)])])
+        return "\n".join(line.rstrip() for line in [*lines, *filter(None, [strip_controls(self.note)])])
 
     def tabs(self) -> str:
         """Return rows for ``grep`` and ``cut``: cells with tabs between, numbers in full, without headings."""
@@ -103,15 +103,15 @@ class Table:
         lines += [
             _latex_row(_number_in_latex(c) if isinstance(c, Number) else _in_latex(c) for c in row) for row in self.rows
         ]
-        note = [f"% {' '.join(plain_letters(self.note).split())}"] if self.note else []
+        note = [f"% {' '.join(strip_controls(self.note).split())}"] if self.note else []
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", *note])
 
     def html(self) -> str:
         """Return a ``table`` element; all text is escaped, the best numbers are bold."""
-        caption = f"<caption>{escape(plain_letters(self.title))}</caption>" if self.title else ""
-        heads = "".join(f'<th scope="col">{escape(plain_letters(column))}</th>' for column in self.columns)
+        caption = f"<caption>{escape(strip_controls(self.title))}</caption>" if self.title else ""
+        heads = "".join(f'<th scope="col">{escape(strip_controls(column))}</th>' for column in self.columns)
         body = "".join("<tr>" + "".join(map(_in_html, row)) + "</tr>" for row in self.rows)
-        foot = f"<p>{escape(plain_letters(self.note))}</p>" if self.note else ""
+        foot = f"<p>{escape(strip_controls(self.note))}</p>" if self.note else ""
         return f"<table>{caption}<tr>{heads}</tr>{body}</table>{foot}"
 
     def _repr_html_(self) -> str:
@@ -150,7 +150,7 @@ def _texts(row: Iterable[Cell], before: str = "", after: str = "*") -> list[str]
 
 
 def _plain(cells: Iterable[str]) -> list[str]:
-    return [plain_letters(cell) for cell in cells]
+    return [strip_controls(cell) for cell in cells]
 
 
 # --- terminal
@@ -200,7 +200,7 @@ def _in_columns(table: Table, width: int | None) -> list[str] | None:
         if widths is None:
             continue
         same = "; ".join(f"{table.columns[place]}: {rows[0][place]}" for place in every if place not in chosen)
-        heads = [line for part in (plain_letters(table.title), same) if part for line in _wrapped(part, width)]
+        heads = [line for part in (strip_controls(table.title), same) if part for line in _wrapped(part, width)]
         return [*heads, *_drawn(cells, widths)]
     return None
 
@@ -234,7 +234,7 @@ def _in_blocks(table: Table, width: int) -> list[str]:
     """Return each row as lines of heading and value; the value stands below where the terminal is narrow."""
     aligned = max(map(_wide, table.columns), default=0)
     beside = all(_longest(str(cell)) <= width - aligned - 4 for row in table.rows for cell in row)
-    lines = _wrapped(plain_letters(table.title), width) if table.title else []
+    lines = _wrapped(strip_controls(table.title), width) if table.title else []
     for row in table.rows:
         lines.append("")
         for name, cell in zip(table.columns, row, strict=True):
@@ -261,7 +261,7 @@ def _no_formula(cell: str) -> str:
 
 
 def _in_markdown(text: str) -> str:
-    return plain_letters(text).replace("|", "\\|").replace("\n", " ")
+    return strip_controls(text).replace("|", "\\|").replace("\n", " ")
 
 
 _LATEX = {
@@ -273,7 +273,7 @@ _LATEX = {
 
 
 def _in_latex(text: str) -> str:
-    return "".join(_LATEX.get(letter, letter) for letter in plain_letters(text))
+    return "".join(_LATEX.get(letter, letter) for letter in strip_controls(text))
 
 
 def _number_in_latex(number: Number) -> str:
@@ -291,7 +291,7 @@ def _latex_row(cells: Iterable[str]) -> str:
 
 def _in_html(cell: Cell) -> str:
     if isinstance(cell, str):
-        return f"<td>{escape(plain_letters(cell))}</td>"
-    detail = f' title="{escape(plain_letters(cell.detail))}"' if cell.detail else ""
-    text = escape(plain_letters(str(cell)))
+        return f"<td>{escape(strip_controls(cell))}</td>"
+    detail = f' title="{escape(strip_controls(cell.detail))}"' if cell.detail else ""
+    text = escape(strip_controls(str(cell)))
     return f"<td{detail}>{f'<b>{text}</b>' if cell.best else text}</td>"

@@ -61,17 +61,17 @@ def check_judge_features(name: str) -> None:
     torch.manual_seed(0)
     described = ImageDescription(shape=(1, 16, 16), layout="bytes")
     network = mmgen.classifier.get(name).over(described, (2, 5, 5, 2, 5, 5), 3).eval()
-    images, told = torch.rand(4, 1, 16, 16), torch.eye(3)[[0, 1, 2, 0]]
+    images, hints = torch.rand(4, 1, 16, 16), torch.eye(3)[[0, 1, 2, 0]]
     with torch.inference_mode():
-        features = network.features(images, told)
+        features = network.features(images, hints)
         assert features.ndim == 2 and features.shape[0] == 4
         assert features.isfinite().all()
         assert (features >= 0).all()  # after the non-linearity
         assert torch.cdist(features, features).fill_diagonal_(1).min() > 0
-        logits = network(images, told)
+        logits = network(images, hints)
         for part, again in zip(logits, network.answers(features), strict=True):
             torch.testing.assert_close(part, again)
         between = network.answers(features.mean(0, keepdim=True))
         for part, middle in zip(logits, between, strict=True):
             torch.testing.assert_close(part.mean(0, keepdim=True), middle, rtol=1e-3, atol=1e-4)
-        assert not torch.equal(network.features(images, told.roll(1, 1)), features)
+        assert not torch.equal(network.features(images, hints.roll(1, 1)), features)

@@ -11,7 +11,7 @@ import mmgen.modalities
 import mmgen.networks
 from mmgen.core.batch import Batch
 from mmgen.inference import Parts
-from mmgen.modalities import Description, Sight
+from mmgen.modalities import Description, View
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.graph import GraphDescription
 from mmgen.modalities.image import ImageDescription
@@ -84,7 +84,7 @@ def example_batch(described: Description, count: int = 5) -> Batch:
     """Return the examples that a kind brings for checks, as a batch."""
     _, stored = type(described).example(count)
     values, present = described.tensors(
-        torch.from_numpy(described.held(stored)), Sight(lambda: torch.arange(count), (0,))
+        torch.from_numpy(described.held(stored)), View(lambda: torch.arange(count), (0,))
     )
     return Batch({described.name: values}, {described.name: present})
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from mmgen.artifacts import Dataset
 from mmgen.core.batch import Batch
 from mmgen.core.errors import DataError, UsageError
-from mmgen.modalities import ROWS, Description, Sight
+from mmgen.modalities import ROWS, Description, View
 from mmgen.modalities.image import ImageDescription
 
 __all__ = ["DatasetRows", "Order", "Rows", "batch_of"]
@@ -36,10 +36,10 @@ class Rows(ABC):
 
     @abstractmethod
     def batch(self, indices: Tensor) -> Batch:
-        """The examples at ``indices`` (int64 [B], any device); what is drawn anew at every sight is always the same."""
+        """The examples at ``indices`` (int64 [B], any device); what is drawn anew in every view is always the same."""
 
-    def sight(self, indices: Tensor, seed: int, *sight: str | int) -> Batch:
-        """The examples as they look at one sight, such as a step: what is drawn anew follows from seed, sight and row.
+    def view(self, indices: Tensor, seed: int, *view: str | int) -> Batch:
+        """The examples as they look in one view, such as a step: what is drawn anew follows from seed, view and row.
 
         Rows of which nothing is drawn anew always look the same.
         """
@@ -110,7 +110,7 @@ class DatasetRows(Rows):
         device: Where batches are wanted.
         resident: Whether to hold all rows in memory; None decides by size.
         wanted: Modalities that are wanted, all by default; others are neither held nor unpacked, but for small ones.
-        seed: Seed of what is drawn anew at every sight, as :meth:`batch` shows it.
+        seed: Seed of what is drawn anew in every view, as :meth:`batch` shows it.
         part: Part of a split that the rows are; None where they are of none.
     """
 
@@ -190,11 +190,11 @@ class DatasetRows(Rows):
         return len(self.rows)
 
     def batch(self, indices: Tensor) -> Batch:
-        return self.sight(indices, self.seed)
+        return self.view(indices, self.seed)
 
-    def sight(self, indices: Tensor, seed: int, *sight: str | int) -> Batch:
+    def view(self, indices: Tensor, seed: int, *view: str | int) -> Batch:
         values, present = {}, {}
-        look = Sight(lambda: torch.from_numpy(self.rows[indices.cpu().numpy()]), (seed, *sight))
+        look = View(lambda: torch.from_numpy(self.rows[indices.cpu().numpy()]), (seed, *view))
         for name, description in self.modalities.items():
             values[name], present[name] = description.tensors(self.held(name, indices), look)
         return Batch(values, present, self._shared)

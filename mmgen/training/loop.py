@@ -71,7 +71,7 @@ def validate(module: nn.Module, rows: Rows, settings: TrainingSettings) -> dict[
     with torch.no_grad():
         for number, indices in enumerate(chosen.split(rows.together)):
             torch.manual_seed(stream_key(settings.seed, "validation", number))
-            batch = rows.sight(indices, settings.seed, "validation")
+            batch = rows.view(indices, settings.seed, "validation")
             for name, figure in module(batch.values, batch.present, batch.shared, None).items():
                 collected.setdefault(name, []).append(figure.double().cpu())
     module.train(was_training)
@@ -245,9 +245,9 @@ class _Run:
         shares = [indices[self.fabric.global_rank :: self.fabric.world_size] for indices in batches]
         torch.manual_seed(stream_key(settings.seed, "step", step, self.fabric.global_rank))
         looked_at = {player.batches for player in self.players}
-        sights = {k: self.rows.sight(torch.cat(shares[:k]), settings.seed, "step", step) for k in looked_at}
+        views = {k: self.rows.view(torch.cat(shares[:k]), settings.seed, "step", step) for k in looked_at}
         for player in self.players:
-            self._move(player, sights[player.batches])
+            self._move(player, views[player.batches])
             self.in_step = True
         self.in_step = False
 

@@ -42,9 +42,9 @@ class MaskedRows(Rows):
         chosen = indices.cpu()
         return self._masked(self.rows.batch(self._example[chosen]), chosen)
 
-    def sight(self, indices: Tensor, seed: int, *sight: str | int) -> Batch:
+    def view(self, indices: Tensor, seed: int, *view: str | int) -> Batch:
         chosen = indices.cpu()
-        return self._masked(self.rows.sight(self._example[chosen], seed, *sight), chosen)
+        return self._masked(self.rows.view(self._example[chosen], seed, *view), chosen)
 
     def _masked(self, batch: Batch, indices: Tensor) -> Batch:
         for name in batch.values:

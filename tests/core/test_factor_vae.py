@@ -19,7 +19,7 @@ from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models._build import build_model
 from mmgen.objectives._base import Objective
 from mmgen.objectives.elbo import Elbo
-from mmgen.objectives.factor_vae import FactorVae, permuted_apart
+from mmgen.objectives.factor_vae import FactorVae, permute_dimensions
 from mmgen.testing.linear_gaussian import linear_gaussian, observations
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL
 from mmgen.training.batches import Order, Rows
@@ -153,7 +153,7 @@ def test_an_interrupted_run_resumes_to_identical_weights(tmp_path: Path) -> None
 
 
 def test_the_second_batch_is_drawn_apart_from_the_first(tmp_path: Path) -> None:
-    """The first is the batch of any run, the second has an order of its own; together they are one sight."""
+    """The first is the batch of any run, the second has an order of its own; together they are one view."""
     asked = [rows for rows in run(tmp_path / "m.safetensors", FactorVae(**SMALL)).asked if len(rows) > 1]
     first, second = Order(40, 6, 0), Order(40, 6, 0, "order 1")
     for step in range(8):
@@ -165,7 +165,7 @@ def test_the_second_batch_is_drawn_apart_from_the_first(tmp_path: Path) -> None:
 def test_dimensions_are_permuted_apart() -> None:
     z = torch.arange(300.0)[:, None] + torch.tensor([0.0, 1000.0, 2000.0])
     torch.manual_seed(0)
-    found = permuted_apart(z)
+    found = permute_dimensions(z)
     assert all(torch.equal(found[:, d].sort().values, z[:, d]) for d in range(3)), "each dimension keeps its values"
     correlation = torch.corrcoef(found.T) - torch.eye(3)
     assert correlation.abs().max() < 4 / math.sqrt(300), "and none its place beside the others"

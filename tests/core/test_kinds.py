@@ -66,7 +66,7 @@ def some_text() -> Example:
 def some_vectors() -> Example:
     numbers = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
     wrong = np.where(numbers > 1, np.nan, np.inf).astype(np.float32)
-    described = VectorDescription(name="x", size=3, columns=("length", "width", "tilt"))
+    described = VectorDescription(name="x", size=3, columns=("length", "width", "guidance"))
     return Example(described, numbers, wrong, "not finite")
 
 

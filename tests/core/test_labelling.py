@@ -115,7 +115,7 @@ def test_which_ones_they_are_follows_a_seed_of_its_own(bars: Path) -> None:
 def test_rows_show_the_labels_of_those_examples_alone(bars: Path) -> None:
     rows = rows_of(bars, settings_of(bars))
     assert isinstance(rows, LabelledRows) and (rows.labelled, rows.unlabelled, len(rows)) == (12, 108, 216)
-    for batch in (rows.batch(torch.arange(216)), rows.sight(torch.arange(216), 3, "step", 1)):
+    for batch in (rows.batch(torch.arange(216)), rows.view(torch.arange(216), 3, "step", 1)):
         shows = batch.present["attributes"][:, 0]
         assert shows.tolist() == [True] * 108 + [False] * 108
         assert (batch.values["attributes"][~shows] == 0).all()

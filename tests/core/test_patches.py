@@ -1,4 +1,4 @@
-"""Patches as models see them: noise anew at every sight, a density of all numbers, and from a file to a score."""
+"""Patches as models see them: noise anew in every view, a density of all numbers, and from a file to a score."""
 
 import json
 import math
@@ -10,7 +10,7 @@ import torch
 
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.cli._main import main
-from mmgen.core.sights import dequantise
+from mmgen.core.views import dequantise
 from mmgen.modalities.patch import PatchDescription
 from mmgen.training.batches import DatasetRows
 
@@ -47,16 +47,16 @@ def test_numbers_are_levels_with_noise_less_their_mean(patches: Path) -> None:
     assert np.abs(noise).max() > 0.5
 
 
-def test_training_draws_noise_at_every_sight_and_evaluations_once(patches: Path) -> None:
-    """The draw of a row depends on the row and the sight alone; evaluations see one draw, whatever their seed."""
+def test_training_draws_noise_in_every_view_and_evaluations_once(patches: Path) -> None:
+    """The draw of a row depends on the row and the view alone; evaluations see one draw, whatever their seed."""
     with Dataset.open(patches) as dataset:
         rows = DatasetRows.of_split(dataset, "official", "train", CPU)
         some = torch.tensor([5, 2])
-        first, again, other = (rows.sight(some, 0, "step", n).values["patch"] for n in (0, 0, 1))
+        first, again, other = (rows.view(some, 0, "step", n).values["patch"] for n in (0, 0, 1))
         assert first.equal(again) and not first.equal(other)
-        assert rows.sight(some[1:], 0, "step", 0).values["patch"].equal(first[1:])
-        assert not rows.sight(some, 1, "step", 0).values["patch"].equal(first)
-        assert rows.sight(some, 0).values["patch"].equal(rows.sight(some, 1).values["patch"])
+        assert rows.view(some[1:], 0, "step", 0).values["patch"].equal(first[1:])
+        assert not rows.view(some, 1, "step", 0).values["patch"].equal(first)
+        assert rows.view(some, 0).values["patch"].equal(rows.view(some, 1).values["patch"])
 
 
 def test_noise_is_uniform_within_a_level() -> None:

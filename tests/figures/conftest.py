@@ -16,7 +16,7 @@ from mmgen.artifacts import DatasetWriter, read_header, reference, write_checkpo
 from mmgen.core.batch import Batch
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
-from mmgen.posteriors import Tilt
+from mmgen.posteriors import Guidance
 from tests.figures._reading_models import make_reading_models
 from tests.posteriors.stand_in import StandIn, stand_ins
 
@@ -64,7 +64,7 @@ class FlatLoaded:
     image: ImageDescription = IMAGE
     text: Any = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    tilt: Tilt = field(default_factory=Tilt)
+    guidance: Guidance = field(default_factory=Guidance)
 
     @property
     def images(self) -> dict[str, ImageDescription]:
@@ -101,11 +101,11 @@ class Reader:
 
     names = INFO.names
     values = INFO.values
-    told = ()
+    hints = ()
     device = torch.device("cpu")
     accuracy: ClassVar = {"digit": 100.0, "scale": 100.0, "mean": 100.0}
 
-    def predict(self, images: Tensor, told: Tensor | None = None) -> Tensor:
+    def predict(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
         digit = (images[:, 0, 0, 0] * 4).floor()
         scale = (images[:, 0, 0, 5] * 2).floor()
         return torch.stack([digit, scale], 1).to(torch.uint8)

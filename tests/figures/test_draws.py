@@ -14,7 +14,7 @@ from mmgen.figures.drawing.page import FRAME, Grid
 from mmgen.generation.concepts import choose_concepts, hierarchy_queries
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.draws import draw, share_right, unjudged
-from mmgen.generation.judge import differences, judged_wrong
+from mmgen.generation.judge import differences, has_mismatch
 
 QUERIES = np.array([[3, 0], [3, UNKNOWN], [UNKNOWN, UNKNOWN], [1, 1]], np.uint8)
 
@@ -74,8 +74,8 @@ def test_mistakes_are_named(stubs: SimpleNamespace) -> None:
 
 def test_verdicts_and_captions(stubs: SimpleNamespace) -> None:
     asked = np.array([3, UNKNOWN], np.uint8)
-    assert not judged_wrong(asked, np.array([3, 1], np.uint8))
-    assert judged_wrong(asked, np.array([2, 1], np.uint8))
+    assert not has_mismatch(asked, np.array([3, 1], np.uint8))
+    assert has_mismatch(asked, np.array([2, 1], np.uint8))
     assert differences(asked, np.array([2, 1], np.uint8), stubs.INFO) == "judge: 2"
     assert differences(asked, np.array([3, 1], np.uint8), stubs.INFO) == ""
     assert differences(np.array([3, 0], np.uint8), np.array([0, 1], np.uint8), stubs.INFO) == "judge: 0, small"

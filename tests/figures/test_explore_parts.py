@@ -13,7 +13,7 @@ from mmgen.figures.explore.asked import frequent, near
 from mmgen.figures.explore.density import CELLS, Chart, apart, densities, smoothed
 from mmgen.figures.explore.sprites import STEP, pack
 from mmgen.generation.encodings import principal_plane
-from mmgen.posteriors import Tilt
+from mmgen.posteriors import Guidance
 from tests.figures._pages_to_explore import picture
 from tests.posteriors.stand_in import stand_ins
 
@@ -66,7 +66,7 @@ def test_what_lies_beside_the_map_counts(exact: bool, middle: float, monkeypatch
     plane = principal_plane(torch.randn(50, 2, generator=torch.manual_seed(0)))
     normal = torch.distributions.Normal(torch.tensor([middle, 0.0]), 1.0)
     loaded = SimpleNamespace(
-        tilt=Tilt(),
+        guidance=Guidance(),
         device="cpu",
         posteriors=stand_ins("q", densities=lambda _: lambda z, _: normal.log_prob(z.double()).sum(-1)),
     )

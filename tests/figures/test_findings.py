@@ -94,7 +94,7 @@ def test_the_exact_posterior_is_folded_beside_that_of_the_training() -> None:
         own = SimpleNamespace(
             weights={} if weight is None else {"text_weight": weight}, is_fitted=posterior not in ("own", "prior")
         )
-        loaded: Any = SimpleNamespace(posteriors={posterior: own}, tilt=guidance, text_weight=weight)
+        loaded: Any = SimpleNamespace(posteriors={posterior: own}, guidance=guidance, text_weight=weight)
         return Source(f"{posterior} {weight} {guidance}", loaded, posterior, Path("f"))
 
     every = [source("own", None), source("true", 300.0), source("true", 1.0), source("scan", None),

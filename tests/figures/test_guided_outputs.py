@@ -82,7 +82,9 @@ def test_attributes_that_captions_spell_are_no_caption(stubs: SimpleNamespace, t
     objective = {"name": "elbo", "modalities": ["image", "text", "attributes"]}
     stubs.train_tiny(data, file, objective, 2, **networks)
     loaded = load(file)
-    plain, balanced = (loaded.guided(tilt).sample("colour=red size=big", 3, "prior") for tilt in (2, "2:balanced"))
+    plain, balanced = (
+        loaded.guided(guidance).sample("colour=red size=big", 3, "prior") for guidance in (2, "2:balanced")
+    )
     assert plain.equal(balanced)
     assert (
         not loaded.guided(2)
@@ -198,10 +200,10 @@ def test_guided_descriptions_are_told_right_from_wrong(readers: Path) -> None:
 
     class Judge:
         names, values = ("colour", "size"), (("red", "blue"), ("big", "small"))
-        told: tuple[str, ...] = ()
+        hints: tuple[str, ...] = ()
         device = torch.device("cpu")
 
-        def predict(self, images: torch.Tensor, told: torch.Tensor) -> torch.Tensor:
+        def predict(self, images: torch.Tensor, hints: torch.Tensor) -> torch.Tensor:
             return torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]] * 8, dtype=torch.uint8)[: len(images)]
 
     loaded = load(readers / "elbo-nothing.safetensors").guided(1.0)

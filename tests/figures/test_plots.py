@@ -272,11 +272,11 @@ def test_images_in_words(toy: Path) -> None:
 class TellingJudge:
     """Reads size off the first channel and colour off the second, and answers the relation that it was told."""
 
-    names, values, told = NAMES, WORDS, ("relation",)
+    names, values, hints = NAMES, WORDS, ("relation",)
     device = torch.device("cpu")
 
-    def predict(self, images: torch.Tensor, told: torch.Tensor) -> torch.Tensor:
-        return torch.stack([images[:, 0, 0, 0].round(), images[:, 1, 0, 0].round(), told[:, 2]], 1).to(torch.uint8)
+    def predict(self, images: torch.Tensor, hints: torch.Tensor) -> torch.Tensor:
+        return torch.stack([images[:, 0, 0, 0].round(), images[:, 1, 0, 0].round(), hints[:, 2]], 1).to(torch.uint8)
 
 
 def test_verdicts_compare_pictures_with_the_words_drawn_with_them() -> None:

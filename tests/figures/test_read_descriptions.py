@@ -184,7 +184,7 @@ def test_one_stream_of_randomness_in_every_product(readers: Path, tmp_path: Path
 
     # A figure draws by its session; its sources have the posterior, guided or not.
     session = open_session(gather([file]).groups[0], seed, guidance=weight)
-    sources = [s for s in (*session.sources, *session.priors) if s.loaded.tilt == weight]
+    sources = [s for s in (*session.sources, *session.priors) if s.loaded.guidance == weight]
     shown = [s for s in sources if s.posterior == posterior] or [Source("its own", loaded, posterior, file)]
     ((_, drawn),) = draw_all(session, asked, number, shown[:1])
     assert np.array_equal(drawn.z[0], z)

@@ -79,12 +79,12 @@ def test_only_the_main_picture_is_judged(model: TrainedModel, views: Path) -> No
     assert info is not None
 
     class Nay:
-        names, values, told = info.names, info.values, ()
+        names, values, hints = info.names, info.values, ()
         device = torch.device("cpu")
 
-        def predict(self, images: torch.Tensor, told: torch.Tensor) -> torch.Tensor:
+        def predict(self, images: torch.Tensor, hints: torch.Tensor) -> torch.Tensor:
             assert images.shape[1:] == (3, 16, 16)
-            return 1 - told
+            return 1 - hints
 
     asked = parse(model, ["Red=yes Large=no"])
     drawn = draw(model, asked, 2, posterior="own", targets=["image", "edges"], judge=Nay())

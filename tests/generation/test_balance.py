@@ -12,7 +12,7 @@ from mmgen.core.errors import UsageError
 from mmgen.generation import TrainedModel
 from mmgen.generation.descriptions import parse
 from mmgen.generation.latents import draw_latents
-from mmgen.posteriors import Tilt, tilts
+from mmgen.posteriors import Guidance, parse_guidance
 from mmgen.posteriors._balance import Balance, Candidates, multipliers
 from tests.generation.test_guidance import ATTRIBUTES, EVERY_BASE, GRID, agree, codes_of, draw, loaded, pool_size
 
@@ -58,7 +58,7 @@ def test_draws_have_the_shares_and_the_density_that_the_grid_says(
     guided, balanced, shares = truth(toy, posterior, words, GRID.log_words(toy, codes_of(words)), left_out)
     read = readings(toy, GRID.z, left_out)
     assert (guided @ read - shares).abs().max() > 0.02  # guidance alone changes them
-    tilted = toy.guided(Tilt(WEIGHT, balanced=True))
+    tilted = toy.guided(Guidance(WEIGHT, balanced=True))
     z = draw(tilted, posterior, words, 1500)
     error = 3 * math.sqrt(0.25 / min(1500, pool_size(tilted, posterior))) + 0.01
     assert (readings(toy, z, left_out).mean(0) - shares).abs().max() < error
@@ -74,7 +74,7 @@ def test_the_density_integrates_to_one_and_has_the_shares(
     toy = loaded(given)
     batch = parse(toy, ["size=small"]).batch(toy, 0)
     _, balanced, _ = truth(toy, posterior, "size=small", GRID.log_words(toy, codes_of("size=small")), COLOURS)
-    tilted = toy.guided(Tilt(WEIGHT, balanced=True))
+    tilted = toy.guided(Guidance(WEIGHT, balanced=True))
     (_,), (error,) = tilted.guided_posterior(posterior).normaliser(batch)
     with torch.no_grad():
         density = tilted.posteriors[posterior].log_prob(GRID.z[:, None], batch)[:, 0].exp() * GRID.cell
@@ -86,7 +86,7 @@ def test_the_density_integrates_to_one_and_has_the_shares(
 def test_what_means_the_same_keeps_nearly_the_same_shares(given: str, posterior: str) -> None:
     """NOT does not condition q, so that the shares which it keeps are those at w = 1."""
     toy = loaded(given)
-    tilted = toy.guided(Tilt(WEIGHT, balanced=True))
+    tilted = toy.guided(Guidance(WEIGHT, balanced=True))
     asked = ["NOT colour=red", "colour=blue OR colour=green"]
     drawn = [draw_latents(tilted, posterior, parse(tilted, [text]), 1500, 0)[0] for text in asked]
     first, second = (readings(toy, z, SIZES).mean(0) for z in drawn)
@@ -102,7 +102,7 @@ def test_expressions_keep_the_shares_of_what_they_do_not_mention() -> None:
     table = ATTRIBUTES.log_probabilities(toy.model.decoders["attributes"](GRID.z)).exp().detach()
     words = (table[:, 0, 1] + table[:, 0, 2]).log()
     guided, balanced, shares = truth(toy, "aggregate", "NOT colour=red", words, SIZES)
-    tilted = toy.guided(Tilt(WEIGHT, balanced=True))
+    tilted = toy.guided(Guidance(WEIGHT, balanced=True))
     z = draw_latents(tilted, "aggregate", parse(tilted, ["NOT colour=red"]), 1500, 0)[0]
     assert agree(z, balanced, pool_size(tilted, "aggregate")) > 1e-3
     assert (readings(toy, z, SIZES).mean(0) - shares).abs().max() < 0.05
@@ -112,7 +112,9 @@ def test_expressions_keep_the_shares_of_what_they_do_not_mention() -> None:
 @pytest.mark.parametrize("posterior", ["prior", "own", "aggregate"])
 def test_where_nothing_is_left_out_it_is_plain_guidance_bit_for_bit(posterior: str) -> None:
     toy = loaded()
-    plain, balanced = (draw(toy.guided(Tilt(3.0, how)), posterior, "colour=red size=big", 20) for how in (False, True))
+    plain, balanced = (
+        draw(toy.guided(Guidance(3.0, how)), posterior, "colour=red size=big", 20) for how in (False, True)
+    )
     assert plain.equal(balanced)
 
 
@@ -251,9 +253,9 @@ def test_what_is_no_guidance_is_refused(value: Any) -> None:
         loaded().guided(value)
 
 
-@pytest.mark.parametrize("given", [3, 3.0, "3", np.int64(3), np.float32(3), (3,), ["3"], Tilt(3.0)])
+@pytest.mark.parametrize("given", [3, 3.0, "3", np.int64(3), np.float32(3), (3,), ["3"], Guidance(3.0)])
 def test_one_tilt_or_several(given: Any) -> None:
-    assert tilts(given) == [Tilt(3.0)]
+    assert parse_guidance(given) == [Guidance(3.0)]
 
 
 def test_what_cannot_be_balanced_is_refused() -> None:

@@ -20,7 +20,7 @@ from mmgen.generation import TrainedModel
 from mmgen.generation.descriptions import parse
 from mmgen.generation.latents import draw_latents
 from mmgen.metrics.log_likelihood import LogLikelihood
-from mmgen.posteriors import Tilt, _candidates
+from mmgen.posteriors import Guidance, _candidates
 from mmgen.posteriors._candidates import Pool, log_mean, resample
 from tests.generation.toy import ATTRIBUTES, NAMES, VALUES, Grid, loaded
 
@@ -296,7 +296,7 @@ def test_expressions_need_guidance(text: str) -> None:
 @pytest.mark.parametrize("weight", [-1.0, -1e-9, math.nan, math.inf, -math.inf, 1e9])
 def test_weights_that_are_none_are_refused(weight: float) -> None:
     refusing: list[Callable[[], Any]] = [
-        lambda: Tilt.of(weight),
+        lambda: Guidance.of(weight),
         lambda: loaded().guided(weight),
         lambda: loaded().sample("colour=red", 2, guidance=weight),
     ]

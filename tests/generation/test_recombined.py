@@ -7,7 +7,7 @@ import mmgen.densities
 import mmgen.posteriors
 from mmgen.core.errors import UsageError
 from mmgen.generation import TrainedModel
-from mmgen.generation.descriptions import chosen_posterior, parse
+from mmgen.generation.descriptions import parse, select_posterior
 from mmgen.generation.draws import draw
 from mmgen.generation.latents import draw_latents
 from mmgen.posteriors import Aggregate, Fitted
@@ -58,9 +58,9 @@ def test_an_operator_draws_from_the_posterior_that_its_network_says() -> None:
 def test_operators_belong_to_one_posterior() -> None:
     toy = recombining()
     asked = parse(toy, ["colour=red AND size=big"])
-    assert chosen_posterior(toy, asked) == "scan"
+    assert select_posterior(toy, asked) == "scan"
     with pytest.raises(UsageError, match=r"'own', which has no operators, expected 'scan'"):
-        chosen_posterior(toy, asked, "own")
+        select_posterior(toy, asked, "own")
     with pytest.raises(UsageError, match="guidance 3 has none"):
         parse(toy.guided(3.0), ["colour=red AND size=big"])
     with pytest.raises(UsageError, match="no plain description"):

@@ -23,7 +23,7 @@ from mmgen.metrics._evaluate import evaluate
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
-from mmgen.posteriors import Tilt
+from mmgen.posteriors import Guidance
 from mmgen.results.standard_errors import share_error
 from tests.metrics.toy import Plain
 from tests.posteriors.stand_in import stand_ins
@@ -34,11 +34,11 @@ CAPTIONS = {"a red": [1, 6], "a crimson big": [2, 4], "a blue small": [3, 5], "a
 
 
 class Judge:
-    names, values, content_id, told = INFO.names, INFO.values, "j", ()
+    names, values, content_id, hints = INFO.names, INFO.values, "j", ()
     network_name = "reader"
     accuracy: ClassVar = {"colour": 90.0, "size": 90.0, "mean": 90.0}
 
-    def predict(self, images: Tensor, told: Tensor, precision: str = "auto") -> Tensor:
+    def predict(self, images: Tensor, hints: Tensor, precision: str = "auto") -> Tensor:
         return images.flatten(1).round().to(torch.uint8)
 
 
@@ -72,7 +72,7 @@ def loaded_painter(blind_to: str = "") -> Any:
         observation=ImageDescription(shape=(1, 1, 2), layout="bytes"),
         attributes=INFO,
         text=TEXT,
-        tilt=Tilt(),
+        guidance=Guidance(),
         given="text",
         device=torch.device("cpu"),
         posteriors=(
@@ -128,13 +128,12 @@ def test_pictures_of_one_caption_count_once(tmp_path: Path) -> None:
     tokens = np.array([[0, *CAPTIONS["a red"]]] * 20, np.uint16)
     drawn: list[int] = []
 
-    def predict(images: Tensor, told: Tensor, precision: str = "auto") -> Tensor:
+    def predict(images: Tensor, hints: Tensor, precision: str = "auto") -> Tensor:
         drawn.append(len(images))
-        return Judge().predict(images, told)
+        return Judge().predict(images, hints)
 
-    judge = SimpleNamespace(
-        **{name: getattr(Judge, name) for name in ("names", "values", "content_id", "told", "accuracy", "network_name")}
-    )
+    fields = ("names", "values", "content_id", "hints", "accuracy", "network_name")
+    judge = SimpleNamespace(**{name: getattr(Judge, name) for name in fields})
     judge.predict = predict
     with Dataset.open(write(tmp_path / "one.h5", codes, tokens)) as opened:
         score = score_of(opened, loaded_painter(), judge)

@@ -228,9 +228,9 @@ def test_decoders_and_judge_compute_as_they_are_told(
         drawn.append("bf16-mixed" if torch.is_autocast_enabled("cpu") else "32-true")
         return mean(self, *question)
 
-    def look(self: Judge, images: Any, told: Any, arithmetic: str = "auto") -> Any:
+    def look(self: Judge, images: Any, hints: Any, arithmetic: str = "auto") -> Any:
         judged.append(arithmetic)
-        return predict(self, images, told)
+        return predict(self, images, hints)
 
     monkeypatch.setattr(Painter, "mean", draw)
     monkeypatch.setattr(Judge, "predict", look)

@@ -26,10 +26,10 @@ class Sceptic(Judge):
     content_id, network_name = "s", "sceptic"
     accuracy = {"digit": 100.0, "size": 50.0, "mean": 75.0}  # noqa: RUF012  # as of its base
 
-    def predict(self, images: Tensor, told: Tensor | None = None, precision: str = "auto") -> Tensor:
-        return super().predict(images, told) * torch.tensor([1, 0], dtype=torch.uint8)
+    def predict(self, images: Tensor, hints: Tensor | None = None, precision: str = "auto") -> Tensor:
+        return super().predict(images, hints) * torch.tensor([1, 0], dtype=torch.uint8)
 
-    def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
+    def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
         return images.flatten(1)[:, :1]
 
 
@@ -121,7 +121,7 @@ def test_judges_that_cannot_be_asked_together(
 ) -> None:
     def opened(path: Path, device: str) -> Judge:
         judge = Judge()
-        judge.content_id, judge.told = str(path), ("size",) if str(path) == "t" else ()
+        judge.content_id, judge.hints = str(path), ("size",) if str(path) == "t" else ()
         return judge
 
     monkeypatch.setattr("mmgen.classifier.load_classifier", opened, raising=False)

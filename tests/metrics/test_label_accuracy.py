@@ -71,8 +71,8 @@ def scores(model: Any, points: Batch, **settings: Any) -> dict[tuple[str, str], 
             attributes=known if isinstance(modality, Attributes) else None,
             text=known if isinstance(modality, Text) else None,
             device=torch.device("cpu"),
-            encoder_given=("image",),
-            tilt=None,
+            encoder_inputs=("image",),
+            guidance=None,
             settings=SimpleNamespace(
                 objective={"name": "mvae", "predicts": {}},
                 build_objective=Mvae,
@@ -247,7 +247,7 @@ def test_models_that_cannot_read_are_told_so() -> None:
     with pytest.raises(UsageError, match=r"needs q\(z \| image\)"):
         scores(model, attribute_points())
     model.modalities = {"image": None}
-    loaded = SimpleNamespace(model=model, observed={"image": None}, attributes=None, text=None, tilt=None)
+    loaded = SimpleNamespace(model=model, observed={"image": None}, attributes=None, text=None, guidance=None)
     with pytest.raises(UsageError, match="model that generates descriptions"):
         LabelAccuracy().check(SimpleNamespace(loaded=loaded))
 

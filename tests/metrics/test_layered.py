@@ -81,7 +81,7 @@ def loaded_ladder(own: bool = False) -> Any:
     """A loaded ladder, with :func:`saying` as its own q(z | y) or without any."""
     model = speaking_ladder()
     found = loaded(model)
-    found.encoder_given, found.given = ("image",), None
+    found.encoder_inputs, found.given = ("image",), None
     found.reads = lambda name: ("attributes",) if name == "own" else ()
 
     def density(name: str) -> Callable[[Batch], Any]:

@@ -23,7 +23,7 @@ from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
 from mmgen.models._settings import DataSettings
 from mmgen.objectives.mvae import Mvae
-from mmgen.posteriors import Tilt
+from mmgen.posteriors import Guidance
 from mmgen.results.score import Score
 from mmgen.testing.linear_gaussian import (
     NOISE,
@@ -63,13 +63,13 @@ def loaded(model: Any) -> Any:
         observed={"image": None},
         attributes=SimpleNamespace(name="attributes", names=("a",), values=(("0",),)),
         text=None,
-        tilt=Tilt(),
+        guidance=Guidance(),
         device=torch.device("cpu"),
         posteriors=posteriors,
         given="attributes",
         fitted=None,
         encoder=posteriors["own"],
-        encoder_given=BOTH,
+        encoder_inputs=BOTH,
     )
 
 

@@ -24,7 +24,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 class SizeJudge(Judge):
     """A judge that is told the digit."""
 
-    told = ("digit",)
+    hints = ("digit",)
 
 
 def measured(dataset: Dataset, judge: Judge, posterior: Any = None, **settings: Any) -> list[Any]:

@@ -24,7 +24,7 @@ from mmgen.modalities.image import ImageDescription
 from mmgen.models import USUAL_NEEDS
 from mmgen.models._settings import DataSettings
 from mmgen.objectives.elbo import Elbo
-from mmgen.posteriors import Tilt
+from mmgen.posteriors import Guidance
 from tests.posteriors.stand_in import draws_and_densities, stand_ins
 
 IMAGE = ImageDescription(shape=(1, 1, 2), layout="bytes")
@@ -58,14 +58,14 @@ class Judge:
     """Reads the attributes off a picture without a mistake."""
 
     names, values, accuracy, content_id = INFO.names, INFO.values, {"digit": 100.0, "size": 100.0, "mean": 100.0}, "j"
-    told: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
     network_name = "reader"
     device = CPU
 
-    def predict(self, images: Tensor, told: Tensor | None = None, precision: str = "auto") -> Tensor:
+    def predict(self, images: Tensor, hints: Tensor | None = None, precision: str = "auto") -> Tensor:
         return (images.flatten(1) * 255 / 60).round().to(torch.uint8)
 
-    def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
+    def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
         return images.flatten(1)
 
 
@@ -165,7 +165,7 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         attributes=INFO,
         text=None,
         images={},
-        tilt=Tilt(),
+        guidance=Guidance(),
         notices=[],
         given="attributes",
         describe_codes=lambda codes: batch_of_queries(codes),
@@ -173,7 +173,7 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         posteriors=posteriors,
         fitted=None,
         encoder=posteriors["own"],
-        encoder_given=("image",),
+        encoder_inputs=("image",),
         reads=lambda posterior: () if posterior == "prior" else ("attributes",),
     )
 
@@ -283,19 +283,19 @@ def loaded_gaussian(model: Gaussian, own_text: bool = True) -> Any:
         header=SimpleNamespace(kind="model", content_id="m"),
         model_header=SimpleNamespace(content_id="m", parents=(), members=(), seed=0, settings={}),
         model=model,
-        observation=SimpleNamespace(name="image", event_shape=(1, 1, 3), layout="bytes", judged_by_draws=False),
+        observation=SimpleNamespace(name="image", event_shape=(1, 1, 3), layout="bytes", classifier_sees_samples=False),
         observed={"image": None},
         settings=SimpleNamespace(data=DataSettings.of(ImageDescription(shape=(1, 1, 3), layout="bytes"), SIDE)),
         attributes=SIDE,
         text=SimpleNamespace(name="text") if model.words == "text" else None,
         device=CPU,
-        tilt=Tilt(),
+        guidance=Guidance(),
         notices=[],
         posteriors=posteriors,
         given=None,
         fitted=None,
         encoder=posteriors["own"] if own_text else None,
-        encoder_given=("image",),
+        encoder_inputs=("image",),
     )
 
 

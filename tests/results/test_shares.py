@@ -64,7 +64,7 @@ def test_no_score_in_percent_has_an_error_of_zero(tmp_path: Path) -> None:
 
 
 def test_errors_of_a_judge() -> None:
-    accuracy = Accuracy({"digit": 100, "size": 90}, {"digit": 100, "size": 100}, told=1)
+    accuracy = Accuracy({"digit": 100, "size": 90}, {"digit": 100, "size": 100}, hints=1)
     errors = accuracy.stderr
     assert set(errors) == set(accuracy.percent)
     assert errors["digit"] == pytest.approx(binomial_error(100.0, 100))

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image, ImageFont
 
-from mmgen.core.parsing import plain_letters
+from mmgen.core.parsing import strip_controls
 
 __all__ = [
     "DOTS",
@@ -148,7 +148,7 @@ def plain_words(figure: Figure) -> Iterator[None]:
         assert isinstance(text, Text)
         if text.get_text() not in OUR_FORMULAS:
             text.set_parse_math(False)
-            text.set_text(plain_letters(text.get_text()[:_MOST_LETTERS], keep="\n"))
+            text.set_text(strip_controls(text.get_text()[:_MOST_LETTERS], keep="\n"))
     with matplotlib.rc_context({"text.parse_math": False}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # a box stands for it
         warnings.filterwarnings("ignore", "constrained_layout not applied", UserWarning)  # names too long for the page

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from PIL import ImageDraw
 
-from mmgen.core.parsing import plain_letters
+from mmgen.core.parsing import strip_controls
 from mmgen.figures.drawing.style import INK, MUTED, font
 
 __all__ = ["Lines", "MarkedLines", "column_width", "wrap", "wrap_marked"]
@@ -36,7 +36,7 @@ def column_width(texts: Sequence[str], size: int, least: int, most: int) -> int:
 def wrap(text: str, size: int, width: int, bold: bool = False, most: int = 0) -> list[str]:
     """``text`` in lines at most ``width`` pixels wide; past ``most`` lines (0: no limit) it ends in an ellipsis."""
     lines = [""]
-    for word in plain_letters(text[:_MOST_LETTERS]).split():
+    for word in strip_controls(text[:_MOST_LETTERS]).split():
         for piece in _split_long(word, size, bold, width):
             longer = f"{lines[-1]} {piece}".strip()
             if lines[-1] and font(size, bold).getlength(longer) > width:
@@ -122,7 +122,7 @@ def wrap_marked(words: Sequence[str], marked: Sequence[bool], size: int, width: 
     lines: list[list[tuple[str, bool]]] = []
     used = 0.0
     for text, mark in zip(words, marked, strict=True):
-        word = plain_letters(text[:_MOST_LETTERS], keep="")
+        word = strip_controls(text[:_MOST_LETTERS], keep="")
         needed = font(size, mark).getlength(word + " ")
         if not lines or used + font(size, mark).getlength(word) > width:
             lines.append([])

@@ -88,7 +88,7 @@ def answer(
     for one in answers:
         source, loaded, found = one.source, one.source.loaded, []
         for places, alike in questions.alike(loaded, rows):
-            said = [place for place in range(len(places)) if not loaded.tilt or alike.modalities(loaded, place)]
+            said = [place for place in range(len(places)) if not loaded.guidance or alike.modalities(loaded, place)]
             if not said:
                 continue
             asked = Descriptions(alike.codes[said], None if alike.tokens is None else alike.tokens[said])

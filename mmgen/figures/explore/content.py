@@ -126,7 +126,7 @@ def _source(one: Answers, sheets: Sheets | None, count: int) -> dict[str, Any]:
         "about": what,
         "file": source.path.name,
         "posterior": source.posterior,
-        "guidance": str(source.loaded.tilt) if source.loaded.tilt.balanced else source.loaded.tilt.weight,
+        "guidance": str(source.loaded.guidance) if source.loaded.guidance.balanced else source.loaded.guidance.weight,
         "rows": None if rows == list(range(count)) else rows,
         "pictures": sheets.to_json() if sheets else None,
         "judged": _bytes(np.stack(judged)) if judged else None,
@@ -213,9 +213,9 @@ def _map(content: Content, land: Landscape, packed: Sheets | None, near: Sheets 
         axes = [f"principal component {k + 1} ({100 * share:.0f} %)" for k, share in enumerate(land.shares)]
     beside = content.neighbours
     how = "on a grid, exactly." if chart.exact else f"of {DRAWS} draws of z, projected on the plane and smoothed."
-    if not chart.exact and any(source.loaded.tilt for source in content.session.sources):
+    if not chart.exact and any(source.loaded.guidance for source in content.session.sources):
         how += " Draws of a guided posterior are those of its base, weighed by p(words|z)^w."
-        if any(source.loaded.tilt.balanced for source in content.session.sources):
+        if any(source.loaded.guidance.balanced for source in content.session.sources):
             how += " Their weights are balanced, so that what is left out keeps its shares."
     return {
         "cells": content.cells,
@@ -264,7 +264,7 @@ def page_data(content: Content, seed: int) -> dict[str, Any]:
         "seed": seed,
         "remark": remark,
         "attributes": names,
-        "judge": {"told": [judge.names.index(name) for name in judge.told]} if judge is not None else None,
+        "judge": {"told": [judge.names.index(name) for name in judge.hints]} if judge is not None else None,
         "parts": parts,
         "references": references,
         "traversals": moved,

@@ -114,7 +114,7 @@ def inside(density: np.ndarray, beside: np.ndarray | None = None, area: float = 
     return np.rint(255 * shares[: density.size].clip(0, 1)).astype(np.uint8).reshape(density.shape)
 
 
-def _tilt(loaded: "TrainedModel", posterior: str, z: Tensor, asked: Descriptions, row: int) -> Tensor:
+def _log_guidance(loaded: "TrainedModel", posterior: str, z: Tensor, asked: Descriptions, row: int) -> Tensor:
     """What guidance adds to a log density [K] of z [K, D], up to a constant."""
     guided = loaded.guided_posterior(posterior).answering(asked.expression(row))
     assert isinstance(guided, Guided)
@@ -143,7 +143,7 @@ def densities(
         known: Draws by file, posterior and description: what a guided posterior shares with its base.
     """
     loaded, posterior, found = source.loaded, source.posterior, []
-    base = loaded.guided(0.0) if loaded.tilt else loaded
+    base = loaded.guided(0.0) if loaded.guidance else loaded
     grid = None
     if chart.exact:
         coarse = _AROUND * _COARSE
@@ -159,8 +159,8 @@ def densities(
                 known[key] = draw_latents(base, posterior, asked[row : row + 1], DRAWS, seed)[0]
             z = known[key]
             weighed = torch.zeros(len(z), dtype=torch.float64, device=z.device)
-        if loaded.tilt:
-            weighed = weighed + _tilt(loaded, posterior, z, asked, row)
+        if loaded.guidance:
+            weighed = weighed + _log_guidance(loaded, posterior, z, asked, row)
         weights = (weighed - weighed.max()).exp().cpu().numpy()
         if grid is not None:
             density, beside, area = (

@@ -16,7 +16,7 @@ import numpy as np
 from mmgen.artifacts import write_text_atomic
 from mmgen.artifacts.pages import link_to
 from mmgen.core.errors import UsageError
-from mmgen.core.parsing import plain_letters
+from mmgen.core.parsing import strip_controls
 from mmgen.core.progress import Progress, Work
 from mmgen.core.version import __version__
 from mmgen.figures.drawing.comparison import judge_note
@@ -28,10 +28,10 @@ from mmgen.figures.explore.sprites import pack
 from mmgen.figures.report.context import about
 from mmgen.figures.report.make import page_environment
 from mmgen.figures.session import Group, Session, gather, open_session
-from mmgen.generation.decode import drawn_images
+from mmgen.generation.decode import drawable_pictures
 from mmgen.generation.encodings import movable
 from mmgen.generation.judge import sees_samples
-from mmgen.posteriors import AnyTilt
+from mmgen.posteriors import AnyGuidance
 
 __all__ = ["Limits", "make_explorer"]
 
@@ -81,7 +81,7 @@ def _check(session: Session, limits: Limits) -> None:
     """
     loaded = session.model
     layer, places = movable(loaded.model)
-    if loaded.observation is None or loaded.observation.name not in drawn_images(loaded):
+    if loaded.observation is None or loaded.observation.name not in drawable_pictures(loaded):
         raise UsageError(f"{loaded.path} generates no pictures, which a page to explore shows; name a model that does")
     if limits.dimensions is not None and limits.dimensions > len(places):
         what = "z" if len(loaded.model.latent.layers) == 1 else f"layer {layer} of z"
@@ -107,7 +107,7 @@ def make_explorer(
     *,
     title: str = "",
     limits: Limits | None = None,
-    guidance: AnyTilt = 0.0,
+    guidance: AnyGuidance = 0.0,
     seed: int = 0,
     device: str = "cpu",
     command: str = "",
@@ -230,7 +230,7 @@ def _hash(text: str) -> str:
 def _plain(value: Any) -> Any:
     """The same with plain letters alone: names out of files do not steer a page."""
     if isinstance(value, str):
-        return plain_letters(value, keep="")
+        return strip_controls(value, keep="")
     if isinstance(value, dict):
         return {key: _plain(part) for key, part in value.items()}
     return [_plain(part) for part in value] if isinstance(value, list | tuple) else value

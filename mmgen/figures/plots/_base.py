@@ -11,7 +11,7 @@ from mmgen.descriptions import NOT, OR, parse as parse_words
 from mmgen.figures.drawing.picture import Picture, check_ending
 from mmgen.figures.session import Group, Session, labels_in_latent, latent_sizes
 from mmgen.generation.descriptions import Descriptions, check_read, parse
-from mmgen.posteriors import NO_TILT, Tilt
+from mmgen.posteriors import NO_GUIDANCE, Guidance
 from mmgen.results.score import Score
 from mmgen.settings.registry import unknown_name
 
@@ -44,7 +44,7 @@ class PlotOptions:
     targets: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     scores: tuple[Score, ...] = ()
-    guidance: Tilt = NO_TILT
+    guidance: Guidance = NO_GUIDANCE
     rows: tuple[int, ...] = ()
     by: str = ""
     straight: bool = False
@@ -199,7 +199,7 @@ def judged_note(session: Session, text: "TextDescription") -> str:
     judge = session.judge
     if judge is None or not text.slots:
         return "No judge compared images and texts."
-    told = [slot for slot in text.slots if slot in judge.told]
+    told = [slot for slot in text.slots if slot in judge.hints]
     knowing = f", told the generated {', '.join(told)}," if told else ""
     mean = judge.accuracy.get("mean")
     itself = f" (itself right on {mean:.1f} % of held-out words)" if mean is not None else ""

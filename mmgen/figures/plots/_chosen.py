@@ -12,7 +12,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import format_caption, format_values
 from mmgen.figures.plots._base import dataset_of
-from mmgen.generation.decode import drawn_images, means
+from mmgen.generation.decode import drawable_pictures, means
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encode import encode_examples, encode_pictures
 from mmgen.generation.examples import Examples, read_examples
@@ -85,7 +85,7 @@ def chosen_examples(session: "Session", rows: "Sequence[int]", count: int) -> Ch
     """
     model = session.model
     main = model.observation
-    if main is None or main.name not in drawn_images(model):
+    if main is None or main.name not in drawable_pictures(model):
         raise UsageError(f"{session.group.model} draws no images from z, which this figure shows")
     path = dataset_of(session)
     with Dataset.open(path) as data:
@@ -98,4 +98,4 @@ def chosen_examples(session: "Session", rows: "Sequence[int]", count: int) -> Ch
     alone = model.model.answers((main.name,))
     with torch.no_grad():
         q = encode_pictures(model, shown.images) if alone else encode_examples(model, shown)
-    return Chosen(session, shown, q.mean, (main.name,) if alone else model.encoder_given)
+    return Chosen(session, shown, q.mean, (main.name,) if alone else model.encoder_inputs)

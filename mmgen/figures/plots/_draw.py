@@ -9,7 +9,7 @@ from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import Plot, PlotOptions
 from mmgen.figures.session import gather, open_session
-from mmgen.posteriors import AnyTilt, Tilt
+from mmgen.posteriors import AnyGuidance, Guidance
 
 __all__ = ["draw_plot"]
 
@@ -23,7 +23,7 @@ def draw_plot(
     sources: Sequence[str] = (),
     targets: Sequence[str] = (),
     metrics: Sequence[str] = (),
-    guidance: AnyTilt = 0.0,
+    guidance: AnyGuidance = 0.0,
     rows: Sequence[int] = (),
     by: str = "",
     straight: bool = False,
@@ -56,7 +56,7 @@ def draw_plot(
     """
     member: Plot = plots.get(name)
     options = PlotOptions(
-        tuple(descriptions), number, tuple(sources), tuple(targets), tuple(metrics), guidance=Tilt.of(guidance),
+        tuple(descriptions), number, tuple(sources), tuple(targets), tuple(metrics), guidance=Guidance.of(guidance),
         rows=tuple(rows), by=by, straight=straight,
     )  # fmt: skip
     member.check(name, options)

@@ -11,7 +11,7 @@ from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.plots._base import PlotOptions, accepts, asked
 from mmgen.figures.plots._chosen import chosen_examples
 from mmgen.figures.session import Session
-from mmgen.generation.decode import drawn_images, means
+from mmgen.generation.decode import drawable_pictures, means
 from mmgen.generation.latents import draw_latents
 from mmgen.generation.traversals import way_through
 from mmgen.models import Model
@@ -76,7 +76,7 @@ def _described(session: Session, options: PlotOptions) -> Picture:
         raise UsageError("interpolation got --given and --dataset-row, expected one of them; leave the other out")
     model, wanted = session.model, asked(session, options, 2)
     main = model.observation
-    if main is None or main.name not in drawn_images(model) or not session.sources:
+    if main is None or main.name not in drawable_pictures(model) or not session.sources:
         raise UsageError(
             f"{session.group.model} draws no images for a description; fit something with mmgen fit-aggregate"
         )

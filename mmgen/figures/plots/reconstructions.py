@@ -68,7 +68,7 @@ def reconstructions(sessions: Sequence[Session], options: PlotOptions) -> Pictur
         return _plain(session, options.number or _PICTURES)
     model, seed = session.model, session.seed
     text, device = generated_text(model), str(model.device)
-    through = "q(z|x,y)" if len(model.encoder_given) > 1 else "q(z|x)"
+    through = "q(z|x,y)" if len(model.encoder_inputs) > 1 else "q(z|x)"
     wanted_number = options.number or _ACROSS
     parts = {part: random_examples(model, dataset_of(session), part, wanted_number, seed) for part in _PARTS}
     count = min(len(shown.images) for shown in parts.values())

@@ -56,5 +56,5 @@ def text_to_image(sessions: Sequence[Session], options: PlotOptions) -> Picture:
 
 def _judged(session: Session) -> str:
     note = judge_note(session.judge.accuracy if session.judge else None, sees_samples(session.model))
-    told = session.judge.told if session.judge else ()
+    told = session.judge.hints if session.judge else ()
     return f"{note} It is told the {', '.join(told)}." if told else note

@@ -25,14 +25,14 @@ def transformations(sessions: Sequence[Session], options: PlotOptions) -> Pictur
     Raises:
         UsageError: The model has one kind of picture draws none of what is asked for or infers nothing from it.
     """
-    from mmgen.generation.decode import drawn_images
+    from mmgen.generation.decode import drawable_pictures
 
     session = sessions[0]
     model = session.model
-    if len(drawn_images(model)) < 2:
+    if len(drawable_pictures(model)) < 2:
         raise UsageError(
-            f"{session.group.model} draws {', '.join(drawn_images(model)) or 'no images'}, expected several kinds of "
-            "pictures: train one on a dataset that has them, such as celeba-transforms, with --objective mvae"
+            f"{session.group.model} draws {', '.join(drawable_pictures(model)) or 'no images'}, expected several kinds "
+            "of pictures: train one on a dataset that has them, such as celeba-transforms, with --objective mvae"
         )
     asked = wanted(model, options.sources, options.targets)
     if not asked:

@@ -34,7 +34,7 @@ _MEASURED = 256
 
 def _through(session: Session) -> str:
     """How a model infers z: "q(z|x)" or "q(z|x,y)"."""
-    return "joint inference q(z|x,y)" if len(session.model.encoder_given) > 1 else "marginal inference q(z|x)"
+    return "joint inference q(z|x,y)" if len(session.model.encoder_inputs) > 1 else "marginal inference q(z|x)"
 
 
 def _names(sessions: Sequence[Session]) -> list[str]:

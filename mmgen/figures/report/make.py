@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mmgen.artifacts import write_text_atomic
 from mmgen.artifacts.pages import link_to
 from mmgen.core.errors import UsageError
-from mmgen.core.parsing import plain_letters
+from mmgen.core.parsing import strip_controls
 from mmgen.core.progress import Progress, Work
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
@@ -30,8 +30,8 @@ from mmgen.figures.report.pictures import (
 )
 from mmgen.figures.report.reconstructions import reconstructed
 from mmgen.figures.session import Session, gather, latent_sizes, open_session
-from mmgen.generation.decode import drawn_images
-from mmgen.posteriors import AnyTilt, Tilt
+from mmgen.generation.decode import drawable_pictures
+from mmgen.posteriors import AnyGuidance, Guidance
 from mmgen.results.score import Score
 from mmgen.results.table import Table
 
@@ -44,7 +44,7 @@ __all__ = ["make_report", "render"]
 def _speaks(session: Session) -> bool:
     """Tell whether the model generates images and text."""
     text = session.model.text
-    return text is not None and bool(drawn_images(session.model)) and text.name in session.model.model.generates
+    return text is not None and bool(drawable_pictures(session.model)) and text.name in session.model.model.generates
 
 
 def _texts(session: Session) -> list[Picture]:
@@ -61,7 +61,7 @@ def _transformations(session: Session) -> list[Picture]:
     """Draw each kind of picture from the others, for a model of several kinds; [] for others."""
     from mmgen.generation.translations import wanted
 
-    if session.group.dataset is None or len(drawn_images(session.model)) < 2 or not wanted(session.model, (), ()):
+    if session.group.dataset is None or len(drawable_pictures(session.model)) < 2 or not wanted(session.model, (), ()):
         return []
     return [plots.get("transformations")([session], PlotOptions())]
 
@@ -108,7 +108,7 @@ def _plain_letters(value: Any) -> Any:
     """Return text without control characters, numbers and their units on one line."""
     if type(value) is not str:  # what is marked as a page's own
         return value
-    return plain_letters(value).replace(" %", "\N{NO-BREAK SPACE}%")  # a number and its unit stay on one line
+    return strip_controls(value).replace(" %", "\N{NO-BREAK SPACE}%")  # a number and its unit stay on one line
 
 
 def page_environment(room: str = "report") -> "Environment":
@@ -138,7 +138,7 @@ def make_report(
     device: str = "cpu",
     command: str = "",
     summaries: Sequence[Table] = (),
-    guidance: AnyTilt = 0.0,
+    guidance: AnyGuidance = 0.0,
     explore: Path | None = None,
 ) -> Work[Path]:
     """Return a report as work to do: read the files, draw the pictures, write the page.
@@ -159,7 +159,7 @@ def make_report(
         ArtifactError: A file cannot be read, or is nothing that a report shows.
     """
     material = gather(paths)
-    if Tilt.of(guidance) and not material.groups:
+    if Guidance.of(guidance) and not material.groups:
         raise UsageError("got guidance, but no model that could draw with it; leave it out, or name a model")
     models = [group.header.content_id for group in material.groups]
     link_to(out, "explore", models, explore)  # what is wrong with it is said before work starts
@@ -180,7 +180,7 @@ def make_report(
             sessions.append(session)
             run: dict[str, Any] = {"name": material.names[group.header.content_id], "about": about(group)}
             run["dimensions"] = f"z of {latent_sizes(group.header)} dimensions"
-            pictured = bool(drawn_images(session.model))
+            pictured = bool(drawable_pictures(session.model))
             if not pictured:
                 material.notices.append(
                     f"{run['name']} generates no pictures: its scores, encodings, curves and lineage are here."

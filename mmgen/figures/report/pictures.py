@@ -16,7 +16,7 @@ from mmgen.figures.plots.interpolation import interpolations
 from mmgen.figures.plots.latent_map import latent_maps
 from mmgen.figures.plots.traversal import traversals
 from mmgen.figures.session import Session, across, blocks, draw_all, draw_pictures
-from mmgen.generation.decode import drawn_images
+from mmgen.generation.decode import drawable_pictures
 from mmgen.generation.descriptions import nothing
 from mmgen.generation.draws import share_right
 
@@ -158,7 +158,7 @@ def latents(session: Session) -> list[Picture]:
     if session.group.dataset is None:
         return []
     model, found = session.model, [embeddings(session)]
-    if model.observation is not None and model.observation.name in drawn_images(model):
+    if model.observation is not None and model.observation.name in drawable_pictures(model):
         found.append(traversals(session))
         if not model.model.conditional_on:
             found.append(interpolations(session))

@@ -7,7 +7,7 @@ from mmgen.descriptions import batch_of_queries
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.session import Session
-from mmgen.generation.decode import drawn_images, means
+from mmgen.generation.decode import drawable_pictures, means
 from mmgen.generation.encode import encode_examples, encode_pictures
 from mmgen.generation.examples import read_examples
 from mmgen.generation.images import rows_to_show
@@ -24,7 +24,7 @@ def reconstructed(session: Session) -> list[Picture]:
     """
     model, dataset = session.model, session.group.dataset
     main, info, text = model.observation, model.attributes, model.text
-    if dataset is None or main is None or drawn_images(model) != [main.name]:
+    if dataset is None or main is None or drawable_pictures(model) != [main.name]:
         return []
     if text is not None and text.name in model.model.generates:
         return []

@@ -20,7 +20,7 @@ from mmgen.generation.concepts import choose_concepts
 from mmgen.generation.descriptions import Descriptions, complete, nothing
 from mmgen.generation.draws import as_pictures, draw
 from mmgen.generation.images import read_pictures
-from mmgen.generation.judge import differences, judge_images, judged_wrong
+from mmgen.generation.judge import differences, has_mismatch, judge_images
 
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
@@ -81,7 +81,7 @@ def _samples_sheet(path: Path, count: int) -> Grid:
     samples = read_samples(path)
     shown = slice(0, count)
     asked, judged = samples.attributes[shown], samples.attributes_judged
-    wrong = None if judged is None else judged_wrong(asked, judged[shown])
+    wrong = None if judged is None else has_mismatch(asked, judged[shown])
     captions, said, tile = None, "", TILE
     texts, words = samples.text if samples.text is not None else samples.text_asked, samples.text_info
     if texts is not None and words is not None:
@@ -107,7 +107,7 @@ def _judge_sheet(path: Path, count: int, seed: int) -> Grid:
         info, described = next(iter(data.attributes.values())), next(iter(data.observed.values()))
         codes = data.read_attributes(info.name, rows)
     seen = judge_images(judge, images, codes)
-    wrong = judged_wrong(codes, seen)
+    wrong = has_mismatch(codes, seen)
     remarks = [differences(a, b, info) for a, b in zip(codes, seen, strict=True)]
     accuracy = ", ".join(f"{name} {value:.1f} %" for name, value in judge.accuracy.items())
     return image_grid(
@@ -123,13 +123,13 @@ def _judge_sheet(path: Path, count: int, seed: int) -> Grid:
 
 def _model_sheet(path: Path, count: int, seed: int) -> Grid:
     from mmgen.generation import load
-    from mmgen.generation.decode import drawn_images
+    from mmgen.generation.decode import drawable_pictures
 
     loaded = load(path)
     posterior = loaded.posteriors.default
     with Dataset.open(loaded.dataset_path()) as data:
         described = _described(loaded, data, posterior, count, seed)
-    targets = drawn_images(loaded)
+    targets = drawable_pictures(loaded)
     captions = None
     if described is None:  # nothing is given: each image comes with the text of the same z, if there is any
         drawn = draw(loaded, nothing(loaded), count, posterior=posterior, seed=seed, targets=targets)

@@ -16,7 +16,7 @@ from mmgen.generation.concepts import choose_concepts
 from mmgen.generation.descriptions import Descriptions, complete
 from mmgen.generation.draws import Draws, as_pictures, draw, share_right
 from mmgen.generation.judge import check_judge, sees_samples
-from mmgen.posteriors import AnyTilt, Tilt
+from mmgen.posteriors import AnyGuidance, Guidance
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
@@ -51,7 +51,7 @@ class Source:
     @property
     def rank(self) -> int:
         """Place among others: guided ones, fits to encodings, fits to the exact posterior, the model's own."""
-        if self.loaded.tilt:
+        if self.loaded.guidance:
             return 0
         source = self.loaded.posteriors[self.posterior]
         return 1 if _fits_encodings(source) else 2 if source.is_fitted else 3
@@ -106,7 +106,7 @@ def _in_order(sources: list[Source]) -> list[Source]:
     return sorted(marked, key=lambda source: source.rank)
 
 
-def _guided(session: Session, tilt: Tilt) -> list[Source]:
+def _guided(session: Session, guidance: Guidance) -> list[Source]:
     """Guide the posteriors that were fitted to encodings, or all if there are none.
 
     Raises:
@@ -116,7 +116,7 @@ def _guided(session: Session, tilt: Tilt) -> list[Source]:
     fitted = [source for source in every if _fits_encodings(source.loaded.posteriors[source.posterior])]
     found = []
     for source in fitted or session.sources or session.priors[:1]:
-        loaded = source.loaded.guided(tilt, session.seed)
+        loaded = source.loaded.guided(guidance, session.seed)
         read = loaded.reads(source.posterior)
         given = "text" if loaded.text is not None and read == (loaded.text.name,) else "attributes"
         name = str(loaded.guided_posterior(source.posterior).report)
@@ -124,7 +124,7 @@ def _guided(session: Session, tilt: Tilt) -> list[Source]:
     return found
 
 
-def open_session(group: Group, seed: int, device: str = "cpu", guidance: AnyTilt = 0.0) -> Session:
+def open_session(group: Group, seed: int, device: str = "cpu", guidance: AnyGuidance = 0.0) -> Session:
     """Load a model, its aggregates and its judge.
 
     Args:
@@ -159,8 +159,8 @@ def open_session(group: Group, seed: int, device: str = "cpu", guidance: AnyTilt
         session.sources.insert(0, Source(own.title, model, own.name, group.model, model.given or "nothing"))
     elif model.model.conditional_on:
         session.sources.insert(0, Source("p(z), the decoder sees y", model, "prior", group.model))
-    if tilt := Tilt.of(guidance):
-        session.sources += _guided(session, tilt)
+    if weight := Guidance.of(guidance):
+        session.sources += _guided(session, weight)
     session.sources, session.priors = _in_order(_distinct(session.sources)), _distinct(session.priors)
     session.concepts = _concepts(session)
     return session

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
 from mmgen.core.errors import ArtifactError
-from mmgen.modalities import ROWS, Description, Element, Modality, Sight, StoredArray, element_json, whole
+from mmgen.modalities import ROWS, Description, Element, Modality, StoredArray, View, element_json, whole
 
 __all__ = ["SoundDescription"]
 
@@ -65,7 +65,7 @@ class SoundDescription(Description):
         """(L,)."""
         return (self.length,)
 
-    def tensors(self, held: Tensor, sight: Sight) -> tuple[Tensor, Tensor]:
+    def tensors(self, held: Tensor, view: View) -> tuple[Tensor, Tensor]:
         """Convert rows int16 [B, L] to float32 from -1 to 1."""
         return self.observed(held.float() / _FULL)
 

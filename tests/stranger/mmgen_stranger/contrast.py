@@ -30,7 +30,7 @@ class Contrast(Metric):
         loaded = evaluation.loaded
         assert loaded.image is not None
         points = evaluation.points
-        z = loaded.model.posterior(points, loaded.encoder_given).mean
+        z = loaded.model.posterior(points, loaded.encoder_inputs).mean
         pictures = 100 * loaded.model.mean(loaded.image.name, z).flatten(1)
         spread = (pictures.amax(1) - pictures.amin(1)).double()
         yield 1.0

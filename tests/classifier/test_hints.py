@@ -1,4 +1,4 @@
-"""A judge that is told the relation: what it sees and answers, how its accuracy counts, what augmentation keeps."""
+"""A classifier with the relation as a hint: its inputs and answers, its accuracy, and augmentation."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from mmgen.classifier import load_classifier
 from mmgen.classifier._accuracy import Accuracy
 from mmgen.classifier._augment import augmentation_for
 from mmgen.classifier._files import build_classifier
-from mmgen.classifier._training import ClassifierSettings, resolve_network, resolve_told, train_classifier
+from mmgen.classifier._training import ClassifierSettings, resolve_hints, resolve_network, train_classifier
 from mmgen.core.errors import UsageError
 from mmgen.modalities.image import ImageDescription
 from mmgen.settings.config import validate
@@ -66,43 +66,45 @@ def write_scenes(path: Path, number: int = 700, texts: bool = True) -> Path:
     return path
 
 
-def test_relation_is_told_where_captions_spell_it(tmp_path: Path) -> None:
+def test_relation_is_a_hint_where_captions_spell_it(tmp_path: Path) -> None:
     with Dataset.open(write_scenes(tmp_path / "a.h5", 300)) as with_text:
-        assert resolve_told(None, with_text) == ("relation",)
-        assert resolve_told([], with_text) == ()
-        assert resolve_told(["colour_2", "relation"], with_text) == ("relation", "colour_2")
+        assert resolve_hints(None, with_text) == ("relation",)
+        assert resolve_hints([], with_text) == ()
+        assert resolve_hints(["colour_2", "relation"], with_text) == ("relation", "colour_2")
         with pytest.raises(UsageError, match="did you mean 'relation'"):
-            resolve_told(["relatoin"], with_text)
+            resolve_hints(["relatoin"], with_text)
     with Dataset.open(write_scenes(tmp_path / "b.h5", 300, texts=False)) as without:
-        assert resolve_told(None, without) == ()
-    assert resolve_network("auto", "cpu", told=True) == "attentive"
-    with pytest.raises(UsageError, match="nothing to say"):
-        build_classifier("small", ImageDescription(shape=(3, 8, 8), layout="bytes"), ("a",), (("x", "y"),), told=("a",))
+        assert resolve_hints(None, without) == ()
+    assert resolve_network("auto", "cpu", hints=True) == "attentive"
+    with pytest.raises(UsageError, match="left to predict"):
+        build_classifier(
+            "small", ImageDescription(shape=(3, 8, 8), layout="bytes"), ("a",), (("x", "y"),), hints=("a",)
+        )
 
 
 @pytest.mark.parametrize("network", ["attentive", "cremer", "small", "vedantam"])
-def test_what_is_told_is_answered_as_told_and_matters(network: str) -> None:
+def test_hints_are_copied_and_matter(network: str) -> None:
     torch.manual_seed(0)
     judge = build_classifier(
         network, ImageDescription(shape=(3, 16, 16), layout="bytes"), NAMES, VALUES, ("relation",)
     ).eval()
-    told = torch.tensor([[255, 0, 255], [255, 3, 255], [1, 255, 1]], dtype=torch.uint8)
+    hints = torch.tensor([[255, 0, 255], [255, 3, 255], [1, 255, 1]], dtype=torch.uint8)
     images = torch.rand(1, 3, 16, 16).expand(3, -1, -1, -1)
-    answers = judge.predict(images, told)
+    answers = judge.predict(images, hints)
     assert answers[:, 1].tolist() == [0, 3, 255]
     assert (answers[:, [0, 2]] < 3).all()
     assert judge.predict(images)[:, 1].tolist() == [255] * 3
-    assert judge.one_hot(told).tolist() == [[1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
-    logits = judge(images, told)
+    assert judge.one_hot(hints).tolist() == [[1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
+    logits = judge(images, hints)
     assert [tuple(part.shape) for part in logits] == [(3, 3), (3, 3)]
     assert not torch.equal(logits[0][0], logits[0][1])
-    # Codes of attributes that are not told change nothing: it must not see the answers.
+    # Codes of attributes that are no hints change nothing: it must not see the answers.
     other = judge(images, torch.tensor([[0, 0, 1], [2, 3, 0], [0, 255, 0]]))
     torch.testing.assert_close(other, logits)
 
 
-def test_accuracy_with_told_words_by_hand() -> None:
-    accuracy = Accuracy({"a": 8, "b": 5}, {"a": 10, "b": 10}, told=1)
+def test_accuracy_with_hints_by_hand() -> None:
+    accuracy = Accuracy({"a": 8, "b": 5}, {"a": 10, "b": 10}, hints=1)
     assert accuracy.percent == pytest.approx({"a": 80, "b": 50, "mean": 65, "words": (80 + 50 + 100) / 3})
     assert "words" not in Accuracy({"a": 8}, {"a": 10}).percent
 
@@ -144,13 +146,13 @@ def train(data: Path, out: Path, steps: int) -> Accuracy:
     return train_classifier(data, out, settings).run()
 
 
-def test_file_says_what_it_is_told_and_how_good_it_is(tmp_path: Path) -> None:
+def test_file_holds_hints_and_accuracy(tmp_path: Path) -> None:
     data, out = write_scenes(tmp_path / "dots.h5", 300), tmp_path / "judge.safetensors"
     accuracy = train(data, out, 3)
     header = read_header(out)
     assert header.settings["told"] == ["relation"]
     assert set(header.facts["held_out_accuracy"]) == {"colour_1", "colour_2", "mean", "words"}
     judge = load_classifier(out)
-    assert judge.told == ("relation",)
+    assert judge.hints == ("relation",)
     assert judge.accuracy == pytest.approx(accuracy.percent)
     assert judge.accuracy["words"] == pytest.approx((2 * judge.accuracy["mean"] + 100) / 3)

@@ -18,16 +18,16 @@ from torch import Tensor
 
 from mmgen.core.seeding import stream_key
 
-__all__ = ["dequantise", "draw_pixels", "sight_key"]
+__all__ = ["dequantise", "draw_pixels", "view_key"]
 
 _GOLDEN = 0x9E3779B97F4A7C15 - 2**64  # odd integer nearest to 2^64 / golden ratio; int64 wraps around as uint64 does
 _MULTIPLIER_1 = 0xBF58476D1CE4E5B9 - 2**64
 _MULTIPLIER_2 = 0x94D049BB133111EB - 2**64
 
 
-def sight_key(seed: int, modality: str, *sight: str | int) -> int:
+def view_key(seed: int, modality: str, *view: str | int) -> int:
     """Return the key of a draw of a modality's pixels, for a step of training or, without one, for evaluations."""
-    return stream_key(seed, "pixels", modality, *sight)
+    return stream_key(seed, "pixels", modality, *view)
 
 
 def _shifted(state: Tensor, places: int) -> Tensor:
@@ -48,7 +48,7 @@ def draw_pixels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
     Args:
         stored: uint8 [B, ...].
         numbers: Row numbers of the examples in their file, int64 [B]: each draws from a stream of its own.
-        key: Key of this sight, from :func:`sight_key`.
+        key: Key of this view, from :func:`view_key`.
 
     Example:
         >>> grey = torch.full((2, 1, 2, 2), 128, dtype=torch.uint8)
@@ -72,7 +72,7 @@ def dequantise(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
     Args:
         stored: uint8 [B, ...].
         numbers: Row numbers of the examples in their file, int64 [B]: each draws from a stream of its own.
-        key: Key of this sight, from :func:`sight_key`.
+        key: Key of this view, from :func:`view_key`.
 
     Example:
         >>> values = dequantise(torch.full((2, 3), 7, dtype=torch.uint8), torch.tensor([3, 8]), key=1)

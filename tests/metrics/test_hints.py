@@ -23,7 +23,7 @@ from mmgen.metrics._evaluate import evaluate
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
-from mmgen.posteriors import Tilt
+from mmgen.posteriors import Guidance
 from tests.metrics.toy import Plain
 from tests.posteriors.stand_in import stand_ins
 
@@ -42,14 +42,14 @@ def caption(left: Tensor, right: Tensor, relation: Tensor) -> Tensor:
 
 
 class Judge:
-    names, values, content_id, told = INFO.names, INFO.values, "j", ("relation",)
+    names, values, content_id, hints = INFO.names, INFO.values, "j", ("relation",)
     network_name = "reader"
     accuracy: ClassVar = {"shape_1": 90.0, "shape_2": 90.0, "mean": 90.0, "words": 93.33}
 
-    def predict(self, images: Tensor, told: Tensor, precision: str = "auto") -> Tensor:
+    def predict(self, images: Tensor, hints: Tensor, precision: str = "auto") -> Tensor:
         left, right = (images.flatten(1) * 4).round().long().unbind(1)
-        codes = caption(left, right, torch.where(told[:, 1] == 255, 0, told[:, 1].long()))
-        codes[:, 1] = told[:, 1]
+        codes = caption(left, right, torch.where(hints[:, 1] == 255, 0, hints[:, 1].long()))
+        codes[:, 1] = hints[:, 1]
         return codes.to(torch.uint8)
 
 
@@ -97,7 +97,7 @@ def loaded_painter(draws: Any, given: str = "text") -> Any:
         observation=ImageDescription(shape=(1, 1, 2), layout="bytes"),
         attributes=INFO,
         text=TEXT,
-        tilt=Tilt(),
+        guidance=Guidance(),
         given=given,
         device=torch.device("cpu"),
         posteriors=(

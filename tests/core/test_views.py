@@ -1,4 +1,4 @@
-"""Pixels that are drawn anew at every sight: rates, keys, and that a resumed run sees what an uninterrupted one saw."""
+"""Pixels that are drawn anew in every view: rates, keys, and that a resumed run sees what an uninterrupted one saw."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
 from mmgen.core.errors import UsageError
-from mmgen.core.sights import draw_pixels, sight_key
+from mmgen.core.views import draw_pixels, view_key
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.generation import load
 from mmgen.metrics._evaluate import evaluate
@@ -24,7 +24,7 @@ SIZE = 60
 @pytest.fixture(scope="module")
 def grey(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Sixty images of 4 x 4 probabilities, from never to always white."""
-    path = tmp_path_factory.mktemp("sights") / "grey.h5"
+    path = tmp_path_factory.mktemp("views") / "grey.h5"
     images = np.random.default_rng(0).integers(0, 256, (SIZE, 1, 4, 4), np.uint8)
     images[:, :, 0, 0], images[:, :, 0, 1] = 0, 255
     with DatasetWriter(path, size=SIZE, settings={"recipe": "grey"}, seed=0) as writer:
@@ -36,38 +36,38 @@ def grey(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def seen(rows: DatasetRows, *numbers: int, sight: tuple[int, ...] = ()) -> Tensor:
-    return rows.sight(torch.tensor(numbers), 3, *sight).values["image"]
+def seen(rows: DatasetRows, *numbers: int, view: tuple[int, ...] = ()) -> Tensor:
+    return rows.view(torch.tensor(numbers), 3, *view).values["image"]
 
 
 def test_a_pixel_is_white_as_often_as_it_says() -> None:
     """256 probabilities, 20,000 draws each: every rate within 4.5 standard errors, 0 never and 255 always."""
     stored = torch.arange(256, dtype=torch.uint8).expand(20_000, 256)
-    rate = draw_pixels(stored, torch.arange(20_000), key=sight_key(0, "image")).mean(0)
+    rate = draw_pixels(stored, torch.arange(20_000), key=view_key(0, "image")).mean(0)
     wanted = torch.arange(256) / 255
     assert rate[0] == 0 and rate[255] == 1
     error = (wanted * (1 - wanted) / 20_000).sqrt()
     assert ((rate - wanted).abs() <= 4.5 * error).all()
 
 
-def test_pixels_rows_and_sights_are_drawn_independently() -> None:
-    """Correlations of 300 pixels over 4,000 rows, and of 300 sights over 4,000 pixels, are noise of 1 / sqrt(4,000)."""
+def test_pixels_rows_and_views_are_drawn_independently() -> None:
+    """Correlations of 300 pixels over 4,000 rows, and of 300 views over 4,000 pixels, are noise of 1 / sqrt(4,000)."""
     half = torch.full((4_000, 300), 128, dtype=torch.uint8)
     pixels = draw_pixels(half, torch.arange(4_000), key=5)
-    sights = torch.cat([draw_pixels(half[:300].reshape(1, -1)[:, :4_000], torch.tensor([7]), k) for k in range(300)])
-    for drawn in (pixels.T, sights):
+    views = torch.cat([draw_pixels(half[:300].reshape(1, -1)[:, :4_000], torch.tensor([7]), k) for k in range(300)])
+    for drawn in (pixels.T, views):
         correlation = torch.corrcoef(drawn).fill_diagonal_(0)
         assert correlation.abs().max() < 6 / 4_000**0.5
         assert correlation.std() * 4_000**0.5 == pytest.approx(1, abs=0.05)
 
 
-def test_a_row_looks_the_same_whoever_is_beside_it_and_anew_at_the_next_sight(grey: Path) -> None:
+def test_a_row_looks_the_same_whoever_is_beside_it_and_anew_in_the_next_view(grey: Path) -> None:
     with Dataset.open(grey) as dataset:
         rows = DatasetRows(dataset, np.arange(SIZE), CPU)
         part = DatasetRows(dataset, np.arange(20, 30), CPU, resident=False)
         assert set(seen(rows, *range(SIZE)).unique().tolist()) == {0.0, 1.0}
-        assert seen(rows, 25, 21, sight=(4,)).equal(seen(part, 5, 1, sight=(4,)))
-        assert not seen(rows, *range(SIZE), sight=(4,)).equal(seen(rows, *range(SIZE), sight=(5,)))
+        assert seen(rows, 25, 21, view=(4,)).equal(seen(part, 5, 1, view=(4,)))
+        assert not seen(rows, *range(SIZE), view=(4,)).equal(seen(rows, *range(SIZE), view=(5,)))
         assert rows.batch(torch.arange(9)).values["image"].equal(rows.batch(torch.arange(9)).values["image"])
         other = DatasetRows(dataset, np.arange(SIZE), CPU, seed=1)
         assert not other.batch(torch.arange(9)).values["image"].equal(rows.batch(torch.arange(9)).values["image"])
@@ -76,9 +76,7 @@ def test_a_row_looks_the_same_whoever_is_beside_it_and_anew_at_the_next_sight(gr
         )
         apart = PairedRows(rows, ("image", "attributes"), 1.0, seed=0)
         assert (
-            apart.sight(torch.arange(9), 3, 4)
-            .values["image"]
-            .equal(seen(rows, *apart._example[:9].tolist(), sight=(4,)))
+            apart.view(torch.arange(9), 3, 4).values["image"].equal(seen(rows, *apart._example[:9].tolist(), view=(4,)))
         )
 
 

@@ -11,7 +11,7 @@ from mmgen.core.errors import UsageError
 from mmgen.results.naming import number_of
 from mmgen.settings.arguments import format_value
 
-__all__ = ["MOST", "NO_TILT", "AnyTilt", "Tilt", "tilts"]
+__all__ = ["MOST", "NO_GUIDANCE", "AnyGuidance", "Guidance", "parse_guidance"]
 
 MOST = 1e6
 """The largest weight; beyond it only the likeliest candidate is drawn."""
@@ -22,7 +22,7 @@ _BALANCED = "balanced"
 
 
 @dataclass(frozen=True)
-class Tilt:
+class Guidance:
     """Settings of guidance; false for none.
 
     Attributes:
@@ -32,9 +32,9 @@ class Tilt:
         candidates: Most candidates of each draw; fewest draws in a pool.
 
     Example:
-        >>> Tilt.of("3:balanced"), str(Tilt.of("3:balanced")), bool(Tilt.of(0)), str(Tilt.of(0.5))
-        (Tilt(weight=3.0, balanced=True, effective=10.0, candidates=4096), '3:balanced', False, '0.5')
-        >>> str(Tilt.of("10:balanced:effective=100:candidates=65536"))
+        >>> Guidance.of("3:balanced"), str(Guidance.of("3:balanced")), bool(Guidance.of(0)), str(Guidance.of(0.5))
+        (Guidance(weight=3.0, balanced=True, effective=10.0, candidates=4096), '3:balanced', False, '0.5')
+        >>> str(Guidance.of("10:balanced:effective=100:candidates=65536"))
         '10:balanced:effective=100:candidates=65536'
     """
 
@@ -55,13 +55,13 @@ class Tilt:
         return ":".join(parts)
 
     @classmethod
-    def of(cls, value: "AnyTilt") -> "Tilt":
+    def of(cls, value: "AnyGuidance") -> "Guidance":
         """Parse guidance: a weight with options, "3:balanced" or "3:effective=100:candidates=65536".
 
         Raises:
             UsageError: It is no finite weight of at least 0, or says something else behind it.
         """
-        if isinstance(value, Tilt):
+        if isinstance(value, Guidance):
             return value
         text, *how = value.split(":") if isinstance(value, str) else (value,)
         known = isinstance(value, str | Real) and not isinstance(value, bool)
@@ -97,22 +97,22 @@ def _settings(how: Sequence[str]) -> dict[str, Any] | None:
     return options
 
 
-NO_TILT = Tilt()
+NO_GUIDANCE = Guidance()
 
-AnyTilt = Annotated[Tilt | float | str, SkipValidation]
-"""Guidance as users give it: 3, "3", "3:balanced" or "3:effective=100:candidates=65536". :meth:`Tilt.of` checks it."""
+AnyGuidance = Annotated[Guidance | float | str, SkipValidation]
+"""Guidance as users type it: 3, "3", "3:balanced" or "3:effective=100:candidates=65536"; see :meth:`Guidance.of`."""
 
 
-def tilts(given: AnyTilt | Sequence[AnyTilt]) -> list[Tilt]:
+def parse_guidance(values: AnyGuidance | Sequence[AnyGuidance]) -> list[Guidance]:
     """Parse one guidance or several into a list.
 
     Raises:
-        UsageError: One of them is none.
+        UsageError: A value is no guidance.
 
     Example:
-        >>> [str(tilt) for tilt in tilts("3:balanced")], [str(tilt) for tilt in tilts([0, 3.5])]
-        (['3:balanced'], ['0', '3.5'])
+        >>> [str(guidance) for guidance in parse_guidance([0, 3.5])]
+        ['0', '3.5']
     """
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        return [Tilt.of(one) for one in given]
-    return [Tilt.of(given)]
+    if isinstance(values, Sequence) and not isinstance(values, str):
+        return [Guidance.of(value) for value in values]
+    return [Guidance.of(values)]
