@@ -26,7 +26,9 @@ def sample_command(
     if as_json and not stage.reads:
         raise UsageError("--json got no images to read; it goes with --from or --dataset-row, without --to")
     if stage.reads:
-        _show_readings(stage.run(command_line()), as_json)
+        readings = stage.run(command_line())
+        assert isinstance(readings, list)
+        _show_readings(readings, as_json)
         return
     model = path_of(stage.model)
     output = path_of(stage.output or model.with_name(f"{model.stem}-samples.png"))

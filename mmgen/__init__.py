@@ -9,7 +9,7 @@ from mmgen.core.version import __version__
 TYPE_CHECKING = False  # as in typing, without the time that its import takes: the program hears Ctrl-C after this
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Concatenate
 
     from mmgen.artifacts import Dataset
     from mmgen.commands import function
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     explore = function(Explore)
     export = function(Export)
     fit_aggregate = function(FitAggregate)
-    make_data: Callable[..., Dataset] = function(MakeData)  # with the settings of its recipe
+    make_data: Callable[Concatenate[str, ...], Dataset] = function(MakeData)  # with the settings of its recipe
     plot = function(Plot)
     report = function(Report)
     sample = function(Sample)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mmgen.artifacts import Header, atomic_path, check_nothing_lost, check_place
 from mmgen.artifacts.ancestors import Node, lineage
@@ -36,6 +36,10 @@ from mmgen.generation.judge import find_judge, sees_samples
 from mmgen.generation.sampling import sample_and_judge
 from mmgen.results.score import Score, judge_names, read_scores
 from mmgen.results.score_table import table_of
+from mmgen.settings.kinds import optional_path, path_of
+
+if TYPE_CHECKING:
+    from mmgen.commands.export import Export
 
 __all__ = ["export"]
 
@@ -65,25 +69,24 @@ class _Exported:
     given: str
 
 
-def export(
-    path: Path,
-    out: Path,
-    watch: Watch,
-    *,
-    judge: Path | None = None,
-    scores: Path | None = None,
-    onnx: bool = False,
-    overwrite: bool = False,
-    seed: int = 0,
-) -> Path:
-    """Write the folder, or the archive if ``out`` ends in .zip."""
+def export(stage: "Export") -> Path:
+    """Write the folder, or the archive if the output ends in .zip; of an earlier export nothing else stays.
+
+    Returns:
+        The folder or archive.
+
+    Raises:
+        UsageError: Something is there that would be lost.
+        ArtifactError: A file is damaged, or the file system refuses.
+    """
+    out = path_of(stage.output)
     zipped = out.suffix.lower() == ".zip"
     if zipped:
         check_place(out)
-        check_nothing_lost(out, overwrite)
+        check_nothing_lost(out, stage.overwrite)
     elif out.exists() and not out.is_dir():
         raise UsageError(f"{out} is there and is no folder; choose another name, or one ending in .zip")
-    elif out.exists() and any(out.iterdir()) and not overwrite:
+    elif out.exists() and any(out.iterdir()) and not stage.overwrite:
         raise UsageError(
             f"{out} is there already, and is not empty; choose another folder, or --overwrite to replace what an "
             "export has written there"
@@ -92,11 +95,11 @@ def export(
         for name in _KNOWN:
             check_place(out / name)  # before the pictures are drawn, not after
     check_writable(out / SUMS if not zipped and out.is_dir() else out)
-    loaded = load(path)
+    loaded = load(path_of(stage.model))
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         with _told_where(folder.parent):
-            names = _fill(folder, loaded, watch, judge, scores, onnx, seed)
+            names = _fill(folder, loaded, stage)
         try:
             if zipped:
                 _pack(folder, names, out)
@@ -125,7 +128,7 @@ def _told_where(folder: Path) -> Iterator[None]:
 
 
 def _copy(folder: Path, names: Sequence[str], out: Path) -> None:
-    """Yield files in the folder ``out``, which take their places when all are written, the checksums last."""
+    """Copy files to the folder ``out``, where they take their places when all are written, the checksums last."""
     new_folder = not out.exists()
     out.mkdir(parents=True, exist_ok=True)
     new = [out / name for name in names if not os.path.lexists(out / name)]
@@ -142,16 +145,9 @@ def _copy(folder: Path, names: Sequence[str], out: Path) -> None:
         raise
 
 
-def _fill(
-    folder: Path,
-    loaded: TrainedModel,
-    watch: Watch,
-    judge: Path | None,
-    scores: Path | None,
-    onnx: bool,
-    seed: int,
-) -> list[str]:
-    """Everything in a folder; returns its names, the card first."""
+def _fill(folder: Path, loaded: TrainedModel, stage: "Export") -> list[str]:
+    """Make everything in a folder; return its names, the card first."""
+    watch, judge = stage.watch, optional_path(stage.judge)
     files = {_MODEL: "the model"}
     shutil.copyfile(loaded.model_path, folder / _MODEL)
     if loaded.fitted is not None:
@@ -163,7 +159,7 @@ def _fill(
         files[_JUDGE] = "a classifier that reads the words off pictures, with its own accuracy"
     elif loaded.attributes is not None:
         watch.say("no judge found, so none is exported: make one with mmgen train-classifier")
-    kept = scores or (found if (found := scores_beside(loaded.path)).exists() else None)
+    kept = optional_path(stage.scores) or (found if (found := scores_beside(loaded.path)).exists() else None)
     every = read_scores(kept) if kept else []
     measured = [score for score in every if _is_of(score, loaded)]
     if len(measured) < len(every):
@@ -175,9 +171,9 @@ def _fill(
         watch.say(f"no scores found, so the card has none: make them with mmgen eval {loaded.path}")
     given = _descriptions(loaded)
     if drawable_pictures(loaded):
-        _pictures(loaded, given, judge, seed).save(folder / _PICTURE)
+        _pictures(loaded, given, judge, stage.seed).save(folder / _PICTURE)
         files[_PICTURE] = "pictures drawn from words"
-    if onnx:
+    if stage.onnx:
         from mmgen.commands._onnx_decoder import export_decoder
 
         error = export_decoder(loaded, folder / _ONNX)
@@ -255,7 +251,7 @@ def _drawing(given: str) -> str:
 
 
 def _card(about: _Exported) -> str:
-    """README.md: the hub's front matter, what it is, how good, how to use it, how it was made."""
+    """Return README.md: the hub's front matter, what it is, how good, how to use it, how it was made."""
     loaded = about.loaded
     header, objective = loaded.model_header, str(loaded.settings.objective["name"])
     parts = [each.in_words() for each in loaded.settings.modalities.values()]
@@ -320,7 +316,7 @@ def _front_matter(about: _Exported, name: str, objective: str) -> list[str]:
     """YAML of the hub, whose values are written as JSON, which YAML holds."""
     tags = ["mmgen", "variational-autoencoder", "multimodal", objective]
     tags += ["aggregate-posterior"] if about.loaded.fitted is not None else []
-    recipe = next((each for each in _recipes(about.commands)), "own data")
+    recipe = next(iter(_recipes(about.commands)), "own data")
     results = [
         {
             "task": {"type": "text-to-image", "name": "Pictures from words"},
@@ -353,7 +349,7 @@ def _metric(score: Score, judge: str) -> dict[str, Any]:
 
 
 def _judges(scores: Sequence[Score]) -> list[str]:
-    """Names that tell scores of several classifiers apart, " (judge small)" each; "" where there is one."""
+    """Return names that tell scores of several classifiers apart, " (judge small)" each; "" where there is one."""
     names = judge_names(scores)
     return [f" (judge {name})" if name and len({*names} - {""}) > 1 else "" for name in names]
 

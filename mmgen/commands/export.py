@@ -6,7 +6,7 @@ from typing import Annotated
 
 from mmgen.commands._base import Stage
 from mmgen.commands._fields import Input, Named, Reads
-from mmgen.settings.kinds import File, FilePath, Seed, optional_path, path_of
+from mmgen.settings.kinds import File, FilePath, Seed
 
 __all__ = ["Export"]
 
@@ -47,8 +47,4 @@ class Export(Stage[Path]):
         """
         from mmgen.commands._exporting import export
 
-        return export(
-            path_of(self.model), path_of(self.output), self.watch, judge=optional_path(self.judge),
-            scores=optional_path(self.scores), onnx=self.onnx, overwrite=self.overwrite,
-            seed=self.seed,
-        )  # fmt: skip
+        return export(self)

@@ -13,6 +13,7 @@ from mmgen.core.errors import UsageError
 from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, path_of
 
 if TYPE_CHECKING:
+    from mmgen.figures.drawing.page import Grid
     from mmgen.generation import TrainedModel
     from mmgen.generation.draws import Draws
     from mmgen.generation.translations import Start
@@ -24,7 +25,7 @@ _EXAMPLES = 8
 
 
 @dataclass(frozen=True)
-class Sample(Drawing[Any]):
+class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
     """Draw images for a description or from other kinds of pictures, or say what images show.
 
     Writes a grid of images (.png) or every image with its z and what the judge saw (.h5), by the ending of --output.
@@ -61,7 +62,7 @@ class Sample(Drawing[Any]):
     rows: Annotated[Sequence[Annotated[int, Range(0)]], Named("--dataset-row")] = ()
     """Which rows of the source, or of the model's dataset; repeatable. By default 8 of its test part."""
 
-    def run(self, command: str = "") -> Any:
+    def run(self, command: str = "") -> "Grid | Draws | list[dict[str, Any]]":
         """Draw, and write where there is an output; or read.
 
         Returns:
@@ -166,7 +167,7 @@ class Sample(Drawing[Any]):
         else:
             check_output(output, "samples", *inputs)
 
-    def _drawn(self, output: Path | None, command: str) -> Any:
+    def _drawn(self, output: Path | None, command: str) -> "Grid | Draws":
         """Draw pictures for descriptions."""
         from mmgen.figures.drawing.samples import sample_grid
         from mmgen.generation.draws import as_pictures
@@ -192,7 +193,7 @@ class Sample(Drawing[Any]):
             grid.save(output)
         return grid
 
-    def _translated(self, start: "Start", output: Path | None, command: str) -> Any:
+    def _translated(self, start: "Start", output: Path | None, command: str) -> "Grid | Draws":
         """Draw pictures from other kinds of pictures."""
         from mmgen.figures.drawing.samples import translated_grid
         from mmgen.generation.draws import as_pictures

@@ -59,6 +59,7 @@ class Evaluation:
         self.loaded = loaded.guided(loaded.guidance, settings.seed) if loaded.guidance else loaded
         self.dataset = dataset
         self._judge = judge
+        self._factors: Factors | None = None
         self.posteriors = tuple(dict.fromkeys(self.loaded.posteriors[name].name for name in posteriors))
         self.settings = settings
         self.text_proposal = text_proposal
@@ -82,21 +83,25 @@ class Evaluation:
 
     @property
     def judge(self) -> "Classifier":
-        """The attribute classifier.
-
-        Raises:
-            UsageError: There is none, or it was trained on other attributes.
-        """
-        if self._judge is None:
-            raise UsageError("this metric needs a judge: make one with mmgen train-classifier on the model's dataset")
-        self.info  # noqa: B018  # raises where the model has no attributes
-        check_judge(self.loaded, self._judge)
+        """The attribute classifier; see :meth:`check_judge`."""
+        self.check_judge()
+        assert self._judge is not None
         return self._judge
 
     @property
     def has_judge(self) -> bool:
         """True if there is a classifier."""
         return self._judge is not None
+
+    def check_judge(self) -> None:
+        """Check that there is an attribute classifier of the model's attributes.
+
+        Raises:
+            UsageError: There is none, or it was trained on other attributes.
+        """
+        if self._judge is None:
+            raise UsageError("this metric needs a judge: make one with mmgen train-classifier on the model's dataset")
+        check_judge(self.info, self._judge)
 
     @property
     def info(self) -> "AttributesDescription":
@@ -170,20 +175,22 @@ class Evaluation:
         """Row numbers of the data points, ascending."""
         return self._choice("points", self.settings.number)
 
-    @cached_property
-    def factors(self) -> Factors:
-        """Factors behind the encoded rows: a random choice of the part, ascending.
+    def read_factors(self) -> Factors:
+        """Read the factors behind the encoded rows, a random choice of the part, ascending; later calls keep them.
 
         Raises:
             UsageError: The dataset has too few factors, or lacks one of ``settings.factors``.
         """
-        chosen = self._choice("encodings", self.settings.encodings)
-        return read_factors(self.dataset, chosen, self.settings.factors, len(chosen) == len(self.rows()))
+        if self._factors is None:
+            chosen = self._choice("encodings", self.settings.encodings)
+            every = len(chosen) == len(self.rows())
+            self._factors = read_factors(self.dataset, chosen, self.settings.factors, every)
+        return self._factors
 
     @cached_property
     def code(self) -> Code:
         """Encodings beside factors."""
-        return code_of(self.dataset, self.loaded, self.factors, self.settings.seed, self.settings.precision)
+        return code_of(self.dataset, self.loaded, self.read_factors(), self.settings.seed, self.settings.precision)
 
     def _choice(self, purpose: str, most: int) -> NDArray[np.int64]:
         rows = self.rows()

@@ -32,7 +32,7 @@ Need = Callable[["Evaluation"], str]
 
 def judge(evaluation: "Evaluation") -> str:
     """Need an attribute classifier, and memory for the latents of a query's pictures and what it says of them."""
-    evaluation.judge  # noqa: B018  # raises where there is none
+    evaluation.check_judge()
     draws = evaluation.settings.draws
     numbers = draws * max(4 * evaluation.loaded.model.latent_size, len(evaluation.info.names))
     check_memory(numbers, f"{draws:,} pictures of a query", "use fewer --draws")

@@ -147,7 +147,7 @@ def draw(
     posterior = source.name
     check_read(loaded, posterior, descriptions)
     if judge is not None:
-        check_judge(loaded, judge)
+        check_judge(loaded.attributes, judge)
     if loaded.observation is None or names[0] != loaded.observation.name:  # the judge has learned the main one
         judge = None
     z = draw_latents(loaded, posterior, descriptions, count, seed)

@@ -57,13 +57,12 @@ def differences(asked: np.ndarray, judged: np.ndarray, info: Vocabulary) -> str:
     return f"judge: {', '.join(seen)}" if seen else ""
 
 
-def check_judge(loaded: "TrainedModel", judge: "Classifier") -> None:
-    """Refuse a judge that answers in other words than the model was asked in.
+def check_judge(info: Vocabulary | None, judge: "Classifier") -> None:
+    """Refuse a judge that answers in other words than a model was asked in; a model without attributes asks none.
 
     Raises:
         UsageError: Its attributes or their values differ.
     """
-    info = loaded.attributes
     if info is not None and (list(judge.names), list(judge.values)) != (list(info.names), list(info.values)):
         raise UsageError(
             f"the judge knows the attributes {', '.join(judge.names)}, expected {', '.join(info.names)} with the same "

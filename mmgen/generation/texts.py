@@ -104,7 +104,7 @@ def verdicts(loaded: "TrainedModel", judge: "Classifier | None", spoken: Spoken)
     count = len(spoken.tokens)
     if judge is None or info is None or not text.slots:
         return Verdicts(np.zeros(count, bool), [""] * count, (0, 0))
-    check_judge(loaded, judge)
+    check_judge(info, judge)
     codes = codes_of_caption(spoken.tokens, text, info)
     seen = judge_images(judge, spoken.images, codes)
     compared = [info.names.index(slot) for slot in text.slots if slot not in judge.hints]

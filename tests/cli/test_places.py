@@ -7,9 +7,8 @@ from unittest import mock
 import pytest
 
 from mmgen.cli._main import _run
-from mmgen.commands._exporting import export
+from mmgen.commands.export import Export
 from mmgen.core.errors import UsageError
-from mmgen.core.progress import Watch
 from tests.cli.conftest import Run
 
 
@@ -26,7 +25,7 @@ def no_folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_an_export_to_what_is_no_folder(overwrite: bool, no_folder: Path) -> None:
     with pytest.raises(UsageError, match="out is there and is no folder; choose another name"):
-        export(Path("m"), no_folder, Watch(), overwrite=overwrite)
+        Export(Path("m"), no_folder, overwrite=overwrite).run()
 
 
 def test_a_quickstart_in_what_is_no_folder(no_folder: Path, run: Run) -> None:

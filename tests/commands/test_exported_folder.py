@@ -10,8 +10,8 @@ import pytest
 from mmgen.artifacts.files import SUMS
 from mmgen.commands import _exporting as exporting
 from mmgen.commands._exporting import _copy
+from mmgen.commands.export import Export
 from mmgen.core.errors import ArtifactError, MmgenError
-from mmgen.core.progress import Watch
 
 
 @pytest.mark.parametrize("there", [False, True])
@@ -128,7 +128,7 @@ def test_a_full_temporary_folder_is_not_taken_for_the_output(tmp_path: Path, mon
     monkeypatch.setattr(exporting, "load", lambda path: None)
     monkeypatch.setattr(exporting, "_fill", full)
     with pytest.raises(ArtifactError, match=r"where it is put together first: no space left .* set TMPDIR to a folder"):
-        exporting.export(tmp_path / "m.safetensors", tmp_path / "out", Watch())
+        Export(tmp_path / "m.safetensors", tmp_path / "out").run()
     assert not list(tmp_path.iterdir())
 
 
@@ -136,4 +136,4 @@ def test_what_cannot_be_replaced_is_told_before_any_work(tmp_path: Path, monkeyp
     monkeypatch.setattr(exporting, "load", lambda path: pytest.fail("it is loaded"))
     os.mkfifo(tmp_path / "README.md")
     with pytest.raises(ArtifactError, match=r"README.md: it is a pipe, which would be replaced"):
-        exporting.export(tmp_path / "m.safetensors", tmp_path, Watch(), overwrite=True)
+        Export(tmp_path / "m.safetensors", tmp_path, overwrite=True).run()

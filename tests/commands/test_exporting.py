@@ -14,8 +14,8 @@ from mmgen.artifacts.ancestors import Node
 from mmgen.artifacts.files import exported_names
 from mmgen.commands import _exporting as exporting
 from mmgen.commands._exporting import _measured
+from mmgen.commands.export import Export
 from mmgen.core.errors import ArtifactError
-from mmgen.core.progress import Watch
 from mmgen.descriptions import parse
 from mmgen.generation import load
 from mmgen.results.score import Score
@@ -92,7 +92,7 @@ def test_nothing_stays_of_an_earlier_export_and_all_that_is_of_others(tmp_path: 
     for name in ("aggregate.safetensors", "notes.txt", "judge.safetensors"):
         (tmp_path / name).write_text("old")
     sums(tmp_path, "aggregate.safetensors", "notes.txt")
-    exporting.export(Path("m"), tmp_path, exporting.Watch(), overwrite=True)
+    Export(Path("m"), tmp_path, overwrite=True).run()
     assert {path.name for path in tmp_path.iterdir()} == {
         "model.safetensors", "SHA256SUMS", "notes.txt", "judge.safetensors"
     }  # fmt: skip
@@ -119,7 +119,7 @@ def test_a_folder_is_opened_by_what_its_checksums_name(tmp_path: Path, monkeypat
 def test_a_folder_that_takes_no_files_is_refused_before_anything_is_loaded(name: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(exporting, "load", lambda path: pytest.fail("loaded"))
     with pytest.raises(ArtifactError, match=f"cannot write /sys/{name}"):
-        exporting.export(Path("m.safetensors"), Path("/sys") / name, Watch())
+        Export(Path("m.safetensors"), Path("/sys") / name).run()
 
 
 def test_a_card_tells_scores_of_several_judges_apart() -> None:

@@ -17,9 +17,9 @@ from PIL import Image
 import mmgen
 from mmgen.artifacts import read_header
 from mmgen.cli import _main
-from mmgen.commands._exporting import export
 from mmgen.commands._onnx_decoder import TOLERANCE, export_decoder
 from mmgen.commands._watching import Shown
+from mmgen.commands.export import Export
 from mmgen.commands.make_data import MakeData, _switched
 from mmgen.core.errors import MissingParentError, UsageError
 from mmgen.core.progress import Progress, Watch, Work
@@ -230,14 +230,14 @@ def test_the_card_says_what_was_measured_with_errors_and_how_it_was_made(made: P
     for name in ("d.h5", "m.safetensors", "a.safetensors"):
         assert read_header(made / name).command in body
     with pytest.raises(UsageError, match="not empty"):
-        export(made / "a.safetensors", tmp_path / "out", Watch())
+        Export(made / "a.safetensors", tmp_path / "out").run()
 
 
 def test_an_archive_is_the_same_each_time_and_is_to_be_unpacked(made: Path, tmp_path: Path) -> None:
     one, two = tmp_path / "one" / "a.zip", tmp_path / "two" / "a.zip"
     for path in (one, two):
         path.parent.mkdir()
-        export(made / "a.safetensors", path, Watch())
+        Export(made / "a.safetensors", path).run()
     assert one.read_bytes() == two.read_bytes()
     with pytest.raises(UsageError, match=r"is an archive, .*unpack it"):
         mmgen.load(one)

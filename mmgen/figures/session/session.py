@@ -144,7 +144,7 @@ def open_session(group: Group, seed: int, device: str = "cpu", guidance: AnyGuid
     if group.judge is not None:
         try:
             session.judge = load_classifier(group.judge, model.device)
-            check_judge(model, session.judge)
+            check_judge(model.attributes, session.judge)
         except (ArtifactError, UsageError) as error:  # the pictures are worth showing without red frames
             session.judge = None
             session.notices.append(f"Nobody judged the images of {group.model.name}: {error}.")
