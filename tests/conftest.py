@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,23 @@ collect_ignore = ["sound", "stranger"]
 _CACHE = tempfile.TemporaryDirectory(prefix="mmgen-cache-")
 os.environ["MMGEN_CACHE"] = _CACHE.name
 os.environ |= {"HF_HOME": _CACHE.name, "HF_HUB_OFFLINE": "1"}  # nor is the network
+
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Call:
+    """``call("list", "--json")``: exit code, stdout and stderr of a command in this process."""
+    from tests.program import exit_code
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = exit_code(*arguments)
+        done = capsys.readouterr()
+        return code, done.out, done.err
+
+    return call
 
 
 def outside_data(name: str) -> Path:

@@ -76,6 +76,15 @@ def within(folder: Path, *arguments: object, given: str = "") -> "subprocess.Com
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
+def exit_code(*arguments: object) -> int:
+    """Exit code of ``mmgen`` in this process, where we are; what it prints is left to ``capsys``."""
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as left:
+        return int(left.code or 0)
+    raise AssertionError("the program did not end")
+
+
 def mmgen(folder: Path, *arguments: object, given: str = "") -> str:
     """What a command that must succeed prints; see :func:`within`."""
     done = within(folder, *arguments, given=given)

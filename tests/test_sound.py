@@ -6,7 +6,6 @@ The package imports public names alone, and nothing in mmgen knows of it.
 import ast
 import json
 import wave
-from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -15,25 +14,18 @@ import pytest
 
 from mmgen import testing
 from mmgen.artifacts import find_relatives, read_header
-from mmgen.cli._main import main
+from tests.conftest import Call
+from tests.program import mmgen
+from tests.test_stranger import install_package
 
 HERE = Path(__file__).parent / "sound"
-Call = Callable[..., tuple[int, str, str]]
 MMD = ["--objective", "mmd-vae", "--set", "model.name=grid-vae"]
 BOTH = ["--set", 'objective.modalities=["sound", "attributes"]']
-
-
-def run(*arguments: object) -> None:
-    with pytest.raises(SystemExit) as left:
-        main([str(argument) for argument in arguments])
-    assert left.value.code in (0, None), arguments
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the package as pip would install it."""
-    from tests.test_stranger import install_package
-
     return install_package(HERE, "mmgen_sound", tmp_path_factory.mktemp("site"))
 
 
@@ -44,29 +36,17 @@ def made(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     few = ["--batch", "32", "--seed", "0"]
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(site))
-        run("make-data", "tones", "--number", "400", "--workers", "1", "-o", folder / "d.h5")
-        run("train", folder / "d.h5", *MMD, *BOTH, "--steps", "40", *few, "-o", folder / "m.safetensors")
+        mmgen(folder, "make-data", "tones", "--number", "400", "--workers", "1", "-o", folder / "d.h5")
+        mmgen(folder, "train", folder / "d.h5", *MMD, *BOTH, "--steps", "40", *few, "-o", folder / "m.safetensors")
         telbo = ["--objective", "telbo", "--set", "objective.observation=sound"]
-        run("train", folder / "d.h5", *telbo, "--steps", "4", *few, "-o", folder / "t.safetensors")
-        run("train-classifier", folder / "d.h5", "--steps", "60", "-o", folder / "judge.safetensors")
+        mmgen(folder, "train", folder / "d.h5", *telbo, "--steps", "4", *few, "-o", folder / "t.safetensors")
+        mmgen(folder, "train-classifier", folder / "d.h5", "--steps", "60", "-o", folder / "judge.safetensors")
     return folder
 
 
 @pytest.fixture(autouse=True)
 def _installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(site))
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main([str(argument) for argument in arguments])
-        done = capsys.readouterr()
-        return int(left.value.code or 0), done.out, done.err
-
-    return call
 
 
 def test_it_imports_public_names_alone() -> None:

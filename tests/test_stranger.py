@@ -13,12 +13,12 @@ import pytest
 
 from mmgen import objectives, testing
 from mmgen.artifacts import read_checkpoint, read_header
-from mmgen.cli._main import main
 from mmgen.core.errors import ArtifactError, UsageError
+from tests.conftest import Call
+from tests.program import mmgen
 
 HERE = Path(__file__).parent / "stranger"
 TINY = ["--set", "model.latent_size=2", "--set", "model.hidden=16", "--steps", "4", "--batch", "16"]
-Call = Callable[..., tuple[int, str, str]]
 
 
 def install(folder: Path, name: str, version: str, entries: dict[str, dict[str, str]]) -> None:
@@ -49,20 +49,6 @@ def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(site))
 
 
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    """``call("list", "--json")``: exit code, stdout and stderr of a command in this process."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main([str(argument) for argument in arguments])
-        done = capsys.readouterr()
-        return int(left.value.code or 0), done.out, done.err
-
-    return call
-
-
 @pytest.fixture(scope="module")
 def made(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a dataset, a model and an aggregate that the package's members made."""
@@ -75,9 +61,7 @@ def made(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
              "--set", "model.image_network.name=patches", *TINY, "-o", folder / "m.safetensors"],
             ["fit-aggregate", folder / "m.safetensors", "--steps", "4", "-o", folder / "a.safetensors"],
         ):  # fmt: skip
-            with pytest.raises(SystemExit) as left:
-                main([str(argument) for argument in arguments])
-            assert left.value.code == 0
+            mmgen(folder, *arguments)
     return folder
 
 

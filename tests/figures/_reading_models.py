@@ -6,14 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 from mmgen.artifacts import DatasetWriter
-from mmgen.cli._main import main
 from mmgen.core.errors import UsageError
 
-__all__ = ["make_reading_models", "program", "refusal"]
+__all__ = ["make_reading_models", "refusal"]
 
 WORDS = ("red", "blue", "big", "small")
 
@@ -47,12 +45,6 @@ def make_reading_models(folder: Path, stubs: SimpleNamespace) -> None:
         stubs.fit_tiny(folder / "elbo.safetensors", data, folder / f"elbo-{given}.safetensors", target, given)
     stubs.fit_tiny(folder / "elbo.safetensors", data, folder / "elbo-true.safetensors", "true", "attributes")
     torch.set_num_threads(threads)
-
-
-def program(*words: object) -> int:
-    with pytest.raises(SystemExit) as left:
-        main([str(word) for word in words])
-    return int(left.value.code or 0)
 
 
 def refusal(way: Callable[[], Any]) -> str:

@@ -21,35 +21,35 @@ from mmgen.metrics.correctness import Correctness
 from mmgen.metrics.coverage import Coverage
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.results.score import read_scores
-from tests.figures._reading_models import program
+from tests.program import exit_code
 
 
 def test_guidance_reaches_every_output(readers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, samples = readers / "elbo-nothing.safetensors", tmp_path / "s.h5"
     words = "colour=red NOT size=big OR colour=blue"
-    assert program("sample", file, "--given", words, "--guidance", "2", "-n", "3", "-o", samples) == 0
+    assert exit_code("sample", file, "--given", words, "--guidance", "2", "-n", "3", "-o", samples) == 0
     settings = read_header(samples).settings
     assert (settings["guidance"], settings["base"], settings["given"]) == (2.0, "learned prior", [words])
-    assert program("sample", file, "--given", words, "--guidance", "2", "-n", "3", "-o", tmp_path / "s.png") == 0
+    assert exit_code("sample", file, "--given", words, "--guidance", "2", "-n", "3", "-o", tmp_path / "s.png") == 0
     fitted, lines = readers / "elbo-attributes.safetensors", tmp_path / "scores.jsonl"
     many = ["-m", "log-likelihood", "--number", "10", "--samples", "20"]
-    assert program("eval", fitted, *many, "--guidance", "0,1", "--guidance", "3", "-o", lines) == 0
+    assert exit_code("eval", fitted, *many, "--guidance", "0,1", "--guidance", "3", "-o", lines) == 0
     scores = [json.loads(line) for line in lines.read_text().splitlines()]
     kinds = [(s["posterior"], s.get("guidance"), s.get("base")) for s in scores if s["protocol"] == "importance"]
     assert kinds == [("aggregate", None, None), ("guided", 1.0, "aggregate"), ("guided", 3.0, "aggregate")]
     assert all(s["quantity"] == "log p(x|y)" and ("guidance" in s) == ("base" in s) for s in scores)
     page = tmp_path / "r.html"
-    assert program("report", fitted, lines, "--guidance", "3", "-o", page) == 0
+    assert exit_code("report", fitted, lines, "--guidance", "3", "-o", page) == 0
     assert page.read_text().count("q_agg guided (w = 3)") > 1 and "q_agg guided (w = 1)" in page.read_text()
     kept, balanced = tmp_path / "b.h5", ("--guidance", "2:balanced")
-    assert program("sample", fitted, "--given", "colour=red", *balanced, "-n", "3", "-o", kept) == 0
+    assert exit_code("sample", fitted, "--given", "colour=red", *balanced, "-n", "3", "-o", kept) == 0
     assert read_header(kept).settings["balanced"] and "balanced" not in settings
-    assert program("eval", fitted, *many, "--guidance", "2,2:balanced", "-o", tmp_path / "b.jsonl") == 0
+    assert exit_code("eval", fitted, *many, "--guidance", "2,2:balanced", "-o", tmp_path / "b.jsonl") == 0
     told = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()]
     assert [one.get("balanced", False) for one in told if one["protocol"] == "importance"] == [False, True]
-    assert program("report", fitted, *balanced, "-o", tmp_path / "b.html") == 0
+    assert exit_code("report", fitted, *balanced, "-o", tmp_path / "b.html") == 0
     assert "q_agg guided (w = 2, balanced)" in (tmp_path / "b.html").read_text()
-    assert program("plot", "hierarchy", fitted, "--guidance", "3", "-o", tmp_path / "h.png") == 0
+    assert exit_code("plot", "hierarchy", fitted, "--guidance", "3", "-o", tmp_path / "h.png") == 0
     assert "q_agg guided (w = 3)" in capsys.readouterr().err
 
 
@@ -59,10 +59,10 @@ def test_what_cannot_be_balanced_is_refused_before_other_weights_are_measured(
     fitted = tmp_path / "guided.safetensors"
     few = ["--guidance", "1", "--steps", "2", "--examples", "40", "--set", "aggregate.family.name=gaussian"]
     given = ["--given", "attributes", "--from", readers / "elbo-attributes.safetensors", "-o", fitted]
-    assert program("fit-aggregate", readers / "elbo.safetensors", *given, *few) == 0
+    assert exit_code("fit-aggregate", readers / "elbo.safetensors", *given, *few) == 0
     monkeypatch.setattr("mmgen.metrics.evaluate_by_all", lambda *_: pytest.fail("something was measured"))
     capsys.readouterr()
-    assert program("eval", fitted, "-m", "log-likelihood", "--guidance", "0,2:balanced") == 2
+    assert exit_code("eval", fitted, "-m", "log-likelihood", "--guidance", "0,2:balanced") == 2
     assert "is fitted with guidance, which has changed the shares" in capsys.readouterr().err
 
 
@@ -126,7 +126,7 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
     accuracy = {"colour": 90.0, "size": 90.0, "mean": 90.0}
     stubs.save_judge(readers / "data.h5", judge, 1, info, accuracy, held_out_images={"colour": 9, "size": 9})
     asked = ["--given-count", "2,1", "--draws", "3", "--judge", judge, "--guidance", "2", "-o", lines]
-    assert program("eval", readers / "elbo-nothing.safetensors", "-m", "correctness", "-m", "coverage", *asked) == 0
+    assert exit_code("eval", readers / "elbo-nothing.safetensors", "-m", "correctness", "-m", "coverage", *asked) == 0
     scores = read_scores(lines)
     assert {(score.metric, score.given) for score in scores} == {
         ("correctness", 2),
@@ -189,7 +189,7 @@ def test_what_cannot_be_is_one_sentence(
     at = 2 if command[0] == "plot" else 1
     words = [*command[:at], readers / f"{command[at]}.safetensors", *command[at + 1 :]]
     out = tmp_path / "out.html" if command[0] == "report" else tmp_path / "out.png"
-    assert program(*words, "-o", out) in (1, 2)
+    assert exit_code(*words, "-o", out) in (1, 2)
     told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("mmgen: ")]
     assert len(told) == 1 and said in told[0], told
     assert list(tmp_path.iterdir()) == []

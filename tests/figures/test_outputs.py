@@ -10,14 +10,7 @@ from PIL import Image
 
 from mmgen.artifacts.pages import check_page
 from tests.figures.test_trade_off import example
-
-
-def _mmgen(*arguments: object) -> int:
-    from mmgen.cli._main import main
-
-    with pytest.raises(SystemExit) as left:
-        main([str(argument) for argument in arguments])
-    return int(left.value.code or 0)
+from tests.program import exit_code
 
 
 @pytest.fixture
@@ -45,7 +38,7 @@ def test_what_would_be_lost_is_refused(
     monkeypatch.chdir(files)
     Path("flat.png").write_bytes(b"a picture")
     before = {path: path.read_bytes() for path in files.iterdir()}
-    assert _mmgen(*arguments, "-o", out) == 2
+    assert exit_code(*arguments, "-o", out) == 2
     written, said = capfd.readouterr()
     assert written == ""
     assert f"{out}: it " in said and "would be lost; choose another name" in said
@@ -57,8 +50,8 @@ def test_samples_and_pages_replace_their_own_kind(
 ) -> None:
     monkeypatch.chdir(files)
     for out in ("grid.png", "s.h5", "s.h5"):
-        assert _mmgen("sample", "flat.safetensors", "-n", 1, "-o", out) == 0
-    assert _mmgen("show", "s.h5", "--json", "-o", "grid.png") == 0
+        assert exit_code("sample", "flat.safetensors", "-n", 1, "-o", out) == 0
+    assert exit_code("show", "s.h5", "--json", "-o", "grid.png") == 0
     assert json.loads(capfd.readouterr().out.splitlines()[-1])["kind"] == "samples"
 
 
@@ -81,7 +74,7 @@ def test_what_mmgen_did_not_make_is_replaced_only_if_told(
     before = {"thesis.html": b"<h1>mine</h1>", "drawn.svg": b"<svg></svg>", "photo.png": picture(),
               "explored.html": b'<meta charset="utf-8"><meta name="generator" content="mmgen explore">'}  # fmt: skip
     Path(out).write_bytes(before[out])
-    assert _mmgen(*arguments, "-o", out) == 2
+    assert exit_code(*arguments, "-o", out) == 2
     written, said = capfd.readouterr()
     assert written == "" and "so it would be lost; use another --output, or --overwrite" in said
     assert Path(out).read_bytes() == before[out]
@@ -100,11 +93,11 @@ def test_a_figure_replaces_its_own_kind_and_others_if_told(
     monkeypatch.chdir(tmp_path)
     scores = example(tmp_path)
     Path(out).write_bytes(b"mine")
-    assert _mmgen("plot", "trade-off", scores, "-o", out, "--overwrite") == 0
+    assert exit_code("plot", "trade-off", scores, "-o", out, "--overwrite") == 0
     check_page(Path(out), "picture", overwrite=False)  # says that it is ours
     made = Path(out).read_bytes()
     if out.endswith(".png"):
-        assert _mmgen("plot", "trade-off", scores, "-o", out) == 0
+        assert exit_code("plot", "trade-off", scores, "-o", out) == 0
         assert Path(out).read_bytes() == made
 
 
@@ -112,4 +105,4 @@ def test_a_page_replaces_its_own_kind(files: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(files)
     for command in (["report", "scores.jsonl"], ["explore", "flat.safetensors", "--number", 1]):
         Path(f"{command[0]}.html").write_text("mine")
-        assert [_mmgen(*command, *more) for more in ((), ("--overwrite",), ())] == [2, 0, 0]
+        assert [exit_code(*command, *more) for more in ((), ("--overwrite",), ())] == [2, 0, 0]

@@ -18,7 +18,8 @@ from mmgen.generation import TrainedModel, load
 from mmgen.generation.descriptions import check_read, parse, posterior_for
 from mmgen.generation.draws import draw
 from mmgen.generation.latents import draw_latents
-from tests.figures._reading_models import program, refusal
+from tests.figures._reading_models import refusal
+from tests.program import exit_code
 
 GIVEN = {"attributes": ("colour=red", "colour=blue"), "caption": ("big red", "small blue")}
 FILES = ("labels", "elbo", "both", "jmvae", "cvae", "bare", "elbo-attributes", "elbo-text", "elbo-nothing", "elbo-true")
@@ -99,7 +100,7 @@ def test_what_is_not_read_is_one_sentence_from_python_and_the_program(
         load(file).sample(words, 2, posterior)
     out = tmp_path / "s.png"
     options = ["--posterior", posterior] if posterior else []
-    assert program("sample", file, "--given", words, "-o", out, *options) == 2
+    assert exit_code("sample", file, "--given", words, "-o", out, *options) == 2
     complaint = capsys.readouterr().err.strip().splitlines()
     assert len(complaint) == 1 and complaint[0].startswith("mmgen: ")
     assert not out.exists()
@@ -171,7 +172,7 @@ def test_one_stream_of_randomness_in_every_product(readers: Path, tmp_path: Path
     out, number, seed = tmp_path / "s.h5", 5, 3
     options = ("--guidance", weight) if weight else ()
     file = readers / f"{name}.safetensors"
-    assert program("sample", file, "--given", words, "-n", number, "--seed", seed, "-o", out, *options) == 0
+    assert exit_code("sample", file, "--given", words, "-n", number, "--seed", seed, "-o", out, *options) == 0
     samples = read_samples(out)
     posterior = samples.header.settings["posterior"]
     means, sampled, z = samples.images, samples.images_sampled, samples.z

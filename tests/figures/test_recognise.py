@@ -16,6 +16,7 @@ from mmgen.generation.images import images_of_file
 from mmgen.generation.judge import find_judge
 from mmgen.generation.read import attribute_probabilities, reading
 from mmgen.generation.samples import save_samples
+from tests.program import exit_code
 
 
 def test_probabilities_are_averages_over_the_posterior(world: Path) -> None:
@@ -135,33 +136,25 @@ def test_find_judge_wants_the_same_dataset(world: Path, tmp_path: Path, monkeypa
     assert find_judge(tmp_path / "flat.safetensors", [world / "x"]) == (world / "judge.safetensors").resolve()
 
 
-def _mmgen(*arguments: object) -> int:
-    from mmgen.cli._main import main
-
-    with pytest.raises(SystemExit) as left:
-        main([str(argument) for argument in arguments])
-    return int(left.value.code or 0)
-
-
 def test_the_commands(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     aggregate, grid = world / "flat-aggregate.safetensors", tmp_path / "grid.png"
-    assert _mmgen("sample", aggregate, "--given", "parity=odd", "--given", "", "-n", 2, "-o", grid) == 0
+    assert exit_code("sample", aggregate, "--given", "parity=odd", "--given", "", "-n", 2, "-o", grid) == 0
     out, err = capfd.readouterr()
     assert out == f"{grid}\n" and "attributes right" in err
-    assert _mmgen("sample", aggregate, "-n", 2, "-o", tmp_path / "s.h5") == 0
+    assert exit_code("sample", aggregate, "-n", 2, "-o", tmp_path / "s.h5") == 0
     capfd.readouterr()
-    assert _mmgen("sample", world / "flat.safetensors", "--from", tmp_path / "s.h5", "--json") == 0
+    assert exit_code("sample", world / "flat.safetensors", "--from", tmp_path / "s.h5", "--json") == 0
     lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert [line["image"] for line in lines] == ["s.h5 sample 0", "s.h5 sample 1"]
-    assert _mmgen("sample", world / "flat.safetensors", "--dataset-row", 4) == 0
+    assert exit_code("sample", world / "flat.safetensors", "--dataset-row", 4) == 0
     out, err = capfd.readouterr()
     assert out.startswith("data.h5 row 4\t") and out.count("\n") == 1 and err == ""
-    assert _mmgen("show", aggregate, "--json", "-o", tmp_path / "sheet.png") == 0
+    assert exit_code("show", aggregate, "--json", "-o", tmp_path / "sheet.png") == 0
     assert json.loads(capfd.readouterr().out)["kind"] == "aggregate" and (tmp_path / "sheet.png").exists()
-    assert _mmgen("report", world / "flat-true.safetensors", world / "scores.jsonl", "-o", tmp_path / "r.html") == 0
+    assert exit_code("report", world / "flat-true.safetensors", world / "scores.jsonl", "-o", tmp_path / "r.html") == 0
     out, err = capfd.readouterr()
     assert out == f"{tmp_path / 'r.html'}\n" and (tmp_path / "r.html").read_text().startswith("<!DOCTYPE html>")
-    assert _mmgen("show", tmp_path / "s.h5") == 0
+    assert exit_code("show", tmp_path / "s.h5") == 0
     out, err = capfd.readouterr()
     assert "kind\tsamples\n" in out and "parents.model.found\tTrue\n" in out and "[bold]" not in out + err
 
@@ -185,6 +178,6 @@ def test_the_commands(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[
 def test_wrong_usage_is_one_sentence(
     world: Path, arguments: list[str], message: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert _mmgen("sample", world / "flat.safetensors", *arguments) == 2
+    assert exit_code("sample", world / "flat.safetensors", *arguments) == 2
     out, err = capfd.readouterr()
     assert out == "" and message in err and len(err.strip().splitlines()) == 1

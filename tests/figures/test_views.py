@@ -25,6 +25,7 @@ from mmgen.generation.draws import draw
 from mmgen.generation.samples import save_samples
 from mmgen.generation.translations import drawn_from, paired, parse_start, started
 from mmgen.modalities.text import TextDescription
+from tests.program import exit_code
 
 NAMES = ("image", "edges", "mask")
 
@@ -45,14 +46,6 @@ def _is(grid: Grid, number: int, image: np.ndarray) -> bool:
     expected = to_bytes(image).repeat(factor, 0).repeat(factor, 1)
     shown = _shown(grid, grid.boxes[number])
     return shown.shape == expected.shape and bool(np.abs(shown.astype(int) - expected).max() <= 1)
-
-
-def _mmgen(*arguments: object) -> int:
-    from mmgen.cli._main import main
-
-    with pytest.raises(SystemExit) as left:
-        main([str(argument) for argument in arguments])
-    return int(left.value.code or 0)
 
 
 # Draws of several kinds of pictures.
@@ -260,7 +253,8 @@ def test_sample_draws_one_kind_of_picture_from_another(
     model, out = views / "all.safetensors", tmp_path / "s.h5"
     options = ["--device", "cpu", "--seed", 3]
     assert (
-        _mmgen("sample", model, "--from", "edges", "--to", "image", "--to", "mask", "-n", 2, "-o", out, *options) == 0
+        exit_code("sample", model, "--from", "edges", "--to", "image", "--to", "mask", "-n", 2, "-o", out, *options)
+        == 0
     )
     assert capfd.readouterr().out == f"{out}\n"
     back, loaded = read_samples(out), load(model)
@@ -269,13 +263,14 @@ def test_sample_draws_one_kind_of_picture_from_another(
     assert np.array_equal(back.images, drawn.means.reshape(16, 3, 16, 16))
     assert np.array_equal(back.further["mask"][0], drawn.further["mask"][0].reshape(16, 1, 8, 8))
     picture = tmp_path / "s.png"
-    assert _mmgen("sample", model, "--from", f"mask={out}", "--to", "image", "-n", 1, "-o", picture, *options) == 0
-    assert _mmgen("sample", model, "--to", "mask", "--given", "Red=yes", "-n", 3, "-o", picture, *options) == 0
+    assert exit_code("sample", model, "--from", f"mask={out}", "--to", "image", "-n", 1, "-o", picture, *options) == 0
+    assert exit_code("sample", model, "--to", "mask", "--given", "Red=yes", "-n", 3, "-o", picture, *options) == 0
     assert (
-        _mmgen("sample", model, "--from", "edges", "--given", "Red=yes", "--to", "image", "-o", picture, *options) == 0
+        exit_code("sample", model, "--from", "edges", "--given", "Red=yes", "--to", "image", "-o", picture, *options)
+        == 0
     )
     capfd.readouterr()
-    assert _mmgen("sample", model, "--from", "edges+mask", "--dataset-row", 5, "--json", *options) == 0
+    assert exit_code("sample", model, "--from", "edges+mask", "--dataset-row", 5, "--json", *options) == 0
     read = json.loads(capfd.readouterr().out)
     assert read["image"] == "data.h5 row 5" and set(read["attributes"]) == {"Large", "Red"}
 
@@ -298,7 +293,7 @@ def test_sample_draws_one_kind_of_picture_from_another(
 def test_wrong_usage_is_one_sentence(
     views: Path, arguments: list[str], message: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert _mmgen("sample", views / "all.safetensors", *arguments, "--device", "cpu") == 2
+    assert exit_code("sample", views / "all.safetensors", *arguments, "--device", "cpu") == 2
     out, err = capfd.readouterr()
     assert out == "" and message in err and len(err.strip().splitlines()) == 1
 

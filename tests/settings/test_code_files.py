@@ -3,20 +3,21 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mmgen import metrics, objectives, testing
 from mmgen.artifacts import read_header
-from mmgen.cli._main import command_names, load_command, main
+from mmgen.cli._main import command_names, load_command
 from mmgen.core.errors import UsageError
 from mmgen.settings import plugins, registry
+from tests.conftest import Call
+from tests.program import exit_code
 
 PACKAGE = Path(__file__).parents[1] / "stranger" / "mmgen_stranger"
 TINY = ["--set", "model.latent_size=2", "--set", "model.hidden=16", "--steps", "4", "--batch", "16"]
-Call = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -29,17 +30,14 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], fresh: None, monkeypatch: pytest.MonkeyPatch) -> Call:
-    def call(*arguments: object) -> tuple[int, str, str]:
+def call(call: Call, fresh: None, monkeypatch: pytest.MonkeyPatch) -> Call:
+    def afresh(*arguments: object) -> tuple[int, str, str]:
         monkeypatch.setattr(plugins, "_files", {})
         os.environ.pop(plugins.CODE_VARIABLE, None)
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as left:
-            main([str(argument) for argument in arguments])
-        done = capsys.readouterr()
-        return int(left.value.code or 0), done.out, " ".join(done.err.split())
+        code, out, err = call(*arguments)
+        return code, out, " ".join(err.split())
 
-    return call
+    return afresh
 
 
 @pytest.fixture
@@ -79,10 +77,8 @@ def test_from_data_to_scores(mine: Path, call: Call, tmp_path: Path) -> None:
     # By the environment variable instead, as in a pipe of several commands.
     call("list", "preset")
     os.environ[plugins.CODE_VARIABLE] = str(mine)
-    with pytest.raises(SystemExit) as left:
-        main(["train", str(data), "--objective", "warm-elbo", "--set", 'model.image_network={name="mlp", hidden=[8]}',
-              *TINY, "-o", str(model)])  # fmt: skip
-    assert left.value.code == 0
+    networks = 'model.image_network={name="mlp", hidden=[8]}'
+    assert exit_code("train", data, "--objective", "warm-elbo", "--set", networks, *TINY, "-o", model) == 0
     assert [str(m) for m in read_header(model).members] == ["objective warm-elbo of code mine.py"]
     code, out, err = call("eval", model, "--metric", "contrast", "--json", "--code", mine)
     assert code == 0 and json.loads(out)["metric"] == "contrast", err
