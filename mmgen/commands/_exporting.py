@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mmgen.artifacts import Header, atomic_path, check_nothing_lost, check_place
 from mmgen.artifacts.ancestors import Node, lineage
@@ -29,19 +29,15 @@ from mmgen.descriptions import ANYTHING, quoted
 from mmgen.evaluation import scores_beside, write_scores
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
-from mmgen.generation import TrainedModel, load
+from mmgen.generation import TrainedModel
 from mmgen.generation.decode import drawable_pictures
 from mmgen.generation.draws import as_pictures
 from mmgen.generation.judge import find_judge, sees_samples
 from mmgen.generation.sampling import sample_and_judge
 from mmgen.results.score import Score, judge_names, read_scores
 from mmgen.results.score_table import table_of
-from mmgen.settings.kinds import optional_path, path_of
 
-if TYPE_CHECKING:
-    from mmgen.commands.export import Export
-
-__all__ = ["export"]
+__all__ = ["check_output", "fill", "place", "temporary_folder"]
 
 _CARD, _COMMANDS, _PICTURE, _SCORES = "README.md", "commands.sh", "samples.png", "scores.jsonl"
 _MODEL, _AGGREGATE, _JUDGE, _ONNX = "model.safetensors", "aggregate.safetensors", "judge.safetensors", "decoder.onnx"
@@ -69,62 +65,66 @@ class _Exported:
     given: str
 
 
-def export(stage: "Export") -> Path:
-    """Write the folder, or the archive if the output ends in .zip; of an earlier export nothing else stays.
-
-    Returns:
-        The folder or archive.
+def check_output(out: Path, overwrite: bool) -> None:
+    """Refuse a place where an export would lose something, before any work.
 
     Raises:
         UsageError: Something is there that would be lost.
-        ArtifactError: A file is damaged, or the file system refuses.
+        ArtifactError: The file system refuses.
     """
-    out = path_of(stage.output)
-    zipped = out.suffix.lower() == ".zip"
-    if zipped:
+    if _is_archive(out):
         check_place(out)
-        check_nothing_lost(out, stage.overwrite)
+        check_nothing_lost(out, overwrite)
     elif out.exists() and not out.is_dir():
         raise UsageError(f"{out} is there and is no folder; choose another name, or one ending in .zip")
-    elif out.exists() and any(out.iterdir()) and not stage.overwrite:
+    elif out.exists() and any(out.iterdir()) and not overwrite:
         raise UsageError(
             f"{out} is there already, and is not empty; choose another folder, or --overwrite to replace what an "
             "export has written there"
         )
-    if not zipped and out.is_dir():
+    if not _is_archive(out) and out.is_dir():
         for name in _KNOWN:
             check_place(out / name)  # before the pictures are drawn, not after
-    check_writable(out / SUMS if not zipped and out.is_dir() else out)
-    loaded = load(path_of(stage.model))
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made)
-        with _told_where(folder.parent):
-            names = _fill(folder, loaded, stage)
-        try:
-            if zipped:
-                _pack(folder, names, out)
-            else:
-                earlier = [name for name in exported_names(out) if name in _KNOWN and name not in names]
-                _copy(folder, names, out)
-                for name in earlier:
-                    (out / name).unlink(missing_ok=True)
-        except OSError as error:
-            raise cannot_write(out, error) from None
-    return out
+        out = out / SUMS
+    check_writable(out)
+
+
+def _is_archive(out: Path) -> bool:
+    return out.suffix.lower() == ".zip"
 
 
 @contextmanager
-def _told_where(folder: Path) -> Iterator[None]:
-    """In this block no room is no room in the temporary folder, which is not where the export goes."""
+def temporary_folder() -> Iterator[Path]:
+    """Give a folder for this block, where no room is no room in that folder, which is not where the export goes."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        try:
+            yield folder
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise
+            raise ArtifactError(
+                f"cannot make the export in {folder.parent}, where it is put together first: "
+                f"{os.strerror(error.errno).lower()}; free some space there, or set TMPDIR to a folder with room"
+            ) from None
+
+
+def place(folder: Path, names: Sequence[str], out: Path) -> None:
+    """Write what is in a folder to ``out``, a folder or an archive; of an earlier export there nothing else stays.
+
+    Raises:
+        ArtifactError: The file system refuses.
+    """
     try:
-        yield
+        if _is_archive(out):
+            _pack(folder, names, out)
+            return
+        earlier = [name for name in exported_names(out) if name in _KNOWN and name not in names]
+        _copy(folder, names, out)
+        for name in earlier:
+            (out / name).unlink(missing_ok=True)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise
-        raise ArtifactError(
-            f"cannot make the export in {folder}, where it is put together first: {os.strerror(error.errno).lower()}; "
-            "free some space there, or set TMPDIR to a folder with room"
-        ) from None
+        raise cannot_write(out, error) from None
 
 
 def _copy(folder: Path, names: Sequence[str], out: Path) -> None:
@@ -145,9 +145,27 @@ def _copy(folder: Path, names: Sequence[str], out: Path) -> None:
         raise
 
 
-def _fill(folder: Path, loaded: TrainedModel, stage: "Export") -> list[str]:
-    """Make everything in a folder; return its names, the card first."""
-    watch, judge = stage.watch, optional_path(stage.judge)
+def fill(
+    folder: Path,
+    loaded: TrainedModel,
+    watch: Watch,
+    *,
+    judge: Path | None = None,
+    scores: Path | None = None,
+    onnx: bool = False,
+    seed: int = 0,
+) -> list[str]:
+    """Make everything in a folder; return its names, the card first.
+
+    Args:
+        folder: An empty folder.
+        loaded: The model or aggregate.
+        watch: Observer, who shows what is left out.
+        judge: The judge; the one near the files by default.
+        scores: Scores of ``mmgen eval``; those beside the file by default.
+        onnx: Whether to add the decoder for ONNX.
+        seed: Seed of the pictures.
+    """
     files = {_MODEL: "the model"}
     shutil.copyfile(loaded.model_path, folder / _MODEL)
     if loaded.fitted is not None:
@@ -159,7 +177,7 @@ def _fill(folder: Path, loaded: TrainedModel, stage: "Export") -> list[str]:
         files[_JUDGE] = "a classifier that reads the words off pictures, with its own accuracy"
     elif loaded.attributes is not None:
         watch.say("no judge found, so none is exported: make one with mmgen train-classifier")
-    kept = optional_path(stage.scores) or (found if (found := scores_beside(loaded.path)).exists() else None)
+    kept = scores or (found if (found := scores_beside(loaded.path)).exists() else None)
     every = read_scores(kept) if kept else []
     measured = [score for score in every if _is_of(score, loaded)]
     if len(measured) < len(every):
@@ -171,9 +189,9 @@ def _fill(folder: Path, loaded: TrainedModel, stage: "Export") -> list[str]:
         watch.say(f"no scores found, so the card has none: make them with mmgen eval {loaded.path}")
     given = _descriptions(loaded)
     if drawable_pictures(loaded):
-        _pictures(loaded, given, judge, stage.seed).save(folder / _PICTURE)
+        _pictures(loaded, given, judge, seed).save(folder / _PICTURE)
         files[_PICTURE] = "pictures drawn from words"
-    if stage.onnx:
+    if onnx:
         from mmgen.commands._onnx_decoder import export_decoder
 
         error = export_decoder(loaded, folder / _ONNX)

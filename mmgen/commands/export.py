@@ -6,7 +6,7 @@ from typing import Annotated
 
 from mmgen.commands._base import Stage
 from mmgen.commands._fields import Input, Named, Reads
-from mmgen.settings.kinds import File, FilePath, Seed
+from mmgen.settings.kinds import File, FilePath, Seed, optional_path, path_of
 
 __all__ = ["Export"]
 
@@ -45,6 +45,16 @@ class Export(Stage[Path]):
         Raises:
             UsageError: Something else is there.
         """
-        from mmgen.commands._exporting import export
+        from mmgen.commands._exporting import check_output, fill, place, temporary_folder
+        from mmgen.generation import load
 
-        return export(self)
+        out = path_of(self.output)
+        check_output(out, self.overwrite)
+        loaded = load(path_of(self.model))
+        with temporary_folder() as folder:
+            names = fill(
+                folder, loaded, self.watch, judge=optional_path(self.judge), scores=optional_path(self.scores),
+                onnx=self.onnx, seed=self.seed,
+            )  # fmt: skip
+            place(folder, names, out)
+        return out

@@ -122,18 +122,18 @@ def test_links_in_the_folder_are_replaced_and_not_followed(folders: tuple[Path, 
 
 
 def test_a_full_temporary_folder_is_not_taken_for_the_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> list[str]:
+    def full(*_: object, **__: object) -> list[str]:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(exporting, "load", lambda path: None)
-    monkeypatch.setattr(exporting, "_fill", full)
+    monkeypatch.setattr("mmgen.generation.load", lambda path: None)
+    monkeypatch.setattr(exporting, "fill", full)
     with pytest.raises(ArtifactError, match=r"where it is put together first: no space left .* set TMPDIR to a folder"):
         Export(tmp_path / "m.safetensors", tmp_path / "out").run()
     assert not list(tmp_path.iterdir())
 
 
 def test_what_cannot_be_replaced_is_told_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exporting, "load", lambda path: pytest.fail("it is loaded"))
+    monkeypatch.setattr("mmgen.generation.load", lambda path: pytest.fail("it is loaded"))
     os.mkfifo(tmp_path / "README.md")
     with pytest.raises(ArtifactError, match=r"README.md: it is a pipe, which would be replaced"):
         Export(tmp_path / "m.safetensors", tmp_path, overwrite=True).run()

@@ -82,13 +82,13 @@ def sums(folder: Path, *names: str) -> None:
 
 
 def test_nothing_stays_of_an_earlier_export_and_all_that_is_of_others(tmp_path: Path, monkeypatch: Any) -> None:
-    def fill(folder: Path, *others: Any) -> list[str]:
+    def fill(folder: Path, *others: Any, **further: Any) -> list[str]:
         (folder / "model.safetensors").write_text("new")
         sums(folder, "model.safetensors")
         return ["model.safetensors", "SHA256SUMS"]
 
-    monkeypatch.setattr(exporting, "load", lambda path: None)
-    monkeypatch.setattr(exporting, "_fill", fill)
+    monkeypatch.setattr("mmgen.generation.load", lambda path: None)
+    monkeypatch.setattr(exporting, "fill", fill)
     for name in ("aggregate.safetensors", "notes.txt", "judge.safetensors"):
         (tmp_path / name).write_text("old")
     sums(tmp_path, "aggregate.safetensors", "notes.txt")
@@ -117,7 +117,7 @@ def test_a_folder_is_opened_by_what_its_checksums_name(tmp_path: Path, monkeypat
 @pytest.mark.skipif(not Path("/sys").is_dir(), reason="there is no /sys")
 @pytest.mark.parametrize("name", ["out", "out.zip"])
 def test_a_folder_that_takes_no_files_is_refused_before_anything_is_loaded(name: str, monkeypatch: Any) -> None:
-    monkeypatch.setattr(exporting, "load", lambda path: pytest.fail("loaded"))
+    monkeypatch.setattr("mmgen.generation.load", lambda path: pytest.fail("loaded"))
     with pytest.raises(ArtifactError, match=f"cannot write /sys/{name}"):
         Export(Path("m.safetensors"), Path("/sys") / name).run()
 
