@@ -11,7 +11,8 @@ import typer
 from typer.core import TyperCommand
 
 from mmgen.cli._mistakes import meant_by, words_apart
-from mmgen.cli._options import LARGEST_SEED, Code, LookedAt, Reads
+from mmgen.cli._options import LARGEST_SEED, Code, LookedAt, check_read, check_source
+from mmgen.commands import Reads, Source
 from mmgen.core.errors import UsageError
 from mmgen.settings.registry import with_names
 
@@ -118,7 +119,7 @@ def command_of(name: str, function: Callable[..., Any], cls: type[Command] = Com
 
 def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--code``, which all commands have, and look for missing files before the command begins."""
-    files = _marks(function, Reads)
+    files, sources = _marks(function, Reads), _marks(function, Source)
 
     @functools.wraps(function)
     def command(*, code: list[Path] | None = None, **options: Any) -> Any:
@@ -128,7 +129,9 @@ def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
             for path in code:
                 add_code(path)
         for name, reads in files.items():
-            reads.check(options[name])
+            check_read(reads, options[name])
+        for name in sources:
+            check_source(options[name])
         return function(**options)
 
     signature = inspect.signature(function)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from mmgen.cli._streams import read_stdin
+from mmgen.commands import Reads
 from mmgen.core.errors import MmgenError, UsageError, clip
 from mmgen.core.processes import MOST
 
@@ -19,9 +20,9 @@ __all__ = [
     "LARGEST_SEED",
     "Code",
     "LookedAt",
-    "Reads",
-    "ReadsPictures",
     "Seed",
+    "check_read",
+    "check_source",
     "command_line",
     "jobs_option",
     "output_option",
@@ -155,10 +156,7 @@ def _there(text: str, what: str) -> Path:
     return path if what == "model or aggregate" and path.name else found
 
 
-_MAKES = ", or make it with the command before"
-
-
-def _check_there(path: Path, what: str, makes: str = _MAKES) -> None:
+def _check_there(path: Path, what: str, makes: str = Reads("file").makes) -> None:
     try:
         os.stat(path)
     except FileNotFoundError:
@@ -168,42 +166,21 @@ def _check_there(path: Path, what: str, makes: str = _MAKES) -> None:
         raise MmgenError(f"cannot read the {what} {str(path)!r}: {why}; check the path") from None
 
 
-@dataclass(frozen=True)
-class Reads:
-    """Mark in an option's annotation: it names a file to be read, and a missing one is reported before all work.
-
-    Attributes:
-        what: What the file should be, for the message ("dataset").
-        makes: What makes one.
-        piped: Whether ``-`` stands for a path from stdin.
-    """
-
-    what: str
-    makes: str = _MAKES
-    piped: bool = False
-
-    def check(self, value: str | Path | list[Path] | None) -> None:
-        """Refuse the path of a file that is not there."""
-        for path in value if isinstance(value, list) else [value]:
-            if path is not None and not (self.piped and str(path) == "-"):
-                _check_there(Path(path), self.what, self.makes)
+def check_read(reads: Reads, value: str | Path | list[Path] | None) -> None:
+    """Refuse the path of a file that an option reads and that is not there, before all work."""
+    for path in value if isinstance(value, list) else [value]:
+        if path is not None and not (reads.piped and str(path) == "-"):
+            _check_there(Path(path), reads.what, reads.makes)
 
 
 _PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".ppm", ".pgm", ".pbm", ".h5", ".hdf5")
 """Endings that are a file's; other words with a dot may be names of modalities."""
 
 
-@dataclass(frozen=True)
-class ReadsPictures(Reads):
-    """The same for --from, which takes names of modalities too: a file ends like one, or stands behind a =."""
-
-    what: str = "picture"
-    makes: str = "; name a picture, or an HDF5 file (.h5) of images"
-
-    def check(self, value: str | Path | list[Path] | None) -> None:
-        """Refuse the path of a file that is not there."""
-        text = str(value or "")
-        name, equals, file = text.partition("=")
-        named = equals and re.fullmatch(r"[A-Za-z][\w.-]*", name)
-        if (named or text.lower().endswith(_PICTURES)) and not os.path.exists(text):
-            super().check(file if named else text)
+def check_source(value: str | None) -> None:
+    """Refuse the same of --from, which takes names of modalities too: a file ends like one, or stands behind a =."""
+    text = str(value or "")
+    name, equals, file = text.partition("=")
+    named = equals and re.fullmatch(r"[A-Za-z][\w.-]*", name)
+    if (named or text.lower().endswith(_PICTURES)) and not os.path.exists(text):
+        _check_there(Path(file if named else text), "picture", "; name a picture, or an HDF5 file (.h5) of images")

@@ -13,7 +13,7 @@ import typer
 
 from mmgen.cli._completion import members, presets, words
 from mmgen.cli._console import CONSOLE, result
-from mmgen.cli._options import LookedAt, Reads, ReadsPictures, command_line, read_path, read_paths
+from mmgen.cli._options import LookedAt, command_line, read_path, read_paths
 from mmgen.commands import (
     Assignments,
     Commas,
@@ -21,7 +21,7 @@ from mmgen.commands import (
     MemberOf,
     MemberSettings,
     Named,
-    Reads as ReadsFile,
+    Reads,
     Source,
     Stage,
     StageField,
@@ -138,7 +138,7 @@ def _kind(field: StageField) -> Any:
     if field.mark(Input):  # may be - for stdin
         return str
     if Path in leaves:
-        return str if (reads := field.mark(ReadsFile)) and reads.piped else Path
+        return str if (reads := field.mark(Reads)) and reads.piped else Path
     return next((kind for kind in (bool, float, int) if leaves == [kind]), str)
 
 
@@ -165,7 +165,7 @@ def _look_at(what: str, text: str) -> None:
 
 def _named(field: StageField, kind: Any, name: str, panel: str | None) -> tuple[Any, list[Any]]:
     """Return an option, and the marks beside it in the annotation."""
-    named, reads = field.mark(Named) or Named(), field.mark(ReadsFile)
+    named, reads = field.mark(Named) or Named(), field.mark(Reads)
     is_number = kind in (int, float)
     option = typer.Option(
         name,
@@ -179,9 +179,7 @@ def _named(field: StageField, kind: Any, name: str, panel: str | None) -> tuple[
         min=field.range.least if is_number else None,
         max=field.range.most if is_number else None,
     )
-    if field.mark(Source):
-        return option, [ReadsPictures()]
-    return option, [Reads(reads.what, reads.makes, reads.piped)] if reads else []
+    return option, [mark for mark in (field.mark(Source), reads) if mark]
 
 
 def _with_choices(field: StageField) -> str:
@@ -201,7 +199,7 @@ def _completion(field: StageField) -> Any:
 
 def _reader(field: StageField) -> Callable[[Any], Any]:
     """Return the function from typer's value to the field's."""
-    source, reads, commas = field.mark(Input), field.mark(ReadsFile), field.mark(Commas)
+    source, reads, commas = field.mark(Input), field.mark(Reads), field.mark(Commas)
     if source is not None and field.several:
         return functools.partial(read_paths, what=source.what, folders=source.folders)
     what = source.what if source else reads.what if reads else ""
