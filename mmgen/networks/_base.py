@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -23,10 +23,18 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 class ImageNetwork(ABC):
     """A pair of an encoder and a decoder of one style; members are frozen dataclasses of their settings."""
 
+    finer: ClassVar[tuple[dict[str, Any], ...]] = ()
+    """Settings in place of the defaults by falling :attr:`step`, from which :meth:`for_sides` takes the first."""
+
+    @property
+    def step(self) -> int:
+        """Pixels that every side must be a multiple of."""
+        return 1
+
     @classmethod
     def for_sides(cls, sides: Collection[int]) -> dict[str, Any]:
         """Return the settings to change for images of these sides (pixels); {} if the defaults fit, or nothing does."""
-        return {}
+        return next((finer for finer in cls.finer if not any(side % cls(**finer).step for side in sides)), {})
 
     @abstractmethod
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:

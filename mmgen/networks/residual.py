@@ -6,9 +6,8 @@ References:
     arXiv:1609.05158: pixels unfolded from channels
 """
 
-from collections.abc import Collection
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import ConfigDict, Field
@@ -21,9 +20,6 @@ from mmgen.networks._convolutions import Conv2d
 __all__ = ["Residual"]
 
 Size = Annotated[int, Field(ge=1)]
-
-_FINER: tuple[dict[str, Any], ...] = ({}, {"channels": [32, 64, 96]}, {"patch": 1, "channels": [32, 64, 96]})
-"""Settings in place of the defaults, by falling step: for sides divisible by 16, by 8 (24, 40) and by 4 (28)."""
 
 _COARSE = (32, 4)
 """Feature maps and side of the coarse map, which is stretched over all cells."""
@@ -51,16 +47,15 @@ class Residual(ImageNetwork):
     blocks: Size = 4
     """Residual convolutions of the decoder."""
 
-    @classmethod
-    def for_sides(cls, sides: Collection[int]) -> dict[str, Any]:
-        return next((finer for finer in _FINER if not any(side % cls(**finer)._step for side in sides)), {})
+    finer: ClassVar = ({}, {"channels": [32, 64, 96]}, {"patch": 1, "channels": [32, 64, 96]})
+    """Settings in place of the defaults, by falling step: for sides divisible by 16, by 8 (24, 40) and by 4 (28)."""
 
     @property
-    def _step(self) -> int:
+    def step(self) -> int:
         return int(self.patch * 2 ** (len(self.channels) - 1))
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
-        height, width = in_steps("residual", shape, self._step, "patch or channels")
+        height, width = in_steps("residual", shape, self.step, "patch or channels")
         patches = shape[0] * self.patch**2
         layers: list[nn.Module] = [
             nn.PixelUnshuffle(self.patch),

@@ -5,9 +5,8 @@ References:
     Matthey, Burgess, Lerchner, 2019), arXiv:1901.07017
 """
 
-from collections.abc import Collection
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
@@ -19,9 +18,6 @@ from mmgen.networks._convolutions import Conv2d
 __all__ = ["SpatialBroadcast"]
 
 Size = Annotated[int, Field(ge=1)]
-
-_FINER: tuple[dict[str, Any], ...] = ({}, {"patch": 4}, {"patch": 2, "cell": 2}, {"patch": 1, "cell": 1})
-"""Settings in place of the defaults, by falling step: for sides divisible by 8, by 4 (28), by 2 and for all others."""
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
@@ -53,12 +49,11 @@ class SpatialBroadcast(ImageNetwork):
     activation: Literal["elu", "relu", "silu", "tanh"] = "relu"
     """Non-linearity."""
 
-    @classmethod
-    def for_sides(cls, sides: Collection[int]) -> dict[str, Any]:
-        return next((finer for finer in _FINER if not any(side % cls(**finer)._step for side in sides)), {})
+    finer: ClassVar = ({}, {"patch": 4}, {"patch": 2, "cell": 2}, {"patch": 1, "cell": 1})
+    """Settings in place of the defaults, by falling step: for sides divisible by 8, 4 (28) and 2, and for all others."""
 
     @property
-    def _step(self) -> int:
+    def step(self) -> int:
         return max(int(self.patch * 2 ** (len(self.channels) - 1)), self.cell)
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:

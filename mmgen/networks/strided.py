@@ -1,8 +1,7 @@
 """A small, fast pair for CPUs: pixels folded into channels first, so that no layer works at full resolution."""
 
-from collections.abc import Collection
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
@@ -14,9 +13,6 @@ from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
 __all__ = ["Strided"]
 
 Size = Annotated[int, Field(ge=1)]
-
-_FINER: tuple[dict[str, Any], ...] = ({}, {"patch": 2}, {"patch": 2, "channels": [32, 64]})
-"""Settings in place of the defaults, by falling step: for sides divisible by 16, by 8 (24, 40) and by 4 (28)."""
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
@@ -42,12 +38,11 @@ class Strided(ImageNetwork):
     ground: there the mean is many times the spread, batch norm's averages cannot follow it while weights still move
     fast, and validation is far worse than training for it."""
 
-    @classmethod
-    def for_sides(cls, sides: Collection[int]) -> dict[str, Any]:
-        return next((finer for finer in _FINER if not any(side % cls(**finer)._step for side in sides)), {})
+    finer: ClassVar = ({}, {"patch": 2}, {"patch": 2, "channels": [32, 64]})
+    """Settings in place of the defaults, by falling step: for sides divisible by 16, by 8 (24, 40) and by 4 (28)."""
 
     @property
-    def _step(self) -> int:
+    def step(self) -> int:
         return int(self.patch * 2 ** (len(self.channels) - 1))
 
     def _after(self, channels: int) -> list[nn.Module]:
@@ -55,7 +50,7 @@ class Strided(ImageNetwork):
         return [*norm, ACTIVATIONS[self.activation]()]
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
-        height, width = in_steps("strided", shape, self._step, "patch or channels")
+        height, width = in_steps("strided", shape, self.step, "patch or channels")
         first = self.channels[0]
         patches = shape[0] * self.patch**2
         layers: list[nn.Module] = [
@@ -71,7 +66,7 @@ class Strided(ImageNetwork):
         return nn.Sequential(*layers), sizes[-1]
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
-        height, width = in_steps("strided", shape, self._step, "patch or channels")
+        height, width = in_steps("strided", shape, self.step, "patch or channels")
         widths = list(reversed(self.channels))
         layers: list[nn.Module] = [
             dense_layers([inputs, *reversed(self.fully_connected)], ACTIVATIONS[self.activation], last=True),
