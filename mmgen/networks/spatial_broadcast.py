@@ -50,7 +50,7 @@ class SpatialBroadcast(ImageNetwork):
     """Non-linearity."""
 
     finer: ClassVar = ({}, {"patch": 4}, {"patch": 2, "cell": 2}, {"patch": 1, "cell": 1})
-    """Settings in place of the defaults, by falling step: for sides divisible by 8, 4 (28) and 2, and for all others."""
+    """Settings in place of the defaults, by falling step: for sides divisible by 8, 4 (28) and 2, and for others."""
 
     @property
     def step(self) -> int:
