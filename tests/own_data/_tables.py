@@ -1,0 +1,52 @@
+"""Pictures that nobody looks at, and tables of them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmgen.data_recipes import Survey
+from mmgen.data_recipes._own._inspection import Inspection
+from mmgen.data_recipes.folder import Folder
+from mmgen.settings.config import validate
+from tests.own_data._pictures import zipped
+
+N = 24
+NAMES = [f"{n:02d}.png" for n in range(N)]
+COLOURS = [("red", "blue")[n % 2] for n in range(N)]
+
+
+def contents(folder: Path, files: Mapping[str, bytes | str], zip_it: bool = False, **settings: Any) -> Survey:
+    """What would be made of pictures that nobody looks at, beside these files."""
+    folder = folder / "p"
+    for name in NAMES if "red/00.png" not in files else ():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data if isinstance(data, bytes) else data.encode())
+    where = zipped(folder, folder.with_suffix(".zip")) if zip_it else folder
+    source = (recipe := validate(Folder, {"pictures": where, **settings})).open()
+    try:
+        return recipe._survey(
+            source, np.arange(len(source)), Inspection.of_nothing(len(source), len(source.pictures)), 0
+        )
+    finally:
+        source.close()
+
+
+def values(made: Survey, name: str = "colour") -> list[str]:
+    """An attribute's value of each picture."""
+    return [(*made.attributes[name], *[""] * 255)[code] for code in made.labels.codes[name]]
+
+
+def table(sign: str = ",", head: str = "", tail: str = "", quote: str = "", end: str = "\n", first: str = "") -> str:
+    """A table of pictures and colours."""
+    rows = [("file_name", "colour"), *zip(NAMES, COLOURS, strict=True)]
+    lines = [sign.join(f"{quote}{cell}{quote}" for cell in row) for row in rows]
+    return head + end.join([first + lines[0], *lines[1:]]) + end + tail
+
+
+def numbered(names: str, *cells: Any) -> str:
+    return "\n".join([names, *(",".join(map(str, (n, NAMES[n], COLOURS[n], *cells))) for n in range(N))])
