@@ -62,7 +62,7 @@ class MemberCommands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a member as the overview and completion show it: name and first sentence, without importing it."""
-        member = next((one for one in self.registry.found() if one.name == cmd_name), None)
+        member = next((one for one in self.registry.members() if one.name == cmd_name), None)
         panel = f"{self.registry.noun.capitalize()}s"
         return member and literal(TyperCommand(cmd_name, help=f"{member.about()}.", rich_help_panel=panel))
 
@@ -153,7 +153,7 @@ def parameters_of(command: Any) -> list[Any]:
     """Return all parameters of a command; for one that takes a member first, those of all built-in members too."""
     if not isinstance(command, MemberCommands):
         return list(command.params)
-    names = [member.name for member in command.registry.found() if member.origin == BUILT_IN]
+    names = [member.name for member in command.registry.members() if member.origin == BUILT_IN]
     return [*command.params, *(one for name in names for one in command.command_of(name).params)]
 
 

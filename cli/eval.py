@@ -30,20 +30,20 @@ def eval_command(
     """
     from mmgen.evaluation import write_scores
 
-    kept = None if as_json and stage.output is None else stage.kept("use --json to keep no file, ")
+    path = None if as_json and stage.output is None else stage.scores_path("use --json to keep no file, ")
     scores = stage.measure()
     # Lines first: nothing that goes wrong with a table loses the work.
     with last_moments():
-        if kept:
-            write_scores(kept, scores)
+        if path:
+            write_scores(path, scores)
         if as_json:
             for score in scores:
                 result(json.dumps(score.to_json(), allow_nan=False))
         elif stage.output:
-            result(kept)
+            result(path)
         show_scores(scores, as_result=not as_json and stage.output is None)
-        if kept and not stage.output:
-            say(f"scores kept in {kept}")
+        if path and not stage.output:
+            say(f"scores kept in {path}")
 
 
 def _plain(scores: Sequence["Score"]) -> list[list[str]]:

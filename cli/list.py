@@ -19,7 +19,7 @@ def _members() -> tuple[list[dict[str, str]], list[str]]:
 
     found, faults = [], misplaced()
     for room in rooms():
-        for member in room.found():
+        for member in room.members():
             about, origin = member.about(), str(member.origin)
             found.append({"kind": room.noun, "name": member.name, "about": about, "origin": origin})
             if member.fault:

@@ -26,7 +26,7 @@ def make_data_command(
         lines = stage.look(command_line())
         result_lines(lines, [[line] for line in lines])
         return
-    with _tidy_when_terminated(stage.chosen.resumes):
+    with _tidy_when_terminated(stage.recipe_settings.resumes):
         made = stage.make(command_line())
     result(made)
 

@@ -100,7 +100,7 @@ def _of_members(command: Any, context: Any) -> str:
         return ""
     shared = {name for parameter in command.params for name in parameter.opts}
     parts = []
-    for member in command.registry.found():
+    for member in command.registry.members():
         if member.origin == BUILT_IN:
             own = [p for p in command.command_of(member.name).params if not shared & set(p.opts)]
             title = f"### mmgen {command.name} {member.name}"
@@ -150,7 +150,7 @@ def settings_page() -> str:
         if room.noun not in ROOM_KEYS:
             continue
         parts.append(f"## {room.noun.capitalize()}")
-        for member in room.found():
+        for member in room.members():
             if member.origin == BUILT_IN:
                 found = settings_of_member(room.noun, room.get(member.name))
                 parts.append(f"### {room.noun} `{member.name}`\n\n{member.about()}.\n\n{_settings_table(found)}")

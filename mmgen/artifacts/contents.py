@@ -10,7 +10,7 @@ from mmgen.artifacts.containers import read_header, tensor_table
 from mmgen.artifacts.dataset import Dataset
 from mmgen.artifacts.header import Header
 from mmgen.artifacts.members import is_there
-from mmgen.settings.config import plain
+from mmgen.settings.config import json_values
 
 __all__ = ["contents", "describe", "trained"]
 
@@ -87,7 +87,7 @@ def contents(path: Path) -> dict[str, Any]:
                     for t in data.texts.values()
                 },
                 "others": {
-                    name: plain(each)
+                    name: json_values(each)
                     for name, each in data.modalities.items()
                     if name not in {**data.images, **data.attributes, **data.texts}
                 },

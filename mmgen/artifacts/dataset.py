@@ -250,7 +250,7 @@ class Dataset:
         described = self.modalities.get(name)
         if described is None:
             raise UsageError(unknown_name("modality", name, sorted(self.modalities)))
-        held = torch.from_numpy(described.held(self.read_packed(name, rows)))
+        held = torch.from_numpy(described.torch_rows(self.read_packed(name, rows)))
         numbers = torch.from_numpy(np.arange(self.size)[self._rows(rows, self.size)])
         return np.asarray(described.tensors(held, View(lambda: numbers, (seed,)))[0].numpy())
 

@@ -97,7 +97,7 @@ def is_there(member: OutsideMember) -> bool:
 def _lacking(member: OutsideMember) -> str:
     """Say why a member cannot be used here and what helps; "" if it can."""
     room = next((room for room in rooms() if room.noun == member.room), None)
-    here = [found for found in room.found() if found.name == member.name] if room is not None else []
+    here = [found for found in room.members() if found.name == member.name] if room is not None else []
     origins = {found.origin for found in here}
     if any(origin.file or origin.distribution == member.distribution for origin in origins):
         return ""
@@ -121,7 +121,7 @@ def changed_members(path: Path, members: Iterable[OutsideMember]) -> list[str]:
     said = []
     for member in members:
         room = next((room for room in rooms() if room.noun == member.room), None)
-        here = [found.origin for found in room.found() if found.name == member.name] if room is not None else []
+        here = [found.origin for found in room.members() if found.name == member.name] if room is not None else []
         then = (member.distribution, member.version, member.sha256)
         if here and then not in {(origin.distribution, origin.version, origin.sha256) for origin in here}:
             renamed = member.file not in {origin.file for origin in here} or not member.file

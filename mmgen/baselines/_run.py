@@ -20,7 +20,7 @@ from mmgen.modalities import Description
 from mmgen.results.runs import run_record
 from mmgen.results.score import Points, Score, other_data
 from mmgen.results.standard_errors import binomial_error, with_clusters
-from mmgen.settings.config import plain, validate
+from mmgen.settings.config import json_values, validate
 from mmgen.settings.registry import unknown_name
 from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import label_draw
@@ -113,7 +113,7 @@ def measure_density(
             for start in range(0, len(test), _CHUNK):
                 found.append(fitted.log_prob(test[start : start + _CHUNK]))
                 yield 0.9 + 0.1 * start / len(test)
-            settings = {**plain(density), "split": scheme, "part": "test", "modality": described.name}
+            settings = {**json_values(density), "split": scheme, "part": "test", "modality": described.name}
             log_prob, nats_per_bit = np.concatenate(found), described.nats_per_bit
             value = float(log_prob.mean())
             stderr = float(log_prob.std(ddof=1) / len(log_prob) ** 0.5) if len(log_prob) > 1 else None

@@ -52,12 +52,12 @@ class JudgeNetwork(nn.Module, ABC):
         """
 
     @abstractmethod
-    def answers(self, features: Tensor) -> list[Tensor]:
+    def logits(self, features: Tensor) -> list[Tensor]:
         """Return logits [B, V] of every attribute from features [B, F], affine in them but for dropout."""
 
     def forward(self, images: Tensor, hints: Tensor | None = None) -> list[Tensor]:
         """Return logits [B, V] of every attribute; arguments as of :meth:`features`."""
-        return self.answers(self.features(images, hints))
+        return self.logits(self.features(images, hints))
 
 
 def with_planes(images: Tensor, hints: Tensor | None) -> Tensor:

@@ -15,7 +15,7 @@ from mmgen.classifier._members import get
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import printable
 from mmgen.modalities import Description
-from mmgen.settings.config import plain, validate
+from mmgen.settings.config import json_values, validate
 from mmgen.settings.registry import unknown_name
 from mmgen.training.stage import load_trained
 
@@ -47,7 +47,7 @@ def describe_classifier(classifier: Classifier) -> dict[str, Any]:
     """Return the settings that build a classifier again, besides those of its training."""
     return {
         "network": classifier.network_name,
-        "reads": plain(classifier.described),
+        "reads": json_values(classifier.described),
         "names": list(classifier.names),
         "values": [list(words) for words in classifier.values],
         "told": list(classifier.hints),

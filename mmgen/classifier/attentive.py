@@ -70,6 +70,6 @@ class Attentive(JudgeNetwork):
         looks = (weights.transpose(1, 2) @ features).reshape(batch * self.objects, -1)
         return F.relu(self.norm(self.hidden(looks))).reshape(batch, -1)
 
-    def answers(self, features: Tensor) -> list[Tensor]:
+    def logits(self, features: Tensor) -> list[Tensor]:
         objects = self.dropout(features).reshape(-1, _UNITS)
         return list(self.head(objects).reshape(len(features), -1).split(self.sizes, dim=1))

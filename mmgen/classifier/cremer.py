@@ -32,5 +32,5 @@ class Cremer(JudgeNetwork):
     def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
         return F.relu(self.encoder(F.pad(with_planes(images, hints), self.padding)))
 
-    def answers(self, features: Tensor) -> list[Tensor]:
+    def logits(self, features: Tensor) -> list[Tensor]:
         return list(self.head(features).split(self.sizes, dim=1))

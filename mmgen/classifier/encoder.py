@@ -46,5 +46,5 @@ class Encoder(JudgeNetwork):
         known = seen if hints is None else torch.cat([seen, hints.to(seen.dtype)], -1)
         return F.relu(self.hidden(known))
 
-    def answers(self, features: Tensor) -> list[Tensor]:
+    def logits(self, features: Tensor) -> list[Tensor]:
         return list(self.head(self.dropout(features)).split(self.sizes, dim=1))

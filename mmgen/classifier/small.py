@@ -42,5 +42,5 @@ class Small(JudgeNetwork):
         seen = self.convolutions(F.pad(with_planes(images, hints), self.padding)).flatten(1)
         return F.relu(self.hidden(seen))
 
-    def answers(self, features: Tensor) -> list[Tensor]:
+    def logits(self, features: Tensor) -> list[Tensor]:
         return list(self.head(self.dropout(features)).split(self.sizes, dim=1))

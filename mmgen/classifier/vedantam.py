@@ -49,6 +49,6 @@ class Vedantam(JudgeNetwork):
         features = F.relu(F.max_pool2d(self.second(features), 2))
         return F.relu(self.hidden(features.flatten(1)))
 
-    def answers(self, features: Tensor) -> list[Tensor]:
+    def logits(self, features: Tensor) -> list[Tensor]:
         parts = self.dropout(features).split(_UNITS, dim=1)
         return [head(part) for head, part in zip(self.heads, parts, strict=True)]

@@ -227,7 +227,11 @@ def _pack(folder: Path, names: Sequence[str], out: Path) -> None:
 
 def _descriptions(loaded: TrainedModel) -> list[str]:
     """Return descriptions for the pictures: four values of the first attribute, or no words at all."""
-    if loaded.attributes is None or loaded.given != "attributes" or not loaded.reads(loaded.posteriors.default):
+    if (
+        loaded.attributes is None
+        or loaded.description_kind != "attributes"
+        or not loaded.reads(loaded.posteriors.default)
+    ):
         return [""]
     name, words = loaded.attributes.names[0], loaded.attributes.values[0]
     return [f"{name}={quoted(word)}" for word in words[:4]]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from mmgen.core.progress import Progress, Watch, Work
 
-__all__ = ["Shown", "watching"]
+__all__ = ["NotebookWatch", "watching"]
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class _Bar:
         return f"{bar} {escape(repr(self))}"
 
 
-class Shown(Watch):
+class NotebookWatch(Watch):
     """Sentences and progress bars among a notebook's output."""
 
     def __init__(self, display: Callable[..., Any]) -> None:
@@ -63,7 +63,7 @@ def _watch_here() -> Watch:
     shell = interactive.get_ipython() if interactive is not None else None
     if interactive is None or shell is None or not hasattr(shell, "kernel"):
         return Watch()
-    return Shown(interactive.display.display)
+    return NotebookWatch(interactive.display.display)
 
 
 def watching(progress: bool | Watch) -> Watch:

@@ -90,13 +90,13 @@ class Evaluate(Stage["Scores"]):
         from mmgen.evaluation import write_scores
         from mmgen.results.score_table import Scores
 
-        kept = self.kept()
+        path = self.scores_path()
         scores = self.measure()
-        if kept is not None:
-            write_scores(kept, scores)
-        return Scores(scores, kept)
+        if path is not None:
+            write_scores(path, scores)
+        return Scores(scores, path)
 
-    def kept(self, hint: str = "") -> Path | None:
+    def scores_path(self, hint: str = "") -> Path | None:
         """Return where scores go, None in a folder that is not ours to write to.
 
         Args:
@@ -133,7 +133,7 @@ class Evaluate(Stage["Scores"]):
         loaded = self._loaded
         guided = [loaded.guided(guidance, settings.seed) for guidance in guidances]
         metrics = _several(self.metric) or usual_metrics(loaded)
-        check_read(metrics, self._typed())
+        check_read(metrics, self._metric_options())
         judged = [name for name in metrics if get(name).judged]
         if judged and loaded.attributes is None:  # before a judge is looked for, which there cannot be
             other = "; of captions there is --metric retrieval" if loaded.text is not None else ""
@@ -195,7 +195,7 @@ class Evaluate(Stage["Scores"]):
         values = {name: value for name, value in given.items() if value is not None}
         return validate(EvaluationSettings, {**values, "dropped": dropped})
 
-    def _typed(self) -> list[str]:
+    def _metric_options(self) -> list[str]:
         """Return options that were given, by the names that metrics know them by."""
         names = [
             name for name, value in self._settings() if name != "dropped" and getattr(self, name) not in (None, "")

@@ -61,10 +61,10 @@ class MakeData(Stage["Dataset"]):
     def make(self, command: str = "") -> Path:
         """Make the file of :meth:`run` without opening it; notes on sources come before anything is written."""
         command = command or self.command_line(output=self._output)
-        if self.is_made(command):
+        if self.is_up_to_date(command):
             self.watch.say(f"{self._output} is there already, made by the same command; --overwrite makes it again")
             return self._output
-        recipe, where = self.chosen, self._where
+        recipe, where = self.recipe_settings, self._where
         preparing = recipe.prepare()
         if preparing is not None:
             self.watch.follow(preparing)
@@ -85,17 +85,20 @@ class MakeData(Stage["Dataset"]):
             UsageError: Something that is there would be lost.
         """
         if self.output is not None:
-            self.is_made(command)
-        surveying = self.chosen.survey(self.seed, self._where)
+            self.is_up_to_date(command)
+        surveying = self.recipe_settings.survey(self.seed, self._where)
         if surveying is not None:
             notes: list[str] = self.watch.follow(surveying).notes
             return notes
         from mmgen.core.parsing import flat
 
-        settings = flat(self.chosen.model_dump(mode="json"))
-        return [*(f"{name} = {value}" for name, value in settings.items()), *look_ahead(self.chosen, self.seed)]
+        settings = flat(self.recipe_settings.model_dump(mode="json"))
+        return [
+            *(f"{name} = {value}" for name, value in settings.items()),
+            *look_ahead(self.recipe_settings, self.seed),
+        ]
 
-    def is_made(self, command: str) -> bool:
+    def is_up_to_date(self, command: str) -> bool:
         """Return whether a command has made the file already, with this mmgen and the packages that are installed.
 
         Raises:
@@ -105,7 +108,9 @@ class MakeData(Stage["Dataset"]):
 
         check_output(self._output, "dataset")
         # Nobody knows whether the user has changed sources since.
-        reads_files = self.chosen.reads_sources or any(isinstance(value, Path) for _, value in self.chosen)
+        reads_files = self.recipe_settings.reads_sources or any(
+            isinstance(value, Path) for _, value in self.recipe_settings
+        )
         if not self.overwrite and not reads_files and self._is_from(command):
             return True
         check_nothing_lost(self._output, self.overwrite, "" if reads_files else "use the same command to keep it, ")
@@ -124,7 +129,7 @@ class MakeData(Stage["Dataset"]):
         return list(dict.fromkeys([*self._schema.model_fields, *switches]))
 
     @cached_property
-    def chosen(self) -> Any:
+    def recipe_settings(self) -> Any:
         """The recipe with its settings.
 
         Raises:

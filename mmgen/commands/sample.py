@@ -75,12 +75,12 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         self._check_options()
         check_words(path_of(self.model), self._words)  # before seconds of loading
         if self.reads:
-            return self._readings()
+            return self._read()
         output, start = optional_path(self.output), self._start
         if output is not None:
             self._check_output(output, *([start.file] if start and start.file else []))
         command = command or self.command_line(given=self._words)
-        return self._translated(start, output, command) if start else self._drawn(output, command)
+        return self._translate(start, output, command) if start else self._draw(output, command)
 
     @property
     def reads(self) -> bool:
@@ -167,7 +167,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         else:
             check_output(output, "samples", *inputs)
 
-    def _drawn(self, output: Path | None, command: str) -> "Grid | Draws":
+    def _draw(self, output: Path | None, command: str) -> "Grid | Draws":
         """Draw pictures for descriptions."""
         from mmgen.figures.drawing.samples import sample_grid
         from mmgen.generation.draws import as_pictures
@@ -183,7 +183,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         if output is not None and output.suffix.lower() == ".h5":
             save_samples(output, drawn, loaded, judge=file, command=command)
             return drawn
-        if self._written(output, drawn):
+        if self._write(output, drawn):
             return drawn
         grid = sample_grid(
             as_pictures(loaded, drawn), loaded.attributes, text=loaded.text, sampled=self.mean is False,
@@ -193,27 +193,27 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
             grid.save(output)
         return grid
 
-    def _translated(self, start: "Start", output: Path | None, command: str) -> "Grid | Draws":
+    def _translate(self, start: "Start", output: Path | None, command: str) -> "Grid | Draws":
         """Draw pictures from other kinds of pictures."""
         from mmgen.figures.drawing.samples import translated_grid
         from mmgen.generation.draws import as_pictures
         from mmgen.generation.samples import save_samples
-        from mmgen.generation.translations import as_pictures_of, drawn_from, started
+        from mmgen.generation.translations import as_pictures_of, draw_translations, read_start
 
         loaded, (description, *others) = self._loaded, self._words
         if others:
             raise UsageError(
                 f"--given got {len(others) + 1} descriptions, expected one to go with the pictures of --from"
             )
-        shown = started(loaded, start, _EXAMPLES, self.seed, list(self.rows))
+        shown = read_start(loaded, start, _EXAMPLES, self.seed, list(self.rows))
         if shown.notice:
             self.watch.say(shown.notice)
-        drawn = drawn_from(loaded, shown, start.sources, list(self.targets), self.n or 4, self.seed, description)
+        drawn = draw_translations(loaded, shown, start.sources, list(self.targets), self.n or 4, self.seed, description)
         if output is not None and output.suffix.lower() == ".h5":
             beginning = {"from": list(start.sources), "pictures": list(shown.names)}
             save_samples(output, drawn, loaded, command=command, start=beginning)
             return drawn
-        if self._written(output, drawn):
+        if self._write(output, drawn):
             return drawn
         pictures = as_pictures_of(loaded, shown), start.sources, as_pictures(loaded, drawn)
         grid = translated_grid(*pictures, description=description, sampled=self.mean is False)
@@ -221,7 +221,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
             grid.save(output)
         return grid
 
-    def _written(self, output: Path | None, drawn: "Draws") -> bool:
+    def _write(self, output: Path | None, drawn: "Draws") -> bool:
         """Write a file of the kind of data itself, such as a sound; False where the output is a picture."""
         from mmgen.generation.samples import write_values
 
@@ -230,16 +230,16 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         write_values(output, self._loaded, drawn, sampled=self.mean is False)
         return True
 
-    def _readings(self) -> list[dict[str, Any]]:
+    def _read(self) -> list[dict[str, Any]]:
         """Read images: attributes with their probabilities, or texts."""
         from mmgen.generation.read import attribute_probabilities, reading, texts_of_images
-        from mmgen.generation.translations import started
+        from mmgen.generation.translations import read_start
 
         loaded, start = self._loaded, self._start
         assert start is not None
         if loaded.attributes is None and loaded.text is None:
             raise UsageError(f"{loaded.path} knows no words to say what is shown; use a model of data and words")
-        shown = started(loaded, start, _EXAMPLES, self.seed, list(self.rows))
+        shown = read_start(loaded, start, _EXAMPLES, self.seed, list(self.rows))
         if shown.notice:
             self.watch.say(shown.notice)
         # The main picture may be encoded with unknown words, by models that infer nothing from it alone.

@@ -52,7 +52,7 @@ class _Look:
         if start >= stop:
             return
         skip = first + piece.draws.start
-        images = piece.seen[:, start - skip : stop - skip]
+        images = piece.for_classifier[:, start - skip : stop - skip]
         asked = told[piece.rows].repeat_interleave(images.shape[1], 0)
         seen = self.see(images.flatten(0, 1), asked).reshape(*images.shape[:2], -1).cpu().numpy()
         if self.new is None:
@@ -218,7 +218,7 @@ class JudgedPictures:
             loaded, loaded.observation.name, z, asked, self.seed, sampled=self.sampled, precision=self.precision
         ):
             told = torch.from_numpy(said[piece.draws])
-            seen.append(self.judge.predict(piece.seen.flatten(0, 1), told, self.precision).cpu().numpy())
+            seen.append(self.judge.predict(piece.for_classifier.flatten(0, 1), told, self.precision).cpu().numpy())
         return np.concatenate(seen), said
 
     def _say(self, z: Tensor, asked: Descriptions) -> NDArray[np.uint8]:

@@ -123,7 +123,7 @@ class Evaluation:
         """Modalities that z is inferred from: the main one alone where the model can, else those of its encoder."""
         assert self.loaded.observation is not None
         alone = (self.loaded.observation.name,)
-        return alone if self.loaded.model.answers(alone) else self.loaded.encoder_inputs
+        return alone if self.loaded.model.has_posterior(alone) else self.loaded.encoder_inputs
 
     @property
     def ids(self) -> dict[str, str]:

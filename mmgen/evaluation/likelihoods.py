@@ -76,19 +76,19 @@ def _decoded(loaded: TrainedModel, name: str, precision: str) -> Density:
 def _log_prob(loaded: TrainedModel, posterior: str) -> Density:
     """log q(z | y) of a posterior."""
     source, words = loaded.posteriors[posterior], described_by(loaded)
-    return lambda z, points: source.log_prob(z, source.words_read(points, words))
+    return lambda z, points: source.log_prob(z, source.select_words(points, words))
 
 
 def _sampler(loaded: TrainedModel, posterior: str) -> _Sampler:
     """Draws from q(z | y) of a posterior."""
     source, words = loaded.posteriors[posterior], described_by(loaded)
-    return lambda points, n, generator: source.sample(source.words_read(points, words), n, generator)
+    return lambda points, n, generator: source.sample(source.select_words(points, words), n, generator)
 
 
 def guiding_words(loaded: TrainedModel, posterior: str, points: Batch) -> str | None:
     """Return the modality y of the p(y|z) that guides a posterior for these points; None if they say nothing."""
     guided = loaded.guided_posterior(posterior)
-    return guided.guiding_modality(guided.words_read(points, described_by(loaded)))
+    return guided.guiding_modality(guided.select_words(points, described_by(loaded)))
 
 
 def with_normaliser(loaded: TrainedModel, posterior: str, points: Batch, scores: Sequence[Score]) -> list[Score]:
@@ -104,7 +104,7 @@ def with_normaliser(loaded: TrainedModel, posterior: str, points: Batch, scores:
         scores: In nats.
     """
     guided = loaded.guided_posterior(posterior)
-    words = guided.words_read(points, described_by(loaded))
+    words = guided.select_words(points, described_by(loaded))
     error, errors = guided.normaliser_error(words), guided.normaliser(words)[1]
     bias = float(0.5 * errors.square().mean())
     rough = int((errors > _ROUGH).sum())

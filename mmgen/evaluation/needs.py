@@ -56,7 +56,7 @@ def drawn_pictures(evaluation: "Evaluation") -> str:
 def image_encoder(evaluation: "Evaluation") -> str:
     """Need q(z | image), or of the main modality of another kind, and a dataset with it."""
     main = evaluation.loaded.observation
-    if main is None or not evaluation.loaded.model.answers((main.name,)):
+    if main is None or not evaluation.loaded.model.has_posterior((main.name,)):
         return "needs q(z | image), and this model has no such posterior"
     check_kinds(evaluation, (main.name,))
     return ""

@@ -57,7 +57,7 @@ def _offered(loaded: "TrainedModel") -> dict[str, list[tuple[str, ...]]]:
     return {
         "auto": [(image,), loaded.encoder_inputs],
         "image": [(image,)],
-        "joint": [tuple(model.modalities), *((image, *given) for given in described)],
+        "joint": [tuple(model.modalities), *((image, *inputs) for inputs in described)],
         "description": [*described],
     }
 
@@ -75,10 +75,10 @@ def proposal_given(loaded: "TrainedModel", wanted: str = MIXTURE) -> tuple[str, 
         UsageError: The model has no such posterior.
     """
     offered = _offered(loaded)
-    for given in offered.get("auto" if wanted == MIXTURE else wanted, []):
-        if loaded.model.answers(given):
-            return given
-    able = [name for name, sets in offered.items() if any(loaded.model.answers(given) for given in sets)]
+    for inputs in offered.get("auto" if wanted == MIXTURE else wanted, []):
+        if loaded.model.has_posterior(inputs):
+            return inputs
+    able = [name for name, sets in offered.items() if any(loaded.model.has_posterior(inputs) for inputs in sets)]
     raise UsageError(
         f"--proposal got {wanted}, but this model has no such posterior to draw from; it has "
         f"{', '.join([*able, MIXTURE])}"
@@ -100,19 +100,19 @@ def proposal_of(
     Raises:
         UsageError: The model has no such posterior.
     """
-    given = proposal_given(loaded, wanted)
-    return posterior_of(loaded.model, points, given, precision, seed), given
+    inputs = proposal_given(loaded, wanted)
+    return posterior_of(loaded.model, points, inputs, precision, seed), inputs
 
 
-def _name(given: tuple[str, ...]) -> str:
-    return f"q(z|{', '.join(given)})"
+def _name(inputs: tuple[str, ...]) -> str:
+    return f"q(z|{', '.join(inputs)})"
 
 
 def _mixed(loaded: "TrainedModel", points: Batch) -> list[tuple[str, ...]]:
     """What posteriors of the mixture are given: the image, and image and description where the points have one."""
     first = proposal_given(loaded)
-    wider = [given for given in _offered(loaded)["joint"] if loaded.model.answers(given)]
-    known = [given for given in wider if all(name in points.values and points.present[name].any() for name in given)]
+    wider = [inputs for inputs in _offered(loaded)["joint"] if loaded.model.has_posterior(inputs)]
+    known = [inputs for inputs in wider if all(name in points.values and points.present[name].any() for name in inputs)]
     return list(dict.fromkeys([first, *known[:1]]))
 
 
@@ -126,14 +126,14 @@ def proposals(
     (the balance heuristic of Veach and Guibas, 1995). One set of draws serves log p(x), log p(x, y) and every bound on
     log p(x | y), as in WG Section 5.
     """
-    given = _mixed(loaded, points) if wanted == MIXTURE else [proposal_given(loaded, wanted)]
-    known = [_component(loaded, points, one, precision) for one in given]
+    inputs = _mixed(loaded, points) if wanted == MIXTURE else [proposal_given(loaded, wanted)]
+    known = [_component(loaded, points, one, precision) for one in inputs]
     return known + ([density_of(loaded, prior) for prior in priors] if wanted == MIXTURE else [])
 
 
-def _component(loaded: "TrainedModel", points: Batch, given: tuple[str, ...], precision: str) -> Component:
+def _component(loaded: "TrainedModel", points: Batch, inputs: tuple[str, ...], precision: str) -> Component:
     """A posterior of the model to draw from; Gaussians of all points are inferred once."""
-    return Component.posterior(_name(given), posterior_of(loaded.model, points, given, precision))
+    return Component.posterior(_name(inputs), posterior_of(loaded.model, points, inputs, precision))
 
 
 def density_of(loaded: "TrainedModel", prior: str) -> Component:

@@ -48,7 +48,7 @@ class Questions:
         """Numbers of attributes to leave out; by default as few as the examples allow, and up to three more."""
         if self._settings.dropped is not None:
             return self._settings.dropped
-        if self._loaded.text is not None and self._loaded.given != "attributes":
+        if self._loaded.text is not None and self._loaded.description_kind != "attributes":
             return (0,)
         count = len(self._evaluation.info.names)
         # At least one attribute is given; where no example has one, queries() raises.
@@ -61,7 +61,7 @@ class Questions:
         if self._loaded.guidance and self._evaluation.info.name not in self._loaded.likelihood.names:
             return True  # p(words | z) is of whole captions
         reading = [name for name in self._evaluation.posteriors if not self._evaluation.ignores_text(name)]
-        return self._loaded.given == "text" and bool(reading)
+        return self._loaded.description_kind == "text" and bool(reading)
 
     @property
     def free_captions(self) -> bool:

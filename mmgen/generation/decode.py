@@ -52,7 +52,7 @@ class Piece:
     sampled: Tensor | None = None
 
     @property
-    def seen(self) -> Tensor:
+    def for_classifier(self) -> Tensor:
         """The images for the attribute classifier: draws if there are any, else means."""
         return self.means if self.sampled is None else self.sampled
 
@@ -72,7 +72,7 @@ def pictures(
     loaded: "TrainedModel",
     name: str,
     z: Tensor,
-    asked: "Descriptions",
+    descriptions: "Descriptions",
     seed: int,
     *,
     sampled: bool = True,
@@ -85,7 +85,7 @@ def pictures(
         loaded: The model.
         name: The image modality.
         z: From :func:`~mmgen.generation.latents.draw_latents`.
-        asked: The Q descriptions, which conditional decoders see.
+        descriptions: The Q descriptions, which conditional decoders see.
         seed: Seed of the pixels.
         sampled: Draw pixels as well as their means.
         have: How many draws of each description there are already.
@@ -94,11 +94,14 @@ def pictures(
     model, device = loaded.model, str(loaded.device)
     # The main picture is the same whatever else is drawn from its z.
     of_it = () if loaded.observation is not None and name == loaded.observation.name else (name,)
-    streams = [stream(seed, "pixels", (*of_it, *asked.key(row)), have, device=device) for row in range(len(asked))]
+    streams = [
+        stream(seed, "pixels", (*of_it, *descriptions.key(row)), have, device=device)
+        for row in range(len(descriptions))
+    ]
     modality = model.modalities[name]
     for rows, draws in _pieces(*z.shape[:2]):
         part = z[rows, draws]
-        condition = asked.batch(loaded, rows, part.shape[1]) if model.conditional_on else None
+        condition = descriptions.batch(loaded, rows, part.shape[1]) if model.conditional_on else None
         with autocast(loaded.device, precision):
             parameters = model.decode(name, part.flatten(0, 1), condition)
             means = modality.mean(parameters).float().unflatten(0, part.shape[:2])
@@ -113,12 +116,12 @@ def pictures(
 
 @torch.no_grad()
 def draw_words(
-    loaded: "TrainedModel", name: str, z: Tensor, asked: "Descriptions", seed: int, precision: str = "auto"
+    loaded: "TrainedModel", name: str, z: Tensor, descriptions: "Descriptions", seed: int, precision: str = "auto"
 ) -> Tensor:
     """Draw words or attribute codes int64 [Q, n, T or A] from the same z [Q, n, D] as the pictures."""
     codes = []
     for row, latents in enumerate(z):
-        generator = stream(seed, "words", asked.key(row), device=str(loaded.device))
+        generator = stream(seed, "words", descriptions.key(row), device=str(loaded.device))
         with autocast(loaded.device, precision):
             parts = [loaded.model.sample(name, part, generator) for part in latents.split(_CHUNK)]
         codes.append(torch.cat(parts))

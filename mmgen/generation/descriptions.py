@@ -239,7 +239,7 @@ def posterior_for(loaded: "TrainedModel", descriptions: Descriptions) -> str:
         UsageError: Something is given, and nothing was fitted to descriptions.
     """
     described = any(descriptions.modalities(loaded, row) for row in range(len(descriptions)))
-    if not described and loaded.given == "text":
+    if not described and loaded.description_kind == "text":
         return "prior"
     posterior = loaded.posteriors.default
     if described and not loaded.reads(posterior):

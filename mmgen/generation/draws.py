@@ -38,7 +38,7 @@ class Draws:
         sampled: Draws from p(image|z), float32 [Q, n, C, H, W], for the classifier where the data are binary; elsewhere
             it reads the means, since grey levels of the data are no draws of a Bernoulli variable.
         z: float32 [Q, n, D].
-        judged: Codes that the classifier reads, uint8 [Q, n, A]; None without one.
+        predicted: Codes that the classifier reads, uint8 [Q, n, A]; None without one.
         words: Texts drawn from the same z, word codes int64 [Q, n, T]; None from a model that generates none.
         hints: Positions of attributes that the classifier was given, and so cannot be right or wrong about.
         image: Modality of ``means`` and ``sampled``; "" for the only one.
@@ -53,7 +53,7 @@ class Draws:
     means: np.ndarray
     sampled: np.ndarray
     z: np.ndarray
-    judged: np.ndarray | None = None
+    predicted: np.ndarray | None = None
     words: np.ndarray | None = None
     hints: tuple[int, ...] = ()
     image: str = ""
@@ -69,12 +69,12 @@ class Draws:
     @property
     def wrong(self) -> np.ndarray | None:
         """Bool [Q, n]: the attribute classifier reads something else than was described; None without one."""
-        if self.judged is None:
+        if self.predicted is None:
             return None
-        wrong = has_mismatch(self.descriptions.codes[:, None], self.judged)
+        wrong = has_mismatch(self.descriptions.codes[:, None], self.predicted)
         for row, expression in enumerate(self.descriptions.expressions):
             if expression is not None:
-                wrong[row] = ~expression.holds(self.judged[row])
+                wrong[row] = ~expression.holds(self.predicted[row])
         return wrong
 
     @property
@@ -83,23 +83,23 @@ class Draws:
 
         For a description with operators each image counts once, as right or wrong.
         """
-        if self.judged is None or self.wrong is None:
+        if self.predicted is None or self.wrong is None:
             return 0, 0
         expressions = [self.descriptions.expression(row) for row in range(len(self.descriptions))]
-        codes = np.broadcast_to(self.descriptions.codes[:, None], self.judged.shape)
+        codes = np.broadcast_to(self.descriptions.codes[:, None], self.predicted.shape)
         counted = codes != UNKNOWN
         counted[..., list(self.hints)] = False
         counted[[one is not None for one in expressions]] = False
         whole = np.array([one is not None and bool(one.mentioned.any()) for one in expressions])
-        right = int(((codes == self.judged) & counted).sum()) + int((~self.wrong[whole]).sum())
-        return right, int(counted.sum()) + int(whole.sum()) * self.judged.shape[1]
+        right = int(((codes == self.predicted) & counted).sum()) + int((~self.wrong[whole]).sum())
+        return right, int(counted.sum()) + int(whole.sum()) * self.predicted.shape[1]
 
     def remark(self, row: int, number: int, info: Vocabulary) -> str:
         """Return the values that the classifier reads instead of the described ones: "judge: 5, small"; "" if right."""
-        if self.judged is None or self.wrong is None:
+        if self.predicted is None or self.wrong is None:
             return ""
         expression = self.descriptions.expression(row)
-        read = self.judged[row, number]
+        read = self.predicted[row, number]
         if expression is None:
             return differences(self.descriptions.codes[row], read, info)
         mentioned = np.flatnonzero(expression.mentioned)

@@ -52,7 +52,7 @@ def encode_pictures(
         values[loaded.text.name] = torch.from_numpy(checked_words("text", text, loaded.text, size))
     described = attributes is not None or text is not None
     sources = loaded.encoder_inputs if described else (main,)
-    if not loaded.model.answers(sources):
+    if not loaded.model.has_posterior(sources):
         sources = loaded.encoder_inputs
     batch = batch_of(loaded.settings.data.modalities, values).to(loaded.device)
     return posterior_of(loaded.model, batch, sources)
@@ -66,7 +66,7 @@ def encode_examples(loaded: "TrainedModel", shown: Examples) -> DiagonalGaussian
 def source_images(loaded: "TrainedModel") -> list[str]:
     """Return the modalities with pictures from each of which alone a model infers z, the main one first."""
     shown = [name for name, described in loaded.observed.items() if described.picture_shape is not None]
-    return [name for name in shown if loaded.model.answers((name,))]
+    return [name for name in shown if loaded.model.has_posterior((name,))]
 
 
 def _check_source(loaded: "TrainedModel", names: Sequence[str], described: tuple[str, ...]) -> None:
@@ -76,8 +76,8 @@ def _check_source(loaded: "TrainedModel", names: Sequence[str], described: tuple
     if not names:
         expected = ", ".join(loaded.observed) or "no modality"
         raise UsageError(f"got nothing to start from, expected some of {expected}")
-    if not loaded.model.answers((*names, *described)):
-        alone = [name for name in loaded.observed if loaded.model.answers((name,))]
+    if not loaded.model.has_posterior((*names, *described)):
+        alone = [name for name in loaded.observed if loaded.model.has_posterior((name,))]
         raise UsageError(
             f"{loaded.path} infers no z from {' and '.join((*names, *described))}; "
             f"it does from {', '.join(alone) or 'no single one'}. A model that does is trained with "

@@ -32,21 +32,21 @@ _AT_ONCE = 2048
 
 @dataclass(frozen=True)
 class Encodings:
-    """q(z | given) of n examples, on the CPU.
+    """q(z | inputs) of n examples, on the CPU.
 
     Attributes:
         rows: Where they are in the dataset, int64 [n], increasing.
         mean: [n, D].
         log_sd: [n, D]; None of a model whose posterior is no single Gaussian; the means of several layers are each
             given a draw of those below.
-        given: The modalities that the posterior was given.
+        inputs: The modalities that the posterior was given.
         prior: p(z) [D] where it is one Gaussian; None for N(0, I).
     """
 
     rows: np.ndarray
     mean: Tensor
     log_sd: Tensor | None
-    given: tuple[str, ...]
+    inputs: tuple[str, ...]
     prior: DiagonalGaussian | None = None
 
 
@@ -94,7 +94,7 @@ class Projection:
 def _given(loaded: "TrainedModel") -> tuple[str, ...]:
     """Return the modalities to encode from: the main one alone, else those that the decoders were trained with."""
     for name in loaded.observed:
-        if loaded.model.answers((name,)):
+        if loaded.model.has_posterior((name,)):
             return (name,)
     return loaded.encoder_inputs
 
@@ -134,12 +134,12 @@ def encoded_part(loaded: "TrainedModel", dataset: Path, part: str, count: int, s
     Raises:
         UsageError: The part is empty.
     """
-    scheme, given, model = loaded.settings.data.split, _given(loaded), loaded.model
+    scheme, inputs, model = loaded.settings.data.split, _given(loaded), loaded.model
     with Dataset.open(dataset) as data:
         if data.splits_edges(scheme):
-            source = DatasetRows.of_split(data, scheme, "train", loaded.device, wanted=given)
+            source = DatasetRows.of_split(data, scheme, "train", loaded.device, wanted=inputs)
         else:
-            source = DatasetRows(data, data.split(scheme, part), loaded.device, wanted=given, seed=seed)
+            source = DatasetRows(data, data.split(scheme, part), loaded.device, wanted=inputs, seed=seed)
         every = len(source)
         if not every:
             raise UsageError(f"{dataset} has no {part} examples to encode; choose a dataset that does")
@@ -151,16 +151,16 @@ def encoded_part(loaded: "TrainedModel", dataset: Path, part: str, count: int, s
         for indices in torch.from_numpy(chosen).split(_AT_ONCE):
             batch = source.batch(indices)
             if "gaussian" in model.capabilities:
-                parts.append(encode_points(model, batch, given, "32-true"))
+                parts.append(encode_points(model, batch, inputs, "32-true"))
                 prior = prior or model.posterior(batch[:1], ())
             else:
-                means += [found for _, found in mean_parts(model, batch, given, "32-true", generator)]
+                means += [found for _, found in mean_parts(model, batch, inputs, "32-true", generator)]
         rows = source.rows[chosen]
     if parts:
         mean = torch.cat([q.mean for q in parts]).cpu()
         known = DiagonalGaussian(prior.mean[0].cpu(), prior.log_sd[0].cpu()) if _is_gaussian(prior) else None
-        return Encodings(rows, mean, torch.cat([q.log_sd for q in parts]).cpu(), given, known)
-    return Encodings(rows, torch.cat(means).cpu(), None, given)
+        return Encodings(rows, mean, torch.cat([q.log_sd for q in parts]).cpu(), inputs, known)
+    return Encodings(rows, torch.cat(means).cpu(), None, inputs)
 
 
 def ranking(loaded: "TrainedModel", encodings: Encodings) -> Ranking:

@@ -36,22 +36,22 @@ def sees_samples(loaded: "TrainedModel") -> bool:
     return loaded.observation is not None and loaded.observation.classifier_sees_samples
 
 
-def has_mismatch(asked: np.ndarray, judged: np.ndarray) -> np.ndarray:
+def has_mismatch(described: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     """Return whether any specified attribute is judged differently: uint8 [..., A], uint8 [..., A] -> bool [...]."""
-    return np.asarray(((asked != judged) & (asked != UNKNOWN)).any(-1))
+    return np.asarray(((described != predicted) & (described != UNKNOWN)).any(-1))
 
 
-def differences(asked: np.ndarray, judged: np.ndarray, info: Vocabulary) -> str:
+def differences(described: np.ndarray, predicted: np.ndarray, info: Vocabulary) -> str:
     """Return the values that the classifier sees instead, for a caption: "judge: 5, small"; "" if it agrees.
 
     Args:
-        asked: uint8 [A].
-        judged: uint8 [A].
+        described: uint8 [A].
+        predicted: uint8 [A].
         info: The attributes' words.
     """
     seen = [
         words[code]
-        for words, wanted, code in zip(info.values, asked, judged, strict=True)
+        for words, wanted, code in zip(info.values, described, predicted, strict=True)
         if wanted not in (UNKNOWN, code) and code < len(words)
     ]
     return f"judge: {', '.join(seen)}" if seen else ""
@@ -70,12 +70,12 @@ def check_judge(info: Vocabulary | None, judge: "Classifier") -> None:
         )
 
 
-def judge_images(judge: "Classifier", images: np.ndarray, told: np.ndarray) -> np.ndarray:
-    """Return attribute codes [n, A] read off images [n, C, H, W]; ``told`` [n, A] holds the attributes it is given."""
+def judge_images(judge: "Classifier", images: np.ndarray, hints: np.ndarray) -> np.ndarray:
+    """Return attribute codes [n, A] read off images [n, C, H, W]; ``hints`` [n, A] holds the attributes it is given."""
     import torch
 
     pixels = torch.from_numpy(images).to(judge.device)
-    return np.asarray(judge.predict(pixels, torch.from_numpy(told)).cpu().numpy())
+    return np.asarray(judge.predict(pixels, torch.from_numpy(hints)).cpu().numpy())
 
 
 def load_judges(paths: Sequence[Path], device: "str | torch.device") -> "list[Classifier]":
@@ -92,9 +92,9 @@ def load_judges(paths: Sequence[Path], device: "str | torch.device") -> "list[Cl
         if judge.content_id in [other.content_id for other in judges]:
             raise UsageError(f"--judge got {path} twice, expected each judge once; leave one out")
         if judges and judge.hints != judges[0].hints:
-            told, first = (", ".join(one.hints) or "nothing" for one in (judge, judges[0]))
+            hints, first = (", ".join(one.hints) or "nothing" for one in (judge, judges[0]))
             raise UsageError(
-                f"--judge got {path}, which is told {told}, beside {paths[0]}, which is told {first}, expected judges "
+                f"--judge got {path}, which is told {hints}, beside {paths[0]}, which is told {first}, expected judges "
                 "that are told the same; measure with each by itself"
             )
         judges.append(judge)

@@ -39,7 +39,7 @@ def stream(seed: int, purpose: str, key: tuple[int | str, ...], have: int = 0, *
 
 @torch.no_grad()
 def draw_latents(
-    loaded: "TrainedModel", posterior: str, asked: "Descriptions", count: int, seed: int, have: int = 0
+    loaded: "TrainedModel", posterior: str, descriptions: "Descriptions", count: int, seed: int, have: int = 0
 ) -> Tensor:
     """Draw z [Q, n, D]: n draws for each of Q descriptions.
 
@@ -48,7 +48,7 @@ def draw_latents(
     Args:
         loaded: The model, guided or not.
         posterior: One of its posteriors.
-        asked: The descriptions.
+        descriptions: The descriptions.
         count: n.
         seed: Seed of the draws.
         have: Number of earlier draws of each.
@@ -57,10 +57,10 @@ def draw_latents(
         loaded = loaded.guided(loaded.guidance, seed)
     device = str(loaded.device)
     drawn = []
-    for row in range(len(asked)):
-        source = loaded.posteriors[posterior].answering(asked.expression(row))
-        generator = stream(seed, "latents", asked.key(row), have, device=device)
-        words = asked.batch(loaded, row)
+    for row in range(len(descriptions)):
+        source = loaded.posteriors[posterior].answering(descriptions.expression(row))
+        generator = stream(seed, "latents", descriptions.key(row), have, device=device)
+        words = descriptions.batch(loaded, row)
         parts = [
             source.sample(words, min(_AT_ONCE, count - start), generator)[:, 0] for start in range(0, count, _AT_ONCE)
         ]

@@ -121,7 +121,7 @@ def texts_of_images(
     text, main = loaded.text, loaded.observation
     if text is None or main is None or text.name not in loaded.model.generates:
         raise UsageError(f"{loaded.path} generates no text, so it cannot put images into words; use a model of both")
-    if not isinstance(images, Mapping) and not loaded.model.answers((main.name,)):
+    if not isinstance(images, Mapping) and not loaded.model.has_posterior((main.name,)):
         raise UsageError(
             f"{loaded.path} infers z from images and texts together, so it cannot put images alone into words; "
             "use a model of q(z|x), such as one trained with --set 'objective.given=[\"image\"]'"

@@ -62,14 +62,14 @@ def save_samples(
     }
     asked_words = None if drawn.descriptions.tokens is None else np.repeat(drawn.descriptions.tokens, each, axis=0)
     parents = [reference(loaded.path, loaded.header.kind, path)]
-    if judge is not None and drawn.judged is not None:
+    if judge is not None and drawn.predicted is not None:
         parents.append(reference(judge, "judge", path))
     return write_samples(
         path,
         images=rows(drawn.means),
         images_sampled=levels(drawn.image, drawn.sampled),
         attributes=np.repeat(drawn.descriptions.codes, each, axis=0),
-        attributes_judged=None if drawn.judged is None else rows(drawn.judged),
+        attributes_judged=None if drawn.predicted is None else rows(drawn.predicted),
         z=rows(drawn.z),
         settings=settings,
         seed=drawn.seed,

@@ -133,7 +133,7 @@ class TrainedModel:
         return self.settings.data.text
 
     @property
-    def given(self) -> str | None:
+    def description_kind(self) -> str | None:
         """Kind of description that the default posterior reads: "attributes", "text" or None."""
         source = self.fitted or self.encoder
         if source is None or not source.reads:

@@ -27,13 +27,13 @@ __all__ = [
     "Start",
     "Translation",
     "as_pictures_of",
-    "drawn_from",
+    "draw_translations",
     "paired",
     "parse_start",
-    "started",
-    "translated",
-    "usual",
-    "wanted",
+    "read_start",
+    "translate",
+    "default_routes",
+    "select_routes",
 ]
 
 Route = tuple[tuple[str, ...], tuple[str, ...]]
@@ -100,7 +100,7 @@ class Translation:
 
     @property
     def name(self) -> str:
-        """What it started from: "edges", "edges + mask"."""
+        """What it read_start from: "edges", "edges + mask"."""
         return " + ".join(self.sources)
 
 
@@ -141,7 +141,7 @@ def parse_start(loaded: "TrainedModel", text: str) -> Start:
     return Start((loaded.observation.name,), Path(text))
 
 
-def started(loaded: "TrainedModel", start: Start, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
+def read_start(loaded: "TrainedModel", start: Start, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
     """Read the pictures to start from: test examples with all their modalities, or a file.
 
     A picture is brought to the size of the model's images as those of its dataset were.
@@ -172,7 +172,7 @@ def _recipe_settings(loaded: "TrainedModel") -> Mapping[str, Any]:
         return {}
 
 
-def usual(loaded: "TrainedModel") -> list[Route]:
+def default_routes(loaded: "TrainedModel") -> list[Route]:
     """Return the default translations: from the main picture to all, from all others back to it (WG Fig. 4)."""
     drawn, sources = drawable_pictures(loaded), source_images(loaded)
     main = drawn[0]
@@ -182,7 +182,7 @@ def usual(loaded: "TrainedModel") -> list[Route]:
     return routes + [((name,), (main,)) for name in informative]
 
 
-def wanted(loaded: "TrainedModel", sources: Sequence[str], targets: Sequence[str]) -> list[Route]:
+def select_routes(loaded: "TrainedModel", sources: Sequence[str], targets: Sequence[str]) -> list[Route]:
     """Return the translations from every source to every target.
 
     Args:
@@ -191,7 +191,7 @@ def wanted(loaded: "TrainedModel", sources: Sequence[str], targets: Sequence[str
         targets: Modalities to draw; without any, all.
     """
     if not sources and not targets:
-        return usual(loaded)
+        return default_routes(loaded)
     starts: list[tuple[str, ...]] = [tuple(source.split("+")) for source in sources]
     if not starts:
         alone = source_images(loaded)
@@ -199,7 +199,7 @@ def wanted(loaded: "TrainedModel", sources: Sequence[str], targets: Sequence[str
     return [(start, tuple(targets) or tuple(drawable_pictures(loaded))) for start in starts]
 
 
-def translated(loaded: "TrainedModel", shown: Paired, sources: Sequence[str], targets: Sequence[str]) -> Translation:
+def translate(loaded: "TrainedModel", shown: Paired, sources: Sequence[str], targets: Sequence[str]) -> Translation:
     """Decode pictures of the targets at the mean of q(z | sources).
 
     Raises:
@@ -219,7 +219,7 @@ def _given(shown: Paired, sources: Sequence[str]) -> dict[str, np.ndarray]:
 
 
 @torch.no_grad()
-def drawn_from(
+def draw_translations(
     loaded: "TrainedModel",
     shown: Paired,
     sources: Sequence[str],

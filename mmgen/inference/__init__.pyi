@@ -1,7 +1,7 @@
 from ._base import (
     GaussianHead as GaussianHead,
-    Given as Given,
     Inference as Inference,
+    Inputs as Inputs,
     Parts as Parts,
     Unit as Unit,
     as_gaussian as as_gaussian,

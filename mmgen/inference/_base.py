@@ -37,7 +37,7 @@ __all__ = [
     "universal_expert",
 ]
 
-Given = tuple[str, ...]
+Inputs = tuple[str, ...]
 
 Unit = tuple[str, int | None]
 """What a subset is made of: a whole modality, or one of its attributes by number."""
@@ -99,7 +99,7 @@ class Parts:
         hidden = (self.hidden,) * layers
         return GaussianHead(features, hidden, self.latent_size, shared, ACTIVATIONS[self.activation])
 
-    def own_head(self, features: int, layers: int) -> nn.Module:
+    def modality_head(self, features: int, layers: int) -> nn.Module:
         """Return the same for one modality alone, with ``layers`` hidden layers where the settings do not say."""
         return self.head(features, layers if self.head_layers is None else self.head_layers)
 
@@ -111,18 +111,18 @@ class Inference(nn.Module, ABC):
     """Whether it has a posterior given any subset of what it may be given (:meth:`infer_subsets`)."""
 
     @abstractmethod
-    def answers(self, given: Given) -> bool:
+    def has_posterior(self, inputs: Inputs) -> bool:
         """Return whether there is a posterior given exactly these modalities (in any order)."""
 
     @abstractmethod
-    def infer(self, batch: Batch, given: Given) -> DiagonalGaussian:
-        """Return q(z | given) [B, D]; only for what it answers."""
+    def infer(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
+        """Return q(z | inputs) [B, D]; only for what it answers."""
 
-    def infer_all(self, batch: Batch, queries: Sequence[Given]) -> list[DiagonalGaussian]:
-        """Return q(z | given) [B, D] for several sets of modalities; members that share networks run each of
+    def infer_all(self, batch: Batch, queries: Sequence[Inputs]) -> list[DiagonalGaussian]:
+        """Return q(z | inputs) [B, D] for several sets of modalities; members that share networks run each of
         them once.
         """
-        return [self.infer(batch, given) for given in queries]
+        return [self.infer(batch, inputs) for inputs in queries]
 
     def infer_subsets(self, batch: Batch, units: Sequence[Unit], chosen: Sequence[Sequence[bool]]) -> DiagonalGaussian:
         """Return q(z | subset) [S, B, D] for S subsets of U units; every network runs once.
@@ -135,29 +135,29 @@ class Inference(nn.Module, ABC):
         # Not abstract, since few members can; building a model refuses the others where an objective needs it.
         raise NotImplementedError(f"{type(self).__name__} has no posterior for every subset")
 
-    def posterior(self, batch: Batch, given: Given) -> DiagonalGaussian:
-        """Return q(z | given) [B, D].
+    def posterior(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
+        """Return q(z | inputs) [B, D].
 
         Raises:
             UsageError: The model has no such inference network, or the batch lacks a modality.
         """
-        return self.posteriors(batch, [given])[0]
+        return self.posteriors(batch, [inputs])[0]
 
-    def posteriors(self, batch: Batch, queries: Sequence[Given]) -> list[DiagonalGaussian]:
-        """Return q(z | given) [B, D] for each of several sets of modalities.
+    def posteriors(self, batch: Batch, queries: Sequence[Inputs]) -> list[DiagonalGaussian]:
+        """Return q(z | inputs) [B, D] for each of several sets of modalities.
 
         Raises:
             UsageError: The model has no such inference network, or the batch lacks a modality.
         """
-        for given in queries:
-            missing = [name for name in given if name not in batch.values]
+        for inputs in queries:
+            missing = [name for name in inputs if name not in batch.values]
             if missing:
                 raise UsageError(
-                    f"the posterior given {' and '.join(given)} needs {missing[0]}, which the batch does not hold"
+                    f"the posterior given {' and '.join(inputs)} needs {missing[0]}, which the batch does not hold"
                 )
-            if not self.answers(given):
+            if not self.has_posterior(inputs):
                 raise UsageError(
-                    f"this model has no inference network for q(z | {', '.join(given)}); "
+                    f"this model has no inference network for q(z | {', '.join(inputs)}); "
                     "fit one afterwards with mmgen fit-aggregate, or train with an objective that learns it"
                 )
         return self.infer_all(batch, queries)
@@ -216,7 +216,7 @@ class ModalityPosterior(nn.Module):
         super().__init__()
         self.modality = modality
         self.encoder, features = modality.encoder(parts.networks.get(modality.kind))
-        self.head = parts.own_head(features, modality.head_layers)
+        self.head = parts.modality_head(features, modality.head_layers)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
         name = self.modality.name

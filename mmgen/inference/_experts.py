@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from mmgen.core.batch import Batch
-from mmgen.inference._base import AttributeExperts, Given, Inference, ModalityPosterior, Parts, Unit
+from mmgen.inference._base import AttributeExperts, Inference, Inputs, ModalityPosterior, Parts, Unit
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
 
@@ -25,7 +25,7 @@ class ExpertInference(Inference):
 
     any_subset: ClassVar[bool] = True
 
-    def __init__(self, parts: Parts, queries: frozenset[Given]) -> None:
+    def __init__(self, parts: Parts, queries: frozenset[Inputs]) -> None:
         super().__init__()
         self.experts = nn.ModuleDict()
         for name, modality in parts.modalities.items():
@@ -38,15 +38,15 @@ class ExpertInference(Inference):
     def vote(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
         """Return the terms of experts [..., D] in the precision, at least 0, and in precision times mean."""
 
-    def answers(self, given: Given) -> bool:
-        return bool(given) and set(given) <= self.experts.keys()
+    def has_posterior(self, inputs: Inputs) -> bool:
+        return bool(inputs) and set(inputs) <= self.experts.keys()
 
-    def infer(self, batch: Batch, given: Given) -> DiagonalGaussian:
-        return self.infer_all(batch, [given])[0]
+    def infer(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
+        return self.infer_all(batch, [inputs])[0]
 
-    def infer_all(self, batch: Batch, queries: Sequence[Given]) -> list[DiagonalGaussian]:
-        names = list(dict.fromkeys(name for given in queries for name in given))
-        chosen = [[name in given for name in names] for given in queries]
+    def infer_all(self, batch: Batch, queries: Sequence[Inputs]) -> list[DiagonalGaussian]:
+        names = list(dict.fromkeys(name for inputs in queries for name in inputs))
+        chosen = [[name in inputs for name in names] for inputs in queries]
         every = self.infer_subsets(batch, [(name, None) for name in names], chosen)
         return [DiagonalGaussian(*one) for one in zip(every.mean, every.log_sd, strict=True)]
 

@@ -2,7 +2,7 @@
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
-from mmgen.inference._base import Given, Inference, ModalityPosterior, Parts
+from mmgen.inference._base import Inference, Inputs, ModalityPosterior, Parts
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.image import Image
 
@@ -12,16 +12,16 @@ __all__ = ["ImageOnly"]
 class ImageOnly(Inference):
     """q(z | x) alone; q(z | x, y) is taken to be q(z | x). There is no q(z | y): fit it afterwards."""
 
-    def __init__(self, parts: Parts, queries: frozenset[Given]) -> None:
+    def __init__(self, parts: Parts, queries: frozenset[Inputs]) -> None:
         super().__init__()
         image = parts.of_kind(Image)
         if image is None:
             raise SettingsError("inference image-only reads a picture, and the objective looks at none; use joint")
         self.image = ModalityPosterior(parts, image)
 
-    def answers(self, given: Given) -> bool:
-        return self.image.modality.name in given
+    def has_posterior(self, inputs: Inputs) -> bool:
+        return self.image.modality.name in inputs
 
-    def infer(self, batch: Batch, given: Given) -> DiagonalGaussian:
+    def infer(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
         posterior: DiagonalGaussian = self.image(batch)
         return posterior

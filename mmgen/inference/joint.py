@@ -11,8 +11,8 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.inference._base import (
     AttributeExperts,
-    Given,
     Inference,
+    Inputs,
     ModalityPosterior,
     Parts,
     product,
@@ -36,7 +36,7 @@ class Joint(Inference):
     encoder reads it (CK Section 6). Of any other set of modalities the features of each are joined.
     """
 
-    def __init__(self, parts: Parts, queries: frozenset[Given]) -> None:
+    def __init__(self, parts: Parts, queries: frozenset[Inputs]) -> None:
         super().__init__()
         networks: dict[frozenset[str], tuple[str, Callable[[], nn.Module]]] = {}
         image, attributes, text = parts.of_kind(Image), parts.of_kind(Attributes), parts.of_kind(Text)
@@ -54,28 +54,28 @@ class Joint(Inference):
             if isinstance(modality, Attributes) and parts.attribute_network.experts == "each":
                 network = partial(_AttributesOnly, parts, modality)
             networks[frozenset([name])] = (key, network)
-        wanted = {frozenset(given) for given in queries}
-        for given in sorted(wanted - networks.keys(), key=sorted):
-            several = [modality for name, modality in parts.modalities.items() if name in given]
-            if len(several) != len(given) or not several:
+        wanted = {frozenset(inputs) for inputs in queries}
+        for inputs in sorted(wanted - networks.keys(), key=sorted):
+            several = [modality for name, modality in parts.modalities.items() if name in inputs]
+            if len(several) != len(inputs) or not several:
                 raise SettingsError(
-                    f"the objective asks for the posterior given {', '.join(sorted(given)) or 'nothing'}, expected "
+                    f"the objective asks for the posterior given {', '.join(sorted(inputs)) or 'nothing'}, expected "
                     f"some of {', '.join(parts.modalities)}"
                 )
             key = " and ".join(modality.name for modality in several)
-            networks[given] = (key, partial(_Together, parts, several))
+            networks[inputs] = (key, partial(_Together, parts, several))
         self.networks = nn.ModuleDict()
         self._keys: dict[frozenset[str], str] = {}
-        for given, (key, network) in networks.items():
-            if given in wanted:
-                self._keys[given] = key
+        for inputs, (key, network) in networks.items():
+            if inputs in wanted:
+                self._keys[inputs] = key
                 self.networks[key] = network()
 
-    def answers(self, given: Given) -> bool:
-        return frozenset(given) in self._keys
+    def has_posterior(self, inputs: Inputs) -> bool:
+        return frozenset(inputs) in self._keys
 
-    def infer(self, batch: Batch, given: Given) -> DiagonalGaussian:
-        posterior: DiagonalGaussian = self.networks[self._keys[frozenset(given)]](batch)
+    def infer(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
+        posterior: DiagonalGaussian = self.networks[self._keys[frozenset(inputs)]](batch)
         return posterior
 
 

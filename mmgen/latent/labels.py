@@ -38,7 +38,7 @@ class Labels:
         """[B, S]."""
         return self.log_probs.exp()
 
-    def known(self, codes: Tensor, present: Tensor) -> "Labels":
+    def with_known(self, codes: Tensor, present: Tensor) -> "Labels":
         """Return the same with known attributes certain: codes int64 [B, A], 0 where unknown, and mask [B, A]."""
         parts = []
         for k, (part, size) in enumerate(zip(self.log_probs.split(self.sizes, -1), self.sizes, strict=True)):

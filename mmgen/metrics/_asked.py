@@ -21,7 +21,7 @@ def usual_metrics(loaded: "TrainedModel") -> list[str]:
     """What is measured unless told: what a judge sees, or, where there is none to ask, what the model itself finds."""
     if loaded.attributes is None and loaded.text is not None:
         return ["retrieval"]
-    captioned = loaded.text is not None and loaded.given != "attributes"
+    captioned = loaded.text is not None and loaded.description_kind != "attributes"
     return ["correctness"] if captioned else ["correctness", "coverage", *(["recall"] if loaded.observation else [])]
 
 

@@ -44,7 +44,7 @@ def _generated_descriptions(evaluation: "Evaluation") -> str:
             "needs a model that generates descriptions, and this one does not; train one with an objective that does, "
             "such as mvae"
         )
-    return "" if loaded.model.answers((image,)) else f"needs q(z | {image}), and this model has no such posterior"
+    return "" if loaded.model.has_posterior((image,)) else f"needs q(z | {image}), and this model has no such posterior"
 
 
 class LabelAccuracy(Metric):

@@ -36,7 +36,7 @@ def _autoencoder(evaluation: "Evaluation") -> str:
     loaded = evaluation.loaded
     if loaded.observation is None or loaded.observation.name not in loaded.model.modalities:
         return "needs a model that draws pictures, and this one does not; use another metric"
-    if not loaded.model.answers(evaluation.source):
+    if not loaded.model.has_posterior(evaluation.source):
         return f"needs q(z | {loaded.observation.name}), and this model has no such posterior"
     return ""
 

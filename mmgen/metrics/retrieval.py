@@ -107,7 +107,7 @@ def _image_and_description(evaluation: "Evaluation") -> str:
     name, image = _description(evaluation), main_image(loaded)
     if name is None:
         return "needs pictures and descriptions, and this model knows no descriptions"
-    if not loaded.model.answers((image,)) or loaded.model.conditional_on:
+    if not loaded.model.has_posterior((image,)) or loaded.model.conditional_on:
         return (
             f"draws from q(z | {image}), and this model has no such posterior: train one with an objective that has "
             "it, such as telbo or mvae"

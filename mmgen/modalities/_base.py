@@ -55,7 +55,7 @@ class Element(Protocol):
 
 @dataclass(frozen=True)
 class View:
-    """One look at some examples: whatever is drawn anew in every view follows from it.
+    """One reading of some examples: all that is drawn anew in every view is determined by it.
 
     Attributes:
         numbers: The examples' rows in their dataset, int64 [B]; computed where they are asked for.
@@ -145,13 +145,13 @@ class Description(Settings, ABC):
 
     # In batches.
 
-    def held(self, stored: np.ndarray) -> np.ndarray:
+    def torch_rows(self, stored: np.ndarray) -> np.ndarray:
         """Convert rows as stored to rows as they are held in memory, of a type that torch computes with."""
         return stored
 
-    def tensors(self, held: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
-        """Convert rows as held to values and presence, as a :class:`~mmgen.core.batch.Batch` has them, in one view."""
-        return self.observed(held)
+    def tensors(self, rows: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
+        """Convert rows in memory to values and presence of a :class:`~mmgen.core.batch.Batch`, in one view."""
+        return self.observed(rows)
 
     def shared(self, read: Callable[[str, str], np.ndarray], part: str | None) -> Mapping[str, np.ndarray]:
         """Return arrays that all examples share, by name: they become ``batch.shared["modality.name"]``.

@@ -84,16 +84,16 @@ class ImageDescription(Description):
         """Return uint8 [n, C, H, W] with values 0 to ``scale`` to rows as stored; the inverse of :meth:`unpack`."""
         return np.packbits(images.reshape(len(images), -1), axis=1) if self.layout == "bits" else images
 
-    def tensors(self, held: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
-        """Convert rows as held to float32 [B, C, H, W] from 0 to 1; probabilities become one draw of every pixel."""
+    def tensors(self, rows: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
+        """Convert rows in memory to float32 [B, C, H, W] from 0 to 1; probabilities become one draw of every pixel."""
         if self.layout == "bits":
-            return self.observed(unpack_bits(held, self.shape))
+            return self.observed(unpack_bits(rows, self.shape))
         if self.layout == "bytes":
-            return self.observed(held.float() / 255.0)
+            return self.observed(rows.float() / 255.0)
         from mmgen.core.views import draw_pixels, view_key
 
         seed, *which = view.key
-        return self.observed(draw_pixels(held, view.numbers(), view_key(seed, self.name, *which)))
+        return self.observed(draw_pixels(rows, view.numbers(), view_key(seed, self.name, *which)))
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Return pixels float [B, C, H, W] in [0, 1], all of them there."""

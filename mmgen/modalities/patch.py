@@ -72,14 +72,14 @@ class PatchDescription(Description):
             )
         return cls(name=name, side=side)
 
-    def tensors(self, held: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
-        """Convert rows as held to numbers float32 [B, F] in one view."""
+    def tensors(self, rows: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
+        """Convert rows in memory to numbers float32 [B, F] in one view."""
         from mmgen.core.views import dequantise, view_key
 
         seed, *which = view.key
         # One draw for all evaluations, as if it were stored: scores of two seeds are about the same numbers.
         key = view_key(seed, self.name, *which) if which else view_key(0, self.name)
-        return self.observed(_without_mean(dequantise(held, view.numbers(), key)))
+        return self.observed(_without_mean(dequantise(rows, view.numbers(), key)))
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Return numbers [B, F] as they are, all of them there; levels uint8 [B, side, side] at the middle of each

@@ -85,7 +85,7 @@ class TextDescription(Description):
         good = (stored <= self.padding).all() and (padded[:, :-1] <= padded[:, 1:]).all()
         return "" if good else "a code is no word, or padding stands before a word"
 
-    def held(self, stored: np.ndarray) -> np.ndarray:
+    def torch_rows(self, stored: np.ndarray) -> np.ndarray:
         """Return int32: torch computes little with uint16."""
         return stored.astype(np.int32)
 

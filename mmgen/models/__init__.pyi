@@ -1,4 +1,4 @@
-from ._base import Demands as Demands, GaussianModel as GaussianModel, Given as Given, Model as Model, Unit as Unit
+from ._base import Demands as Demands, GaussianModel as GaussianModel, Inputs as Inputs, Model as Model, Unit as Unit
 from ._build import build_model as build_model
 from ._capabilities import (
     CAPABILITIES as CAPABILITIES,

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
-from mmgen.inference import Given, Unit
+from mmgen.inference import Inputs, Unit
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.posterior import Posterior
 from mmgen.latent.space import LatentSpace
@@ -22,7 +22,7 @@ from mmgen.modalities.text import Text
 from mmgen.models._capabilities import USUAL_NEEDS
 from mmgen.models._settings import DataSettings, ModelSettings
 
-__all__ = ["Demands", "GaussianModel", "Given", "Model", "Unit"]
+__all__ = ["Demands", "GaussianModel", "Inputs", "Model", "Unit"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Demands:
         needs: Capabilities that the model has to have (:attr:`Model.capabilities`).
     """
 
-    posteriors: frozenset[Given]
+    posteriors: frozenset[Inputs]
     generates: tuple[str, ...] = ("image", "attributes")
     conditions_on: tuple[str, ...] = ()
     inference: str = "joint"
@@ -49,7 +49,7 @@ class Demands:
     @property
     def modalities(self) -> tuple[str, ...]:
         """All that is looked at: what is generated first, then what is only inferred from or conditioned on."""
-        inferred_from = (name for given in sorted(self.posteriors) for name in given)
+        inferred_from = (name for inputs in sorted(self.posteriors) for name in inputs)
         return tuple(dict.fromkeys([*self.generates, *inferred_from, *self.conditions_on]))
 
 
@@ -127,35 +127,35 @@ class Model(nn.Module, ABC):
         return frozenset(found | ({"independent"} if all(each.alone for each in self.modalities.values()) else set()))
 
     @abstractmethod
-    def answers(self, given: Given) -> bool:
-        """Return whether :meth:`posterior` can be asked for q(z | given)."""
+    def has_posterior(self, inputs: Inputs) -> bool:
+        """Return whether :meth:`posterior` can be asked for q(z | inputs)."""
 
     @abstractmethod
-    def posterior(self, batch: Batch, given: Given) -> Posterior:
-        """Return q(z | given) [B, D]; nothing given is p(z).
+    def posterior(self, batch: Batch, inputs: Inputs) -> Posterior:
+        """Return q(z | inputs) [B, D]; nothing given is p(z).
 
         Raises:
             UsageError: The model has no such posterior.
         """
 
     @abstractmethod
-    def encode(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> DiagonalGaussian:
-        """Return q(z | given) as a diagonal Gaussian [B, D], the form that is cached.
+    def encode(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> DiagonalGaussian:
+        """Return q(z | inputs) as a diagonal Gaussian [B, D], the form that is cached.
 
         Args:
             batch: B examples.
-            given: Modalities that the posterior is given.
+            inputs: Modalities that the posterior is given.
             generator: Randomness of draws; what a single Gaussian is needs none.
 
         Raises:
             UsageError: The model has no such posterior.
         """
 
-    def means(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> Tensor:
-        """Return means of q(z | given) [B, D]; of layers, each given one draw of the layers below (Burda et
+    def means(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> Tensor:
+        """Return means of q(z | inputs) [B, D]; of layers, each given one draw of the layers below (Burda et
         al., 2016).
         """
-        return self.encode(batch, given, generator).mean
+        return self.encode(batch, inputs, generator).mean
 
     def below(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Return the top layer of z [..., D_L] with those below it drawn from p(lower | top): z [..., D]; flat z as it
@@ -216,26 +216,26 @@ class Model(nn.Module, ABC):
             return self._text(name).sample(parameters, greedy=True)
         return self.modalities[name].sample(parameters, generator)
 
-    def label_log_probabilities(self, name: str, batch: Batch, given: Given) -> Tensor | None:
-        """Return log q(y_k | given) [B, A, V] of attributes that the model infers in closed form, minus infinity beyond
+    def label_log_probabilities(self, name: str, batch: Batch, inputs: Inputs) -> Tensor | None:
+        """Return log q(y_k | inputs) [B, A, V] of attributes that the model infers in closed form, -inf beyond
         an attribute's range; None where it has to average p(y_k | z) over draws of z.
 
         Args:
             name: The modality of attributes.
             batch: B examples.
-            given: Modalities that the posterior is given.
+            inputs: Modalities that the posterior is given.
         """
         return None
 
     @abstractmethod
     def trace(
-        self, batch: Batch, given: Given, samples: int | None = None, names: Sequence[str] | None = None
+        self, batch: Batch, inputs: Inputs, samples: int | None = None, names: Sequence[str] | None = None
     ) -> Trace:
         """Return a trip x -> z -> x: draws of z, how likely the batch is given them, and what they cost.
 
         Args:
             batch: B examples.
-            given: Modalities that the posterior is given.
+            inputs: Modalities that the posterior is given.
             samples: K; None for one draw without an axis of draws.
             names: Modalities whose likelihood is wanted; all that are generated by default.
         """
@@ -281,18 +281,18 @@ class GaussianModel(Model):
         return DiagonalGaussian.standard(self.latent_size, like=z).log_prob(z)
 
     @abstractmethod
-    def posterior(self, batch: Batch, given: Given) -> DiagonalGaussian: ...
+    def posterior(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian: ...
 
-    def encode(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> DiagonalGaussian:
-        return self.posterior(batch, given)
+    def encode(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> DiagonalGaussian:
+        return self.posterior(batch, inputs)
 
-    def posteriors(self, batch: Batch, queries: Sequence[Given]) -> list[DiagonalGaussian]:
+    def posteriors(self, batch: Batch, queries: Sequence[Inputs]) -> list[DiagonalGaussian]:
         """Return several posteriors of the same batch; where networks are shared, each runs once.
 
         Raises:
             UsageError: The model lacks an inference network.
         """
-        return [self.posterior(batch, given) for given in queries]
+        return [self.posterior(batch, inputs) for inputs in queries]
 
     def subset_posteriors(
         self, batch: Batch, units: Sequence[Unit], chosen: Sequence[Sequence[bool]]
@@ -341,9 +341,9 @@ class GaussianModel(Model):
                 module.training = True
 
     def trace(
-        self, batch: Batch, given: Given, samples: int | None = None, names: Sequence[str] | None = None
+        self, batch: Batch, inputs: Inputs, samples: int | None = None, names: Sequence[str] | None = None
     ) -> Trace:
-        q = self.posterior(batch, given)
+        q = self.posterior(batch, inputs)
         z = q.sample(None, () if samples is None else (samples,))
         prior = DiagonalGaussian.standard(*q.mean.shape, like=q.mean)
         return Trace(

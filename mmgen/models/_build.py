@@ -15,7 +15,9 @@ __all__ = ["build_model"]
 
 def _check(name: str, model: Model, demands: Demands) -> None:
     """Make sure that a model of any kind, one from outside too, has what the objective needs."""
-    lacking = [f"q(z | {', '.join(given)})" for given in sorted(demands.posteriors) if not model.answers(given)]
+    lacking = [
+        f"q(z | {', '.join(inputs)})" for inputs in sorted(demands.posteriors) if not model.has_posterior(inputs)
+    ]
     lacking += [f"p({name} | z)" for name in demands.generates if name not in model.generates]
     if lacking:
         raise SettingsError(
@@ -35,8 +37,8 @@ def _materialise(model: Model, demands: Demands, data: DataSettings) -> None:
     batch = Batch({name: pair[0] for name, pair in blank.items()}, {name: pair[1] for name, pair in blank.items()})
     training = model.training
     model.eval()
-    for given in sorted(demands.posteriors):
-        model.encode(batch, given, torch.Generator().manual_seed(0))
+    for inputs in sorted(demands.posteriors):
+        model.encode(batch, inputs, torch.Generator().manual_seed(0))
     for name in demands.generates:
         model.decode(name, torch.zeros(2, model.latent_size), batch if model.conditional_on else None)
     model.train(training)

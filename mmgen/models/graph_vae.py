@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
-from mmgen.inference import Given
+from mmgen.inference import Inputs
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities import Graph
@@ -81,13 +81,13 @@ class GraphVAE(GaussianModel):
     def build(cls, settings: GraphSettings, demands: Demands, data: DataSettings) -> "GraphVAE":
         available = available_modalities(data, {}, demands.modalities)
         graphs = [graph for name in demands.generates if isinstance(graph := available[name], Graph)]
-        given = sorted(demands.posteriors)
-        seen = [available[name] for name in given[0]] if len(given) == 1 else []
+        inputs = sorted(demands.posteriors)
+        seen = [available[name] for name in inputs[0]] if len(inputs) == 1 else []
         vectors = [vector for vector in seen if isinstance(vector, Vector)]
         rest = [each for each in seen if not isinstance(each, Vector)]
         alone = len(demands.generates) == 1 and rest == graphs and len(vectors) <= 1
         if not graphs or not alone or demands.conditions_on or "subsets" in demands.needs:
-            wanted = " and ".join(f"q(z | {', '.join(one)})" for one in given)
+            wanted = " and ".join(f"q(z | {', '.join(one)})" for one in inputs)
             raise SettingsError(
                 "model graph-vae generates one graph, inferred from it and at most one vector of features of its "
                 f"nodes, but the objective asks for {wanted} and generates {', '.join(demands.generates)}; use an "
@@ -108,18 +108,18 @@ class GraphVAE(GaussianModel):
         return super().capabilities - ({"density"} if self.log_sd_head is None else set())
 
     @property
-    def _given(self) -> Given:
+    def _given(self) -> Inputs:
         return (self.graph.name,) if self.features is None else (self.graph.name, self.features)
 
-    def answers(self, given: Given) -> bool:
-        return not given or set(given) == set(self._given)
+    def has_posterior(self, inputs: Inputs) -> bool:
+        return not inputs or set(inputs) == set(self._given)
 
-    def posterior(self, batch: Batch, given: Given) -> DiagonalGaussian:
-        if not given:
+    def posterior(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
+        if not inputs:
             return DiagonalGaussian.standard(batch.size, self.latent_size, like=next(self.parameters()))
-        if not self.answers(given):
+        if not self.has_posterior(inputs):
             raise UsageError(
-                f"this model has no inference network for q(z | {', '.join(given)}); "
+                f"this model has no inference network for q(z | {', '.join(inputs)}); "
                 "fit one afterwards with mmgen fit-aggregate"
             )
         adjacency = normalised_adjacency(batch.shared[f"{self.graph.name}.edges"], self.graph.nodes)

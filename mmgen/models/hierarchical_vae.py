@@ -17,7 +17,7 @@ from torch import Tensor, nn
 import mmgen.networks
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
-from mmgen.inference import GaussianHead, Given
+from mmgen.inference import GaussianHead, Inputs
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.posterior import Posterior
 from mmgen.latent.space import LatentSpace
@@ -115,10 +115,10 @@ class HierarchicalVAE(Model):
     @classmethod
     def build(cls, settings: HierarchicalSettings, demands: Demands, data: DataSettings) -> "HierarchicalVAE":
         available = available_modalities(data, {"image": settings.image_likelihood}, demands.modalities)
-        given = sorted(demands.posteriors)
-        image = available[given[0][0]] if len(given) == 1 and len(given[0]) == 1 else None
+        inputs = sorted(demands.posteriors)
+        image = available[inputs[0][0]] if len(inputs) == 1 and len(inputs[0]) == 1 else None
         if not isinstance(image, Image) or demands.conditions_on or "subsets" in demands.needs:
-            asked = " and ".join(f"q(z | {', '.join(one)})" for one in given)
+            asked = " and ".join(f"q(z | {', '.join(one)})" for one in inputs)
             raise SettingsError(
                 f"model hierarchical-vae infers z from one image alone, but the objective asks for {asked}"
                 f"{' and conditions on ' + demands.conditions_on[0] if demands.conditions_on else ''}; "
@@ -151,19 +151,19 @@ class HierarchicalVAE(Model):
             [between(upper, lower) for lower, upper in pairwise(sizes)],
         )
 
-    def answers(self, given: Given) -> bool:
-        return given in ((), (self.image,))
+    def has_posterior(self, inputs: Inputs) -> bool:
+        return inputs in ((), (self.image,))
 
-    def posterior(self, batch: Batch, given: Given) -> Posterior:
-        return self._chain(batch, given)
+    def posterior(self, batch: Batch, inputs: Inputs) -> Posterior:
+        return self._chain(batch, inputs)
 
-    def _chain(self, batch: Batch, given: Given) -> "_Chain":
+    def _chain(self, batch: Batch, inputs: Inputs) -> "_Chain":
         """Return q(z | image) upwards, or p(z) downwards where nothing is given."""
-        if not given:
+        if not inputs:
             return self._prior(batch.size, like=next(self.parameters()))
-        if not self.answers(given):
+        if not self.has_posterior(inputs):
             raise UsageError(
-                f"this model has no inference network for q(z | {', '.join(given)}); "
+                f"this model has no inference network for q(z | {', '.join(inputs)}); "
                 "fit one afterwards with mmgen fit-aggregate"
             )
         if self.image not in batch.values:
@@ -176,18 +176,18 @@ class HierarchicalVAE(Model):
         top = DiagonalGaussian.standard(*shape, self.latent.layers[self.latent.top], like=like)
         return _Chain(self.latent, top, list(self.downwards)[::-1], downwards=True)
 
-    def encode(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> DiagonalGaussian:
+    def encode(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> DiagonalGaussian:
         """Return layers below the top drawn once, and q of the top given those; of p(z), one draw of every layer."""
-        q = self._chain(batch, given)
+        q = self._chain(batch, inputs)
         drawn = q.sample(generator)
         layers = {name: DiagonalGaussian(z, torch.full_like(z, _DRAWN)) for name, z in self.latent.split(drawn).items()}
-        if given:
+        if inputs:
             layers[self.latent.top] = q.conditionals(drawn)[self.latent.top]
         mean = self.latent.join({name: layer.mean for name, layer in layers.items()})
         return DiagonalGaussian(mean, self.latent.join({name: layer.log_sd for name, layer in layers.items()}))
 
-    def means(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> Tensor:
-        q = self._chain(batch, given)
+    def means(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> Tensor:
+        q = self._chain(batch, inputs)
         return self.latent.join({name: layer.mean for name, layer in q.conditionals(q.sample(generator)).items()})
 
     def below(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -212,9 +212,9 @@ class HierarchicalVAE(Model):
         return [p for part in (self.encoder, self.first, self.upwards) for p in part.parameters()]
 
     def trace(
-        self, batch: Batch, given: Given, samples: int | None = None, names: Sequence[str] | None = None
+        self, batch: Batch, inputs: Inputs, samples: int | None = None, names: Sequence[str] | None = None
     ) -> Trace:
-        up, down = self._chain(batch, given), self._chain(batch, ())
+        up, down = self._chain(batch, inputs), self._chain(batch, ())
         z = up.sample(None, () if samples is None else (samples,))
         inferred, generated = up.conditionals(z), down.conditionals(z)
         layers = self.latent.split(z)

@@ -14,7 +14,7 @@ import mmgen.inference
 import mmgen.networks
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
-from mmgen.inference import Given, Inference, Parts, Unit
+from mmgen.inference import Inference, Inputs, Parts, Unit
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities import Modality
@@ -133,21 +133,21 @@ class MultimodalVAE(GaussianModel):
         split = networks and all(isinstance(each, AttributeDecoder) for each in networks)
         return found | {"split attributes"} if split and self.condition is None and self.shared is None else found
 
-    def answers(self, given: Given) -> bool:
-        """Return whether :meth:`posterior` can be asked for q(z | given)."""
-        return not given or given == self.conditional_on or self.inference.answers(given)
+    def has_posterior(self, inputs: Inputs) -> bool:
+        """Return whether :meth:`posterior` can be asked for q(z | inputs)."""
+        return not inputs or inputs == self.conditional_on or self.inference.has_posterior(inputs)
 
-    def posterior(self, batch: Batch, given: Given) -> DiagonalGaussian:
-        """Return q(z | given) [B, D]; nothing given is p(z), and so is the condition alone of a conditional model.
+    def posterior(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
+        """Return q(z | inputs) [B, D]; nothing given is p(z), and so is the condition alone of a conditional model.
 
         Raises:
             UsageError: The model has no such inference network.
         """
-        if not given or given == self.conditional_on:
+        if not inputs or inputs == self.conditional_on:
             return DiagonalGaussian.standard(batch.size, self.latent_size, like=next(self.parameters()))
-        return self.inference.posterior(batch, given)
+        return self.inference.posterior(batch, inputs)
 
-    def posteriors(self, batch: Batch, queries: Sequence[Given]) -> list[DiagonalGaussian]:
+    def posteriors(self, batch: Batch, queries: Sequence[Inputs]) -> list[DiagonalGaussian]:
         return self.inference.posteriors(batch, queries)
 
     def subset_posteriors(
@@ -229,7 +229,7 @@ def _check_inference(name: str, inference: Inference, demands: Demands) -> None:
             f"inference '{name}' has no posterior for every subset of modalities, which the objective needs; "
             f"use one of {', '.join(able)}"
         )
-    missing = [given for given in demands.posteriors if not inference.answers(given)]
+    missing = [inputs for inputs in demands.posteriors if not inference.has_posterior(inputs)]
     if missing:
         raise SettingsError(
             f"inference '{name}' has no posterior given {', '.join(missing[0])}, which the objective needs; "

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 import mmgen.networks
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
-from mmgen.inference import Given, as_gaussian
+from mmgen.inference import Inputs, as_gaussian
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.labels import IMPOSSIBLE, LabelledStyle, Labels
 from mmgen.latent.space import LatentSpace
@@ -193,8 +193,8 @@ class SemiSupervisedVAE(Model):
     def discrete_layers(self) -> tuple[str, ...]:
         return ("y",)
 
-    def answers(self, given: Given) -> bool:
-        return len(set(given)) == len(given) and set(given) <= self.modalities.keys()
+    def has_posterior(self, inputs: Inputs) -> bool:
+        return len(set(inputs)) == len(inputs) and set(inputs) <= self.modalities.keys()
 
     def infer(self, batch: Batch) -> Inferred:
         """Return q(y | x) and the features of q(z | x, y) of the pictures, each network once.
@@ -220,13 +220,13 @@ class SemiSupervisedVAE(Model):
         logits = uniform if self.prior_logits is None else self.prior_logits
         return Labels.of_logits(logits.expand(size, -1), self.labels.sizes)
 
-    def posterior(self, batch: Batch, given: Given) -> LabelledStyle:
-        if not self.answers(given):
+    def posterior(self, batch: Batch, inputs: Inputs) -> LabelledStyle:
+        if not self.has_posterior(inputs):
             raise UsageError(
-                f"this model has no inference network for q(z | {', '.join(given)}); it infers z from "
+                f"this model has no inference network for q(z | {', '.join(inputs)}); it infers z from "
                 f"{self.image.name}, {self.labels.name} or both"
             )
-        if self.image.name in given:
+        if self.image.name in inputs:
             inferred = self.infer(batch)
             labels = inferred.labels
 
@@ -239,24 +239,24 @@ class SemiSupervisedVAE(Model):
             def style(hot: Tensor) -> DiagonalGaussian:
                 return DiagonalGaussian.standard(*hot.shape[:-1], size, like=hot)
 
-        if self.labels.name in given:
+        if self.labels.name in inputs:
             if self.labels.name not in batch.values:
                 raise UsageError(f"the posterior given {self.labels.name} needs it, which the batch does not hold")
-            labels = labels.known(batch.values[self.labels.name], batch.present[self.labels.name])
+            labels = labels.with_known(batch.values[self.labels.name], batch.present[self.labels.name])
         return LabelledStyle(labels, style)
 
-    def encode(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> DiagonalGaussian:
+    def encode(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> DiagonalGaussian:
         """Return a label, drawn where there is a generator and else the likeliest, beside q(z | given, that label)."""
-        q = self.posterior(batch, given)
+        q = self.posterior(batch, inputs)
         hot = q.labels.likeliest() if generator is None else q.labels.sample(generator)
         style = q.style(hot)
         return DiagonalGaussian(
             torch.cat([hot, style.mean], -1), torch.cat([torch.full_like(hot, _DRAWN), style.log_sd], -1)
         )
 
-    def means(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> Tensor:
+    def means(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> Tensor:
         """Return the likeliest label beside the mean of q(z | given, that label) [B, S + D]; nothing is drawn."""
-        return self.encode(batch, given).mean
+        return self.encode(batch, inputs).mean
 
     def below(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
         flat = top.reshape(-1, top.shape[-1])
@@ -278,10 +278,10 @@ class SemiSupervisedVAE(Model):
 
         return LabelledStyle(self.label_prior(1), style).terms(z)
 
-    def label_log_probabilities(self, name: str, batch: Batch, given: Given) -> Tensor | None:
+    def label_log_probabilities(self, name: str, batch: Batch, inputs: Inputs) -> Tensor | None:
         if name != self.labels.name:
             return None
-        return self.labels.log_probabilities(self.posterior(batch, given).labels.log_probs)
+        return self.labels.log_probabilities(self.posterior(batch, inputs).labels.log_probs)
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         if name == self.labels.name:
@@ -301,9 +301,9 @@ class SemiSupervisedVAE(Model):
         return []
 
     def trace(
-        self, batch: Batch, given: Given, samples: int | None = None, names: Sequence[str] | None = None
+        self, batch: Batch, inputs: Inputs, samples: int | None = None, names: Sequence[str] | None = None
     ) -> Trace:
-        q, p = self.posterior(batch, given), self.posterior(batch, ())
+        q, p = self.posterior(batch, inputs), self.posterior(batch, ())
         z = q.sample(None, () if samples is None else (samples,))
         hot = z[..., : self.labels.total_size]
         ratio = dict(zip(("y", "z"), (b - a for a, b in zip(q.terms(z), p.terms(z), strict=True)), strict=True))

@@ -40,14 +40,14 @@ class Aggregate:
     """Log densities of draws z [B, D], one of each example of a batch, in nats.
 
     Attributes:
-        own: log q(z_d | x) of every dimension under its own posterior [B, D].
+        conditional: log q(z_d | x) of every dimension under its own posterior [B, D].
         joint: log q(z) [B].
         groups: log q(z_g) of G groups of dimensions [B, G].
         marginals: log q(z_d) of every dimension [B, D].
         prior: log p(z_d) [B, D].
     """
 
-    own: Tensor
+    conditional: Tensor
     joint: Tensor
     groups: Tensor
     marginals: Tensor
@@ -56,7 +56,7 @@ class Aggregate:
     @property
     def mutual_information(self) -> Tensor:
         """log q(z|x) - log q(z) [B]."""
-        return self.own.sum(1) - self.joint
+        return self.conditional.sum(1) - self.joint
 
     @property
     def total_correlation(self) -> Tensor:
@@ -90,16 +90,16 @@ def aggregate(z: Tensor, q: DiagonalGaussian, examples: int | None = None, group
     pairs = -0.5 * standardised.square() - log_sd - _HALF_LOG_2_PI  # [B of z, B of x, D]
     weights = _log_weights(len(z), examples or 0).to(pairs)
 
-    def mixed(log_density: Tensor) -> Tensor:
+    def log_mixture(log_density: Tensor) -> Tensor:
         """Return [B of z, B of x] -> [B]."""
         return (log_density + weights).logsumexp(1)
 
     marginals = (pairs + weights[..., None]).logsumexp(1)
     grouped = marginals
     if groups:
-        grouped = torch.stack([mixed(part.sum(-1)) for part in pairs.split(list(groups), -1)], 1)
+        grouped = torch.stack([log_mixture(part.sum(-1)) for part in pairs.split(list(groups), -1)], 1)
     prior = -0.5 * z.square() - _HALF_LOG_2_PI
-    return Aggregate(pairs.diagonal().T, mixed(pairs.sum(-1)), grouped, marginals, prior)
+    return Aggregate(pairs.diagonal().T, log_mixture(pairs.sum(-1)), grouped, marginals, prior)
 
 
 def check_examples(examples: int | None, training: Run) -> None:

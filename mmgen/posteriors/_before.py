@@ -6,7 +6,7 @@ from mmgen.artifacts import Dataset, read_header, require_kind
 from mmgen.core.errors import ArtifactError, SettingsError
 from mmgen.posteriors._encode import posterior_to_aggregate
 from mmgen.posteriors._settings import FitSettings
-from mmgen.posteriors._shown import check_shown, described_by_training, needs_words
+from mmgen.posteriors._shown import check_described, examples_described_in_training, needs_words
 from mmgen.settings.config import validate
 from mmgen.training.model_run import read_experiment
 from mmgen.training.state import is_finished, state_path
@@ -37,5 +37,5 @@ def describe_fit(model_path: Path, dataset_path: Path, settings: FitSettings) ->
     """
     model = read_experiment(read_header(model_path).settings)
     with Dataset.open(dataset_path) as dataset:
-        shown = described_by_training(model, dataset)
-    return check_shown(shown, settings, needs_words(model.data, posterior_to_aggregate(model), shown))
+        shown = examples_described_in_training(model, dataset)
+    return check_described(shown, settings, needs_words(model.data, posterior_to_aggregate(model), shown))

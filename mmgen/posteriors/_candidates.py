@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-__all__ = ["Chosen", "Pool", "log_mean", "resample"]
+__all__ = ["Resampled", "SharedDraws", "log_mean", "resample"]
 
 _FIRST, _MOST = 64, 4096
 """Candidates of every draw: at first, and at most by default."""
@@ -22,7 +22,7 @@ Weigh = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Resampled:
     """Draws, with the candidates that they were chosen from.
 
     Attributes:
@@ -44,7 +44,7 @@ def resample(
     at_once: int,
     generator: torch.Generator | None,
     most: int | None = None,
-) -> Chosen:
+) -> Resampled:
     """Draw n times, each from its own candidates: 64, doubled until their effective sample size is enough."""
     # The candidate with the largest log weight plus Gumbel noise is drawn with probability proportional to its weight,
     # so candidates can come in blocks and only the best one so far is kept.
@@ -75,12 +75,12 @@ def resample(
         assert chosen is not None and total is not None and squares is not None
         effective = float((2 * total - squares).exp().mean())
         if effective >= enough or have >= most:
-            return Chosen(chosen, effective, have)
+            return Resampled(chosen, effective, have)
         block = min(have, most - have)  # twice as many
 
 
 @dataclass(frozen=True)
-class Pool:
+class SharedDraws:
     """Draws from an unconditional density, which answer every description.
 
     Attributes:
@@ -92,17 +92,17 @@ class Pool:
     logits: dict[str, Tensor] = field(default_factory=dict)
 
     @classmethod
-    def draw(cls, draw: Draw, latent_size: int, most: int = _MOST) -> "Pool":
+    def draw(cls, draw: Draw, latent_size: int, most: int = _MOST) -> "SharedDraws":
         """Draw a pool of 60,000 latents: fewer in many dimensions, more if ``most`` is more."""
         count = max(most, min(_POOL, _POOL_BYTES // (4 * latent_size)))
         parts = [draw(min(_AT_ONCE, count - start)) for start in range(0, count, _AT_ONCE)]
         return cls(torch.cat(parts))
 
-    def resample(self, weights: Tensor, n: int, generator: torch.Generator | None) -> Chosen:
+    def resample(self, weights: Tensor, n: int, generator: torch.Generator | None) -> Resampled:
         """Draw n of them with replacement, with probabilities proportional to exp(weights) [P]."""
         probability = weights.double().softmax(0)
         rows = torch.multinomial(probability, n, replacement=True, generator=generator)
-        return Chosen(self.z[rows], float(1 / probability.square().sum()), len(probability))
+        return Resampled(self.z[rows], float(1 / probability.square().sum()), len(probability))
 
 
 def log_mean(weights: Tensor) -> tuple[float, float]:

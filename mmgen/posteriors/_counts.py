@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mmgen.posteriors._candidates import Chosen
+from mmgen.posteriors._candidates import Resampled
 from mmgen.posteriors._guidance import Guidance
 
 __all__ = ["Counts"]
@@ -28,7 +28,7 @@ class Counts:
         self._alike = 0
         self._most = 0
 
-    def add(self, chosen: Chosen, n: int) -> None:
+    def add(self, chosen: Resampled, n: int) -> None:
         """Add the candidates of n draws for one description."""
         self._effective.append(chosen.effective)
         self._most = max(self._most, chosen.candidates)

@@ -23,7 +23,7 @@ from mmgen.modalities import Description, whole
 from mmgen.modalities.text import TextDescription
 from mmgen.models import DataSettings, Model
 from mmgen.posteriors._encoding import encode_points
-from mmgen.posteriors._shown import Shown, needs_words
+from mmgen.posteriors._shown import DescribedExamples, needs_words
 from mmgen.training.batches import DatasetRows, Rows, batch_of
 from mmgen.training.masked import without
 from mmgen.training.model_run import ExperimentSettings
@@ -101,7 +101,7 @@ class LatentRows(Rows):
         self.log_sd = layers(torch.from_numpy(latents.log_sd[chosen])).to(device)
         self.described = {each.name: each for each in _describing(data.modalities) if each.kind in latents.columns}
         self.columns = {
-            name: torch.from_numpy(each.held(latents.columns[each.kind][chosen])).to(device)
+            name: torch.from_numpy(each.torch_rows(latents.columns[each.kind][chosen])).to(device)
             for name, each in self.described.items()
         }
         self.described |= {name: data.modalities[name] for name in others}
@@ -142,7 +142,7 @@ class Encoding:
     seed: int
     precision: Literal["32-true", "bf16-mixed"]
     data: DataSettings
-    shown: Shown
+    shown: DescribedExamples
 
     @property
     def settings(self) -> dict[str, Any]:

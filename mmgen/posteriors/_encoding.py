@@ -23,21 +23,21 @@ _CHUNK = 512
 
 @dataclass(frozen=True)
 class LayeredPosterior:
-    """q(z | given) [N, D] of a model whose posterior is no single Gaussian: layers of z, or labels that are part of it.
+    """q(z | inputs) [N, D] of a model whose posterior is no single Gaussian: layers of z, or labels as part of it.
 
     Draws and densities are of all layers together, so that each draw has its own of every layer.
 
     Attributes:
         model: The model.
         points: The N examples, on its device.
-        given: The modalities that the posterior is given.
+        inputs: The modalities that the posterior is given.
         precision: Arithmetic of the encoder: auto, 32-true or bf16-mixed.
         seed: Seed of the draws of lower layers that means of those above are given.
     """
 
     model: Model
     points: Batch
-    given: tuple[str, ...]
+    inputs: tuple[str, ...]
     precision: str = "auto"
     seed: int = 0
 
@@ -46,7 +46,7 @@ class LayeredPosterior:
     def mean(self) -> Tensor:
         """Means [N, D], the same of the same seed; see :meth:`mmgen.models.Model.means`."""
         generator = torch_generator(self.seed, "layers of means", device=self.points.device)
-        parts = mean_parts(self.model, self.points, self.given, self.precision, generator)
+        parts = mean_parts(self.model, self.points, self.inputs, self.precision, generator)
         return torch.cat([mean for _, mean in parts])
 
     @property
@@ -57,7 +57,7 @@ class LayeredPosterior:
             UsageError: Always; the message names the alternative.
         """
         raise UsageError(
-            f"got a question for the standard deviation of q(z | {', '.join(self.given)}), expected one of a model "
+            f"got a question for the standard deviation of q(z | {', '.join(self.inputs)}), expected one of a model "
             "whose posteriors are single Gaussians; of this one, draw with sample(...)"
         )
 
@@ -73,7 +73,7 @@ class LayeredPosterior:
 
     @torch.no_grad()
     def label_log_probabilities(self, name: str) -> Tensor | None:
-        """Return log q(y_k | given) [N, A, V] of attributes that are part of z; None if they are not.
+        """Return log q(y_k | inputs) [N, A, V] of attributes that are part of z; None if they are not.
 
         Args:
             name: The modality of attributes.
@@ -81,7 +81,7 @@ class LayeredPosterior:
         tables = []
         for rows in _parts(self.points.size):
             with autocast(self.points.device, self.precision):
-                table = self.model.label_log_probabilities(name, self.points[rows], self.given)
+                table = self.model.label_log_probabilities(name, self.points[rows], self.inputs)
             if table is None:
                 return None
             tables.append(table)
@@ -89,11 +89,11 @@ class LayeredPosterior:
 
     def drawn(self, generator: torch.Generator) -> DiagonalGaussian:
         """Return a Gaussian [N, D] whose layers below the top are drawn once; see :meth:`Model.encode`."""
-        return encode_points(self.model, self.points, self.given, self.precision, generator)
+        return encode_points(self.model, self.points, self.inputs, self.precision, generator)
 
     def __getitem__(self, rows: slice) -> "LayeredPosterior":
         """Return the posterior of some of the examples, with means by new draws of lower layers."""
-        return LayeredPosterior(self.model, self.points[rows], self.given, self.precision, self.seed)
+        return LayeredPosterior(self.model, self.points[rows], self.inputs, self.precision, self.seed)
 
     @cached_property
     @torch.no_grad()
@@ -102,36 +102,36 @@ class LayeredPosterior:
         parts = []
         for rows in _parts(self.points.size):
             with autocast(self.points.device, self.precision):  # densities over z need more than bf16
-                parts.append((rows, self.model.posterior(self.points[rows], self.given)))
+                parts.append((rows, self.model.posterior(self.points[rows], self.inputs)))
         return parts
 
 
 def posterior_of(
-    model: Model, points: Batch, given: tuple[str, ...], precision: str = "auto", seed: int = 0
+    model: Model, points: Batch, inputs: tuple[str, ...], precision: str = "auto", seed: int = 0
 ) -> DiagonalGaussian | LayeredPosterior:
-    """Return q(z | given) [N, D] of examples, with ``mean``, ``sample`` and ``log_prob`` for any kind of model.
+    """Return q(z | inputs) [N, D] of examples, with ``mean``, ``sample`` and ``log_prob`` for any kind of model.
 
     Args:
         model: The model.
         points: The N examples, on its device.
-        given: The modalities that the posterior is given.
+        inputs: The modalities that the posterior is given.
         precision: Arithmetic of the encoder: auto, 32-true or bf16-mixed.
         seed: Seed of means of layers, which are given draws of those below; a single Gaussian needs none.
     """
     if "gaussian" in model.capabilities:
-        return encode_points(model, points, given, precision)
-    return LayeredPosterior(model, points, given, precision, seed)
+        return encode_points(model, points, inputs, precision)
+    return LayeredPosterior(model, points, inputs, precision, seed)
 
 
 @torch.no_grad()
 def encode_points(
     model: Model,
     points: Batch,
-    given: tuple[str, ...],
+    inputs: tuple[str, ...],
     precision: str = "auto",
     generator: torch.Generator | None = None,
 ) -> DiagonalGaussian:
-    """Return q(z | given) of examples [N, D] in fp32 or fp64; layers below the top are drawn once.
+    """Return q(z | inputs) of examples [N, D] in fp32 or fp64; layers below the top are drawn once.
 
     Aggregated posteriors are fitted to it. For draws and means use :func:`posterior_of`: draws of this Gaussian would
     share their lower layers.
@@ -139,21 +139,21 @@ def encode_points(
     Args:
         model: The model.
         points: The N examples, on its device.
-        given: The modalities that the posterior is given.
+        inputs: The modalities that the posterior is given.
         precision: Arithmetic of the encoder: auto, 32-true or bf16-mixed.
         generator: Randomness of the draws of layers; a single Gaussian needs none.
 
     Raises:
         ValueError: There are layers to draw, and no generator.
     """
-    parts = [posterior for _, posterior in encode_parts(model, points, given, precision, generator)]
+    parts = [posterior for _, posterior in encode_parts(model, points, inputs, precision, generator)]
     return DiagonalGaussian(torch.cat([q.mean for q in parts]), torch.cat([q.log_sd for q in parts]))
 
 
 def encode_parts(
     model: Model,
     points: Batch,
-    given: tuple[str, ...],
+    inputs: tuple[str, ...],
     precision: str = "auto",
     generator: torch.Generator | None = None,
 ) -> Iterator[tuple[slice, DiagonalGaussian]]:
@@ -162,17 +162,17 @@ def encode_parts(
         raise ValueError("layers of z are drawn here, and there is no generator to draw them; see posterior_of")
     for rows in _parts(points.size):
         with autocast(points.device, precision):
-            posterior = model.encode(points[rows], given, generator)
+            posterior = model.encode(points[rows], inputs, generator)
         yield rows, DiagonalGaussian(_at_least_single(posterior.mean), _at_least_single(posterior.log_sd))
 
 
 def mean_parts(
-    model: Model, points: Batch, given: tuple[str, ...], precision: str, generator: torch.Generator
+    model: Model, points: Batch, inputs: tuple[str, ...], precision: str, generator: torch.Generator
 ) -> Iterator[tuple[slice, Tensor]]:
-    """Yield means of q(z | given) [n, D] in parts with their rows; see :meth:`Model.means`."""
+    """Yield means of q(z | inputs) [n, D] in parts with their rows; see :meth:`Model.means`."""
     for rows in _parts(points.size):
         with autocast(points.device, precision):
-            means = model.means(points[rows], given, generator)
+            means = model.means(points[rows], inputs, generator)
         yield rows, _at_least_single(means)
 
 

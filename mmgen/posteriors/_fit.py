@@ -15,7 +15,7 @@ from mmgen.posteriors._aggregate import Aggregate, Layers
 from mmgen.posteriors._base import FitParts
 from mmgen.posteriors._encode import Encoding, LatentRows, encode, posterior_to_aggregate, rows_of
 from mmgen.posteriors._settings import FitSettings
-from mmgen.posteriors._shown import check_shown, described_by_training, fitted_places, needs_words
+from mmgen.posteriors._shown import check_described, examples_described_in_training, fitted_places, needs_words
 from mmgen.settings.config import validate
 from mmgen.training.fabric import make_fabric
 from mmgen.training.loop import Resume, TrainingResult
@@ -63,9 +63,9 @@ def fit_aggregate(
         seen = [data.modalities[name] for name in through]
         read = data.observed.get(settings.aggregate.given or "")
         check_data(dataset, model_path, data.attributes, data.text, *seen, read)
-        shown = described_by_training(trained, dataset)
+        shown = examples_described_in_training(trained, dataset)
     _check_model(model, model_path, settings.aggregate.layers)
-    check_shown(shown, settings, needs_words(data, through, shown))
+    check_described(shown, settings, needs_words(data, through, shown))
     target.check(model, settings.aggregate.given or "attributes", settings.aggregate.layers)
     fitted = model.latent.layers[model.latent.top] if settings.aggregate.layers == "top" else model.latent_size
     settings.training.check_optimizer(lambda: settings.build(fitted).parameters())

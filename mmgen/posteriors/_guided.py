@@ -29,7 +29,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.seeding import torch_generator
 from mmgen.descriptions import OPERATORS, Expression
 from mmgen.posteriors._balance import Balance, Candidates, key_of
-from mmgen.posteriors._candidates import Chosen, Pool, log_mean, resample
+from mmgen.posteriors._candidates import Resampled, SharedDraws, log_mean, resample
 from mmgen.posteriors._counts import Counts
 from mmgen.posteriors._guidance import CANDIDATES, Guidance
 from mmgen.posteriors._likelihood import WordLikelihood
@@ -39,7 +39,7 @@ from mmgen.results.naming import GuidanceReport, Weights, posterior_name, poster
 __all__ = ["Guided", "GuidedCache"]
 
 _POOLS = 2
-"""Pools that are kept."""
+"""_Pools that are kept."""
 _GUIDED = 8
 """Guided posteriors that are kept with their draws."""
 _ERROR = 0.01
@@ -48,7 +48,7 @@ _FIRST_NORMALISER, _MOST_NORMALISER = 4096, 262_144
 _LATENTS = 32_768
 """Latents that go through a density at once."""
 
-Pools = dict[tuple[str, int], Pool]
+_Pools = dict[tuple[str, int], SharedDraws]
 
 
 class Guided(Posterior):
@@ -66,7 +66,12 @@ class Guided(Posterior):
     """
 
     def __init__(
-        self, base: Posterior, likelihood: WordLikelihood, guidance: Guidance, seed: int = 0, pools: Pools | None = None
+        self,
+        base: Posterior,
+        likelihood: WordLikelihood,
+        guidance: Guidance,
+        seed: int = 0,
+        pools: _Pools | None = None,
     ) -> None:
         self._base, self.likelihood, self.guidance = base, likelihood, guidance
         self.name, self.size, self.is_fitted = base.name, base.size, base.is_fitted
@@ -125,8 +130,8 @@ class Guided(Posterior):
         """Effective sample sizes of candidates over all descriptions so far, and how well they are balanced."""
         return self._counts.diagnostics | (self._balance.diagnostics if self._balance is not None else {})
 
-    def words_read(self, points: Batch, name: str | None) -> Batch:
-        return self.unguided.words_read(points, name)
+    def select_words(self, points: Batch, name: str | None) -> Batch:
+        return self.unguided.select_words(points, name)
 
     def answering(self, expression: Expression | None) -> Posterior:
         """Return the guided posterior of one description; NOT and OR count in p(words | z) alone, not in the base."""
@@ -200,7 +205,7 @@ class Guided(Posterior):
                 f"posterior '{self.name}' reads whole captions, and '{expression or ' and '.join(described)}' "
                 "is none: guide from the prior, or from what is fitted to attributes or given nothing"
             )
-        chosen: Chosen
+        chosen: Resampled
         if base.is_unconditional:
             chosen = self._pool.resample(self._pool_weights(words, expression), n, generator)
         else:
@@ -237,7 +242,7 @@ class Guided(Posterior):
         return weight if self._balance is None else weight + self._balance(z, words, expression, parameters)
 
     @property
-    def _pool(self) -> Pool:
+    def _pool(self) -> SharedDraws:
         """The draws of a base that no description changes."""
         more = (
             f", {self.guidance.candidates}" if self.guidance.candidates > CANDIDATES else ""
@@ -254,7 +259,7 @@ class Guided(Posterior):
                 {name: torch.zeros(1, 1, dtype=torch.int64, device=device)},
                 {name: torch.zeros(1, dtype=torch.bool, device=device)},
             )
-            known[key] = Pool.draw(
+            known[key] = SharedDraws.draw(
                 lambda count: self.unguided.draw(one, count, generator)[:, 0], self.size, self.guidance.candidates
             )
         return known[key]
@@ -346,7 +351,7 @@ class GuidedCache:
     def __init__(self, likelihood: WordLikelihood) -> None:
         self._likelihood = likelihood
         self._known: dict[tuple[str, Guidance, int], Guided] = {}
-        self._pools: Pools = {}
+        self._pools: _Pools = {}
 
     def guide(self, guidance: Guidance, seed: int) -> Callable[[Posterior], Guided]:
         """Return a function from a posterior to its guided one; see :class:`Guided`."""

@@ -52,7 +52,7 @@ class Encoder(Posterior):
         self.model, self.path = model, path
         self.size = model.latent_size
         parts = [part for part in (data.attributes, data.text) if part is not None]
-        self.reads = tuple(part.name for part in parts if model.answers((part.name,)))
+        self.reads = tuple(part.name for part in parts if model.has_posterior((part.name,)))
         self._captions_spell_attributes = data.text is not None and bool(data.text.slots)
 
     def informative(self, words: Batch) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ class Encoder(Posterior):
         """
         readable = [name for name in self.reads if name in words.values]
         present = [name for name in readable if bool(words.present[name].any())]
-        if len(present) > 1 and (self._captions_spell_attributes or not self.model.answers(tuple(present))):
+        if len(present) > 1 and (self._captions_spell_attributes or not self.model.has_posterior(tuple(present))):
             present = present[:1]
         return tuple(present or readable[:1])
 
@@ -73,7 +73,7 @@ class Encoder(Posterior):
     def density(self, z: Tensor, words: Batch) -> Tensor:
         return self.model.posterior(words, self._conditions(words)).log_prob(z)
 
-    def words_read(self, points: Batch, name: str | None) -> Batch:
+    def select_words(self, points: Batch, name: str | None) -> Batch:
         # Other attributes or words would make it q(z | y, more).
         if name is None or name not in points.values or name not in self.reads:
             return points

@@ -106,7 +106,7 @@ class Posterior(ABC):
         """Name with an explanation, for headings: "q_agg: fitted to the aggregate"."""
         return posterior_title(self.name, **self.weights)
 
-    def words_read(self, points: Batch, name: str | None) -> Batch:
+    def select_words(self, points: Batch, name: str | None) -> Batch:
         """Select the words of data points that condition the density; ``name`` is the modality of their description."""
         return points
 

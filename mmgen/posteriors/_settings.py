@@ -14,7 +14,7 @@ from mmgen.posteriors._aggregate import Aggregate, Condition, Given, Layers
 from mmgen.posteriors._base import Request, Target
 from mmgen.posteriors._encode import posterior_to_aggregate
 from mmgen.results.naming import posterior_name
-from mmgen.settings.config import Settings, build_member, merge, plain, validate
+from mmgen.settings.config import Settings, build_member, json_values, merge, validate
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.settings import TrainingSettings
 
@@ -96,7 +96,7 @@ class FitSettings(Settings):
         before = self.build_target().base
         if before is None:
             return None
-        target = {"name": before.posterior, **plain(before)}
+        target = {"name": before.posterior, **json_values(before)}
         return self.model_copy(update={"aggregate": self.aggregate.model_copy(update={"target": target})})
 
     @property
@@ -193,8 +193,8 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
         )
     filled = {
         "given": given,
-        "family": {"name": settings.family_name, **plain(settings.build_family())},
-        "target": {"name": settings.aggregate.target["name"], **plain(target)},
+        "family": {"name": settings.family_name, **json_values(settings.build_family())},
+        "target": {"name": settings.aggregate.target["name"], **json_values(target)},
     }
     aggregate = settings.aggregate.model_copy(update=filled)
     return settings.model_copy(update={"aggregate": aggregate, "data": model.data})

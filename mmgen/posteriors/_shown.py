@@ -22,7 +22,7 @@ from mmgen.training.masked import shown_rows
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.pairing import described_examples
 
-__all__ = ["Shown", "check_shown", "fitted_places", "needs_words", "described_by_training"]
+__all__ = ["DescribedExamples", "check_described", "fitted_places", "needs_words", "examples_described_in_training"]
 
 _LEAST = 2
 """Described examples that a fit needs: a single one has no distribution."""
@@ -44,7 +44,7 @@ class Fit(Protocol):
 
 
 @dataclass(frozen=True)
-class Shown:
+class DescribedExamples:
     """Which training examples a training showed with their description.
 
     Attributes:
@@ -74,26 +74,26 @@ def keeps_back(data: DataSettings) -> bool:
     return data.labelled is not None or data.paired != 1
 
 
-def described_by_training(model: ExperimentSettings, dataset: Dataset) -> Shown:
+def examples_described_in_training(model: ExperimentSettings, dataset: Dataset) -> DescribedExamples:
     """Return the descriptions that the training of a model showed of its dataset, or would show of one like it."""
     data, objective = model.data, model.build_objective()
     size = len(dataset.split(data.split, "train"))
     alone = learns_unlabelled(objective)
     share = data.labelled_share if data.labelled is not None else data.least_paired_share
     if not keeps_back(data):
-        return Shown(size, None, alone, share)
+        return DescribedExamples(size, None, alone, share)
     words = [name for name, each in data.modalities.items() if each.describes]
     rows = DatasetRows.of_split(dataset, data.split, "train", torch.device("cpu"), words)
     described = described_examples(rows, objective, data, model.training.seed)
-    return Shown(size, None if described is None else np.sort(rows.rows[described]), alone, share)
+    return DescribedExamples(size, None if described is None else np.sort(rows.rows[described]), alone, share)
 
 
-def needs_words(data: DataSettings, through: Sequence[str], shown: Shown) -> bool:
+def needs_words(data: DataSettings, through: Sequence[str], shown: DescribedExamples) -> bool:
     """Return True if examples can be encoded only with their description, as by q(z | image, attributes) of TELBO."""
     return any(data.modalities[name].describes for name in through) and not shown.alone
 
 
-def learns_from_others(settings: Fit, shown: Shown) -> bool:
+def learns_from_others(settings: Fit, shown: DescribedExamples) -> bool:
     """Return True if a fit learns from encodings without a description: q(z), or q(z | nothing known)."""
     options = settings.aggregate
     if options.given == "nothing":
@@ -102,7 +102,7 @@ def learns_from_others(settings: Fit, shown: Shown) -> bool:
 
 
 def fitted_places(
-    rows: NDArray[np.int64], validates: NDArray[np.bool_], settings: Fit, shown: Shown
+    rows: NDArray[np.int64], validates: NDArray[np.bool_], settings: Fit, shown: DescribedExamples
 ) -> NDArray[np.int64]:
     """Return positions of the training encodings, those with a description as often as training drew them."""
     if settings.aggregate.given == "nothing" or shown.rows is None:
@@ -114,7 +114,7 @@ def fitted_places(
     return np.concatenate([np.resize(described, shown_rows(len(described), len(others), shown.share)), others])
 
 
-def check_shown(shown: Shown, settings: Fit, needs_words: bool) -> str:
+def check_described(shown: DescribedExamples, settings: Fit, needs_words: bool) -> str:
     """Return a sentence about how many described examples a fit has; "" if training kept none back."""
     if shown.rows is None:
         return ""

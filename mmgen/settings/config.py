@@ -19,7 +19,7 @@ __all__ = [
     "leaves_of",
     "merge",
     "nested",
-    "plain",
+    "json_values",
     "parse_assignments",
     "read_toml",
     "validate",
@@ -158,7 +158,7 @@ def build_member(room: Any, values: Mapping[str, Any], where: str, leaves: Seque
     return validate(room.get(name), options, where, leaves)
 
 
-def plain(value: Any) -> Any:
+def json_values(value: Any) -> Any:
     """Return settings as plain JSON values."""
     return TypeAdapter(type(value)).dump_python(value, mode="json")
 

@@ -154,7 +154,7 @@ class Registry(Generic[T_co]):
         assert len(public) == 1, f"{module.__name__} must offer exactly one public object, offers {public}"
         return getattr(module, public[0])
 
-    def found(self) -> list[Member]:
+    def members(self) -> list[Member]:
         """List every member of the package, sorted, then those from outside, without importing them.
 
         Two members of one name are both listed, each with a ``fault`` that names the other.
@@ -170,7 +170,7 @@ class Registry(Generic[T_co]):
         return [*plugins.installed(self.group), *(one for one in plugins.code_objects() if self._fits_code(one))]
 
     def _checked(self, member: Member, every: Sequence[Member]) -> Member:
-        origins = [_told(other.origin) for other in every if other.name == member.name]
+        origins = [_format_origin(other.origin) for other in every if other.name == member.name]
         fault = f"the name is offered by {' and by '.join(origins)}; uninstall or rename one of them"
         return replace(member, fault=fault)
 
@@ -181,10 +181,10 @@ class Registry(Generic[T_co]):
 
     def names(self) -> list[str]:
         """List the names of all members, the package's sorted, then those from outside, without importing them."""
-        return list(dict.fromkeys(member.name for member in self.found()))
+        return list(dict.fromkeys(member.name for member in self.members()))
 
     def _find(self, name: str) -> Member:
-        for member in self.found():
+        for member in self.members():
             if member.name == name:
                 if member.fault:
                     raise UsageError(f"{self.noun} '{clip(name, _LONGEST_NAME)}' cannot be used: {member.fault}")
@@ -214,7 +214,7 @@ class Registry(Generic[T_co]):
         if member.origin == BUILT_IN:
             loaded: T_co = member.load()
             return loaded
-        what = f"{self.noun} '{member.name}' of {_told(member.origin)}"
+        what = f"{self.noun} '{member.name}' of {_format_origin(member.origin)}"
         try:
             loaded = member.load()
             if inspect.ismodule(loaded):  # an entry point that names a file of one public object, as our own are
@@ -237,7 +237,7 @@ class Registry(Generic[T_co]):
     def importable(self) -> dict[str, T_co]:
         """Import all members, by name; those from outside that cannot be imported are left out."""
         members = {}
-        for member in self.found():
+        for member in self.members():
             try:
                 members[member.name] = self._loaded(self._find(member.name))
             except MmgenError:
@@ -279,7 +279,7 @@ def _is_member(thing: Any, base: type) -> bool:
     return (isinstance(thing, type) and issubclass(thing, base) and thing is not base) or isinstance(thing, base)
 
 
-def _told(origin: Origin) -> str:
+def _format_origin(origin: Origin) -> str:
     """Format an origin for a sentence; built-in members come from "mmgen VERSION"."""
     from mmgen.core.version import __version__
 

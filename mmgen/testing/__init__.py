@@ -70,7 +70,7 @@ def members_of(distribution: str) -> list[Subject]:
     found = [
         Subject(room.noun, member.name)
         for room in rooms()
-        for member in room.found()
+        for member in room.members()
         if distribution in (member.origin.distribution, member.origin.file)
     ]
     assert found, f"{distribution} brings no members: is it installed, and does it have entry points in our groups?"

@@ -16,50 +16,50 @@ GIVEN = (("image",), ("attributes",), ("image", "attributes"))
 
 def check_inference(name: str) -> None:
     """Its posteriors, of every query that it answers, and of every subset where it says so."""
-    for given in GIVEN:
-        check_given(name, given)
+    for inputs in GIVEN:
+        check_given(name, inputs)
     check_subsets(name)
 
 
-def built(name: str, given: tuple[str, ...]) -> Inference | None:
+def built(name: str, inputs: tuple[str, ...]) -> Inference | None:
     """Build the member for one query; None if it refuses the query."""
     torch.manual_seed(0)
     try:
-        made = mmgen.inference.get(name)(parts(), frozenset([given]))
+        made = mmgen.inference.get(name)(parts(), frozenset([inputs]))
     except SettingsError:
         return None
-    return made if made.answers(given) else None
+    return made if made.has_posterior(inputs) else None
 
 
-def _with_others_changed(batch: Batch, given: tuple[str, ...]) -> Batch:
+def _with_others_changed(batch: Batch, inputs: tuple[str, ...]) -> Batch:
     """Return the batch with other values of everything that is not given."""
     other = {"image": 1 - batch.values["image"], "attributes": 1 - batch.values["attributes"].clamp(max=1)}
-    return Batch({name: v if name in given else other[name] for name, v in batch.values.items()}, batch.present)
+    return Batch({name: v if name in inputs else other[name] for name, v in batch.values.items()}, batch.present)
 
 
-def check_given(name: str, given: tuple[str, ...]) -> None:
+def check_given(name: str, inputs: tuple[str, ...]) -> None:
     """Shapes, gradients, no look at what is not given or at the order of names, and a sentence for what is missing."""
-    inference = built(name, given)
+    inference = built(name, inputs)
     if inference is None:
         assert any(built(name, other) for other in GIVEN), f"{name} answers none of {GIVEN}: test what it is for"
         return
     batch = small_batch()
-    q = inference.posterior(batch, given)
+    q = inference.posterior(batch, inputs)
     assert q.mean.shape == q.log_sd.shape == (5, 3)
     assert q.mean.isfinite().all()
     assert q.log_sd.isfinite().all()
-    torch.testing.assert_close(inference.posterior(batch, given[::-1]).mean, q.mean)
-    torch.testing.assert_close(inference.posterior(_with_others_changed(batch, given), given).mean, q.mean)
+    torch.testing.assert_close(inference.posterior(batch, inputs[::-1]).mean, q.mean)
+    torch.testing.assert_close(inference.posterior(_with_others_changed(batch, inputs), inputs).mean, q.mean)
     (q.mean.sum() + q.log_sd.sum()).backward()
     assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in inference.parameters())
-    with refuses(UsageError, f"needs {given[-1]}, which the batch does not hold"):
-        inference.posterior(Batch({n: v for n, v in batch.values.items() if n != given[-1]}, batch.present), given)
-    assert not inference.answers(("smell",))
+    with refuses(UsageError, f"needs {inputs[-1]}, which the batch does not hold"):
+        inference.posterior(Batch({n: v for n, v in batch.values.items() if n != inputs[-1]}, batch.present), inputs)
+    assert not inference.has_posterior(("smell",))
 
 
 def check_subsets(name: str) -> None:
     """Whoever says any_subset has a posterior for each, equal to the one that is asked for directly."""
-    inference, batch = next(filter(None, (built(name, given) for given in reversed(GIVEN)))), small_batch()
+    inference, batch = next(filter(None, (built(name, inputs) for inputs in reversed(GIVEN)))), small_batch()
     units = [("image", None), ("attributes", None)]
     chosen = [[True, False], [False, True], [True, True]]
     if not inference.any_subset:
@@ -69,6 +69,6 @@ def check_subsets(name: str) -> None:
         return
     q = inference.infer_subsets(batch, units, chosen)
     assert q.mean.shape == (3, 5, 3)
-    for one, given in enumerate(GIVEN):
-        torch.testing.assert_close(q.mean[one], inference.posterior(batch, given).mean)
-        torch.testing.assert_close(q.log_sd[one], inference.posterior(batch, given).log_sd)
+    for one, inputs in enumerate(GIVEN):
+        torch.testing.assert_close(q.mean[one], inference.posterior(batch, inputs).mean)
+        torch.testing.assert_close(q.log_sd[one], inference.posterior(batch, inputs).log_sd)

@@ -43,11 +43,11 @@ class Normal(Modality):
         return parameters + NOISE * torch.randn(parameters.shape, generator=generator, dtype=parameters.dtype)
 
 
-def exact_posterior(batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+def exact_posterior(batch: Batch, inputs: tuple[str, ...]) -> DiagonalGaussian:
     """p(z | given) by conjugacy: precision I + sum W'W / s^2, mean C sum W'x / s^2."""
     precision = torch.ones(2, dtype=torch.float64)
     weighted = torch.zeros(batch.size, 2, dtype=torch.float64)
-    for name in given:
+    for name in inputs:
         gram = WEIGHTS[name].T @ WEIGHTS[name]
         assert torch.allclose(gram, torch.diag(gram.diagonal()))
         precision = precision + gram.diagonal() / NOISE**2
@@ -78,12 +78,12 @@ class OffsetInference(Inference):
             {k: nn.Parameter(torch.full((2,), log_sd_offset, dtype=torch.float64)) for k in keys}
         )
 
-    def answers(self, given: tuple[str, ...]) -> bool:
-        return "_".join(sorted(given)) in self.mean
+    def has_posterior(self, inputs: tuple[str, ...]) -> bool:
+        return "_".join(sorted(inputs)) in self.mean
 
-    def infer(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
-        exact = exact_posterior(batch, given)
-        key = "_".join(sorted(given))
+    def infer(self, batch: Batch, inputs: tuple[str, ...]) -> DiagonalGaussian:
+        exact = exact_posterior(batch, inputs)
+        key = "_".join(sorted(inputs))
         return DiagonalGaussian(exact.mean + self.mean[key], exact.log_sd + self.log_sd[key])
 
     def infer_subsets(self, batch: Batch, units: Sequence[Unit], chosen: Sequence[Sequence[bool]]) -> DiagonalGaussian:
@@ -125,10 +125,10 @@ class ShiftedPosterior(Inference):
         self.condition = condition
         self.mean_offset, self.log_sd_offset = mean_offset, log_sd_offset
 
-    def answers(self, given: tuple[str, ...]) -> bool:
-        return set(given) == set(WEIGHTS)
+    def has_posterior(self, inputs: tuple[str, ...]) -> bool:
+        return set(inputs) == set(WEIGHTS)
 
-    def infer(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+    def infer(self, batch: Batch, inputs: tuple[str, ...]) -> DiagonalGaussian:
         described = self.condition.describe(batch.values["attributes"], batch.present["attributes"]).double()
         moved = Batch({"image": batch.values["image"] - self.shift(described)}, {"image": batch.present["image"]})
         exact = exact_posterior(moved, ("image",))

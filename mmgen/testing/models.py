@@ -40,7 +40,7 @@ def small_model(name: str) -> tuple[Model, Case]:
         for generates, summed in dict.fromkeys(kinds):
             values = {"model": {"name": name}, "data": case.data.model_dump(mode="json")}
             demands = Demands(
-                frozenset([case.given]), generates, inference="image-only", marginalises=summed, needs=frozenset()
+                frozenset([case.inputs]), generates, inference="image-only", marginalises=summed, needs=frozenset()
             )
             torch.manual_seed(0)
             try:
@@ -65,10 +65,10 @@ def _case(name: str) -> tuple[Model, Batch, Case]:
 def check_trace(name: str) -> None:
     """Log ratios are log p(z) - log q(z | x) of the same draws; likelihoods are those of the model."""
     model, batch, case = _case(name)
-    trace = model.trace(batch, case.given, samples=7)
+    trace = model.trace(batch, case.inputs, samples=7)
     assert trace.z.shape == (7, batch.size, model.latent_size)
     ratio = torch.stack(list(trace.log_ratio.values())).sum(0)
-    q, p = model.posterior(batch, case.given), model.posterior(batch, ())
+    q, p = model.posterior(batch, case.inputs), model.posterior(batch, ())
     torch.testing.assert_close(ratio, model.log_prior(trace.z) - q.log_prob(trace.z))
     torch.testing.assert_close(p.log_prob(trace.z), model.log_prior(trace.z))
     assert trace.log_likelihood.keys() == {*model.generates}
@@ -77,7 +77,7 @@ def check_trace(name: str) -> None:
         torch.testing.assert_close(trace.log_likelihood[modality], likely, rtol=1e-9, atol=1e-9)
     assert trace.divergence.keys() == trace.log_ratio.keys() == model.latent.layers.keys()
     first = case.generates[:1]
-    alone = model.trace(batch, case.given, names=first)
+    alone = model.trace(batch, case.inputs, names=first)
     assert alone.z.shape == (batch.size, model.latent_size)
     assert alone.log_likelihood.keys() == {*first}
     assert alone.cost.shape == (batch.size,)
@@ -120,7 +120,7 @@ def check_divergences(name: str) -> None:
     """E_q[log q - log p] over many draws is what each layer costs, whichever part of it is in closed form."""
     model, batch, case = _case(name)
     torch.manual_seed(1)
-    trace = model.trace(batch, case.given, samples=4_000, names=())
+    trace = model.trace(batch, case.inputs, samples=4_000, names=())
     for layer, ratio in trace.log_ratio.items():
         error, cost = ratio.std(0) / math.sqrt(len(ratio)), trace.divergence[layer]
         found = cost if cost.dim() == 1 else cost.mean(0)
@@ -134,7 +134,7 @@ def check_trains(name: str) -> None:
     for member in (Elbo, Iwae):
         for samples in (1, 3):
             model, case = small_model(name)
-            objective = member(modalities=model.generates, given=case.given, samples=samples)
+            objective = member(modalities=model.generates, given=case.inputs, samples=samples)
             if "independent" in objective.demands.needs - model.capabilities:
                 with refuses(SettingsError, "which the objective needs"):
                     check_capabilities(name, model.capabilities, objective.demands.needs)

@@ -69,9 +69,9 @@ def check_judge_features(name: str) -> None:
         assert (features >= 0).all()  # after the non-linearity
         assert torch.cdist(features, features).fill_diagonal_(1).min() > 0
         logits = network(images, hints)
-        for part, again in zip(logits, network.answers(features), strict=True):
+        for part, again in zip(logits, network.logits(features), strict=True):
             torch.testing.assert_close(part, again)
-        between = network.answers(features.mean(0, keepdim=True))
+        between = network.logits(features.mean(0, keepdim=True))
         for part, middle in zip(logits, between, strict=True):
             torch.testing.assert_close(part.mean(0, keepdim=True), middle, rtol=1e-3, atol=1e-4)
         assert not torch.equal(network.features(images, hints.roll(1, 1)), features)

@@ -84,7 +84,7 @@ def example_batch(described: Description, count: int = 5) -> Batch:
     """Return the examples that a kind brings for checks, as a batch."""
     _, stored = type(described).example(count)
     values, present = described.tensors(
-        torch.from_numpy(described.held(stored)), View(lambda: torch.arange(count), (0,))
+        torch.from_numpy(described.torch_rows(stored)), View(lambda: torch.arange(count), (0,))
     )
     return Batch({described.name: values}, {described.name: present})
 
@@ -96,14 +96,14 @@ class Case:
     Attributes:
         data: What there is.
         batch: Some examples of it.
-        given: What posteriors are given.
+        inputs: What posteriors are given.
         generates: What is generated, as far as a member can; the first of them by all.
         model: A model of it by its settings.
     """
 
     data: DataSettings
     batch: Callable[[], Batch]
-    given: tuple[str, ...]
+    inputs: tuple[str, ...]
     generates: tuple[str, ...]
     model: ModelSettings
 

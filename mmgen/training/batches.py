@@ -174,7 +174,7 @@ class DatasetRows(Rows):
         """A modality of all rows as it is held in memory; of one without rows, their numbers."""
         if not description.by_rows:
             return self.rows
-        return description.held(self._gather(partial(self.dataset.read_packed, name)))
+        return description.torch_rows(self._gather(partial(self.dataset.read_packed, name)))
 
     def _gather(self, read: Callable[[slice], np.ndarray]) -> np.ndarray:
         """Rows in order, read in slices: one pass over the compressed chunks."""
@@ -218,7 +218,7 @@ class DatasetRows(Rows):
     def _read(self, name: str, indices: np.ndarray) -> Tensor:
         # HDF5 wants increasing, distinct rows; put them back in the order asked for.
         unique, back = np.unique(self.rows[indices], return_inverse=True)
-        return torch.from_numpy(self.modalities[name].held(self.dataset.read_packed(name, unique))[back])
+        return torch.from_numpy(self.modalities[name].torch_rows(self.dataset.read_packed(name, unique))[back])
 
 
 def _bytes(description: Description) -> int:

@@ -20,7 +20,7 @@ from mmgen.modalities import Description
 from mmgen.modalities.image import ImageDescription
 from mmgen.models import DataSettings, Model, ModelSettings, MultimodalSettings, build_model
 from mmgen.objectives import Objective
-from mmgen.settings.config import Settings, build_member, leaves_of, merge, plain, validate
+from mmgen.settings.config import Settings, build_member, json_values, leaves_of, merge, validate
 from mmgen.training.batches import DatasetRows
 from mmgen.training.first_weights import set_first_weights
 from mmgen.training.loop import Resume, TrainingResult
@@ -116,14 +116,16 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
         given["split"] = dataset.default_scheme or settings.data.split
     data = validate(DataSettings, {**given, "modalities": dataset.modalities}, "data")
     model = mmgen.models.get(settings.model.name).complete(settings.model, objective.demands, data)
-    return settings.model_copy(update={"model": model, "objective": {"name": name, **plain(objective)}, "data": data})
+    return settings.model_copy(
+        update={"model": model, "objective": {"name": name, **json_values(objective)}, "data": data}
+    )
 
 
 def _described_by_text(settings: ExperimentSettings, dataset: Dataset) -> dict[str, Any]:
     """The objective's settings, with captions in place of the attributes that it looks at by default and that a dataset
     of captions alone does not have.
     """
-    given, defaults = settings.objective, plain(settings.build_objective())
+    given, defaults = settings.objective, json_values(settings.build_objective())
     if "attributes" in dataset.modalities or "text" not in dataset.modalities:
         return given
     found = dict(given)
@@ -198,7 +200,7 @@ def _check_weights(settings: ExperimentSettings, said: Any) -> None:
         return
     objective, modalities = settings.build_objective(), settings.data.modalities
     generated = objective.demands.generates
-    usual = plain(mmgen.objectives.get(settings.objective["name"])())
+    usual = json_values(mmgen.objectives.get(settings.objective["name"])())
     for name in objective.weightless({modalities[part].kind for part in generated}):
         if said.get(name, usual[name]) == usual[name]:
             continue

@@ -43,7 +43,7 @@ def test_what_anything_is_said_to_be_is_whole_sentences() -> None:
         comment = " ".join(line.removeprefix("#").strip() for line in lines)
         assert comment.startswith(f"{presets.about(name)}."), presets.about(name)
     for room in rooms():
-        for member in room.found():
+        for member in room.members():
             about = member.about()
             assert about and about.count("(") == about.count(")"), about
             assert about.split()[-1] not in ("the", "a", "of", "and", "is", "by", "in", "all"), about

@@ -18,7 +18,7 @@ import mmgen
 from mmgen.artifacts import read_header
 from mmgen.cli import _main
 from mmgen.commands._onnx_decoder import TOLERANCE, export_decoder
-from mmgen.commands._watching import Shown
+from mmgen.commands._watching import NotebookWatch
 from mmgen.commands.export import Export
 from mmgen.commands.make_data import MakeData, _switched
 from mmgen.core.errors import MissingParentError, UsageError
@@ -116,7 +116,7 @@ def test_a_dataset_of_another_version_or_package_is_another_one(
     header = read_header(made / "d.h5")
 
     def plan(seed: int = 1, command: str = header.command + " --overwrite") -> bool:
-        return MakeData("mnist-a", made / "d.h5", seed=seed).is_made(command)
+        return MakeData("mnist-a", made / "d.h5", seed=seed).is_up_to_date(command)
 
     assert plan()
     for other in ({"seed": 2}, {"command": "mmgen make-data mnist-a"}):
@@ -184,7 +184,7 @@ def test_a_notebook_shows_a_bar_that_moves() -> None:
         yield Progress(5, {"bound": -3.25})
         return "made"
 
-    assert Shown(display).follow(Work("training <x>", 10, "step", generate)) == "made"
+    assert NotebookWatch(display).follow(Work("training <x>", 10, "step", generate)) == "made"
     assert first[0][0].startswith("training <x>: 0 of 10") and first[0][1] == {"display_id": True}
     assert 'value="10" max="10"' in handle.seen[-1] and "&lt;x&gt;" in handle.seen[-1] and "-3.25" in handle.seen[-1]
 

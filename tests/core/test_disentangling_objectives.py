@@ -58,7 +58,7 @@ def test_a_batch_that_is_all_the_data_gives_q_exactly() -> None:
         torch.testing.assert_close(found.groups[:, number], exact(q, group).log_prob(z[:, group]))
     for d in range(5):
         torch.testing.assert_close(found.marginals[:, d], exact(q, slice(d, d + 1)).log_prob(z[:, d : d + 1]))
-    torch.testing.assert_close(found.own.sum(1), q.log_prob(z))
+    torch.testing.assert_close(found.conditional.sum(1), q.log_prob(z))
     torch.testing.assert_close(found.prior.sum(1), DiagonalGaussian.standard(20, 5, like=z).log_prob(z))
     assert torch.equal(found.joint, aggregate(z, q, None, groups=(2, 3)).joint)
 

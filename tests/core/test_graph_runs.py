@@ -153,7 +153,7 @@ def test_groups_of_nodes_are_fitted(graphs: Path, capsys: pytest.CaptureFixture[
     few = ["--set", "aggregate.family.name=gaussian", "--set", "training.steps=3", "-o", graphs / "a.safetensors"]
     assert run("fit-aggregate", graphs / "vgae.safetensors", "--given", "attributes", *few) == 0
     fitted = mmgen.load(graphs / "a.safetensors")
-    assert fitted.given == "attributes" and fitted.encoder_inputs == ("graph", "features")
+    assert fitted.description_kind == "attributes" and fitted.encoder_inputs == ("graph", "features")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from mmgen.models._settings import DataSettings
 from mmgen.networks._attributes import AttributeNetwork
 from mmgen.networks._text import TextNetwork
 from mmgen.networks.mlp import Mlp
-from mmgen.settings.config import plain, validate
+from mmgen.settings.config import json_values, validate
 from mmgen.training.batches import DatasetRows, batch_of
 
 CPU = torch.device("cpu")
@@ -128,7 +128,7 @@ def test_batches_hold_what_people_would_give(kind: str, resident: bool, tmp_path
     with Dataset.open(write(tmp_path / "x.h5", example, example.stored)) as dataset:
         rows = DatasetRows(dataset, np.arange(6), CPU, resident=resident)
         batch = rows.batch(torch.tensor([5, 0, 5]))
-    unpacked = torch.from_numpy(example.description.held(example.description.unpack(example.stored)))
+    unpacked = torch.from_numpy(example.description.torch_rows(example.description.unpack(example.stored)))
     given = batch_of({"x": example.description}, {"x": unpacked.float() if kind == "image" else unpacked})[[5, 0, 5]]
     # Patches are given at the middle of each level, and seen with noise over the whole of it.
     noise = 1 / 256 if kind == "patch" else 0.0
@@ -144,7 +144,7 @@ def test_a_model_reads_and_says_it(kind: str) -> None:
     data = DataSettings.of(example.description)
     assert kind in NETWORKS or example.description.network() is not None
     networks = networks_by_kind(data, NETWORKS, {})
-    unpacked = torch.from_numpy(example.description.held(example.description.unpack(example.stored)))
+    unpacked = torch.from_numpy(example.description.torch_rows(example.description.unpack(example.stored)))
     batch = batch_of(data.modalities, {"x": unpacked.float() if kind == "image" else unpacked})
     value, present = batch.values["x"], batch.present["x"]
     modality = example.description.modality()
@@ -163,7 +163,7 @@ def test_a_model_reads_and_says_it(kind: str) -> None:
 def test_descriptions_come_back_from_the_settings_of_a_model(kind: str) -> None:
     described = EXAMPLES[kind]().description
     data = DataSettings.of(described)
-    again = validate(DataSettings, json.loads(json.dumps(plain(data))))
+    again = validate(DataSettings, json.loads(json.dumps(json_values(data))))
     assert again == data and again.modalities["x"] == described and again.modalities["x"].fits(described)
     assert again.main == ("x" if kind == "image" else "")
 
@@ -180,7 +180,7 @@ def test_the_main_picture_comes_first_then_other_pictures_then_other_kinds() -> 
     assert (data.split, data.main) == ("other", "photo")
     assert data.image is not None and data.image.layout == "bytes" and list(data.images) == ["photo", "edges"]
     assert data.attributes is not None and data.text is not None and data.text.name == "words"
-    assert validate(DataSettings, json.loads(json.dumps(plain(data), sort_keys=True))) == data
+    assert validate(DataSettings, json.loads(json.dumps(json_values(data), sort_keys=True))) == data
 
 
 @pytest.mark.parametrize(

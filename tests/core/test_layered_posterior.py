@@ -28,13 +28,13 @@ def test_layers_are_not_drawn_without_a_generator(name: str) -> None:
     model, case = small_model(name)
     batch = case.batch()
     if isinstance(model, GaussianModel):
-        assert isinstance(encode_points(model, batch, case.given, "32-true"), DiagonalGaussian)
+        assert isinstance(encode_points(model, batch, case.inputs, "32-true"), DiagonalGaussian)
         return
     untyped: Any = encode_points  # which types refuse as well, where they are looked at
     with pytest.raises(ValueError, match="no generator to draw them"):
-        untyped(model, batch, case.given, "32-true")
+        untyped(model, batch, case.inputs, "32-true")
     with pytest.raises(ValueError, match="no generator to draw them"):
-        list(encode_parts(model, batch, case.given, "32-true"))
+        list(encode_parts(model, batch, case.inputs, "32-true"))
 
 
 @EVERY_MODEL
@@ -43,11 +43,11 @@ def test_draws_cost_what_the_trace_says(name: str) -> None:
     """E_q[log q - log p] of draws is the divergence of the trip x -> z -> x, whatever the kind of posterior."""
     model, case = small_model(name)
     model, batch = model.eval(), case.batch()
-    q = posterior_of(model, batch, case.given, "32-true")
+    q = posterior_of(model, batch, case.inputs, "32-true")
     z = q.sample(torch.Generator().manual_seed(0), (4_000,))
     found = q.log_prob(z) - model.log_prior(z)
     torch.manual_seed(1)
-    expected = -torch.stack(list(model.trace(batch, case.given, samples=4_000, names=()).log_ratio.values())).sum(0)
+    expected = -torch.stack(list(model.trace(batch, case.inputs, samples=4_000, names=()).log_ratio.values())).sum(0)
     error = (found.var(0) + expected.var(0)).sqrt() / math.sqrt(4_000)
     assert ((found.mean(0) - expected.mean(0)).abs() < 5 * error + 1e-6).all()
 
@@ -56,7 +56,7 @@ def test_draws_cost_what_the_trace_says(name: str) -> None:
 def test_encoders_in_half_precision_are_read_in_full(name: str) -> None:
     model, case = small_model(name)
     model, batch = model.eval(), case.batch()
-    exact, rough = (posterior_of(model, batch, case.given, precision) for precision in ("32-true", "bf16-mixed"))
+    exact, rough = (posterior_of(model, batch, case.inputs, precision) for precision in ("32-true", "bf16-mixed"))
     torch.testing.assert_close(rough.mean, exact.mean, rtol=0.05, atol=0.05)
     z = rough.sample(torch.Generator().manual_seed(0), (3,))
     assert z.dtype == torch.float32
@@ -134,9 +134,9 @@ def test_a_baseline_without_noise_has_none(name: str) -> None:
     """The same value however torch's own generator stands, where a word or the picture itself is said."""
     model, case = small_model(name)
     model, batch = model.eval(), case.batch()
-    if not model.answers(case.given[:1]):
+    if not model.has_posterior(case.inputs[:1]):
         pytest.skip("infers z from several modalities together only")
-    task = WithoutNoise(model, case.given[0], case.generates[-1])
+    task = WithoutNoise(model, case.inputs[0], case.generates[-1])
     values = []
     for seed in (0, 1):
         torch.manual_seed(seed)

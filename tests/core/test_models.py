@@ -65,12 +65,12 @@ def test_contract(name: str, check: Callable[[str], None]) -> None:
 def test_encodings_are_gaussians_over_all_layers(name: str) -> None:
     model, case = models.small_model(name)
     batch = case.batch()
-    encoded = model.encode(batch, case.given, torch.Generator().manual_seed(3))
-    again = model.encode(batch, case.given, torch.Generator().manual_seed(3))
+    encoded = model.encode(batch, case.inputs, torch.Generator().manual_seed(3))
+    again = model.encode(batch, case.inputs, torch.Generator().manual_seed(3))
     assert encoded.mean.shape == encoded.log_sd.shape == (5, model.latent_size)
     torch.testing.assert_close(encoded.mean, again.mean, rtol=0, atol=0)
     unknown = ("text",)
-    assert not model.answers(unknown)
+    assert not model.has_posterior(unknown)
     with pytest.raises(UsageError, match=r"no inference network|needs text, which the batch does not hold"):
         model.posterior(batch, unknown)
 

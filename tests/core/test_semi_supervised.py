@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.evaluation.factors import _with_numbered_labels
-from mmgen.inference._base import Given, Inference, as_gaussian
+from mmgen.inference._base import Inference, Inputs, as_gaussian
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.labels import Labels
 from mmgen.likelihoods.bernoulli import Bernoulli
@@ -224,10 +224,10 @@ class _OfTheSame(Inference):
         super().__init__()
         self.model = model
 
-    def answers(self, given: Given) -> bool:
-        return given == ("image", "attributes")
+    def has_posterior(self, inputs: Inputs) -> bool:
+        return inputs == ("image", "attributes")
 
-    def infer(self, batch: Batch, given: Given) -> DiagonalGaussian:
+    def infer(self, batch: Batch, given: Inputs) -> DiagonalGaussian:
         hot = torch.eye(3, dtype=torch.float64)[batch.values["attributes"][:, 0]]
         return self.model.style_of(self.model.infer(batch), hot)
 

@@ -203,7 +203,7 @@ def fit(folder: Path, name: str, steps: int = 40, **aggregate: Any) -> Path:
 
 def test_a_trained_model_says_what_it_sees(folder: Path) -> None:
     loaded = mmgen.load(folder / "m.safetensors")
-    assert loaded.text == DATA.text and loaded.given is None and list(loaded.posteriors) == ["prior"]
+    assert loaded.text == DATA.text and loaded.description_kind is None and list(loaded.posteriors) == ["prior"]
     with Dataset.open(folder / "d.h5") as dataset:
         rows = dataset.split("iid", "test")
         images, words = dataset.read_image("image", rows) / 255, dataset.read_text("text", rows)
@@ -215,7 +215,7 @@ def test_a_trained_model_says_what_it_sees(folder: Path) -> None:
 def test_an_aggregate_of_captions(folder: Path) -> None:
     """Fitted given text by default; draws follow the caption better than the prior, by the model's own likelihood."""
     loaded = mmgen.load(fit(folder, "agg", steps=250))
-    assert loaded.given == "text" and list(loaded.posteriors) == ["prior", "aggregate"]
+    assert loaded.description_kind == "text" and list(loaded.posteriors) == ["prior", "aggregate"]
     assert read_latents(folder / "latents.h5").columns["text"].shape == (360, 2), "training and validation"
     caption = loaded.describe("Small blue")
     assert caption.values["text"].tolist() == [[1, 3]] and caption.values["attributes"].tolist() == [[1, 1]]
@@ -243,7 +243,7 @@ def test_an_aggregate_of_captions(folder: Path) -> None:
 def test_target_true_and_other_conditions(folder: Path) -> None:
     true = mmgen.load(fit(folder, "true", target={"name": "true"}))
     agg = mmgen.load(fit(folder, "agg2"))
-    assert true.given == "text" and true.posteriors.default == "true" and true.fitted and agg.fitted
+    assert true.description_kind == "text" and true.posteriors.default == "true" and true.fitted and agg.fitted
     shapes = [
         {name: tuple(p.shape) for name, p in fitted.aggregate.named_parameters()}
         for fitted in (true.fitted, agg.fitted)
@@ -251,12 +251,12 @@ def test_target_true_and_other_conditions(folder: Path) -> None:
     assert shapes[0] == shapes[1], "the rivals have the same family and capacity"
     assert true.header.settings["training"] == agg.header.settings["training"]
     nothing = mmgen.load(fit(folder, "nothing", given="nothing"))
-    assert nothing.given is None and nothing.sample(n=2).shape == (2, 3, 16, 16)
+    assert nothing.description_kind is None and nothing.sample(n=2).shape == (2, 3, 16, 16)
     assert nothing.sample("small blue", n=2, guidance=1).shape == (2, 3, 16, 16)
     with pytest.raises(UsageError, match="draws the same z whatever is given"):
         nothing.sample("small blue", n=2)
     attributes = mmgen.load(fit(folder, "attributes", given="attributes"))
-    assert attributes.given == "attributes"
+    assert attributes.description_kind == "attributes"
     z = attributes.posteriors["aggregate"].sample(attributes.describe("colour=red"), 5, None)
     assert z.shape == (5, 1, 3)
     assert attributes.sample("small blue", n=2).shape == (2, 3, 16, 16), "a caption says its attributes too"

@@ -29,8 +29,8 @@ def _red(grid: Grid) -> list[bool]:
 
 def test_a_judge_disagrees_only_about_what_was_asked(stubs: SimpleNamespace) -> None:
     drawn = draw(stubs.FlatLoaded(), QUERIES, 3, posterior="own", seed=1, judge=stubs.Reader())
-    assert drawn.judged is not None and drawn.wrong is not None
-    assert (drawn.judged == [3, 1]).all()  # always a small 3
+    assert drawn.predicted is not None and drawn.wrong is not None
+    assert (drawn.predicted == [3, 1]).all()  # always a small 3
     assert drawn.wrong.tolist() == [[True] * 3, [False] * 3, [False] * 3, [True] * 3]
     # 3 images each: "3 big" has 1 of 2 right, "3" 1 of 1, "1 small" 1 of 2; "anything" asks for nothing.
     assert drawn.right == (3 * 3, 3 * 5)
@@ -94,8 +94,8 @@ def test_what_has_nothing_in_common_is_not_judged(stubs: SimpleNamespace, monkey
     drawn = draw(loaded, asked, 5, posterior="own", judge=stubs.Reader())
     assert drawn.right == (5, 5)
     assert unjudged(drawn) == ["'digit=3 IN COMMON digit=2' has nothing in common, so there is nothing to judge."]
-    assert drawn.judged is not None
-    alone = replace(drawn, descriptions=asked[:1], judged=drawn.judged[:1])
+    assert drawn.predicted is not None
+    alone = replace(drawn, descriptions=asked[:1], predicted=drawn.predicted[:1])
     assert share_right(alone) == ""
 
 

@@ -74,7 +74,7 @@ def test_encodings_are_those_of_the_rows_named(world: Path) -> None:
     model = mmgen.load(world / "telbo.safetensors")
     found = encoded_part(model, world / "data.h5", "train", 20, seed=1)
     again = encoded_part(model, world / "data.h5", "train", 20, seed=1)
-    assert found.mean.shape == (20, 3) and found.given == ("image",) and torch.equal(found.mean, again.mean)
+    assert found.mean.shape == (20, 3) and found.inputs == ("image",) and torch.equal(found.mean, again.mean)
     with Dataset.open(world / "data.h5") as data:
         assert set(found.rows) <= set(data.split("iid", "train"))
         q = model.encode(data.read_pixels("image", found.rows))

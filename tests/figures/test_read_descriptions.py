@@ -149,7 +149,7 @@ def test_the_same_z_and_pictures_from_everywhere(
             torch.testing.assert_close(pictures[row], torch.from_numpy(drawn.means[row]))
         for piece in pieces:
             torch.testing.assert_close(piece.means, torch.from_numpy(drawn.means[piece.rows, piece.draws]))
-            same = piece.seen == torch.from_numpy(drawn.sampled[piece.rows, piece.draws])
+            same = piece.for_classifier == torch.from_numpy(drawn.sampled[piece.rows, piece.draws])
             assert same.float().mean() > 0.999  # a pixel at the edge of rounding may turn
         assert sum((piece.rows.stop - piece.rows.start) * piece.means.shape[1] for piece in pieces) == 600
         decoded.clear()
@@ -195,7 +195,7 @@ def test_one_stream_of_randomness_in_every_product(readers: Path, tmp_path: Path
         queries = Queries(asked.codes, np.ones(1), 0)
         (piece,) = JudgedPictures(loaded, None, seed).pictures(queries, posterior, number)  # type: ignore[arg-type]  # no judge is needed to draw
         np.testing.assert_allclose(piece.means[0].numpy(), means, atol=1e-6)
-        assert (np.rint(255 * piece.seen[0].numpy()) == sampled).mean() > 0.999
+        assert (np.rint(255 * piece.for_classifier[0].numpy()) == sampled).mean() > 0.999
 
 
 def test_posteriors_that_are_taken_unless_told(readers: Path) -> None:

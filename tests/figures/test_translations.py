@@ -16,7 +16,7 @@ from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.report.make import _STAGES, make_report
 from mmgen.figures.session import gather, open_session
 from mmgen.generation import TrainedModel, load
-from mmgen.generation.translations import drawn_from, paired, usual, wanted
+from mmgen.generation.translations import default_routes, draw_translations, paired, select_routes
 
 SHAPES = {"image": (3, 16, 16), "edges": (1, 16, 16), "mask": (1, 8, 8)}
 
@@ -152,7 +152,7 @@ def test_draws_come_from_the_posterior_and_their_seed(views: Path, model: Traine
 def test_draws_from_pictures_are_those_of_mmgen_sample(views: Path, model: TrainedModel) -> None:
     """The program and Python: the same z and pictures of the same rows, whichever others there are."""
     shown = paired(model, views / "data.h5", 4, seed=0)
-    drawn = drawn_from(model, shown, ["edges"], ["image"], 3, seed=5)
+    drawn = draw_translations(model, shown, ["edges"], ["image"], 3, seed=5)
     found = model.translate(shown.pictures["edges"], "edges", "image", draws=3, seed=5, rows=shown.rows.tolist())
     np.testing.assert_allclose(found.transpose(0, 1).numpy(), drawn.means, atol=1e-5)
     alone = model.translate(
@@ -182,11 +182,11 @@ def test_translations_that_cannot_be_say_why(views: Path, model: TrainedModel) -
 
 def test_which_translations_are_shown(model: TrainedModel) -> None:
     every = tuple(SHAPES)
-    assert set(usual(model)[0][1]) == set(every) and usual(model)[0][0] == ("image",)
-    assert usual(model)[1:] == [(("edges",), ("image",))]  # nothing from a mask: it says little
-    assert wanted(model, ["edges+mask"], ["image"]) == [(("edges", "mask"), ("image",))]
-    assert [start for start, _ in wanted(model, [], ["edges"])] == [("image",), ("mask",)]
-    assert set(wanted(model, ["mask"], [])[0][1]) == set(every)
+    assert set(default_routes(model)[0][1]) == set(every) and default_routes(model)[0][0] == ("image",)
+    assert default_routes(model)[1:] == [(("edges",), ("image",))]  # nothing from a mask: it says little
+    assert select_routes(model, ["edges+mask"], ["image"]) == [(("edges", "mask"), ("image",))]
+    assert [start for start, _ in select_routes(model, [], ["edges"])] == [("image",), ("mask",)]
+    assert set(select_routes(model, ["mask"], [])[0][1]) == set(every)
 
 
 # The figure.
@@ -198,7 +198,7 @@ def test_the_figure_shows_what_the_model_draws_beside_the_truth(views: Path, mod
     with Dataset.open(views / "data.h5") as data:
         assert set(paired(model, views / "data.h5", 4, seed=2).rows) <= set(data.split("iid", "test"))
     expected = [*pictures["image"]]  # given; then each target, drawn beside the truth
-    for target in usual(model)[0][1]:
+    for target in default_routes(model)[0][1]:
         expected += [*_expected(model, "image", target, pictures), *pictures[target]]
     expected += [*pictures["edges"], *_expected(model, "edges", "image", pictures), *pictures["image"]]
     assert len(picture.drawn.boxes) == len(expected) == 4 * (1 + 3 * 2) + 4 * 3

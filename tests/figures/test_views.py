@@ -23,7 +23,7 @@ from mmgen.generation import TrainedModel, load
 from mmgen.generation.descriptions import parse
 from mmgen.generation.draws import draw
 from mmgen.generation.samples import save_samples
-from mmgen.generation.translations import drawn_from, paired, parse_start, started
+from mmgen.generation.translations import draw_translations, paired, parse_start, read_start
 from mmgen.modalities.text import TextDescription
 from tests.program import exit_code
 
@@ -92,13 +92,13 @@ def test_only_the_main_picture_is_judged(model: TrainedModel, views: Path) -> No
 
 def test_each_example_has_its_own_draws(model: TrainedModel, views: Path) -> None:
     shown = paired(model, views / "data.h5", 4, seed=0)
-    drawn = drawn_from(model, shown, ["edges"], ["image", "mask"], 5, seed=1)
+    drawn = draw_translations(model, shown, ["edges"], ["image", "mask"], 5, seed=1)
     assert drawn.means.shape == (4, 5, 3, 16, 16) and drawn.further["mask"][0].shape == (4, 5, 1, 8, 8)
     fewer = paired(model, views / "data.h5", 4, seed=0, rows=[int(shown.rows[2])])
-    again = drawn_from(model, fewer, ["edges"], ["image"], 5, seed=1)
+    again = draw_translations(model, fewer, ["edges"], ["image"], 5, seed=1)
     np.testing.assert_allclose(again.z[0], drawn.z[2], atol=1e-5)  # whatever else is drawn
     posterior = model.encode({"edges": shown.pictures["edges"]})
-    many = drawn_from(model, shown, ["edges"], ["mask"], 4000)
+    many = draw_translations(model, shown, ["edges"], ["mask"], 4000)
     np.testing.assert_allclose(many.z.mean(1), posterior.mean, atol=0.1)
     np.testing.assert_allclose(many.z.std(1), posterior.sd, rtol=0.1)
     grid = translated_grid(shown, ["edges"], drawn)
@@ -112,7 +112,7 @@ def test_each_example_has_its_own_draws(model: TrainedModel, views: Path) -> Non
 
 def test_samples_keep_every_kind_of_picture(model: TrainedModel, views: Path, tmp_path: Path) -> None:
     shown = paired(model, views / "data.h5", 3, seed=0)
-    drawn = drawn_from(model, shown, ["mask"], ["edges", "image"], 2)
+    drawn = draw_translations(model, shown, ["mask"], ["edges", "image"], 2)
     save_samples(tmp_path / "s.h5", drawn, model, start={"from": ["mask"], "pictures": shown.names})
     back = read_samples(tmp_path / "s.h5")
     assert back.image == "edges" and list(back.further) == ["image"]
@@ -240,9 +240,9 @@ def test_starting_points(model: TrainedModel, views: Path, tmp_path: Path, monke
     with pytest.raises(UsageError, match="unknown modality 'mas': did you mean 'mask'"):
         parse_start(model, "edges+mas")
     Image.fromarray(np.full((8, 8), 255, np.uint8)).save(tmp_path / "sketch.png")
-    shown = started(model, start, 8, 0)
+    shown = read_start(model, start, 8, 0)
     assert list(shown.pictures) == ["mask"] and shown.pictures["mask"].shape == (1, 1, 8, 8)
-    shown = started(model, parse_start(model, f"mask={views / 'data.h5'}"), 8, 0, [3, 4])
+    shown = read_start(model, parse_start(model, f"mask={views / 'data.h5'}"), 8, 0, [3, 4])
     with Dataset.open(views / "data.h5") as data:
         assert np.array_equal(shown.pictures["mask"] * 255, data.read_image("mask", np.array([3, 4])))
 
@@ -259,7 +259,7 @@ def test_sample_draws_one_kind_of_picture_from_another(
     assert capfd.readouterr().out == f"{out}\n"
     back, loaded = read_samples(out), load(model)
     shown = paired(loaded, views / "data.h5", 8, seed=3)
-    drawn = drawn_from(loaded, shown, ["edges"], ["image", "mask"], 2, seed=3)
+    drawn = draw_translations(loaded, shown, ["edges"], ["image", "mask"], 2, seed=3)
     assert np.array_equal(back.images, drawn.means.reshape(16, 3, 16, 16))
     assert np.array_equal(back.further["mask"][0], drawn.further["mask"][0].reshape(16, 1, 8, 8))
     picture = tmp_path / "s.png"

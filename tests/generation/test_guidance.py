@@ -21,7 +21,7 @@ from mmgen.generation.descriptions import parse
 from mmgen.generation.latents import draw_latents
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.posteriors import Guidance, _candidates
-from mmgen.posteriors._candidates import Pool, log_mean, resample
+from mmgen.posteriors._candidates import SharedDraws, log_mean, resample
 from tests.generation.toy import ATTRIBUTES, NAMES, VALUES, Grid, loaded
 
 INFO = SimpleNamespace(names=NAMES, values=VALUES)
@@ -203,8 +203,8 @@ def test_guidance_that_changes_nothing_says_so(posterior: str) -> None:
 
 def test_one_pool_answers_every_description_at_every_weight(monkeypatch: pytest.MonkeyPatch) -> None:
     toy, made = loaded("nothing"), []
-    original = Pool.draw
-    monkeypatch.setattr(Pool, "draw", lambda *given: made.append(1) or original(*given))
+    original = SharedDraws.draw
+    monkeypatch.setattr(SharedDraws, "draw", lambda *given: made.append(1) or original(*given))
     for weight, words in itertools.product((1.0, 2.0), ("colour=red", "size=big")):
         draw(toy.guided(weight), "aggregate", words, 10)
     assert len(made) == 1

@@ -29,8 +29,8 @@ class Inference(nn.Module):
 
     any_subset = False
 
-    def answers(self, given: Sequence[str]) -> bool:
-        return tuple(given) in (("image",), ("attributes",))
+    def has_posterior(self, inputs: Sequence[str]) -> bool:
+        return tuple(inputs) in (("image",), ("attributes",))
 
     def posterior(self, batch: Batch, given: Sequence[str]) -> DiagonalGaussian:
         if tuple(given) == ("image",):

@@ -41,7 +41,7 @@ def test_images_that_the_dataset_lacks(
     monkeypatch.setattr(
         type(loaded.model), "modalities", dict.fromkeys(("image", "edges", "attributes"), SimpleNamespace(alone=True))
     )
-    monkeypatch.setattr(type(loaded.model), "answers", lambda model, given: given != ("image",))
+    monkeypatch.setattr(type(loaded.model), "has_posterior", lambda model, given: given != ("image",))
     loaded.encoder_inputs = ("image", "edges", "attributes")
     with pytest.raises(UsageError, match=rf"does not have the {name} that m.safetensors was trained with; give"):
         evaluate(asked(dataset, loaded), [metric])

@@ -73,7 +73,7 @@ def loaded_painter(blind_to: str = "") -> Any:
         attributes=INFO,
         text=TEXT,
         guidance=Guidance(),
-        given="text",
+        description_kind="text",
         device=torch.device("cpu"),
         posteriors=(
             posteriors := stand_ins(("prior", "aggregate"), lambda name: draw, fitted="aggregate", reads=("text",))

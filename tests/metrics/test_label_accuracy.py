@@ -34,8 +34,8 @@ class Reader:
         self.modalities = {"image": None, modality.name: modality}
         self.sd = sd
 
-    def answers(self, given: tuple[str, ...]) -> bool:
-        return given == ("image",)
+    def has_posterior(self, inputs: tuple[str, ...]) -> bool:
+        return inputs == ("image",)
 
     def posterior(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
         mean = batch.values["image"].double()
@@ -243,7 +243,7 @@ def test_a_recurrent_decoder_is_read_as_its_whole_sentences_are(length: int) -> 
 
 def test_models_that_cannot_read_are_told_so() -> None:
     model = Reader(ATTRIBUTES, 1.0)
-    model.answers = lambda given: False
+    model.has_posterior = lambda given: False
     with pytest.raises(UsageError, match=r"needs q\(z \| image\)"):
         scores(model, attribute_points())
     model.modalities = {"image": None}

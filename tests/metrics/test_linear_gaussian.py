@@ -66,7 +66,7 @@ def loaded(model: Any) -> Any:
         guidance=Guidance(),
         device=torch.device("cpu"),
         posteriors=posteriors,
-        given="attributes",
+        description_kind="attributes",
         fitted=None,
         encoder=posteriors["own"],
         encoder_inputs=BOTH,
@@ -300,8 +300,8 @@ def test_of_several_ways_to_say_a_thing_one_is_heard(monkeypatch: pytest.MonkeyP
 
 def test_posteriors_that_a_model_lacks() -> None:
     class OnlyImages(Inference):
-        def answers(self, given: tuple[str, ...]) -> bool:
-            return given == ("image",)
+        def has_posterior(self, inputs: tuple[str, ...]) -> bool:
+            return inputs == ("image",)
 
         def infer(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
             return exact_posterior(batch, given)

@@ -63,6 +63,6 @@ def test_words_that_the_judge_is_told_count_in_the_paper_protocol_alone(dataset:
 
 def test_a_model_that_infers_nothing_from_pictures_is_refused(dataset: Dataset) -> None:
     loaded = loaded_painter(Path("m.safetensors"), split="iid")
-    loaded.model.answers = lambda given: False
+    loaded.model.has_posterior = lambda given: False
     with pytest.raises(UsageError, match="no such posterior"):
         evaluate(Evaluation(loaded, dataset, Judge(), ("prior",), EvaluationSettings()), ["reconstruction"])

@@ -135,7 +135,7 @@ def test_a_model_that_ignores_the_text_is_at_chance() -> None:
 
 def test_what_cannot_be_asked() -> None:
     model = linear_gaussian()
-    model.inference.answers = lambda given: given == ("image", "attributes")
+    model.inference.has_posterior = lambda given: given == ("image", "attributes")
     with pytest.raises(UsageError, match=r"draws from q\(z \| image\), and this model has no such posterior"):
         scores_of(model, observations(4))
     one = observations(1)

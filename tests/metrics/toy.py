@@ -95,7 +95,7 @@ class Painter:
     def inference_parameters(self) -> list[torch.nn.Parameter]:
         return list(self.inference.parameters())
 
-    def answers(self, given: tuple[str, ...]) -> bool:
+    def has_posterior(self, inputs: tuple[str, ...]) -> bool:
         return True
 
     def label_log_probabilities(self, name: str, batch: Batch, given: tuple[str, ...]) -> None:
@@ -167,7 +167,7 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         images={},
         guidance=Guidance(),
         notices=[],
-        given="attributes",
+        description_kind="attributes",
         describe_codes=lambda codes: batch_of_queries(codes),
         device=CPU,
         posteriors=posteriors,
@@ -212,8 +212,8 @@ class Gaussian(PlaneOfGaussians):
         self.widening, self.shift, self.words = widening, shift, words
         self.modalities = ("image", words)
 
-    def answers(self, given: tuple[str, ...]) -> bool:
-        return given == ("image",)
+    def has_posterior(self, inputs: tuple[str, ...]) -> bool:
+        return inputs == ("image",)
 
     @property
     def covariance(self) -> Tensor:
@@ -292,7 +292,7 @@ def loaded_gaussian(model: Gaussian, own_text: bool = True) -> Any:
         guidance=Guidance(),
         notices=[],
         posteriors=posteriors,
-        given=None,
+        description_kind=None,
         fitted=None,
         encoder=posteriors["own"] if own_text else None,
         encoder_inputs=("image",),

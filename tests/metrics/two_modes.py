@@ -32,8 +32,8 @@ class TwoModes(PlaneOfGaussians):
     def __init__(self, shift: float = 0.05, widening: float = 1.2) -> None:
         self.shift, self.widening = shift, widening
 
-    def answers(self, given: tuple[str, ...]) -> bool:
-        return set(given) <= {"image", "attributes"} and bool(given)
+    def has_posterior(self, inputs: tuple[str, ...]) -> bool:
+        return set(inputs) <= {"image", "attributes"} and bool(inputs)
 
     def posterior(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
         sign = torch.ones(batch.size, dtype=torch.float64)

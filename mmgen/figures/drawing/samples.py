@@ -26,7 +26,7 @@ def _note(drawn: Draws, what: str, accuracy: dict[str, float] | None, samples: b
     count = drawn.means.shape[1]
     parts = [f"{count} images for each description" if len(drawn.descriptions) > 1 else f"{count} images"]
     parts[0] += f", {what}, seed {drawn.seed}."
-    if drawn.judged is not None:
+    if drawn.predicted is not None:
         mean = (accuracy or {}).get("mean")
         itself = f" (itself right on {mean:.1f} % of held-out attributes)" if mean is not None else ""
         verdict = share_right(drawn)
@@ -54,7 +54,7 @@ def spoken_tiles(drawn: Draws, row: int, text: TextVocabulary, info: Vocabulary 
         words = words_of(drawn.words[row, i], text)
         marked = [bool(given) and (place >= len(given) or given[place] != word) for place, word in enumerate(words)]
         wrong, remark = False, ""
-        if drawn.judged is not None and drawn.wrong is not None and info is not None:
+        if drawn.predicted is not None and drawn.wrong is not None and info is not None:
             wrong = bool(drawn.wrong[row, i])
             remark = drawn.remark(row, i, info)
         tiles.append(Tile(image, words or ["–"], marked, wrong, remark))
@@ -120,7 +120,7 @@ def sample_grid(
     if len(words) > 1:
         return image_table([Panel(name, images, drawn.wrong, share_right(drawn))], words, note=note)
     remarks = None
-    if drawn.judged is not None and info is not None:
+    if drawn.predicted is not None and info is not None:
         remarks = [drawn.remark(0, number, info) for number in range(drawn.means.shape[1])]
     wrong = None if drawn.wrong is None else drawn.wrong[0]
     return image_grid(images[0], wrong=wrong, remarks=remarks, title=words[0], note=f"From {name}. {note}")

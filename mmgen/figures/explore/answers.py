@@ -57,7 +57,7 @@ def _apart(drawn: Draws) -> list[tuple[np.ndarray, np.ndarray | None, tuple[int,
     """Pictures, readings and words right of each description."""
     found = []
     for row in range(len(drawn.means)):
-        judged = None if drawn.judged is None else drawn.judged[row]
+        judged = None if drawn.predicted is None else drawn.predicted[row]
         part = slice(row, row + 1)
         one = replace(
             drawn,
@@ -65,7 +65,7 @@ def _apart(drawn: Draws) -> list[tuple[np.ndarray, np.ndarray | None, tuple[int,
             means=drawn.means[part],
             sampled=drawn.sampled[part],
             z=drawn.z[part],
-            judged=judged if judged is None else judged[None],
+            predicted=judged if judged is None else judged[None],
         )
         found.append((tiles(drawn.means[row]), judged, one.right))
     return found

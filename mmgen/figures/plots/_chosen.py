@@ -95,7 +95,7 @@ def chosen_examples(session: "Session", rows: "Sequence[int]", count: int) -> Ch
         if not len(wanted):
             raise UsageError(f"{path} has no test examples to start from; choose rows with --dataset-row")
         shown = read_examples(model, data, wanted)
-    alone = model.model.answers((main.name,))
+    alone = model.model.has_posterior((main.name,))
     with torch.no_grad():
         q = encode_pictures(model, shown.images) if alone else encode_examples(model, shown)
     return Chosen(session, shown, q.mean, (main.name,) if alone else model.encoder_inputs)

@@ -59,7 +59,7 @@ def embeddings(session: Session, count: int = _POINTS, by: str = "") -> Picture:
         known = _colourings(session, data, encodings.rows, by)
     figure = _drawn(plane(encodings.mean).double().numpy(), plane, known)
     size = encodings.mean.shape[1]
-    given = ", ".join(encodings.given)
+    given = ", ".join(encodings.inputs)
     if size > 2:
         how = (
             f"projected on the first two principal components of {size} dimensions, which hold "

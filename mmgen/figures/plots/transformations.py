@@ -11,7 +11,7 @@ from mmgen.figures.drawing.layout import Block, Column, Group, block_table
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.session import Session
-from mmgen.generation.translations import Paired, Translation, paired, translated, wanted
+from mmgen.generation.translations import Paired, Translation, paired, select_routes, translate
 
 __all__ = ["transformations"]
 
@@ -34,14 +34,14 @@ def transformations(sessions: Sequence[Session], options: PlotOptions) -> Pictur
             f"{session.group.model} draws {', '.join(drawable_pictures(model)) or 'no images'}, expected several kinds "
             "of pictures: train one on a dataset that has them, such as celeba-transforms, with --objective mvae"
         )
-    asked = wanted(model, options.sources, options.targets)
+    asked = select_routes(model, options.sources, options.targets)
     if not asked:
         raise UsageError(
             f"{session.group.model} infers z from no kind of picture alone; name several with --from edges+mask, or "
             "train one with --objective mvae"
         )
     shown = paired(model, dataset_of(session), options.number or _ROWS, session.seed)
-    found = [translated(model, shown, sources, targets) for sources, targets in asked]
+    found = [translate(model, shown, sources, targets) for sources, targets in asked]
     grid = block_table([_block(shown, translation) for translation in found])
     note = (
         f"Rows: {len(shown)} test examples, drawn at random. On grey: what is given. Drawn: the mean of "

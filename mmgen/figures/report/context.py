@@ -24,7 +24,7 @@ from mmgen.figures.report.scores import ScoreTable, score_tables
 from mmgen.figures.session import Group, Material, latent_sizes, setting
 from mmgen.results.published import Published, published_judges, published_papers, published_tables
 from mmgen.settings import presets
-from mmgen.settings.config import merge, plain
+from mmgen.settings.config import json_values, merge
 from mmgen.settings.extends import preset
 from mmgen.settings.registry import registry_of
 from mmgen.training.model_run import read_experiment
@@ -79,7 +79,9 @@ def _recipe_defaults(name: str) -> dict[str, str]:
     fields = registry_of("recipe").get(name).model_fields.values()
     usual = [field.get_default(call_default_factory=True) for field in fields]
     names = registry_of("recipe").get(name).model_fields
-    return flat({key: plain(value) for key, value in zip(names, usual, strict=True) if value is not PydanticUndefined})
+    return flat(
+        {key: json_values(value) for key, value in zip(names, usual, strict=True) if value is not PydanticUndefined}
+    )
 
 
 def _default_settings(header: Header) -> dict[str, str]:
@@ -99,7 +101,7 @@ def _default_settings(header: Header) -> dict[str, str]:
             if "name" in settings.get(room, {})
         }
         usual = read_experiment(merge(members, values))
-        objective = {"name": usual.objective["name"], **plain(usual.build_objective())}
+        objective = {"name": usual.objective["name"], **json_values(usual.build_objective())}
         return flat({**usual.model_dump(mode="json", exclude={"objective", "data"}), "objective": objective})
     except (MmgenError, ValueError, AttributeError, TypeError):  # of another version, or of a member that is not here
         return {}

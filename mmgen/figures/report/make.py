@@ -59,9 +59,13 @@ def _texts(session: Session) -> list[Picture]:
 
 def _transformations(session: Session) -> list[Picture]:
     """Draw each kind of picture from the others, for a model of several kinds; [] for others."""
-    from mmgen.generation.translations import wanted
+    from mmgen.generation.translations import select_routes
 
-    if session.group.dataset is None or len(drawable_pictures(session.model)) < 2 or not wanted(session.model, (), ()):
+    if (
+        session.group.dataset is None
+        or len(drawable_pictures(session.model)) < 2
+        or not select_routes(session.model, (), ())
+    ):
         return []
     return [plots.get("transformations")([session], PlotOptions())]
 

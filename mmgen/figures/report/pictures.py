@@ -120,7 +120,7 @@ def varied_words(session: Session) -> list[TileSheet]:
     for name, drawn in draw_all(session, asked, 1, _with_sources(session, aside=False).sources):
         captions = asked.values(session.model)
         wrong, read = [False] * len(captions), [""] * len(captions)
-        if info is not None and drawn.judged is not None and drawn.wrong is not None:
+        if info is not None and drawn.predicted is not None and drawn.wrong is not None:
             wrong = drawn.wrong[:, 0].tolist()
             read = [drawn.remark(row, 0, info) for row in range(len(drawn.descriptions))]
         (shown,), remark = lit([to_bytes(drawn.means[:, 0])])

@@ -34,7 +34,7 @@ def reconstructed(session: Session) -> list[Picture]:
             return []
         shown = read_examples(model, data, rows)
     condition, through = None, "q(z|x)"
-    if model.model.answers((main.name,)):
+    if model.model.has_posterior((main.name,)):
         posterior = encode_pictures(model, shown.images)
     else:
         posterior, through = encode_examples(model, shown), "q(z|x,y)"

@@ -157,7 +157,7 @@ def _described(loaded: "TrainedModel", data: Dataset, posterior: str, count: int
     """Return various descriptions for a posterior; None for one that reads nothing."""
     if not loaded.reads(posterior):
         return None
-    if loaded.given == "text" and loaded.text is not None:
+    if loaded.description_kind == "text" and loaded.text is not None:
         tokens = np.unique(data.read_text(loaded.text.name, np.arange(min(data.size, 4096))), axis=0)
         return complete(loaded, tokens=numpy_generator(seed, "captions").permutation(tokens)[:count])
     if loaded.attributes is None:

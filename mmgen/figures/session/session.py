@@ -154,9 +154,9 @@ def open_session(group: Group, seed: int, device: str = "cpu", guidance: AnyGuid
     for loaded in fitted:
         if (fit := loaded.fitted) is not None:
             fits = session.sources if fit.reads else session.priors
-            fits.append(Source(fit.title, loaded, fit.name, loaded.path, loaded.given or "nothing"))
+            fits.append(Source(fit.title, loaded, fit.name, loaded.path, loaded.description_kind or "nothing"))
     if (own := model.encoder) is not None and not model.model.conditional_on:
-        session.sources.insert(0, Source(own.title, model, own.name, group.model, model.given or "nothing"))
+        session.sources.insert(0, Source(own.title, model, own.name, group.model, model.description_kind or "nothing"))
     elif model.model.conditional_on:
         session.sources.insert(0, Source("p(z), the decoder sees y", model, "prior", group.model))
     if weight := Guidance.of(guidance):

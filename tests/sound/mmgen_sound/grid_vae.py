@@ -15,7 +15,7 @@ from mmgen.modalities import Modality
 from mmgen.models import (
     DataSettings,
     Demands,
-    Given,
+    Inputs,
     Model,
     ModelSettings,
     available_modalities,
@@ -42,7 +42,7 @@ class GridSettings(ModelSettings):
 
 
 class Encoder(nn.Module):
-    """q(z | given) from the features of all given modalities side by side.
+    """q(z | inputs) from the features of all given modalities side by side.
 
     Args:
         modalities: The given modalities.
@@ -84,12 +84,12 @@ class GridVae(Model):
         latent: LatentSpace,
         modalities: dict[str, Modality],
         decoders: dict[str, nn.Module],
-        encoders: dict[Given, Encoder],
+        encoders: dict[Inputs, Encoder],
     ) -> None:
         super().__init__()
         self.latent, self.modalities = latent, modalities
         self.decoders = nn.ModuleDict(decoders)
-        self.given = list(encoders)
+        self.inputs = list(encoders)
         self.encoders = nn.ModuleList(encoders.values())
         self.prior_mean = nn.Parameter(0.1 * torch.randn(latent.size))
         channels = latent.shapes["z"][0]
@@ -104,8 +104,8 @@ class GridVae(Model):
         generated = {name: available[name] for name in demands.generates}
         modalities, decoders = decoders_for(latent.size, generated, networks)
         encoders = {
-            given: Encoder([available[name] for name in given], networks, latent.size, settings.hidden)
-            for given in sorted(demands.posteriors)
+            inputs: Encoder([available[name] for name in inputs], networks, latent.size, settings.hidden)
+            for inputs in sorted(demands.posteriors)
         }
         return cls(latent, modalities, decoders, encoders)
 
@@ -114,23 +114,23 @@ class GridVae(Model):
         """p(z) [D]."""
         return DiagonalGaussian(self.prior_mean, torch.zeros_like(self.prior_mean))
 
-    def answers(self, given: Given) -> bool:
-        """Tell whether there is a network for q(z | given)."""
-        return given == () or given in self.given
+    def has_posterior(self, inputs: Inputs) -> bool:
+        """Tell whether there is a network for q(z | inputs)."""
+        return inputs == () or inputs in self.inputs
 
-    def posterior(self, batch: Batch, given: Given) -> DiagonalGaussian:
-        """Return q(z | given) [B, D]."""
-        if given == ():
+    def posterior(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
+        """Return q(z | inputs) [B, D]."""
+        if inputs == ():
             mean = self.prior_mean.expand(batch.size, -1)
             return DiagonalGaussian(mean, torch.zeros_like(mean))
-        if given not in self.given:
-            raise UsageError(f"this model has no inference network for q(z | {', '.join(given)})")
-        posterior: DiagonalGaussian = self.encoders[self.given.index(given)](batch)
+        if inputs not in self.inputs:
+            raise UsageError(f"this model has no inference network for q(z | {', '.join(inputs)})")
+        posterior: DiagonalGaussian = self.encoders[self.inputs.index(inputs)](batch)
         return posterior
 
-    def encode(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> DiagonalGaussian:
-        """Return q(z | given) [B, D]."""
-        return self.posterior(batch, given)
+    def encode(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> DiagonalGaussian:
+        """Return q(z | inputs) [B, D]."""
+        return self.posterior(batch, inputs)
 
     def log_prior(self, z: Tensor) -> Tensor:
         """Return log p(z) in nats."""
@@ -143,10 +143,10 @@ class GridVae(Model):
         return parameters.unflatten(0, z.shape[:-1])
 
     def trace(
-        self, batch: Batch, given: Given, samples: int | None = None, names: Sequence[str] | None = None
+        self, batch: Batch, inputs: Inputs, samples: int | None = None, names: Sequence[str] | None = None
     ) -> Trace:
         """Draw z, and return likelihoods and the divergence."""
-        q, p = self.posterior(batch, given), self.posterior(batch, ())
+        q, p = self.posterior(batch, inputs), self.posterior(batch, ())
         z = q.sample(None, () if samples is None else (samples,))
         likely = {name: self.log_likelihood(name, z, batch) for name in (self.generates if names is None else names)}
         return Trace(z, likely, {"z": q.kl(p)}, {"z": p.log_prob(z) - q.log_prob(z)})

@@ -65,9 +65,9 @@ class SoundDescription(Description):
         """(L,)."""
         return (self.length,)
 
-    def tensors(self, held: Tensor, view: View) -> tuple[Tensor, Tensor]:
+    def tensors(self, rows: Tensor, view: View) -> tuple[Tensor, Tensor]:
         """Convert rows int16 [B, L] to float32 from -1 to 1."""
-        return self.observed(held.float() / _FULL)
+        return self.observed(rows.float() / _FULL)
 
     def observed(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Return waveforms [B, L] from -1 to 1, all of them present."""

@@ -11,7 +11,7 @@ from mmgen.core.errors import SettingsError, UsageError
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities.image import Image
-from mmgen.models import DataSettings, Demands, GaussianModel, Given, ModelSettings, available_modalities
+from mmgen.models import DataSettings, Demands, GaussianModel, Inputs, ModelSettings, available_modalities
 
 __all__ = ["LinearVae"]
 
@@ -53,16 +53,16 @@ class LinearVae(GaussianModel):
             raise SettingsError(f"model linear-vae is of one image alone, got {', '.join(demands.modalities)}")
         return cls(settings.latent_size, image)
 
-    def answers(self, given: Given) -> bool:
-        """Whether it has q(z | given): of nothing, and of the image."""
-        return given in ((), (self.image.name,))
+    def has_posterior(self, inputs: Inputs) -> bool:
+        """Whether it has q(z | inputs): of nothing, and of the image."""
+        return inputs in ((), (self.image.name,))
 
-    def posterior(self, batch: Batch, given: Given) -> DiagonalGaussian:
-        """q(z | given) [B, D]."""
-        if not given:
+    def posterior(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
+        """q(z | inputs) [B, D]."""
+        if not inputs:
             return DiagonalGaussian.standard(batch.size, self.latent_size, like=self.encoder.weight)
-        if not self.answers(given):
-            raise UsageError(f"this model has no inference network for q(z | {', '.join(given)})")
+        if not self.has_posterior(inputs):
+            raise UsageError(f"this model has no inference network for q(z | {', '.join(inputs)})")
         mean, log_sd = self.encoder(batch.values[self.image.name].flatten(1)).float().chunk(2, -1)
         return DiagonalGaussian(mean.to(self.encoder.weight.dtype), log_sd.to(self.encoder.weight.dtype))
 
