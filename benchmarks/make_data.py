@@ -22,7 +22,7 @@ SECONDS, MEMORY_MIB, FILE_MB = 60, 2048, 250
 
 
 def family(pid: int) -> list[int]:
-    """A process and all its descendants."""
+    """List a process and all its descendants."""
     found = [pid]
     try:
         for task in Path(f"/proc/{pid}/task").iterdir():

@@ -34,7 +34,7 @@ def mmgen(*arguments: str) -> str:
 
 
 def train(dataset: Path, folder: Path, name: str, minutes: float, steps: int) -> Path:
-    """The checkpoint of one objective."""
+    """Train a model with one objective, and return its checkpoint."""
     slug = "".join(c if c.isalnum() else "-" for c in name.split(" (")[0].lower()).strip("-")
     out = folder / f"{slug}.safetensors"
     preset = [] if "--preset" in ROW_SETTINGS[name] else ["--preset", "vedantam/telbo-mnist-a-cpu"]

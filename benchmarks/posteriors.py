@@ -34,7 +34,7 @@ def mmgen(*arguments: str) -> None:
 
 
 def make(path: Path, *arguments: str) -> Path:
-    """The file that a command makes, unless it is there; what another command has made is not taken for it."""
+    """Run a command that makes a file, unless the same command has made it already; return its path."""
     note, command = path.with_name(f"{path.name}.made-by"), shlex.join(arguments)
     if not path.exists():
         mmgen(*arguments, "-o", str(path))
@@ -97,7 +97,7 @@ def scores_of_seed(arguments: argparse.Namespace, seed: int) -> list[Line]:
 
 
 def label(line: Line) -> str:
-    """What a line's pictures are drawn from, as the rows are called."""
+    """Return the label of a line's posterior for the rows of tables."""
     if line["question"] == "guided-prior" and line["guidance"] == 1:
         return "exact p(z given words)"
     weight = f" w={line['guidance']:g}" if line.get("guidance") else ""

@@ -17,7 +17,7 @@ PAGE = Path(__file__).with_name("notebook.ipynb")
 
 
 def _shown(value: Any) -> dict[str, Any]:
-    """What a notebook keeps of a value: its text, and its picture or its table."""
+    """Return a value as a notebook stores it: its text, and its picture or its table."""
     found: dict[str, Any] = {"text/plain": repr(value)}
     if hasattr(value, "_repr_png_"):
         found = {"image/png": base64.b64encode(value._repr_png_()).decode("ascii"), "text/plain": type(value).__name__}
@@ -27,7 +27,7 @@ def _shown(value: Any) -> dict[str, Any]:
 
 
 def _run(source: str, names: dict[str, Any]) -> tuple[list[dict[str, Any]], Any]:
-    """Outputs of one cell: what it prints, and its last expression."""
+    """Run one cell, and return its outputs: printed text, and the value of its last expression."""
     body = ast.parse(source).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     printed, value = io.StringIO(), None
@@ -43,7 +43,7 @@ def _run(source: str, names: dict[str, Any]) -> tuple[list[dict[str, Any]], Any]
 
 
 def executed(notebook: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The notebook with its cells run in a folder, one after the other."""
+    """Run the cells of a notebook in a folder, one after the other, and return the notebook."""
     names: dict[str, Any] = {"__name__": "__main__"}
     done = json.loads(json.dumps(notebook))
     before = Path.cwd()

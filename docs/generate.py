@@ -95,7 +95,7 @@ def _table(parameters: Any, context: Any) -> str:
 
 
 def _of_members(command: Any, context: Any) -> str:
-    """The options that each member of a room has besides, where a command takes one of our own first."""
+    """List the options of each member of a room, for a command that takes a member first."""
     if not isinstance(command, MemberCommands):
         return ""
     shared = {name for parameter in command.params for name in parameter.opts}
@@ -128,7 +128,7 @@ def _settings_table(found: Any) -> str:
 
 
 def settings_page() -> str:
-    """The page of all settings, Markdown."""
+    """Return the page of all settings as Markdown."""
     from mmgen.models._settings import DataSettings
     from mmgen.posteriors import AggregateSettings
     from mmgen.settings.settings_table import ROOM_KEYS, Setting, settings_of, settings_of_member
@@ -202,7 +202,7 @@ def _function_section(name: str) -> str:
 
 
 def _docstring(function: Any) -> str:
-    """A docstring as Markdown: what stands under Args as a list."""
+    """Convert a docstring to Markdown, with its Args as a list."""
     text, parts = inspect.getdoc(function) or "", []
     for part in text.split("\n\n"):
         head, _, rest = part.partition("\n")
@@ -219,13 +219,13 @@ def _docstring(function: Any) -> str:
 
 
 def python_page() -> str:
-    """The page of all functions, Markdown."""
+    """Return the page of all functions as Markdown."""
     names = [name for name in mmgen.__all__ if not name.startswith("_")]
     return PYTHON_OPENING + "\n".join(_function_section(name) for name in names)
 
 
 def commands_page() -> str:
-    """The page of all commands, Markdown."""
+    """Return the page of all commands as Markdown."""
     contents = "\n".join(f"* [`mmgen {name}`](#mmgen-{name})" for name in command_names())
     return OPENING + contents + "\n\n" + "\n".join(_section(name) for name in command_names())
 

@@ -15,13 +15,13 @@ _SAYINGS = {_signal.SIGINT: "interrupted", _signal.SIGTERM: "terminated"}
 
 
 def _leave(number: int, frame: object) -> None:
-    """Nothing has been begun: nothing needs to be tidied up."""
+    """End the process at once; no work has begun, so nothing needs to be tidied up."""
     os.write(2, f"mmgen: {_SAYINGS[number]}\n".encode())
     os._exit(128 + number)
 
 
 def _not_lost(unraisable: "sys.UnraisableHookArgs") -> None:
-    """A signal that came while Python called something whose errors it passes over: it comes again in a moment."""
+    """Repeat a signal in a moment if it came while Python ignored exceptions."""
     numbers = {"KeyboardInterrupt": _signal.SIGINT, "Terminated": _signal.SIGTERM}
     number = numbers.get(unraisable.exc_type.__name__)
     if number is None:
@@ -35,7 +35,7 @@ def _not_lost(unraisable: "sys.UnraisableHookArgs") -> None:
 
 
 def _leave_the_current_folder() -> None:
-    """Take it off the import path, which begins with it for ``python -m mmgen``: what lies there is data."""
+    """Remove the current folder from the import path, where ``python -m mmgen`` puts it first."""
     try:
         here = os.getcwd()
     except OSError:

@@ -33,7 +33,7 @@ class Side:
         )
 
     def ask(self, task: str, **request: Any) -> dict[str, Any]:
-        """The answer to a request.
+        """Send a request to one side and return its answer.
 
         Raises:
             SystemExit: The process ended without one.

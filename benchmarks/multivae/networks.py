@@ -83,7 +83,7 @@ def mlp(sizes: list[int], activation: type[nn.Module] = nn.ELU, last: bool = Fal
 
 
 def image_features(sizes: Sizes, side: int, colours: int = 1) -> tuple[nn.Module, int]:
-    """Encoder [B, C, H, W] -> [B, F], and F."""
+    """Build an encoder of images [B, C, H, W] -> [B, F], and return F too."""
     settings = sizes.image
     activation = ACTIVATIONS[settings["activation"]]
     if sizes.image_network == "mlp":
@@ -121,7 +121,7 @@ def image_features(sizes: Sizes, side: int, colours: int = 1) -> tuple[nn.Module
 
 
 def image_pixels(sizes: Sizes, side: int, colours: int = 1) -> nn.Module:
-    """Decoder [B, D] -> logits [B, C, H, W]."""
+    """Build a decoder [B, D] -> logits of images [B, C, H, W]."""
     settings = sizes.image
     activation = ACTIVATIONS[settings["activation"]]
     if sizes.image_network == "mlp":

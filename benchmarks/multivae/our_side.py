@@ -31,7 +31,7 @@ SPLIT = "iid-paper"  # by image: the largest test part that a small dataset has
 
 
 def settings_of(request: dict[str, Any]) -> dict[str, Any]:
-    """The networks by name as ``mmgen`` settings; everything that is not said is mmgen's default."""
+    """Return the networks by name as ``mmgen`` settings, with mmgen's defaults for the rest."""
     sizes = asdict(NETWORKS[request["network"]])
     return {
         "model": {
@@ -80,12 +80,12 @@ def train(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def make_six(request: dict[str, Any]) -> dict[str, Any]:
-    """Writes digits in six views as a dataset and as plain arrays; answers with the views and their channels."""
+    """Write digits in six views as a dataset and as plain arrays; return the views and their channels."""
     return {"colours": write_views(Path(request["dataset"]), request["train"], request["rows"], request["size"])}
 
 
 def export(request: dict[str, Any]) -> dict[str, Any]:
-    """Writes the data as plain arrays."""
+    """Write the data as plain arrays."""
     path = Path(request["dataset"])
     with Dataset.open(path) as dataset:
         for part in ("train", "test"):
@@ -111,7 +111,7 @@ _NAMES = (
 
 
 def export_weights(request: dict[str, Any]) -> dict[str, Any]:
-    """A trained model's weights under MultiVae's names."""
+    """Write a trained model's weights under MultiVae's names."""
     _, _, model = load_model(Path(request["model"]))
     renamed = {}
     for name, tensor in model.state_dict().items():

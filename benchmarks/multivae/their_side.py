@@ -101,7 +101,9 @@ class Clock(TrainingCallback):
 
 
 def build(objective: str, network: str, values: list[int], side: int) -> nn.Module:
-    """The model on a user's own networks; attributes are one-hot [A, V] under MultiVae's categorical likelihood."""
+    """Build the model on a user's own networks; attributes are one-hot [A, V] under MultiVae's categorical
+    likelihood.
+    """
     sizes = NETWORKS[network]
     common = {
         "n_modalities": 2,
@@ -176,7 +178,7 @@ def train(request: dict) -> dict:
 
 
 def copy_weights(model: nn.Module, objective: str, path: str) -> None:
-    """Gives the model mmgen's weights, so that both sides estimate the same number."""
+    """Give the model mmgen's weights, so that both sides estimate the same number."""
     with np.load(path) as file:
         given = {key: torch.from_numpy(file[key]) for key in file.files}
     model.load_state_dict(given, strict=True)

@@ -1,4 +1,4 @@
-"""Attribute classifiers: which attribute values does an example show? One file per network.
+"""Attribute classifiers, which predict the attribute values of an example. One file per network.
 
 ``names()`` and ``get(name)`` are the networks; ``load_classifier`` opens a trained classifier.
 """

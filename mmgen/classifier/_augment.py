@@ -1,4 +1,4 @@
-"""Changes of a picture of two objects and its description after which the description is still true.
+"""Augmentation of pictures of two objects together with their descriptions, which stay true.
 
 Captions of a pair of objects say one of several true sentences: "A left B" holds where "B right A" does. And left
 becomes right in the mirror. A classifier that reads the relation then learns the order of the objects from several
@@ -21,7 +21,7 @@ _SIDEWAYS = ("left", "right")
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Other wordings, mirror images, small shifts and brightness.
+    """Augmentation of pictures and descriptions: other wordings, mirror images, small shifts, brightness.
 
     Attributes:
         order: Positions of the attributes [A] when the two objects change places.
@@ -40,9 +40,7 @@ class Augmentation:
     brightness: float = 0.1
 
     def __call__(self, images: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:
-        """Return images [B, C, H, W] in [0, 1] and codes int64 [B, A], each example changed at random by torch's
-        stream.
-        """
+        """Augment images [B, C, H, W] in [0, 1] and codes int64 [B, A], each example at random by torch's stream."""
         turned, flipped = torch.rand(2, len(images), device=images.device) < 0.5
         codes = torch.where(turned[:, None], self.retell(codes), codes)
         codes = torch.where(flipped[:, None], self.mirror(codes), codes)
@@ -65,9 +63,7 @@ class Augmentation:
         return codes
 
     def _move(self, images: Tensor) -> Tensor:
-        """Return one shift for the whole batch, edges repeated: an object's neighbourhood changes, its pixels
-        do not.
-        """
+        """Shift a whole batch of images by one offset and repeat their edges, so that objects keep their pixels."""
         margin = self.shift
         down, right = torch.randint(0, 2 * margin + 1, (2,)).tolist()
         height, width = images.shape[2:]

@@ -1,4 +1,4 @@
-"""Base of the networks of attribute classifiers: values and known attributes in, logits of every attribute out."""
+"""The base of networks of attribute classifiers: data and hints in, logits of every predicted attribute out."""
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ __all__ = ["JudgeNetwork", "with_planes"]
 
 
 class JudgeNetwork(nn.Module, ABC):
-    """A network over values of one shape, with one head per attribute that it says.
+    """A network over values of one shape, with one head per predicted attribute.
 
     Args:
         event_shape: Shape of every value; (C, H, W) of an image.
@@ -31,7 +31,7 @@ class JudgeNetwork(nn.Module, ABC):
 
     @classmethod
     def over(cls, described: "Description", sizes: tuple[int, ...], hint_size: int = 0) -> "JudgeNetwork":
-        """Build the network over data of a description; by default one that reads images alone.
+        """Build the network for data of a description; by default only images are read.
 
         Raises:
             UsageError: It does not read such data.
@@ -53,17 +53,15 @@ class JudgeNetwork(nn.Module, ABC):
 
     @abstractmethod
     def logits(self, features: Tensor) -> list[Tensor]:
-        """Return logits [B, V] of every attribute from features [B, F], affine in them but for dropout."""
+        """Return logits [B, V] of every predicted attribute from features [B, F]: affine, apart from dropout."""
 
     def forward(self, images: Tensor, hints: Tensor | None = None) -> list[Tensor]:
-        """Return logits [B, V] of every attribute; arguments as of :meth:`features`."""
+        """Return logits [B, V] of every predicted attribute; arguments as in :meth:`features`."""
         return self.logits(self.features(images, hints))
 
 
 def with_planes(images: Tensor, hints: Tensor | None) -> Tensor:
-    """Return images [B, C, H, W] with each number of ``hints`` [B, X] as a constant plane behind them: [B,
-    C + X, H, W].
-    """
+    """Append each number of ``hints`` [B, X] to images [B, C, H, W] as a constant plane: [B, C + X, H, W]."""
     if hints is None or not hints.shape[1]:
         return images
     planes = hints.to(images.dtype)[:, :, None, None].expand(-1, -1, *images.shape[2:])

@@ -1,4 +1,4 @@
-"""Classifiers on disk."""
+"""Reading, writing and describing the files of classifiers."""
 
 import math
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ def build_classifier(
 
 
 def describe_classifier(classifier: Classifier) -> dict[str, Any]:
-    """Return the settings that build a classifier again, besides those of its training."""
+    """Return the settings from which a classifier can be built again, without those of its training."""
     return {
         "network": classifier.network_name,
         "reads": json_values(classifier.described),
@@ -90,7 +90,7 @@ def load_classifier(path: Path | str, device: str | torch.device = "cpu", measur
 
 
 def held_out_accuracy(path: Path, header: Header) -> dict[str, float]:
-    """Return the accuracy on held-out examples from a classifier's file, percent by attribute; {} without one.
+    """Read the held-out accuracy in a classifier's file, percent by attribute; {} if it has none.
 
     Raises:
         ArtifactError: That is no table of percentages, or not what the counts beside it come to.

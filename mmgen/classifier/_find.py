@@ -1,4 +1,4 @@
-"""Which attribute classifier looks at what is drawn of a dataset's models: one rule for scores, figures and reports."""
+"""Choice of the attribute classifier of a dataset: one rule for scores, figures and reports."""
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -10,7 +10,7 @@ __all__ = ["best_judge"]
 
 
 def best_judge(dataset_id: str, folders: Iterable[Path], preferred: Collection[str] = ()) -> Path | None:
-    """Return the best attribute classifier of a dataset; None without one.
+    """Return the file of the best attribute classifier of a dataset in some folders; None without one.
 
     That is the most accurate on images that it has not seen, one that was never measured coming last; of equals the
     newest. A file that does not match its content id is no classifier.

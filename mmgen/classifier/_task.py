@@ -1,4 +1,4 @@
-"""Training a classifier: a task for the one training loop."""
+"""The task of training a classifier, for the common training loop."""
 
 import torch
 import torch.nn.functional as F

@@ -68,7 +68,7 @@ def resolve_hints(hints: Sequence[str] | None, dataset: Dataset) -> tuple[str, .
 
 
 def resolve_network(name: str, device: str, hints: bool = False, described: Description | None = None) -> str:
-    """Return what ``auto`` means: the papers' networks on a GPU, small ones on a CPU, where those take hours.
+    """Return the network that ``auto`` means: the papers' network on a GPU, a small one on a CPU.
 
     Args:
         name: Name of a network, or "auto".

@@ -21,7 +21,7 @@ training.
 
 
 class Attentive(JudgeNetwork):
-    """Looks at places instead of remembering layouts: what an object is does not depend on where it stands.
+    """Classifier with attention over places, so that an object is recognised wherever it stands.
 
     2x2 patches become channels, then four convolutions 3x3 with batch norm. At each place of the last map, what is
     seen, where it is and the known attributes give a score; a softmax over places makes a look of it, the mean of what

@@ -1,4 +1,4 @@
-"""The encoder of the data's own kind, and a head per attribute: for data that are no images."""
+"""A classifier for data that are no images: the encoder of their kind, and a head per attribute."""
 
 import torch
 import torch.nn.functional as F

@@ -69,13 +69,13 @@ class Stage(Generic[R]):
 
     @cached_property
     def watch(self) -> Watch:
-        """Who is told of progress."""
+        """Observer that receives messages and progress."""
         from mmgen.commands._watching import watching
 
         return watching(self.progress)
 
     def run(self, command: str = "") -> R:
-        """Do it.
+        """Run the stage and return its result.
 
         Args:
             command: The command to record; :meth:`command_line` where it is empty.
@@ -83,7 +83,7 @@ class Stage(Generic[R]):
         raise NotImplementedError
 
     def command_line(self, **actual: Any) -> str:
-        """Return the command that does the same.
+        """Return the command line that is equivalent to these settings.
 
         Args:
             actual: Values in place of the fields', such as the output that was chosen.
@@ -127,7 +127,7 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing(Stage[R]):
-    """Base of stages that draw from a model, and write a page or a picture."""
+    """Base of stages that draw from a model and write a page or a picture."""
 
     overwrite: bool = False
     """Replace the file that is there, even one that mmgen did not make."""

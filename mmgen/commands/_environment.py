@@ -1,4 +1,4 @@
-"""What a bug report needs to say of a machine: versions, devices, memory, plug-ins; no names of people or folders."""
+"""The environment for bug reports: versions, devices, memory, plug-ins; no names of people or folders."""
 
 import os
 import platform
@@ -53,7 +53,7 @@ def _memory() -> int | None:
 
 
 def environment() -> dict[str, Any]:
-    """All of it as plain values; sizes in bytes.
+    """Return the environment for a bug report as plain values; sizes in bytes.
 
     Example:
         >>> found = environment()

@@ -1,4 +1,4 @@
-"""A folder with everything that one needs to draw from a model: to be uploaded, sent or kept.
+"""Export of a folder with everything that drawing from a model needs.
 
 It holds the model, what was fitted to it, the judge, a card (README.md as the Hugging Face hub reads it), pictures, the
 commands that made it and checksums. Nothing in it is code, and nothing needs the dataset.
@@ -48,7 +48,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # what zip files begin with: the same files are 
 
 @dataclass(frozen=True)
 class _Exported:
-    """What a card tells of.
+    """The exported files and facts that the model card mentions.
 
     Attributes:
         loaded: The model, or the aggregate with its model.
@@ -213,7 +213,7 @@ def fill(
 
 
 def _is_of(score: Score, loaded: TrainedModel) -> bool:
-    """Whether a score is of these files: of the model itself, or of what was fitted to it."""
+    """Return True if a score belongs to these files: to the model, or to a posterior fitted to it."""
     fitted = loaded.header.content_id if loaded.fitted is not None else None
     ours: dict[str, set[str | None]] = {"model": {loaded.model_header.content_id}, "aggregate": {fitted, None}}
     return all(score.ids.get(role) in ids for role, ids in ours.items())

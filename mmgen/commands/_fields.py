@@ -1,4 +1,4 @@
-"""Fields of stages: what is annotated to them, and how help, pages and signatures see them."""
+"""Annotations of the fields of stages, from which help, pages and signatures are made."""
 
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Input:
-    """Marks a field that is given by its place: a file, or several, that exist; ``-`` reads paths from stdin.
+    """Marks a positional field: one or several existing files; ``-`` reads paths from stdin.
 
     Attributes:
         what: What the file should be, for messages ("dataset").
@@ -46,7 +46,7 @@ class Input:
 
 
 class Named:
-    """Marks an option that is not just its field's name: ``Named("--from", "-f", metavar="MODEL")``.
+    """Marks an option whose name differs from its field's: ``Named("--from", "-f", metavar="MODEL")``.
 
     Args:
         names: As it is typed; a short one alone stands beside the field's name.
@@ -79,14 +79,14 @@ class Source:
 
 
 class MemberOf:
-    """Marks a field that names a member of a room, or one of some more words."""
+    """Marks a field that takes the name of a member of a room, or one of some further words."""
 
     def __init__(self, room: str, *more: str) -> None:
         self.room, self.more = room, more
 
 
 class Words:
-    """Marks a field with the words that a shell offers for it."""
+    """Marks a field with the words that shell completion offers for it."""
 
     def __init__(self, *words: str) -> None:
         self.words = words
@@ -108,7 +108,7 @@ class Assignments:
 
 
 class MemberSettings(Assignments):
-    """Marks the field of the settings of the member that the stage takes first, options and keywords of their own.
+    """Marks the field that holds the settings of the chosen member, as options and keywords of their own.
 
     The stage then has ``settings_names``, which returns their names.
     """
@@ -137,22 +137,22 @@ class StageField:
     choices: tuple[str, ...] = ()
 
     def mark(self, kind: type[T]) -> T | None:
-        """Return what is annotated of a kind, None without."""
+        """Return the annotation of a kind; None without one."""
         return next((one for one in _marks(self.hint) if isinstance(one, kind)), None)
 
     @property
     def positional(self) -> bool:
-        """Whether it is given by its place."""
+        """True for a positional argument."""
         return self.mark(Input) is not None or self.mark(Positional) is not None or self.default is MISSING
 
     @property
     def leaves(self) -> list[Any]:
-        """The plain types that a value may have, those of list items too."""
+        """Plain types of a value, including those of list items."""
         return list(dict.fromkeys(_leaves(self.hint)))
 
     @property
     def several(self) -> bool:
-        """Whether it takes several values."""
+        """True if the field takes several values."""
         return any(_is_sequence(one) for one in _alternatives(self.hint))
 
 
@@ -190,7 +190,7 @@ def _marks(hint: Any) -> Iterator[Any]:
 
 
 def option_names(field: StageField) -> list[str]:
-    """Return how an option is typed, the long name first."""
+    """Return the names of an option on the command line, the long one first."""
     named = field.mark(Named)
     names = [*named.names] if named else []
     if field.mark(Assignments):

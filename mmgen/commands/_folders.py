@@ -1,4 +1,4 @@
-"""Folders that stand for the files in them."""
+"""Folders as arguments that stand for the files in them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A stage as a function of Python: signature and docstring from its fields, arguments checked as everywhere."""
+"""Conversion of a stage to a Python function: signature and docstring from its fields, checked arguments."""
 
 import inspect
 import re
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 def function(stage: Callable[P, Stage[R]]) -> Callable[P, R]:
-    """Return a stage as a function of Python: its fields are the arguments, what ``run`` returns is the result."""
+    """Convert a stage to a Python function, with its fields as arguments and the result of ``run`` as value."""
     return cast("Callable[P, R]", _function_of(cast("type[Stage[Any]]", stage)))
 
 

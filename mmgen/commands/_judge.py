@@ -1,4 +1,4 @@
-"""A trained judge, as Python gets it."""
+"""A trained attribute classifier, as the Python functions return it."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ __all__ = ["Judge"]
 
 
 class Judge:
-    """A trained judge: its file, and how often it is right on images that it has not seen.
+    """A trained attribute classifier: its file and its accuracy on held-out images.
 
     Attributes:
         path: Its file.

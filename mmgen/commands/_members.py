@@ -27,7 +27,7 @@ def source_of(command: str) -> Path:
 
 
 def stage_class(command: str) -> Any:
-    """Return the class of a command's stage; imports its file alone."""
+    """Import and return the class of a command's stage."""
     module = importlib.import_module(f"{__package__}.{source_of(command).stem}")
     (name,) = module.__all__
     return getattr(module, name)

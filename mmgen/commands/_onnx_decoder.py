@@ -81,7 +81,7 @@ def export_decoder(loaded: TrainedModel, out: Path) -> float:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No warnings and lines of the exporter, which speak of its own insides."""
+    """Silence warnings and lines of the ONNX exporter."""
     levels = {log: log.level for log in map(logging.getLogger, ("onnxscript", "onnx_ir", "torch.onnx"))}
     for log in levels:
         log.setLevel(logging.ERROR)

@@ -37,7 +37,7 @@ class _Bar:
 
 
 class NotebookWatch(Watch):
-    """Sentences and progress bars among a notebook's output."""
+    """Watch that shows messages and progress bars in a notebook's output."""
 
     def __init__(self, display: Callable[..., Any]) -> None:
         self._display = display

@@ -1,4 +1,4 @@
-"""Descriptions are looked at before torch and the model are loaded: the words stand in the files' headers."""
+"""Checks of descriptions against the headers of files, before torch and the model are loaded."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class _Words:
 
 
 def check_words(path: Path, descriptions: Sequence[str]) -> None:
-    """Refuse a description with a word that no model of these data can know; all else is checked when drawing.
+    """Refuse a description with a word that no model of these data knows; drawing checks all else.
 
     Args:
         path: A model, an aggregate, or the folder of an export.
@@ -41,7 +41,7 @@ def check_words(path: Path, descriptions: Sequence[str]) -> None:
 
 
 def _known(path: Path) -> tuple[_Words | None, bool]:
-    """Return the attributes in the headers, None without any, and whether there are captions."""
+    """Read the attributes in the headers of files, or None, and whether there are captions."""
     from mmgen.artifacts import find_parent, read_header
     from mmgen.artifacts.files import exported_file
 

@@ -106,7 +106,7 @@ class Baseline(Stage["Scores"]):
 
     @property
     def reads_labels(self) -> bool:
-        """Whether the method reads labels; else it is a density."""
+        """True if the method predicts labels; False if it is a density."""
         from mmgen.baselines import get
 
         return get(self.method).answers != "densities"

@@ -32,7 +32,7 @@ class Compare(Stage["Comparison"]):
     """Row that the others are compared with: differences, paired over seeds, with their 95 % intervals."""
 
     def run(self, command: str = "") -> "Comparison":
-        """Compare.
+        """Group scores by model and seed, and return the comparison.
 
         Returns:
             The tables.
@@ -64,7 +64,7 @@ class Compare(Stage["Comparison"]):
 
 
 def _names(paths: list[Path]) -> list[str]:
-    """Names for files whose scores do not name their run: as short as tells them apart."""
+    """Return the shortest file names that differ, for scores that do not name their run."""
     stems = [path.stem for path in paths]
     return [
         stem if stems.count(stem) == 1 else str(path.with_suffix("")) for stem, path in zip(stems, paths, strict=True)

@@ -97,7 +97,7 @@ class Evaluate(Stage["Scores"]):
         return Scores(scores, path)
 
     def scores_path(self, hint: str = "") -> Path | None:
-        """Return where scores go, None in a folder that is not ours to write to.
+        """Return the file for the scores; None in a folder in which files may not be written.
 
         Args:
             hint: What else to do where scores are there already, for the message.
@@ -120,7 +120,7 @@ class Evaluate(Stage["Scores"]):
         return output
 
     def measure(self) -> "list[Score]":
-        """Return the scores of every weight of guidance and judge, without keeping them.
+        """Return the scores for every weight of guidance and every classifier, without writing them.
 
         Raises:
             UsageError: Something cannot be asked of this model; before any work is done.
@@ -196,7 +196,7 @@ class Evaluate(Stage["Scores"]):
         return validate(EvaluationSettings, {**values, "dropped": dropped})
 
     def _metric_options(self) -> list[str]:
-        """Return options that were given, by the names that metrics know them by."""
+        """Return the options that are set, by the names that metrics use."""
         names = [
             name for name, value in self._settings() if name != "dropped" and getattr(self, name) not in (None, "")
         ]

@@ -18,7 +18,7 @@ __all__ = ["FitAggregate"]
 
 
 class _Plan(NamedTuple):
-    """Completed settings, the aggregate to make, and the fit that this one starts from."""
+    """Completed settings of a fit, its output, and the fit that it starts from."""
 
     settings: "FitSettings"
     output: Path
@@ -71,7 +71,7 @@ class FitAggregate(Training["TrainedModel"]):
     keep_state: bool = False
 
     def run(self, command: str = "") -> "TrainedModel":
-        """Encode and fit, or find that it is done.
+        """Encode the dataset and fit the posterior, unless the file is finished.
 
         Returns:
             The aggregate with its model, on the CPU.
@@ -84,7 +84,7 @@ class FitAggregate(Training["TrainedModel"]):
         return load(self.fit(command))
 
     def fit(self, command: str = "") -> Path:
-        """Make the file of :meth:`run` without loading it; a fit that it starts from is made first, if there is none.
+        """Write the file of :meth:`run` without loading it, after the fit that it starts from if that is missing.
 
         Returns:
             The aggregate.
@@ -176,7 +176,7 @@ class FitAggregate(Training["TrainedModel"]):
         return {"aggregate": aggregate, "training": self.training()}
 
     def _base_is_missing(self, mode: str) -> bool:
-        """Whether the fit that this one starts from, which was not named, is yet to be made."""
+        """Return True if the fit that this one starts from has a default name and does not exist yet."""
         from mmgen.artifacts import check_output
         from mmgen.posteriors import is_fit
         from mmgen.training.state import state_path

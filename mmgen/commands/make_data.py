@@ -99,7 +99,7 @@ class MakeData(Stage["Dataset"]):
         ]
 
     def is_up_to_date(self, command: str) -> bool:
-        """Return whether a command has made the file already, with this mmgen and the packages that are installed.
+        """Return True if the same command, mmgen and packages have made the existing file.
 
         Raises:
             UsageError: Something else is there.
@@ -130,7 +130,7 @@ class MakeData(Stage["Dataset"]):
 
     @cached_property
     def recipe_settings(self) -> Any:
-        """The recipe with its settings.
+        """The recipe, built with its settings.
 
         Raises:
             SettingsError: Names all wrong keys and values.
@@ -184,7 +184,7 @@ class MakeData(Stage["Dataset"]):
 
 
 def look_ahead(recipe: Any, seed: int) -> list[str]:
-    """Return what can be known before anything is written: sources are opened and checked as the run does first.
+    """Open and check the sources of a recipe as a run would, and return lines about the dataset.
 
     Args:
         recipe: A recipe without a survey of its own.

@@ -63,7 +63,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
     """Which rows of the source, or of the model's dataset; repeatable. By default 8 of its test part."""
 
     def run(self, command: str = "") -> "Grid | Draws | list[dict[str, Any]]":
-        """Draw, and write where there is an output; or read.
+        """Draw and write the output, or predict attributes or texts of images.
 
         Returns:
             A picture that a notebook shows and that ``save`` writes, or what was drawn for a file of another ending. Of
@@ -84,7 +84,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
 
     @property
     def reads(self) -> bool:
-        """Whether it says what images show instead of drawing some."""
+        """True if attributes or texts of images are predicted, and no images drawn."""
         return (self.source is not None or bool(self.rows)) and not self.targets
 
     @property
@@ -111,7 +111,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
 
     @cached_property
     def _start(self) -> "Start | None":
-        """Where pictures come from that are not drawn for a description."""
+        """Return the pictures to start from, when drawing is not from a description alone."""
         from mmgen.generation.translations import parse_start
 
         if self.source is None and not self.rows:
@@ -231,7 +231,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         return True
 
     def _read(self) -> list[dict[str, Any]]:
-        """Read images: attributes with their probabilities, or texts."""
+        """Predict attributes with their probabilities, or texts, for images."""
         from mmgen.generation.read import attribute_probabilities, reading, texts_of_images
         from mmgen.generation.translations import read_start
 

@@ -1,4 +1,4 @@
-"""``mmgen show``: what a file is and where it comes from."""
+"""``mmgen show``: the contents of a file, and the files that it was made from."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ __all__ = ["Show"]
 
 @dataclass(frozen=True)
 class Show(Stage[dict[str, Any]]):
-    """Show what an artifact is, its lineage, settings and facts, and with -o sheet.png its images.
+    """Show an artifact, its lineage, settings and facts, and with -o sheet.png its images.
 
     The lineage is a tree of the files that it was made from, each compared with its content id (verified), only found
     where that takes reading much, or marked as damaged or missing.

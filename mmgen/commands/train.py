@@ -63,7 +63,7 @@ class Train(Training["TrainedModel"]):
     keep_state: bool = False
 
     def run(self, command: str = "") -> "TrainedModel":
-        """Train, or find that it is done.
+        """Train the model, unless the file is finished.
 
         Returns:
             The trained model, on the CPU.
@@ -157,7 +157,7 @@ class Train(Training["TrainedModel"]):
         return full
 
     def check(self) -> None:
-        """Build the networks without their weights, and drop them: what does not fit is reported as by a training.
+        """Build the networks without weights, to report settings that do not fit as a training would.
 
         Raises:
             SettingsError: Settings of the networks do not fit each other, the objective, the data or the optimiser.

@@ -1,4 +1,4 @@
-"""``mmgen train-classifier``: a dataset into a classifier of its attributes, the judge of drawn pictures."""
+"""``mmgen train-classifier``: train a classifier of a dataset's attributes, which later judges drawn pictures."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -18,7 +18,7 @@ __all__ = ["TrainClassifier"]
 
 
 class _Plan(NamedTuple):
-    """Completed settings, and the judge to make."""
+    """Completed settings, and the classifier to make."""
 
     settings: "ClassifierSettings"
     output: Path
@@ -50,7 +50,7 @@ class TrainClassifier(Training["Judge"]):
     seed: Seed = 0
 
     def run(self, command: str = "") -> "Judge":
-        """Train, or find that it is done.
+        """Train the classifier, unless the file is finished.
 
         Returns:
             The judge, with its accuracy on images that it has not seen.
@@ -68,7 +68,7 @@ class TrainClassifier(Training["Judge"]):
 
     @cached_property
     def plan(self) -> _Plan:
-        """Settings and place of the judge.
+        """Return settings and output of the classifier.
 
         Raises:
             SettingsError: Names all wrong keys and values.

@@ -11,7 +11,7 @@ __all__ = ["elsewhere"]
 
 
 def elsewhere() -> AbstractContextManager[None]:
-    """Make the root of the file system the current folder, in a short block.
+    """Make the root of the file system the current folder inside a ``with`` block.
 
     Example:
         >>> here = os.getcwd()

@@ -41,7 +41,7 @@ class MmgenError(Exception):
     exit_code = 1
 
     def __str__(self) -> str:
-        """Return the sentence; a value of a megabyte is shown by its beginning and its end."""
+        """Return the sentence; a very long one loses its middle."""
         whole = super().__str__()
         if len(whole) <= _LONGEST_WORD:
             return whole
@@ -63,7 +63,7 @@ class ArtifactError(MmgenError):
 
 
 class MissingParentError(ArtifactError):
-    """A missing file that this one was made from; the message names the command that makes it."""
+    """A missing file from which this one was made; the message names the command that makes it."""
 
 
 class DataError(MmgenError):

@@ -1,4 +1,4 @@
-"""Foreign files, read whole within bounds.
+"""Bounded reading of files that other programs wrote.
 
 A pipe would block its reader for ever, a device has no end, and a packed file of 8 MB can hold 8 GB: only regular
 files are opened, and whatever is unpacked is counted while it is unpacked. Whoever reads says how much is too much.

@@ -1,4 +1,4 @@
-"""One table of letters for the shapes in docstrings and comments.
+"""Table of the letters for shapes in docstrings and comments.
 
 ==  ==========================================================
 B   examples in a batch

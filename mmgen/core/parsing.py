@@ -1,4 +1,4 @@
-"""Foreign text: JSON and TOML of bounded size, depth and numbers, and text that is safe to show.
+"""Bounded parsing of JSON and TOML that other programs wrote, and text that is safe to show.
 
 One parser for everything that is read: headers, logs, scores, settings files and ``--set``. What Python's own parsers
 let through and later code stumbles over is refused here: numbers that no float or 64-bit integer holds, nesting without
@@ -87,8 +87,7 @@ def printable(text: str, limit: int = 300) -> str:
 
 
 def strip_controls(text: str, keep: str = "\n\t") -> str:
-    r"""Return foreign text in a form safe for a terminal, a picture or a page: without signs that steer them or hide
-    letters.
+    r"""Remove invisible and control characters from text, which could steer a terminal or hide letters.
 
     Args:
         text: Any text.
@@ -295,8 +294,7 @@ def lines_bounded(path: Path) -> Generator[str]:
 
 
 def opening(text: str) -> str:
-    r"""Return the whole sentences that a comment or docstring opens with, without the last full stop: those that end in
-    its first line; where none does, the first one, over as many lines of its first paragraph as it takes.
+    r"""Return the sentences that a docstring opens with, without the last full stop.
 
     Example:
         >>> opening("Draws one thing. Then it\ndraws another.")

@@ -1,4 +1,4 @@
-"""The one entrance for the user's pictures: from a file's bytes to pixels of a given size.
+"""Decoding of the user's pictures: from a file's bytes to pixels of a given size.
 
 Pillow knows some fifty formats, and asks each of its decoders; that for EPS starts Ghostscript from the PATH. Here only
 a few formats of pixels are tried, and the size that the file's head tells is looked at before anything is decoded.
@@ -60,7 +60,7 @@ Background = Literal["white", "black"]
 
 
 class WrongSizeError(CannotReadError):
-    """A picture of another size than the expected one.
+    """Error for a picture of another size than the expected one.
 
     Attributes:
         size: Its width and height in pixels.
@@ -73,7 +73,7 @@ class WrongSizeError(CannotReadError):
 
 @dataclass(frozen=True)
 class Fitting:
-    """Settings by which the pictures of a dataset were brought to one size.
+    """Settings by which pictures are cropped and resized to the size of a dataset.
 
     Attributes:
         height: In pixels.
@@ -116,7 +116,7 @@ class Fitting:
 
 @dataclass(frozen=True)
 class FittedPicture:
-    """A picture of the dataset's size.
+    """A picture after cropping and resizing to the dataset's size.
 
     Attributes:
         pixels: uint8 [C, H, W].
@@ -228,7 +228,7 @@ def _orientation(image: Image.Image) -> int:
 
 
 def _shrink_while_decoding(image: Image.Image, fitting: Fitting) -> None:
-    """Let a large JPEG be decoded at a half, a quarter or an eighth, at least twice as large as it is needed."""
+    """Let a large JPEG be decoded at 1/2, 1/4 or 1/8 of its size, still at least twice the target size."""
     scale = 2 * max(fitting.height, fitting.width) / min(image.size)
     if scale < 1 and image.format == "JPEG":
         image.draft(None, (round(image.width * scale), round(image.height * scale)))

@@ -1,4 +1,4 @@
-"""The one entrance for text files: bytes become text, or an error tells why they are none.
+"""Decoding of text files: bytes become text, or an error explains why they are none.
 
 Byte order marks are obeyed, line ends of all systems are one, and no other encoding than Unicode's is guessed: a
 letter that a guess gets wrong would be another value in silence.

@@ -1,4 +1,4 @@
-"""Child processes: their import path, their end with ours, their number.
+"""Child processes: their import path, their number, and their end when the parent ends.
 
 A folder of a stranger's pictures or experiment may hold a ``numpy.py``. Nothing that we start has such a
 folder on its import path, and nothing that we start outlives us.
@@ -52,7 +52,7 @@ _HOME = str(Path(__file__).resolve().parents[2])
 
 
 def _means_here() -> Callable[[str], bool]:
-    """Return whether an entry of an import path is the current folder, in any spelling."""
+    """Return True if an entry of an import path is the current folder, in any spelling."""
     try:
         current = os.stat(".")
     except OSError:  # which was removed
@@ -89,13 +89,13 @@ def _safe_variables() -> dict[str, str]:
 
 
 def child_environment() -> dict[str, str]:
-    """Return the further variables of a Python that we start; it is to end with :data:`OWNER`."""
+    """Return extra environment variables for a Python process that must end with :data:`OWNER`."""
     return {**_safe_variables(), OWNER: str(os.getpid())}
 
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """Let libraries start processes in this block: none has the current folder on its import path."""
+    """Keep the current folder off the import path of processes that libraries start in this block."""
     path, variables = list(sys.path), _safe_variables()
     before = {name: os.environ.get(name) for name in variables}
     cleaned = without_current_folder(path)
@@ -116,7 +116,7 @@ def starting() -> Iterator[None]:
 def start_mmgen(
     arguments: Sequence[str], environment: Mapping[str, str] = MappingProxyType({}), **more: Any
 ) -> "subprocess.Popen[str]":
-    """Start ``mmgen`` as a process that ends when we end, however that is.
+    """Start ``mmgen`` as a process that ends when this process ends, even if it is killed.
 
     Args:
         arguments: Arguments of ``mmgen``.
@@ -128,7 +128,7 @@ def start_mmgen(
 
 
 def begin_program() -> None:
-    """Begin as ``mmgen``: without the current folder on the path, here and in all that we start; end with our owner.
+    """Prepare this process as ``mmgen``: no current folder on the import path, and an end with its parent.
 
     Raises:
         MmgenError: Another ``mmgen`` has started this one in a way in which the current folder was on the path.
@@ -143,12 +143,12 @@ def begin_program() -> None:
 
 
 def is_program() -> bool:
-    """Return whether this process runs a command of ``mmgen``, rather than a script that uses the library."""
+    """Return True if this process runs a command of ``mmgen``, not a script that uses the library."""
     return _is_program
 
 
 def begin_worker(owner: int, by_kernel: bool = True) -> None:
-    """Begin as a process that another one of ours has started: end with it.
+    """Prepare this process as a worker that ends with the process that started it.
 
     Args:
         owner: The other's number.
@@ -164,7 +164,7 @@ def begin_worker(owner: int, by_kernel: bool = True) -> None:
 
 
 def end_with(owner: int, by_kernel: bool = True) -> None:
-    """End as soon as our parent does, however that is; what was being written is never half there.
+    """End this process as soon as its parent ends; files are written whole or not at all.
 
     Args:
         owner: The parent's number.
@@ -188,7 +188,7 @@ def end_with(owner: int, by_kernel: bool = True) -> None:
 
 
 def bounded(requested: int | None, cores: int, option: str = "--workers") -> int:
-    """Return the number of processes to start: the requested one, but at most a few for each core; by default one each.
+    """Return the number of processes to start: as requested, at most a few per core, by default one per core.
 
     Raises:
         UsageError: No such number can be asked for.
@@ -204,7 +204,7 @@ def bounded(requested: int | None, cores: int, option: str = "--workers") -> int
 
 
 def check_files(processes: int, option: str = "--workers") -> None:
-    """Make sure that the limit of open files allows so many processes, and raise our own limit where possible.
+    """Raise the limit of open files if needed, and refuse a number of processes that exceeds it.
 
     Raises:
         UsageError: The limit is too low.

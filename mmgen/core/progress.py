@@ -1,4 +1,4 @@
-"""Long work as an iterable: the library reports progress, the caller shows it."""
+"""Long work as an iterable, which reports progress that the caller can show."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -76,13 +76,13 @@ class Work(Generic[T]):
 
 
 class Watch:
-    """Observer of a stage, who shows its messages and progress. This one is silent."""
+    """Observer that shows messages and progress of a stage; this base class shows nothing."""
 
     def say(self, text: str) -> None:
         """Show a sentence to people."""
 
     def follow(self, work: Work[T]) -> T:
-        """Do the work and return its result."""
+        """Run the work and return its result."""
         return work.run()
 
 

@@ -1,4 +1,4 @@
-"""Randomness: one seed, named independent streams.
+"""Random number generators: independent streams by name, all from one seed.
 
 A stream's key is a hash of the seed and the stream's name, so that streams do not depend on the order in which they are
 asked for, and adding one changes no other. Work on examples keys a stream by the example's own index.

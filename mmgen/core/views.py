@@ -1,4 +1,4 @@
-"""Pixels that are sampled whenever a model sees them: black or white, or between two stored levels.
+"""Random pixels that are drawn anew in every view of an image: black or white, or between two stored levels.
 
 A draw is a pure function of a key, the example's own number and the pixel, in integers alone: it does not depend on
 which other examples are looked at, in which order, by how many processes or on which device. So a resumed run sees what
@@ -26,7 +26,7 @@ _MULTIPLIER_2 = 0x94D049BB133111EB - 2**64
 
 
 def view_key(seed: int, modality: str, *view: str | int) -> int:
-    """Return the key of a draw of a modality's pixels, for a step of training or, without one, for evaluations."""
+    """Return the key of the random pixels of a modality in one view: a step of training, or an evaluation."""
     return stream_key(seed, "pixels", modality, *view)
 
 

@@ -28,7 +28,7 @@ class Density(nn.Module, ABC):
         """
 
     def with_density(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the same draws and weights, and log q of the draws [M, B] in nats."""
+        """Return draws u [M, B, D] that carry gradients, weights [M, B], and log q of the draws [M, B] in nats."""
         u, weights = self.reparameterised(context, batch)
         return u, weights, self.log_prob(u, context)
 

@@ -1,4 +1,4 @@
-"""The diagonal Gaussian whose mean and standard deviation a network reads off a description."""
+"""A diagonal Gaussian whose mean and standard deviation a network computes from a description."""
 
 import torch
 from torch import Tensor, nn

@@ -1,4 +1,4 @@
-"""One diagonal Gaussian per description: the baseline that shows what flexibility buys."""
+"""A diagonal Gaussian per description: the baseline for more flexible families."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ __all__ = ["Gaussian"]
 
 @dataclass(frozen=True, config=CONFIG)
 class Gaussian(Family):
-    """The family of most unimodal inference networks."""
+    """Family of diagonal Gaussians, whose mean and log standard deviation a network computes."""
 
     hidden: tuple[Annotated[int, Field(ge=1)], ...] = (256, 256)
     """Hidden layers of the network that gives mean and standard deviation."""

@@ -53,7 +53,7 @@ class GaussianMixture(Density):
 
 @dataclass(frozen=True, config=CONFIG)
 class Mixture(Family):
-    """For aggregates with separate clusters."""
+    """Family of Gaussian mixtures, for aggregated posteriors with separate clusters."""
 
     components: Annotated[int, Field(ge=1)] = 20
     """Number of Gaussians."""

@@ -19,7 +19,7 @@ __all__ = ["Realnvp"]
 
 @dataclass(frozen=True, config=CONFIG)
 class Realnvp(Family):
-    """Affine couplings; a step updates both halves (CK Eq. 7-8)."""
+    """Family of affine coupling flows; a step updates both halves (CK Eq. 7-8)."""
 
     steps: Annotated[int, Field(ge=1)] = 6
     """Flow steps (CK: six)."""

@@ -1,4 +1,4 @@
-"""Captions: a whole sentence, which is there or not, and its word codes."""
+"""Captions: whole sentences as word codes."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ _STOPS = ".!?"
 
 
 def is_caption(text: str) -> bool:
-    """Return whether a description of data with captions is a caption, rather than attribute=value."""
+    """Return True if a description is a caption, and not attribute=value."""
     return "=" not in text and text.strip() not in ("", ANYTHING)
 
 

@@ -1,4 +1,4 @@
-"""The tree of a description."""
+"""The tree of a parsed description."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,7 +43,7 @@ class Expression:
 
     @property
     def operators(self) -> frozenset[str]:
-        """All operators of the tree."""
+        """Operators anywhere in the tree."""
         return frozenset([self.operator] if self.operator else []).union(*(each.operators for each in self.operands))
 
     @property
@@ -53,7 +53,7 @@ class Expression:
 
     @property
     def key(self) -> tuple[int | str, ...]:
-        """Key of its stream of randomness."""
+        """Key of the description's stream of randomness."""
         return tuple(self.words.split())
 
     @property
@@ -63,13 +63,13 @@ class Expression:
         return np.asarray(np.stack([self.codes != UNKNOWN, *restricted]).any(0))
 
     def holds(self, codes: np.ndarray) -> np.ndarray:
-        """Return whether it is true of known attributes: uint8 [..., A] -> bool [...]."""
+        """Return True where the description is true of known attributes: uint8 [..., A] -> bool [...]."""
         each = np.arange(codes.shape[-1])
         return np.asarray(np.stack([box[each, codes].all(-1) for box in self.boxes]).any(0))
 
     @cached_property
     def disjoint_boxes(self) -> np.ndarray:
-        """Disjoint boxes with the same union, bool [P, A, V]; their probabilities add up without differences.
+        """Disjoint boxes with the same union, bool [P, A, V], so that probabilities can be added.
 
         Raises:
             UsageError: There are too many.
@@ -89,7 +89,7 @@ class Expression:
 
 
 def _difference(box: np.ndarray, other: np.ndarray) -> list[np.ndarray]:
-    """Split what a box [A, V] holds beyond another into disjoint boxes."""
+    """Split the part of a box [A, V] outside another into disjoint boxes."""
     parts, rest = [], box.copy()
     for attribute in range(len(box)):
         outside = rest[attribute] & ~other[attribute]

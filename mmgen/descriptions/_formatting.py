@@ -1,4 +1,4 @@
-"""Attribute codes in words."""
+"""Attribute codes as text."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _YES_NO = {"yes", "no"}
 
 
 def quoted(value: str) -> str:
-    """Return a value as it must be typed: in quotes where it has separators, quotes, backslashes or parentheses."""
+    """Quote a value where it has separators, quotes, backslashes or parentheses."""
     plain = bool(value) and not any(sign in SEPARATORS or sign in "'\"\\()" for sign in value)
     return value if plain else "'" + value.replace("'", "'\"'\"'") + "'"
 

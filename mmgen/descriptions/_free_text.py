@@ -1,4 +1,4 @@
-"""Captions in free text, as people type them: their words without marks, and the nearest word of the data."""
+"""Captions in free text: splitting into words, and suggestions for unknown words."""
 
 import re
 import unicodedata
@@ -20,7 +20,7 @@ _MOST_LISTED = 20
 
 
 def is_free(slots: Sequence[str], vocabulary: Sequence[str]) -> bool:
-    """Return whether captions are free text, so that spaces separate words and quotes are marks like others."""
+    """Return True if captions are free text, in which spaces separate words and quotes are ordinary marks."""
     return not slots and not any(letter.isspace() for word in vocabulary for letter in word)
 
 
@@ -67,7 +67,7 @@ def words_of(text: str) -> list[str]:
 
 
 def one_spelling(text: str) -> str:
-    """Return a text in the one spelling of all that look alike: composed accents (Unicode's NFC), no invisible signs.
+    """Normalise a text: composed accents (Unicode's NFC), no invisible characters.
 
     Zero-width spaces become spaces; joiners, soft hyphens, marks of direction and the like (category Cf) are removed.
 

@@ -1,4 +1,4 @@
-"""Words that descriptions are made of: those of the data, and those of the grammar."""
+"""Vocabularies: words of the data, and words of the grammar of descriptions."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""Using a trained model: from a description to z, and from z to pictures."""
+"""Use of a trained model: from a description to z, and from z to pictures."""
 
 import lazy_loader
 

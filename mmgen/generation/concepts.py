@@ -1,4 +1,4 @@
-"""Which concepts to draw: some that differ much, and one with its attributes dropped one by one (VE Fig. 1 and 4b).
+"""Choice of concepts to draw: very different ones, and one with its attributes dropped one by one (VE Fig. 1, 4b).
 
 References:
     Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762

@@ -53,7 +53,7 @@ class Piece:
 
     @property
     def for_classifier(self) -> Tensor:
-        """The images for the attribute classifier: draws if there are any, else means."""
+        """Images for the attribute classifier: sampled pixels if there are any, else means."""
         return self.means if self.sampled is None else self.sampled
 
 
@@ -118,7 +118,7 @@ def pictures(
 def draw_words(
     loaded: "TrainedModel", name: str, z: Tensor, descriptions: "Descriptions", seed: int, precision: str = "auto"
 ) -> Tensor:
-    """Draw words or attribute codes int64 [Q, n, T or A] from the same z [Q, n, D] as the pictures."""
+    """Draw words or attribute codes int64 [Q, n, T or A] from the latents of pictures [Q, n, D]."""
     codes = []
     for row, latents in enumerate(z):
         generator = stream(seed, "words", descriptions.key(row), device=str(loaded.device))
@@ -168,7 +168,7 @@ def means_and_draws(
     generator: torch.Generator,
     precision: str = "32-true",
 ) -> tuple[Tensor, Tensor]:
-    """Return means and sampled images of one modality for z [n, D], all with one stream of randomness.
+    """Return means and sampled images of one modality for z [n, D], with one random stream for all.
 
     Args:
         loaded: The model.
@@ -190,7 +190,7 @@ def means_and_draws(
 
 
 def resolve_targets(loaded: "TrainedModel", targets: Sequence[str] = ()) -> list[str]:
-    """Return the modalities to draw: those named, by default the main one.
+    """Return the modalities to draw: the named ones, by default the main one.
 
     Raises:
         UsageError: The model draws nothing but words, or not these.
@@ -204,12 +204,12 @@ def resolve_targets(loaded: "TrainedModel", targets: Sequence[str] = ()) -> list
 
 
 def drawable_pictures(loaded: "TrainedModel") -> list[str]:
-    """Return the modalities that a model draws and that can be shown as pictures, the main one first."""
+    """Return the modalities that a model can draw and that have pictures, the main one first."""
     return [name for name in drawable_modalities(loaded) if loaded.observed[name].picture_shape is not None]
 
 
 def drawable_modalities(loaded: "TrainedModel") -> list[str]:
-    """Return the modalities that a model draws, words left out, the main one first."""
+    """Return the modalities that a model can draw, without words, the main one first."""
     return [name for name in loaded.observed if name in loaded.model.generates]
 
 

@@ -1,4 +1,4 @@
-"""Descriptions for a model: attributes, captions, or both, parsed from words as a person types them."""
+"""Parsing of descriptions for a model: attributes, captions, or both."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -127,7 +127,7 @@ class Descriptions:
 
 
 def complete(loaded: "TrainedModel", codes: np.ndarray | None = None, tokens: np.ndarray | None = None) -> Descriptions:
-    """Complete descriptions: where words spell attributes, captions give codes, and complete codes give captions.
+    """Complete descriptions whose captions spell the attributes: captions give codes, complete codes give captions.
 
     Args:
         loaded: The model that knows the words.
@@ -183,7 +183,7 @@ def parse(loaded: "TrainedModel", descriptions: Sequence[str]) -> Descriptions:
 
 
 def _check_operators(loaded: "TrainedModel", tree: Expression, answered: frozenset[str]) -> None:
-    """Refuse operators that are not answered, and say what to do instead."""
+    """Refuse operators that the posterior cannot answer; the message names an alternative."""
     missing = tree.operators - answered
     if not missing:
         return
@@ -251,7 +251,7 @@ def posterior_for(loaded: "TrainedModel", descriptions: Descriptions) -> str:
 
 
 def select_posterior(loaded: "TrainedModel", descriptions: Descriptions, posterior: str | None = None) -> str:
-    """Return the chosen posterior, else :func:`posterior_for`, after all cheap checks.
+    """Return the named posterior, else the default of :func:`posterior_for`, after all cheap checks.
 
     Raises:
         UsageError: There is no such posterior, it reads nothing of a description, or guidance has no words to hold to.
@@ -263,7 +263,7 @@ def select_posterior(loaded: "TrainedModel", descriptions: Descriptions, posteri
 
 
 def check_described(loaded: "TrainedModel", descriptions: Descriptions) -> None:
-    """Refuse guidance by a description that says nothing.
+    """Refuse guidance by an empty description.
 
     Raises:
         UsageError: A description specifies nothing.
@@ -276,7 +276,7 @@ def check_described(loaded: "TrainedModel", descriptions: Descriptions) -> None:
 
 
 def check_read(loaded: "TrainedModel", posterior: str, descriptions: Descriptions) -> None:
-    """Refuse descriptions of which a posterior would read nothing.
+    """Refuse descriptions in modalities that a posterior does not read.
 
     Raises:
         UsageError: It says what the posterior reads.

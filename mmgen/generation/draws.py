@@ -1,4 +1,4 @@
-"""Images and texts drawn for descriptions, and what the judge makes of them: the raw material of sample figures."""
+"""Images and texts drawn for descriptions, with the predictions of the attribute classifier."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -68,7 +68,7 @@ class Draws:
 
     @property
     def wrong(self) -> np.ndarray | None:
-        """Bool [Q, n]: the attribute classifier reads something else than was described; None without one."""
+        """Bool [Q, n]: True where the classifier predicts another value than described; None without one."""
         if self.predicted is None:
             return None
         wrong = has_mismatch(self.descriptions.codes[:, None], self.predicted)
@@ -79,7 +79,7 @@ class Draws:
 
     @property
     def right(self) -> tuple[int, int]:
-        """Counts over all images: described attributes that the classifier agrees with, and all described ones.
+        """Two counts over all images: described attributes that the classifier confirms, and all described ones.
 
         For a description with operators each image counts once, as right or wrong.
         """
@@ -95,7 +95,7 @@ class Draws:
         return right, int(counted.sum()) + int(whole.sum()) * self.predicted.shape[1]
 
     def remark(self, row: int, number: int, info: Vocabulary) -> str:
-        """Return the values that the classifier reads instead of the described ones: "judge: 5, small"; "" if right."""
+        """Return the predicted values that differ from the description, "judge: 5, small"; "" if none do."""
         if self.predicted is None or self.wrong is None:
             return ""
         expression = self.descriptions.expression(row)
@@ -178,7 +178,7 @@ def draw(
 
 
 def as_pictures(loaded: "TrainedModel", drawn: Draws) -> Draws:
-    """Return draws whose values are pictures: images as they are, values of other kinds as their kind draws them.
+    """Convert draws of any kind of data to pictures, for figures.
 
     Raises:
         UsageError: The kind has no picture.
@@ -192,7 +192,7 @@ def as_pictures(loaded: "TrainedModel", drawn: Draws) -> Draws:
 
 
 def unjudged(draws: Draws) -> list[str]:
-    """Return a sentence for each description that restricts nothing, such as "digit=3 IN COMMON digit=4"."""
+    """Return a warning for each description that restricts nothing, such as "digit=3 IN COMMON digit=4"."""
     reason = {IN_COMMON: "has nothing in common"}
     return [
         f"'{one}' {reason.get(one.operator, 'says nothing')}, so there is nothing to judge."
@@ -202,7 +202,7 @@ def unjudged(draws: Draws) -> list[str]:
 
 
 def share_right(draws: Draws) -> str:
-    """Return the classifier's verdict over all images as a sentence; "" without one."""
+    """Return a sentence with the share of attributes that the classifier confirms; "" without one."""
     right, counted = draws.right
     what = "descriptions" if any(draws.descriptions.expressions) else "attributes"
     return f"{100 * right / counted:.1f} % of {counted:,} {what} right" if counted else ""

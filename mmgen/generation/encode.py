@@ -1,4 +1,4 @@
-"""z from examples: pictures, pictures with what belongs to them, or several kinds of pictures."""
+"""Encoding of examples into z: pictures, pictures with descriptions, or several kinds of pictures."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -59,12 +59,12 @@ def encode_pictures(
 
 
 def encode_examples(loaded: "TrainedModel", shown: Examples) -> DiagonalGaussian | LayeredPosterior:
-    """Return posteriors [n, D] of examples, q(z|x) or q(z|x,y): those that the decoders were trained with."""
+    """Return posteriors [n, D] of examples, q(z|x) or q(z|x,y), of the kind that the decoders were trained with."""
     return encode_pictures(loaded, shown.images, shown.codes, shown.tokens)
 
 
 def source_images(loaded: "TrainedModel") -> list[str]:
-    """Return the modalities with pictures from each of which alone a model infers z, the main one first."""
+    """Return the picture modalities from which, one alone, a model infers z, the main one first."""
     shown = [name for name, described in loaded.observed.items() if described.picture_shape is not None]
     return [name for name in shown if loaded.model.has_posterior((name,))]
 

@@ -1,4 +1,4 @@
-"""Encodings of many examples to look at: which dimensions of z say something, and z in a plane by principal components.
+"""Encodings of many examples, informative dimensions of z, and z in a plane by principal components.
 
 References:
     Auto-Encoding Variational Bayes (Kingma, Welling, 2014), arXiv:1312.6114, Appendix B: the divergence by dimension
@@ -32,7 +32,7 @@ _AT_ONCE = 2048
 
 @dataclass(frozen=True)
 class Encodings:
-    """q(z | inputs) of n examples, on the CPU.
+    """Means and standard deviations of q(z | inputs) for n examples, on the CPU.
 
     Attributes:
         rows: Where they are in the dataset, int64 [n], increasing.
@@ -52,7 +52,7 @@ class Encodings:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Dimensions of z by how much they say of the data, the most first.
+    """Dimensions of z, ranked by how much information about the data they hold, most first.
 
     Attributes:
         dimensions: Axes of z, of the layer next to the data where there are several; never of labels. Of a flat layer
@@ -83,11 +83,11 @@ class Projection:
     shares: tuple[float, float]
 
     def __call__(self, z: Tensor) -> Tensor:
-        """z [..., D] -> coordinates [..., 2]."""
+        """Project z [..., D] to coordinates [..., 2]."""
         return (z - self.centre) @ self.axes.T
 
     def back(self, points: Tensor) -> Tensor:
-        """Return the z [..., D] of the plane at coordinates [..., 2]."""
+        """Map coordinates [..., 2] back to z [..., D] in the plane."""
         return self.centre + points @ self.axes
 
 
@@ -100,7 +100,7 @@ def _given(loaded: "TrainedModel") -> tuple[str, ...]:
 
 
 def movable(model: Model) -> tuple[str, list[Axis]]:
-    """Return the layer of z whose axes can be moved to see what they change, and these axes.
+    """Return the layer of z whose axes a traversal can move, and these axes.
 
     It is the layer next to the data that holds numbers; labels that are part of z have values, between which there is
     nothing.

@@ -1,4 +1,4 @@
-"""Rows of a dataset with all that a model may read of them."""
+"""Rows of a dataset with their pictures, attributes and text."""
 
 from dataclasses import dataclass
 from pathlib import Path

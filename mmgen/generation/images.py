@@ -1,4 +1,4 @@
-"""Images to start from: of a picture, a samples file or a dataset, float32 in [0, 1]."""
+"""Reading of images from pictures, samples files and datasets, float32 in [0, 1]."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ _FILE_SUFFIXES = (".h5", ".hdf5")
 
 
 def images_of_dataset(path: Path, rows: Sequence[int], modality: str = "") -> tuple[np.ndarray, list[str]]:
-    """Return images float32 [n, C, H, W] in [0, 1] of rows of a dataset, and their names.
+    """Read images float32 [n, C, H, W] in [0, 1] of rows of a dataset, and their names.
 
     Args:
         path: The dataset.
@@ -42,7 +42,7 @@ def images_of_file(
     modality: str = "",
     settings: Mapping[str, Any] | None = None,
 ) -> tuple[np.ndarray, list[str], str]:
-    """Return images of a picture, a samples file or rows of a dataset file.
+    """Read images from a picture, a samples file or rows of a dataset file.
 
     Args:
         path: A picture (see :data:`mmgen.core.pictures.FORMATS`), or .h5.
@@ -89,7 +89,7 @@ def _images_of_samples(path: Path, rows: Sequence[int], modality: str) -> tuple[
 
 
 def _picture(path: Path, shape: Sequence[int], settings: Mapping[str, Any]) -> tuple[np.ndarray, str]:
-    """Return a picture in the size of the dataset, float32 [C, H, W], and a notice about changes."""
+    """Read a picture in the size of the dataset, float32 [C, H, W], and a notice about changes."""
     from mmgen.core.foreign import CannotReadError, read_file
     from mmgen.core.pictures import MOST_BYTES, Fitting, fit_picture
 

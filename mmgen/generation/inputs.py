@@ -50,7 +50,7 @@ def _sizes(shape: Sequence[int]) -> str:
 
 
 def _of_pillow(what: str, images: Any, info: "ImageDescription") -> Any:
-    """Pictures of Pillow as bytes [B, C, H, W]; anything else as it is."""
+    """Convert Pillow's pictures to bytes [B, C, H, W]; return anything else unchanged."""
     listed = [images] if isinstance(images, Image.Image) else images
     if not isinstance(listed, list | tuple) or not listed or not all(isinstance(one, Image.Image) for one in listed):
         return images
@@ -71,7 +71,7 @@ def _of_pillow(what: str, images: Any, info: "ImageDescription") -> Any:
 
 
 def checked_pictures(info: "ImageDescription", images: Any) -> Tensor:
-    """Return images as float32 [B, C, H, W] in [0, 1], B at least 1; 0 and 1 alone for a model of black and white.
+    """Check images and convert them to float32 [B, C, H, W] in [0, 1]; only 0 and 1 for a black-and-white model.
 
     Args:
         info: The image modality.
@@ -130,8 +130,7 @@ def checked_values(info: "Description", values: Any) -> Tensor:
 
 
 def checked_numbers(info: "Description", values: Any) -> Tensor:
-    """Check values of a modality that is no picture, of at least one example: real numbers [B, *event_shape], finite,
-    or bytes as its rows on disk are.
+    """Check values [B, *event_shape] of a modality without pictures: finite real numbers, or bytes as stored.
 
     Raises:
         UsageError: They are something else.
@@ -158,7 +157,7 @@ def _listed(*sizes: object) -> str:
 
 
 def _codes(what: str, value: Any, width: int, rows: int | None, kind: str) -> Tensor:
-    """Whole numbers int64 [B, width]."""
+    """Check and convert whole numbers to int64 [B, width]."""
     expected = _listed("B" if rows is None else rows, width)
     codes = tensor_from(what, value, f"{kind}, whole numbers {expected}")
     if codes.dtype == torch.bool or codes.is_floating_point():
@@ -209,7 +208,7 @@ def checked_words(what: str, value: Any, info: "TextDescription", rows: int | No
 
 
 def check_draw_memory(described: Sequence["Description"], count: int, of: int, what: str, copies: int = 1) -> None:
-    """Refuse more values than memory holds.
+    """Refuse a number of draws whose values do not fit into memory.
 
     Args:
         described: The modalities that are drawn.

@@ -1,4 +1,4 @@
-"""The attribute classifier ("judge") of drawn pictures: finding it, checking it and asking it."""
+"""The attribute classifier ("judge") of drawn pictures: finding, checking and applying it."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -32,17 +32,17 @@ __all__ = [
 
 
 def sees_samples(loaded: "TrainedModel") -> bool:
-    """Tell whether the attribute classifier looks at draws, as for binary data, rather than at means."""
+    """Return True if the attribute classifier reads sampled pixels, as for binary data, and not means."""
     return loaded.observation is not None and loaded.observation.classifier_sees_samples
 
 
 def has_mismatch(described: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return whether any specified attribute is judged differently: uint8 [..., A], uint8 [..., A] -> bool [...]."""
+    """Return True where a described attribute is predicted differently: uint8 [..., A] twice -> bool [...]."""
     return np.asarray(((described != predicted) & (described != UNKNOWN)).any(-1))
 
 
 def differences(described: np.ndarray, predicted: np.ndarray, info: Vocabulary) -> str:
-    """Return the values that the classifier sees instead, for a caption: "judge: 5, small"; "" if it agrees.
+    """Return the predicted values that differ from a description, "judge: 5, small"; "" if none do.
 
     Args:
         described: uint8 [A].
@@ -58,7 +58,7 @@ def differences(described: np.ndarray, predicted: np.ndarray, info: Vocabulary) 
 
 
 def check_judge(info: Vocabulary | None, judge: "Classifier") -> None:
-    """Refuse a judge that answers in other words than a model was asked in; a model without attributes asks none.
+    """Refuse a classifier whose attributes or values differ from the model's.
 
     Raises:
         UsageError: Its attributes or their values differ.
@@ -71,7 +71,7 @@ def check_judge(info: Vocabulary | None, judge: "Classifier") -> None:
 
 
 def judge_images(judge: "Classifier", images: np.ndarray, hints: np.ndarray) -> np.ndarray:
-    """Return attribute codes [n, A] read off images [n, C, H, W]; ``hints`` [n, A] holds the attributes it is given."""
+    """Predict attribute codes [n, A] of images [n, C, H, W]; ``hints`` [n, A] holds the attributes that it reads."""
     import torch
 
     pixels = torch.from_numpy(images).to(judge.device)
@@ -79,7 +79,7 @@ def judge_images(judge: "Classifier", images: np.ndarray, hints: np.ndarray) -> 
 
 
 def load_judges(paths: Sequence[Path], device: "str | torch.device") -> "list[Classifier]":
-    """Load attribute classifiers that can be compared.
+    """Load several attribute classifiers, which must have the same hints.
 
     Raises:
         UsageError: One is there twice, or is told other attributes than the first.
@@ -102,7 +102,7 @@ def load_judges(paths: Sequence[Path], device: "str | torch.device") -> "list[Cl
 
 
 def format_accuracy(judge: "Classifier") -> str:
-    """Return the classifier's own accuracy in words."""
+    """Format a classifier's held-out accuracy as text."""
     return ", ".join(f"{name} {value:.1f} %" for name, value in judge.accuracy.items()) or "accuracy never measured"
 
 

@@ -1,4 +1,4 @@
-"""Drawing z for descriptions, for the command line, Python and metrics alike.
+"""Drawing of z for descriptions, for the command line, Python and metrics alike.
 
 Each description has its own streams of randomness, so its draws depend neither on other descriptions nor on the caller.
 """

@@ -17,7 +17,7 @@ __all__ = ["load"]
 
 @checked
 def load(path: FilePath, device: str = "cpu") -> TrainedModel:
-    """Load a trained model, or a fitted posterior with its model, which is found through the file's lineage.
+    """Load a trained model, or a fitted posterior together with its model, which its file names.
 
     Args:
         path: The file; or a folder that ``mmgen export`` has made.

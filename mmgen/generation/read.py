@@ -1,4 +1,4 @@
-"""From images to attributes: p(y | x) through the latent space.
+"""Prediction of attributes and texts of images through the latent space: p(y | x).
 
 References:
     Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
@@ -34,7 +34,7 @@ _TEXTS = 64
 def attribute_probabilities(
     loaded: "TrainedModel", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 100, seed: int = 0
 ) -> np.ndarray:
-    """Return p(y_k | x) of every attribute: p(y_k | z) averaged over draws from q(z|x), or q(y_k | x) if y is in z.
+    """Return p(y_k | x) of every attribute: p(y_k | z) averaged over draws of q(z|x), or q(y_k | x) if y is in z.
 
     Args:
         loaded: A model with a decoder of attributes.
@@ -104,7 +104,7 @@ def latents_to_read(
 def texts_of_images(
     loaded: "TrainedModel", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 3, seed: int = 0
 ) -> list[list[str]]:
-    """Return texts for images: the likeliest words at the mean of q(z|x), then draws of z and words.
+    """Return texts for images: the likeliest words at the mean of q(z|x), then texts from draws of z.
 
     Args:
         loaded: A model that generates text and infers z from images.
@@ -139,7 +139,7 @@ def texts_of_images(
 
 
 def reading(probabilities: np.ndarray, info: Vocabulary) -> dict[str, dict[str, Any]]:
-    """Return one image's attributes as plain values: the most probable one, its probability, and all of them.
+    """Return one image's predicted attributes: the most probable value, its probability, and all probabilities.
 
     Args:
         probabilities: [A, V].

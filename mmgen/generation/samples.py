@@ -1,4 +1,4 @@
-"""Draws as a samples file: what ``mmgen sample`` writes."""
+"""Writing of draws to a samples file, as ``mmgen sample`` does."""
 
 from collections.abc import Mapping
 from pathlib import Path

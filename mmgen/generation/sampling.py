@@ -1,4 +1,4 @@
-"""Pictures of descriptions, judged by an attribute classifier: ``mmgen sample``, and the same in Python."""
+"""Drawing of pictures for descriptions with an attribute classifier's predictions, for commands and Python."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ def sample_and_judge(
     seed: int = 0,
     targets: Sequence[str] = (),
 ) -> "tuple[Draws, Path | None, Classifier | None]":
-    """Draw pictures for descriptions, and judge them where there is an attribute classifier.
+    """Draw pictures for descriptions, and predict their attributes if there is a classifier.
 
     Args:
         loaded: The model or aggregate.

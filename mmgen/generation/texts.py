@@ -30,7 +30,7 @@ _CHUNK = 64
 
 @dataclass(frozen=True)
 class Spoken:
-    """What was decoded from n latents.
+    """Images and texts decoded from n latents.
 
     Attributes:
         images: Means of p(image|z), float32 [n, C, H, W].
@@ -45,7 +45,7 @@ class Spoken:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What a judge makes of images and the texts that came with them.
+    """The classifier's predictions for images, compared with the texts that came with them.
 
     Attributes:
         wrong: Bool [n]: at least one word that the judge says is another.
@@ -95,7 +95,7 @@ def speak(loaded: "TrainedModel", z: torch.Tensor, generator: torch.Generator, g
 
 
 def verdicts(loaded: "TrainedModel", judge: "Classifier | None", spoken: Spoken) -> Verdicts:
-    """Compare what the judge sees in images with the texts generated from the same z (CK Section 5.4).
+    """Compare predicted attributes of images with the texts generated from the same z (CK Section 5.4).
 
     The judge is told the words that do not follow from the picture, the relation, as they were generated. A word that
     is none of its position's is wrong. Without a judge, or for free text, nothing is wrong.
@@ -117,5 +117,5 @@ def verdicts(loaded: "TrainedModel", judge: "Classifier | None", spoken: Spoken)
 
 
 def words_of(tokens: np.ndarray, text: TextVocabulary) -> list[str]:
-    """Return the words of a text [T], one string each."""
+    """Split a text [T] into its words."""
     return [text.vocabulary[int(code)] for code in tokens if code < len(text.vocabulary)]

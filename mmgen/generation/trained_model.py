@@ -45,7 +45,7 @@ __all__ = ["TrainedModel"]
 
 
 class TrainedModel:
-    """A trained model with all posteriors over its z, one of them perhaps fitted afterwards.
+    """A trained model with its posteriors over z: the prior, the encoder and, if loaded, a fitted one.
 
     Methods run without gradients.
 
@@ -114,7 +114,7 @@ class TrainedModel:
 
     @property
     def images(self) -> dict[str, ImageDescription]:
-        """All image modalities of the data by name, the main one first."""
+        """Image modalities of the data by name, the main one first."""
         return self.settings.data.images
 
     @property
@@ -124,7 +124,7 @@ class TrainedModel:
 
     @property
     def observed(self) -> dict[str, Description]:
-        """All modalities besides words by name, the main image first."""
+        """Modalities of the data without words, by name, the main image first."""
         return self.settings.data.observed
 
     @property
@@ -142,7 +142,7 @@ class TrainedModel:
 
     @property
     def encoder_inputs(self) -> tuple[str, ...]:
-        """Modalities that the posterior reads from which the decoders were trained."""
+        """Modalities that the encoder read when the decoders were trained."""
         return posterior_to_aggregate(self.settings)
 
     @property
@@ -168,14 +168,14 @@ class TrainedModel:
 
     @checked
     def reads(self, posterior: str) -> tuple[str, ...]:
-        """Return the modalities of a description that change what is drawn from a posterior, by z or by decoders."""
+        """Return the modalities of a description that influence draws from a posterior, through z or decoders."""
         names = {*self.posteriors[posterior].reads, *self.model.conditional_on}
         parts = (part for part in (self.attributes, self.text) if part is not None)
         return tuple(part.name for part in parts if part.name in names)
 
     @checked
     def guided(self, weight: AnyGuidance, seed: Seed = 0) -> Self:
-        r"""Return the same model with every posterior guided by its own decoder of words.
+        r"""Return a copy of the model whose posteriors are all guided by its decoder of words.
 
         .. math:: q_w(z|y) \propto q(z|y) \, p(y|z)^w
 

@@ -1,4 +1,4 @@
-"""From one kind of picture to another through the latent space of a joint model: colour, complete, segment.
+"""Translation between kinds of pictures through the latent space of a joint model: colour, complete, segment.
 
 References:
     Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), arXiv:1802.05335,

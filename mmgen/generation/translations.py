@@ -45,7 +45,7 @@ _SAYS_LITTLE = "mask"
 
 @dataclass(frozen=True)
 class Paired:
-    """Examples with all their pictures.
+    """Examples with the pictures of all their modalities.
 
     Attributes:
         rows: Where they are in the dataset, int [n].
@@ -64,7 +64,7 @@ class Paired:
 
 
 def as_pictures_of(loaded: "TrainedModel", shown: Paired) -> Paired:
-    """Return examples whose values are pictures, as their kinds draw them.
+    """Convert examples of any kind of data to pictures, for figures.
 
     Raises:
         UsageError: A kind has no picture.
@@ -75,7 +75,7 @@ def as_pictures_of(loaded: "TrainedModel", shown: Paired) -> Paired:
 
 @dataclass(frozen=True)
 class Start:
-    """What a person starts from.
+    """The modalities, or the file, that a translation starts from.
 
     Attributes:
         sources: Image modalities, by name.
@@ -88,7 +88,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Translation:
-    """What a model draws for some kinds of pictures.
+    """Pictures that a model draws from pictures of other modalities.
 
     Attributes:
         sources: Modalities that z was inferred from.
@@ -100,7 +100,7 @@ class Translation:
 
     @property
     def name(self) -> str:
-        """What it read_start from: "edges", "edges + mask"."""
+        """Source modalities in words: "edges", "edges + mask"."""
         return " + ".join(self.sources)
 
 

@@ -1,4 +1,4 @@
-"""Which z, given these modalities? One file per way of composing posteriors."""
+"""Inference networks q(z | inputs): one file per way of combining modalities."""
 
 import lazy_loader
 

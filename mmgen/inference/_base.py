@@ -1,4 +1,4 @@
-"""What every way of composing posteriors offers, and the experts that they are composed from."""
+"""The base of all inferences, and the networks from which they are built."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ M = TypeVar("M", bound=Modality)
 
 @dataclass(frozen=True)
 class Parts:
-    """What an inference may build its networks from.
+    """Sizes, modalities and settings from which an inference builds its networks.
 
     Attributes:
         latent_size: D.
@@ -100,23 +100,25 @@ class Parts:
         return GaussianHead(features, hidden, self.latent_size, shared, ACTIVATIONS[self.activation])
 
     def modality_head(self, features: int, layers: int) -> nn.Module:
-        """Return the same for one modality alone, with ``layers`` hidden layers where the settings do not say."""
+        """Return :meth:`head` for one modality alone, with ``layers`` hidden layers unless the settings name a
+        number.
+        """
         return self.head(features, layers if self.head_layers is None else self.head_layers)
 
 
 class Inference(nn.Module, ABC):
-    """q(z | the given modalities)."""
+    """Base of inferences: q(z | inputs) for sets of modalities."""
 
     any_subset: ClassVar[bool] = False
     """Whether it has a posterior given any subset of what it may be given (:meth:`infer_subsets`)."""
 
     @abstractmethod
     def has_posterior(self, inputs: Inputs) -> bool:
-        """Return whether there is a posterior given exactly these modalities (in any order)."""
+        """Return True if there is a posterior given exactly these modalities, in any order."""
 
     @abstractmethod
     def infer(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
-        """Return q(z | inputs) [B, D]; only for what it answers."""
+        """Return q(z | inputs) [B, D] for inputs that :meth:`has_posterior` confirms."""
 
     def infer_all(self, batch: Batch, queries: Sequence[Inputs]) -> list[DiagonalGaussian]:
         """Return q(z | inputs) [B, D] for several sets of modalities; members that share networks run each of
@@ -188,7 +190,7 @@ def product(experts: Iterable[tuple[DiagonalGaussian, Tensor]], prior: DiagonalG
 
 
 class GaussianHead(nn.Module):
-    """Fully connected layers, or those given, from features [B, F] to a Gaussian [B, D]."""
+    """Fully connected layers from features [B, F] to a Gaussian [B, D]."""
 
     def __init__(
         self,
@@ -226,7 +228,7 @@ class ModalityPosterior(nn.Module):
 
 
 class AttributeExperts(nn.Module):
-    """One Gaussian expert q(z | y_k) per attribute (VE Section 2)."""
+    """Gaussian experts q(z | y_k), one per attribute (VE Section 2)."""
 
     def __init__(self, parts: Parts, attributes: Attributes) -> None:
         super().__init__()
@@ -234,7 +236,7 @@ class AttributeExperts(nn.Module):
         self.tables = AttributeTables(attributes.sizes, 2 * parts.latent_size, parts.attribute_network)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
-        """Return all of them, [B, A, D]."""
+        """Return the Gaussians of all attributes [B, A, D]."""
         return as_gaussian(self.tables(batch.values[self.name], batch.present[self.name]))
 
 

@@ -1,4 +1,4 @@
-"""Posteriors composed from one network per modality: what products and quotients of experts share.
+"""The base of products and quotients of experts: posteriors composed from one network per modality.
 
 Whatever the composition, an expert adds to the natural parameters of p(z) = N(0, I): something to the precision and
 something to precision times mean. So all posteriors that are asked for are two sums over experts with masks, after each
@@ -21,7 +21,7 @@ __all__ = ["ExpertInference"]
 
 
 class ExpertInference(Inference):
-    """Base of the compositions: 2^M posteriors from M networks."""
+    """Base of compositions of experts: 2^M posteriors from M networks."""
 
     any_subset: ClassVar[bool] = True
 
@@ -36,7 +36,7 @@ class ExpertInference(Inference):
 
     @abstractmethod
     def vote(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
-        """Return the terms of experts [..., D] in the precision, at least 0, and in precision times mean."""
+        """Return precision, at least 0, and precision times mean of experts [..., D]."""
 
     def has_posterior(self, inputs: Inputs) -> bool:
         return bool(inputs) and set(inputs) <= self.experts.keys()
@@ -66,8 +66,8 @@ class ExpertInference(Inference):
         return DiagonalGaussian(mean, -0.5 * precision.log())
 
     def _votes(self, batch: Batch, name: str) -> tuple[Tensor, Tensor]:
-        """Return the votes of one modality's experts [E, B, D]; an expert whose observation is missing votes for
-        nothing.
+        """Return precisions and weighted means of a modality's experts [E, B, D]; 0 where its observation is
+        missing.
         """
         network, present = self.experts[name], batch.present[name]
         if isinstance(network, AttributeExperts):

@@ -1,4 +1,4 @@
-"""Image only: q(z | x) is used whatever else is known (CK Section 2), so that z holds nothing about wording."""
+"""Inference from the image alone: q(z | x), whatever else is known (CK Section 2), so that z ignores wording."""
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
@@ -10,7 +10,7 @@ __all__ = ["ImageOnly"]
 
 
 class ImageOnly(Inference):
-    """q(z | x) alone; q(z | x, y) is taken to be q(z | x). There is no q(z | y): fit it afterwards."""
+    """Inference q(z | x); q(z | x, y) equals it, and there is no q(z | y): fit that afterwards."""
 
     def __init__(self, parts: Parts, queries: frozenset[Inputs]) -> None:
         super().__init__()

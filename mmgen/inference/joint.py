@@ -1,4 +1,4 @@
-"""Joint: a network of its own for each of q(z|x,y), q(z|x) and q(z|y), as in VE's JVAE, or for any modalities."""
+"""Joint inference: one network each for q(z|x,y), q(z|x) and q(z|y), as in VE's JVAE, or for any modalities."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ __all__ = ["Joint"]
 
 
 class Joint(Inference):
-    """The three networks of VE Appendix A.4; only those are built that the objective asks for.
+    """Inference with the networks of VE Appendix A.4; only those that the objective needs are built.
 
     q(z | y) is a product of one expert per attribute and the universal expert p(z), so that any part of a description
     may be unknown. In q(z | x, y) an unknown attribute has an embedding of its own. Where y is a sentence, a recurrent
@@ -95,7 +95,7 @@ class _AttributesOnly(nn.Module):
 
 
 class _Together(nn.Module):
-    """q(z | several modalities): features of each, concatenated."""
+    """q(z | several modalities): concatenated features, then a Gaussian."""
 
     def __init__(self, parts: Parts, modalities: Sequence[Modality]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Product of experts: one per modality (or per attribute) and p(z), for any subset.
+"""Product of experts: one Gaussian per modality (or per attribute), times p(z), for any subset.
 
 References:
     Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), Eq. 4, arXiv:1802.05335
@@ -13,7 +13,7 @@ __all__ = ["ProductOfExperts"]
 
 
 class ProductOfExperts(ExpertInference):
-    r"""Experts are any Gaussians; p(z) makes every product one.
+    r"""Inference by a product of Gaussian experts and p(z).
 
     .. math:: q(z | X) \propto p(z) \prod_{x_i \in X} \tilde q(z | x_i), \quad
               V^{-1} = I + \sum_i V_i^{-1}, \quad \mu = V \sum_i V_i^{-1} \mu_i \qquad \text{(WG Eq. 4)}

@@ -1,4 +1,4 @@
-"""Quotient of experts: each modality's expert is itself a posterior, and the surplus priors are divided out (MVAE-Q).
+"""Quotient of experts: a product of single-modality posteriors, divided by the surplus priors (MVAE-Q).
 
 References:
     Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), Eq. 3, arXiv:1802.05335
@@ -14,7 +14,7 @@ __all__ = ["QuotientOfExperts"]
 
 
 class QuotientOfExperts(ExpertInference):
-    r"""Posteriors of single modalities, multiplied and divided by the prior once fewer.
+    r"""Inference by a product of M posteriors of single modalities, divided by M - 1 priors.
 
     .. math:: q(z | X) \propto \frac{\prod_{x_i \in X} q(z | x_i)}{p(z)^{|X| - 1}}, \quad
               V^{-1} = \sum_i V_i^{-1} - (|X| - 1) I \qquad \text{(WG Eq. 3)}

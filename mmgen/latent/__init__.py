@@ -1,4 +1,4 @@
-"""What z is: its layers and their shapes, densities over it, and the result of one trip x -> z -> x."""
+"""The latent variable z: its layers and shapes, densities over it, and the trace of an encoding and decoding."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The diagonal Gaussian: what every inference network returns and every analytic divergence needs."""
+"""The diagonal Gaussian: the type of encoder outputs, with closed-form divergences."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Labels as part of z: one-hot values of attributes side by side, and densities over labels and a style together."""
+"""Labels as part of z: one-hot attributes side by side, and densities over labels and a style together."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,11 +35,11 @@ class Labels:
 
     @property
     def probs(self) -> Tensor:
-        """[B, S]."""
+        """Probabilities of all values [B, S]."""
         return self.log_probs.exp()
 
     def with_known(self, codes: Tensor, present: Tensor) -> "Labels":
-        """Return the same with known attributes certain: codes int64 [B, A], 0 where unknown, and mask [B, A]."""
+        """Return the distribution with known attributes certain: codes int64 [B, A], 0 where unknown, mask [B, A]."""
         parts = []
         for k, (part, size) in enumerate(zip(self.log_probs.split(self.sizes, -1), self.sizes, strict=True)):
             certain = (1 - torch.nn.functional.one_hot(codes[:, k], size).to(part.dtype)) * IMPOSSIBLE
@@ -80,7 +80,7 @@ class Labels:
 
 
 def rounded(values: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Return the largest of each attribute's values [..., S] as one-hot [..., S]: what a label with noise on it is."""
+    """Return the largest of each attribute's values [..., S] as one-hot [..., S]."""
     parts = values.split(list(sizes), -1)
     return torch.cat([torch.zeros_like(part).scatter(-1, part.argmax(-1, keepdim=True), 1.0) for part in parts], -1)
 

@@ -1,4 +1,4 @@
-"""A density over z: what can be drawn from, and whose log density is known."""
+"""The protocol of a density over z: draws and log densities."""
 
 from typing import Protocol
 
@@ -9,7 +9,7 @@ __all__ = ["Posterior"]
 
 
 class Posterior(Protocol):
-    """q(z | ...) of B examples; :class:`mmgen.latent.gaussian.DiagonalGaussian` is one."""
+    """Protocol of q(z | ...) for B examples, such as :class:`mmgen.latent.gaussian.DiagonalGaussian`."""
 
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
         """Return reparameterised draws [*shape, B, D]."""

@@ -1,4 +1,4 @@
-"""One trip x -> z -> x: what objectives, importance weights and encodings read, whatever the model is.
+"""The trace of an encoding and decoding x -> z -> x: log-likelihoods and divergences of draws of z.
 
 References:
     Auto-Encoding Variational Bayes (Kingma, Welling, 2014), arXiv:1312.6114, Eq. 3
@@ -50,13 +50,13 @@ class Trace:
 
     @property
     def cost(self) -> Tensor:
-        """All divergences together, a mean over draws, nats [B]."""
+        """Sum of all divergences, a mean over draws, nats [B]."""
         every = [self._mean(term) for term in self.divergence.values()]
         return every[0] if len(every) == 1 else torch.stack(every).sum(0)
 
     @property
     def costs(self) -> dict[str, Tensor]:
-        """Divergences as terms of a log: "kl" of a flat z, "kl of z2" of layers; means over draws, nats [B]."""
+        """Divergences by name for the log, means over draws, nats [B]: "kl" of a flat z, "kl of z2" of layers."""
         means = {layer: self._mean(term) for layer, term in self.divergence.items()}
         return (
             {"kl": means["z"]} if means.keys() == {"z"} else {f"kl of {layer}": term for layer, term in means.items()}

@@ -1,4 +1,4 @@
-"""How likely is x given the decoder's output? One file per likelihood."""
+"""Likelihoods p(x | decoder output), one file each."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""What every likelihood of dense data (images) offers."""
+"""The base of likelihoods of dense data, such as images."""
 
 from abc import ABC, abstractmethod
 
@@ -32,7 +32,7 @@ class Likelihood(ABC):
         """Return E[x | parameters], the shape of x."""
 
     def parameters_of(self, mean: Tensor) -> Tensor:
-        """Return decoder output under which E[x] is ``mean`` [C, H, W], or near it where a pixel never changes.
+        """Return decoder outputs whose E[x] is ``mean`` [C, H, W], or near it where a pixel never changes.
 
         Raises:
             SettingsError: The likelihood knows none.

@@ -1,4 +1,4 @@
-"""Autoregressive: words one after the other, each given those before it and z.
+"""Autoregressive likelihood of sentences: each word given the words before it and z.
 
 References:
     On the Importance of Learning Aggregate Posteriors (Cremer, Kushman, 2018), Section 2
@@ -23,10 +23,10 @@ class Speaker(Protocol):
         """
 
     def start(self, context: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the state before the first word [M, H] and the code of what precedes it [M]."""
+        """Return the state before the first word [M, H] and the code [M] that stands for "before the first word"."""
 
     def step(self, context: Tensor, state: Tensor, previous: Tensor) -> tuple[Tensor, Tensor]:
-        """Return one word on: the new state [M, H] and the logits of the next word [M, V+1]."""
+        """Return the next state and the logits of the next word [M, V+1]."""
 
 
 class Autoregressive:

@@ -145,7 +145,7 @@ def _lookup(logits: Tensor, concentration: float) -> tuple[Tensor, Tensor, Tenso
 
 
 def _log_normaliser(logits: Tensor, concentration: float) -> Tensor:
-    """Return elementwise, without a gradient."""
+    """Return the log-normaliser elementwise, without a gradient."""
     if logits.dtype == torch.float64:
         return _exact(logits, concentration)
     a, b, c, offset = _lookup(logits, concentration)

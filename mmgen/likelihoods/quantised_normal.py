@@ -57,7 +57,7 @@ class QuantisedNormal(Likelihood):
         return result.reshape(shape[:-1])
 
     def mean(self, parameters: Tensor) -> Tensor:
-        r"""Return E[x]: the sum over levels of P(x >= level), as the integral of which it is the midpoint rule.
+        r"""Return E[x], the sum over levels of P(x >= level), by an integral for which that is the midpoint rule.
 
         It is exact to a twentieth of a level where the standard deviation is the smallest, and far better elsewhere.
         """
@@ -97,9 +97,7 @@ class _LogProb(torch.autograd.Function):
 
 
 def _log_prob(mean: Tensor, sd: Tensor, level: Tensor, gradients: tuple[Tensor, Tensor] | None) -> Tensor:
-    """Return means and standard deviations [L, N, E], levels [N, E] -> [L, N]; a few images at a time, for a CPU's
-    cache.
-    """
+    """Return log-probabilities [L, N] for means and standard deviations [L, N, E] and levels [N, E]."""
     count, size = level.shape
     step = max(1, _CHUNK // size) if level.device.type == "cpu" else count
     result = mean.new_empty(mean.shape[:2])

@@ -1,4 +1,4 @@
-"""What kind of data is it? One file per kind of modality."""
+"""Kinds of data (modalities), one file each."""
 
 import lazy_loader
 

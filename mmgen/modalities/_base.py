@@ -1,4 +1,4 @@
-"""What every kind of data offers: its description, how it is stored and read, its networks, and p(x | z).
+"""The base of kinds of data: description, storage, networks, and p(x | z).
 
 Nothing here imports torch or h5py when it is imported: whoever reads a dataset knows all kinds, and needs no networks.
 """
@@ -26,7 +26,7 @@ ROWS = ""
 
 @dataclass(frozen=True)
 class StoredArray:
-    """One array of a modality in a dataset file.
+    """An array of a modality in a dataset file: its type and shape.
 
     Attributes:
         dtype: Number type, as numpy calls it.
@@ -40,7 +40,7 @@ class StoredArray:
 
 
 class Element(Protocol):
-    """A modality in an open file, as far as its description is read from it; what is amiss is an ArtifactError."""
+    """A modality in an open file, whose description is being read; faults become ArtifactErrors."""
 
     @property
     def where(self) -> str:
@@ -67,7 +67,7 @@ class View:
 
 
 class Description(Settings, ABC):
-    """What is known of a modality before there is a model: in a dataset file, and in the settings of what learns it.
+    """Description of a modality without a model: name, sizes and storage, in dataset files and settings.
 
     Fields of members are what is stored; a wrong value of one is a ValueError in words.
     """
@@ -107,22 +107,22 @@ class Description(Settings, ABC):
         """
 
     def fault_beside(self, others: "Mapping[str, Description]") -> str:
-        """Return the fault of it beside the other modalities of its dataset, by name, in words; "" for none."""
+        """Return a fault of this modality in combination with the dataset's others, in words; "" for none."""
         return ""
 
     @property
     def by_rows(self) -> bool:
-        """Whether every example has a row of its own in an array; where none has, its value is its row's number."""
+        """True if every example has a row in an array; otherwise its value is its row's number."""
         return ROWS in self.arrays()
 
     @property
     def examples(self) -> int | None:
-        """How many examples the dataset has, where the description says so itself."""
+        """Number of examples, if the description determines it."""
         return None
 
     @property
     def numbers(self) -> int | None:
-        """F, where a value is F real numbers that have a joint density, as :meth:`tensors` gives them [B, F]."""
+        """Number F of real numbers of a value with a joint density, as :meth:`tensors` returns them [B, F]."""
         return None
 
     @property
@@ -132,7 +132,7 @@ class Description(Settings, ABC):
 
     @property
     def nats_per_bit(self) -> float | None:
-        """Nats of log p that are one bit a pixel, where log p is told so: F ln 2; None where it is not."""
+        """Nats of log p per bit per pixel, F ln 2, if log p is reported so; else None."""
         return None
 
     def fault(self, stored: np.ndarray, array: str = ROWS) -> str:
@@ -146,7 +146,7 @@ class Description(Settings, ABC):
     # In batches.
 
     def torch_rows(self, stored: np.ndarray) -> np.ndarray:
-        """Convert rows as stored to rows as they are held in memory, of a type that torch computes with."""
+        """Convert stored rows to a type that torch computes with, for keeping in memory."""
         return stored
 
     def tensors(self, rows: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
@@ -164,7 +164,7 @@ class Description(Settings, ABC):
 
     @abstractmethod
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Return observations as people give them to values and presence: bool [B], or for every part of a value."""
+        """Convert observations as users pass them to values and presence: bool [B], or one for every part."""
 
     # For people.
 
@@ -193,12 +193,12 @@ class Description(Settings, ABC):
 
     @property
     def classifier_sees_samples(self) -> bool:
-        """Whether an attribute classifier looks at draws of p(x | z), as for binary data, rather than at means."""
+        """True if an attribute classifier reads draws of p(x | z), as for binary data, and not means."""
         return False
 
     @classmethod
     def example(cls, count: int = 5) -> tuple[Self, np.ndarray]:
-        """Return a small description and ``count`` rows as they are stored, for checks of members.
+        """Return a small description and ``count`` stored rows, for tests of members.
 
         Raises:
             UsageError: The kind brings no example.
@@ -209,7 +209,7 @@ class Description(Settings, ABC):
 
     @abstractmethod
     def modality(self, likelihood: str | None = None) -> "Modality":
-        """Return p(x | z) of such data.
+        """Return the modality, with p(x | z), of such data.
 
         Args:
             likelihood: A member of ``mmgen.likelihoods``; left out, what the kind has by default.
@@ -224,7 +224,7 @@ class Description(Settings, ABC):
         return None
 
     def networks(self, settings: Mapping[str, Any], where: str) -> Any:
-        """Return what networks over such data are made of; None for a kind without networks.
+        """Return the settings of networks over such data; None for a kind without networks.
 
         Args:
             settings: Plain values; what is left out has its default.
@@ -237,7 +237,7 @@ class Description(Settings, ABC):
         return None if schema is None else validate(schema, settings, where)
 
     def fits(self, other: "Description") -> bool:
-        """Return whether a model made for this understands data of another description."""
+        """Return True if a model of this description can read data of another description."""
         return self == other
 
     def in_words(self) -> str:
@@ -246,7 +246,7 @@ class Description(Settings, ABC):
 
 
 class Modality(ABC):
-    """One kind of observation, x_m of p(z) prod_m p(x_m | z)."""
+    """A kind of observation with its density p(x_m | z); the joint density is p(z) prod_m p(x_m | z)."""
 
     name: str
     """Its name in a :class:`~mmgen.core.batch.Batch` and in a dataset file."""
@@ -279,8 +279,7 @@ class Modality(ABC):
 
     @abstractmethod
     def log_prob(self, parameters: "Tensor", value: "Tensor", present: "Tensor") -> "Tensor":
-        """Return log p(value | parameters) in nats [...]; what is not present contributes nothing (it is integrated
-        out).
+        """Return log p(value | parameters) in nats [...]; unknown values are integrated out and contribute 0.
 
         Args:
             parameters: Decoder output [..., B, *event].
@@ -307,7 +306,7 @@ def _without_network(modality: Modality) -> str:
 
 
 def whole(values: "Tensor") -> "Tensor":
-    """Return presence [B] of values that are all there."""
+    """Return presence [B] of values that are all present."""
     import torch
 
     return torch.ones(len(values), dtype=torch.bool, device=values.device)

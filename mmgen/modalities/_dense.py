@@ -8,7 +8,7 @@ __all__ = ["dense_likelihood"]
 
 
 def dense_likelihood(name: str, setting: str, what: str) -> Likelihood:
-    """Return the likelihood of independent numbers that a setting names; ``what`` it is to be of, for messages."""
+    """Return the named likelihood of independent numbers; ``what`` names the data in messages."""
     likelihood = mmgen.likelihoods.get(name)
     if not issubclass(likelihood, Likelihood):
         dense = [n for n, member in mmgen.likelihoods.importable().items() if issubclass(member, Likelihood)]

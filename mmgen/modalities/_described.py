@@ -1,4 +1,4 @@
-"""Descriptions of any kind as settings: what the kind's own fields are, its member says."""
+"""Descriptions of any kind as settings; ``kind`` selects their fields."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ __all__ = ["Described"]
 
 
 def _described(value: Any) -> Any:
-    """Return a table as the description that its ``kind`` says."""
+    """Convert a table of settings to the description of its ``kind``."""
     if isinstance(value, Description):
         return value
     kind = value.get("kind") if isinstance(value, Mapping) else None

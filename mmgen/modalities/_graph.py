@@ -1,4 +1,4 @@
-"""p(A | Z) of a graph: every pair of nodes is joined or not, by the inner product of their latents."""
+"""p(A | Z) of a graph: edges are Bernoulli, with log odds given by inner products of the nodes' latents."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -20,7 +20,7 @@ _MANY = 4096  # nodes; below that pairs of nodes fit anywhere
 
 @dataclass(frozen=True)
 class Pairs:
-    """What is known of the pairs of B nodes; each pair is listed once, by its nodes' places in the batch.
+    """Known edges and non-edges among B nodes; each pair is listed once, by places in the batch.
 
     Attributes:
         joined: Pairs that an edge joins, int64 [2, E].
@@ -36,7 +36,7 @@ class Pairs:
 
 
 class Graph(Modality):
-    r"""Every pair of nodes is joined or not, independently given their latents.
+    r"""Graph whose edges are independent given the latents of its nodes.
 
     .. math:: p(A|Z) = \prod_{i<j} Bernoulli\big(A_{ij}; \sigma(z_i^\top z_j)\big)  \qquad \text{(Kipf and Welling,
               2016, Section 1)}
@@ -87,7 +87,7 @@ class Graph(Modality):
         return (self.nodes - 1) / max(1, nodes - 1) * size / nodes, size / nodes
 
     def density(self, batch: Batch) -> float:
-        """Return share of all ordered pairs of nodes, each with itself among them, that training's edges join.
+        """Return the share of ordered pairs of nodes, self-pairs included, that training edges join.
 
         Raises:
             DataError: No edge is there to learn from.
@@ -114,8 +114,8 @@ class Graph(Modality):
         return 0.5 * (value * odds - softplus(odds)).masked_fill(~known, 0.0).sum(-1)
 
     def log_prob_of(self, parameters: Tensor, pairs: Pairs) -> Tensor:
-        """Return the same of listed pairs: one pass over all of them as if none were joined, and a correction for each
-        listed.
+        """Return the log-probability of listed pairs, nats [..., B]: first all as non-edges, then corrections for
+        edges.
 
         Args:
             parameters: Vectors of the nodes [..., B, F].
@@ -133,8 +133,7 @@ class Graph(Modality):
     def balanced_log_prob(
         self, parameters: Tensor, pairs: Pairs, density: float, scales: tuple[float, float] = (1.0, 1.0)
     ) -> Tensor:
-        r"""Return Kipf and Welling's training objective in place of log p(A | Z): edges weigh as much as all other
-        pairs.
+        r"""Return Kipf and Welling's training objective, in which edges weigh as much as all other pairs.
 
         .. math:: \frac{1}{2 (1 - \rho)} \sum_j \Big[\frac{1 - \rho}{\rho} A_{ij} \log \sigma(z_i^\top z_j)
                   + (1 - A_{ij}) \log \sigma(-z_i^\top z_j)\Big], \quad A_{ii} = 1

@@ -1,4 +1,4 @@
-"""Text out of dataset files, read with distrust: what several kinds of data share."""
+"""Checked reading of text attributes in dataset files."""
 
 from typing import Any
 

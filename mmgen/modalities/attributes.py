@@ -1,4 +1,4 @@
-"""Attributes: a fixed-length vector of discrete values, each of which may be unknown."""
+"""Attributes: a fixed number of categorical values, any of which may be unknown."""
 
 import json
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -76,7 +76,7 @@ class AttributesDescription(Description):
 
     @classmethod
     def example(cls, count: int = 5) -> tuple[Self, np.ndarray]:
-        """Return two attributes, all known."""
+        """Return two attributes, all of them known."""
         described = cls(names=("digit", "size"), values=(("0", "1", "2"), ("big", "small")))
         return described, np.stack([np.arange(count) % 3, np.arange(count) % 2], 1).astype(np.uint8)
 
@@ -97,7 +97,7 @@ class AttributesDescription(Description):
 
 
 class Attributes(Modality):
-    r"""Categorical per attribute; a description leaves out any subset.
+    r"""Independent categorical distributions, one per attribute; unknown attributes are left out.
 
     .. math:: p(y_O | z) = \prod_{k \in O} p(y_k | z)  \qquad \text{(VE Section 1)}
 

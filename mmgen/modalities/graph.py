@@ -1,4 +1,4 @@
-"""Graph: which rows of a dataset, its nodes, are joined by undirected edges."""
+"""Graph: undirected edges between the rows of a dataset, which are its nodes."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal

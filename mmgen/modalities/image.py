@@ -39,7 +39,7 @@ class ImageDescription(Description):
 
     @property
     def scale(self) -> int:
-        """The stored value that stands for full intensity, or for certain white: 1 for bits, else 255."""
+        """Stored value of full intensity, or of a pixel that is white with certainty: 1 for bits, else 255."""
         return 1 if self.layout == "bits" else 255
 
     @property
@@ -81,7 +81,7 @@ class ImageDescription(Description):
         return stored.reshape(len(stored), *self.shape)
 
     def pack(self, images: np.ndarray) -> np.ndarray:
-        """Return uint8 [n, C, H, W] with values 0 to ``scale`` to rows as stored; the inverse of :meth:`unpack`."""
+        """Convert uint8 [n, C, H, W] with values 0 to ``scale`` to stored rows; the inverse of :meth:`unpack`."""
         return np.packbits(images.reshape(len(images), -1), axis=1) if self.layout == "bits" else images
 
     def tensors(self, rows: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
@@ -146,7 +146,7 @@ class ImageDescription(Description):
         return Image(self.name, self.shape, chosen)
 
     def fits(self, other: Description) -> bool:
-        """Return whether pictures have the same size, however they are stored."""
+        """Return True if pictures have the same size, however they are stored."""
         return isinstance(other, ImageDescription) and self.shape == other.shape
 
     def takes(self, other: "ImageDescription") -> bool:

@@ -109,7 +109,7 @@ class TextDescription(Description):
         return Text(self.name, self.vocabulary, self.length, self.slots)
 
     def fits(self, other: Description) -> bool:
-        """Return whether sentences have the same words and the same length; what their positions spell may differ."""
+        """Return True if sentences have the same vocabulary and length; slots may differ."""
         mine = (self.vocabulary, self.length)
         return isinstance(other, TextDescription) and mine == (other.vocabulary, other.length)
 
@@ -150,7 +150,7 @@ class Text(Modality):
         self._speaker = speaker
 
     def spoken_by(self, speaker: "Speaker") -> "Text":
-        """Return the same with a network over words, so that sentences can be generated."""
+        """Return a copy with a network over words, so that sentences can be generated."""
         return Text(self.name, self.vocabulary, self.length, self.slots, speaker)
 
     def decoder(self, inputs: int, network: "TextNetwork") -> tuple["Text", "nn.Module"]:

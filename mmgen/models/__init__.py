@@ -1,4 +1,4 @@
-"""The whole generative model: build, infer, decode, sample; no loss, no files. One file per kind of model."""
+"""Generative models: build, infer, decode, sample; without losses and files. One file per kind of model."""
 
 import lazy_loader
 

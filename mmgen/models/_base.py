@@ -1,4 +1,4 @@
-"""What training, sampling and measuring ask of any model."""
+"""The base of all models, as training, sampling and evaluation use them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ __all__ = ["Demands", "GaussianModel", "Inputs", "Model", "Unit"]
 
 @dataclass(frozen=True)
 class Demands:
-    """What an objective needs of a model, so that the model builds just that.
+    """Posteriors, decoders and capabilities that an objective needs, so that a model builds only those.
 
     Attributes:
         posteriors: The posteriors that it asks for, each by the modalities that it is given.
@@ -48,13 +48,13 @@ class Demands:
 
     @property
     def modalities(self) -> tuple[str, ...]:
-        """All that is looked at: what is generated first, then what is only inferred from or conditioned on."""
+        """Modalities that the objective uses: generated ones first, then those only inferred from or conditioned on."""
         inferred_from = (name for inputs in sorted(self.posteriors) for name in inputs)
         return tuple(dict.fromkeys([*self.generates, *inferred_from, *self.conditions_on]))
 
 
 class Model(nn.Module, ABC):
-    """Base of all models: p(z) and p(x_m | z) for each modality m, with posteriors q(z | given modalities).
+    """Base of all models: p(z) and p(x_m | z) for each modality m, with posteriors q(z | inputs).
 
     Attributes:
         latent: The layers of z.
@@ -87,7 +87,7 @@ class Model(nn.Module, ABC):
 
     @classmethod
     def complete(cls, settings: Any, demands: Demands, data: DataSettings) -> Any:
-        """Return the settings with values that data and demands determine; by default as they are."""
+        """Return the settings with values that follow from data and demands; by default unchanged."""
         return settings
 
     @property
@@ -114,7 +114,7 @@ class Model(nn.Module, ABC):
 
     @property
     def discrete_layers(self) -> tuple[str, ...]:
-        """The layers of z that hold them, the first ones."""
+        """Layers of z that hold :attr:`latent_modalities`, the first ones."""
         return ()
 
     @property
@@ -128,11 +128,11 @@ class Model(nn.Module, ABC):
 
     @abstractmethod
     def has_posterior(self, inputs: Inputs) -> bool:
-        """Return whether :meth:`posterior` can be asked for q(z | inputs)."""
+        """Return True if :meth:`posterior` can return q(z | inputs)."""
 
     @abstractmethod
     def posterior(self, batch: Batch, inputs: Inputs) -> Posterior:
-        """Return q(z | inputs) [B, D]; nothing given is p(z).
+        """Return q(z | inputs) [B, D]; without inputs p(z).
 
         Raises:
             UsageError: The model has no such posterior.
@@ -158,9 +158,7 @@ class Model(nn.Module, ABC):
         return self.encode(batch, inputs, generator).mean
 
     def below(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Return the top layer of z [..., D_L] with those below it drawn from p(lower | top): z [..., D]; flat z as it
-        is.
-        """
+        """Complete a draw of the top layer [..., D_L] by draws of the layers below, p(lower | top): z [..., D]."""
         return top
 
     def log_below(self, z: Tensor) -> Tensor:
@@ -183,7 +181,7 @@ class Model(nn.Module, ABC):
         """
 
     def log_likelihood(self, name: str, z: Tensor, batch: Batch) -> Tensor:
-        """Return log p(x_name | z) in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; what is unknown is left out."""
+        """Return log p(x_name | z) in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; unknown values are left out."""
         parameters = self.decode(name, z, batch if self.conditional_on else None)
         return self.modalities[name].log_prob(parameters, batch.values[name], batch.present[name])
 
@@ -231,7 +229,7 @@ class Model(nn.Module, ABC):
     def trace(
         self, batch: Batch, inputs: Inputs, samples: int | None = None, names: Sequence[str] | None = None
     ) -> Trace:
-        """Return a trip x -> z -> x: draws of z, how likely the batch is given them, and what they cost.
+        """Encode a batch, draw z and decode: log-likelihoods of the batch and divergences, as a Trace.
 
         Args:
             batch: B examples.
@@ -245,15 +243,15 @@ class Model(nn.Module, ABC):
         """Return the parameters of all inference networks together (WG Table 1)."""
 
     def labelled(self) -> list[str]:
-        """Return names of the attribute modalities that are decoded."""
+        """Return the names of the attribute modalities that are decoded."""
         return [name for name, modality in self.modalities.items() if isinstance(modality, Attributes)]
 
     def label_parameters(self) -> list[nn.Parameter]:
-        """Return the parameters of p(y | z) of every attribute modality, whatever it is called."""
+        """Return the parameters of p(y | z) of all attribute modalities."""
         return [p for name in self.labelled() for p in self.decoders[name].parameters()]
 
     def label_weights(self) -> list[nn.Parameter]:
-        """Return the weight matrices among them: no biases, no norms."""
+        """Return the weight matrices of p(y | z), without biases and norms."""
         return [p for p in self.label_parameters() if p.dim() > 1]
 
     def word_probabilities(self, name: str, z: Tensor, tokens: Tensor) -> Tensor:
@@ -315,13 +313,12 @@ class GaussianModel(Model):
         raise NotImplementedError(f"{type(self).__name__} has no network for each attribute")
 
     def generative_networks(self) -> list[nn.Module]:
-        """Return the networks from z to modalities: the decoders, and those that they share."""
+        """Return the networks from z to modalities: decoders, and layers that they share."""
         return [self.decoders]
 
     @contextmanager
     def frozen_decoders(self) -> Iterator[None]:
-        """Freeze decoders inside: they pass gradients to z but receive none, and batch norm uses its running
-        statistics.
+        """Freeze decoders in this block: gradients pass to z, and batch norm uses its running statistics.
 
         TELBO needs this in its unimodal terms (VE Section 2): q(z|x) and q(z|y) are fitted to the decoders as they will
         be used, and must not change them.

@@ -1,4 +1,4 @@
-"""From settings to a model; the same settings give the same structure, which is how checkpoints are loaded."""
+"""Building of models from settings; equal settings give equal structures, into which checkpoints load."""
 
 import torch
 from torch.nn.parameter import is_lazy
@@ -14,7 +14,7 @@ __all__ = ["build_model"]
 
 
 def _check(name: str, model: Model, demands: Demands) -> None:
-    """Make sure that a model of any kind, one from outside too, has what the objective needs."""
+    """Refuse a model, of a plug-in too, that lacks posteriors or decoders that the objective needs."""
     lacking = [
         f"q(z | {', '.join(inputs)})" for inputs in sorted(demands.posteriors) if not model.has_posterior(inputs)
     ]

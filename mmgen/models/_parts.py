@@ -1,4 +1,4 @@
-"""What models of any kind are made from: the modalities of the data, and a decoder for each."""
+"""Common parts of models: the modalities of the data, and a decoder for each."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -39,7 +39,7 @@ def available_modalities(
 def networks_by_kind(
     data: DataSettings, given: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return what networks are made of, by kind of modality.
+    """Return the settings of networks by kind of modality.
 
     Args:
         data: The modalities that there are.
@@ -64,8 +64,7 @@ def networks_by_kind(
 def decoders_for(
     inputs: int, modalities: Mapping[str, Modality], networks: Mapping[str, Any]
 ) -> tuple[dict[str, Modality], dict[str, nn.Module]]:
-    """Return a network [B, inputs] -> parameters of p(x_m | z) for each modality, and the modalities as they are
-    generated.
+    """Return a decoder [B, inputs] -> parameters of p(x_m | z) for each modality, and the generated modalities.
 
     Args:
         inputs: Size of what decoders see.

@@ -1,4 +1,4 @@
-"""Settings of a model, and of the data that it was made for."""
+"""Settings of models and of the data that they were made for."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -73,7 +73,7 @@ class MultimodalSettings(ModelSettings):
 
 
 class DataSettings(Settings):
-    """Which data: filled in from the dataset file, so that a checkpoint explains itself."""
+    """Settings of the data, filled in from the dataset file, so that a checkpoint describes its data."""
 
     split: str = "iid"
     """Split scheme that is trained on; validation and test follow it. Of a dataset without "iid", its own default."""
@@ -134,7 +134,7 @@ class DataSettings(Settings):
 
     @property
     def images(self) -> dict[str, ImageDescription]:
-        """All pictures, the main one first."""
+        """Picture modalities, the main one first."""
         return self.of_kind(ImageDescription)
 
     @property
@@ -149,7 +149,7 @@ class DataSettings(Settings):
 
     @property
     def observed(self) -> dict[str, Description]:
-        """What each example has besides words, the main picture first: x of likelihoods and of fitted posteriors."""
+        """Modalities without words, the main picture first: x of likelihoods and fitted posteriors."""
         return {name: each for name, each in self.modalities.items() if each.by_rows and not each.describes}
 
     @property
@@ -164,5 +164,5 @@ class DataSettings(Settings):
 
 
 def _read(described: Any, key: str) -> Any:
-    """Return a field of a description, or of the table that is to be one."""
+    """Return a field of a description, or of the table from which one will be built."""
     return described.get(key) if isinstance(described, Mapping) else getattr(described, key, None)

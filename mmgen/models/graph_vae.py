@@ -1,4 +1,4 @@
-r"""Graph auto-encoders: a latent vector for every node, from which it follows which nodes are joined.
+r"""Graph autoencoders: a latent vector for every node, whose inner products determine the edges.
 
 References:
     Variational Graph Auto-Encoders (Kipf, Welling, 2016), arXiv:1611.07308, Section 1, and the authors' published code
@@ -44,7 +44,7 @@ class GraphSettings(ModelSettings):
 
 
 class GraphVAE(GaussianModel):
-    r"""Two graph convolutions to each node's Gaussian, and an inner product back to the graph.
+    r"""Graph autoencoder: two graph convolutions to each node's Gaussian, inner products back to edges.
 
     .. math:: q(Z|X, A) = \prod_i N(\mu_i, \sigma_i^2), \quad \mu = \hat A \, ReLU(\hat A X W_0) W_1, \quad
               p(A|Z) = \prod_{i<j} Bernoulli(A_{ij}; \sigma(z_i^\top z_j))
@@ -132,7 +132,7 @@ class GraphVAE(GaussianModel):
         return DiagonalGaussian(mean, self.log_sd_head(adjacency, hidden)[nodes])
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
-        """Return z itself: its pairs say which nodes are joined."""
+        """Return z itself, whose inner products are the log odds of edges."""
         if name != self.graph.name:
             raise UsageError(f"this model does not generate {name}; it generates {self.graph.name}")
         return z

@@ -38,7 +38,7 @@ _DRAWN = -7.0
 
 
 class HierarchicalSettings(ModelSettings):
-    """Sizes of a ladder."""
+    """Sizes of a hierarchical VAE."""
 
     name: Literal["hierarchical-vae"] = "hierarchical-vae"
     """The kind of model."""
@@ -172,12 +172,12 @@ class HierarchicalVAE(Model):
         return _Chain(self.latent, lowest, list(self.upwards))
 
     def _prior(self, *shape: int, like: Tensor) -> "_Chain":
-        """Return p(z), the top N(0, I) of these leading axes."""
+        """Return p(z), the top being N(0, I) of these leading axes."""
         top = DiagonalGaussian.standard(*shape, self.latent.layers[self.latent.top], like=like)
         return _Chain(self.latent, top, list(self.downwards)[::-1], downwards=True)
 
     def encode(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> DiagonalGaussian:
-        """Return layers below the top drawn once, and q of the top given those; of p(z), one draw of every layer."""
+        """Draw the layers below the top once, and return q of the top given them; of p(z), draw every layer."""
         q = self._chain(batch, inputs)
         drawn = q.sample(generator)
         layers = {name: DiagonalGaussian(z, torch.full_like(z, _DRAWN)) for name, z in self.latent.split(drawn).items()}
@@ -229,7 +229,7 @@ class HierarchicalVAE(Model):
 
 
 def _check_used(settings: HierarchicalSettings) -> None:
-    """Refuse what a single layer would ignore."""
+    """Refuse settings that a model of one layer would ignore."""
     usual = HierarchicalSettings()
     for name in ("hidden", "activation"):
         if len(settings.latent_sizes) == 1 and getattr(settings, name) != getattr(usual, name):

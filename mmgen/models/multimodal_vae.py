@@ -29,7 +29,7 @@ __all__ = ["MultimodalVAE"]
 
 
 class MultimodalVAE(GaussianModel):
-    """A joint model of any set of modalities.
+    """Multimodal VAE: a joint model of any set of modalities.
 
     Args:
         latent_size: D.
@@ -134,11 +134,11 @@ class MultimodalVAE(GaussianModel):
         return found | {"split attributes"} if split and self.condition is None and self.shared is None else found
 
     def has_posterior(self, inputs: Inputs) -> bool:
-        """Return whether :meth:`posterior` can be asked for q(z | inputs)."""
+        """Return True if :meth:`posterior` can return q(z | inputs)."""
         return not inputs or inputs == self.conditional_on or self.inference.has_posterior(inputs)
 
     def posterior(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
-        """Return q(z | inputs) [B, D]; nothing given is p(z), and so is the condition alone of a conditional model.
+        """Return q(z | inputs) [B, D]; without inputs p(z), and so for the condition alone of a conditional model.
 
         Raises:
             UsageError: The model has no such inference network.
@@ -206,7 +206,7 @@ class MultimodalVAE(GaussianModel):
 
 
 def _check_split(settings: MultimodalSettings, demands: Demands, available: dict[str, Modality]) -> None:
-    """Make sure that single attributes can be modalities where they have to be."""
+    """Refuse single attributes as modalities if there are none or they share a network."""
     if "split attributes" not in demands.needs:
         return
     if not any(isinstance(available[name], Attributes) for name in demands.generates):
@@ -222,7 +222,7 @@ def _check_split(settings: MultimodalSettings, demands: Demands, available: dict
 
 
 def _check_inference(name: str, inference: Inference, demands: Demands) -> None:
-    """Make sure that an inference has every posterior that is asked for."""
+    """Refuse an inference that lacks a posterior that the objective needs."""
     if "subsets" in demands.needs and not inference.any_subset:
         able = [name for name, member in mmgen.inference.importable().items() if member.any_subset]
         raise SettingsError(

@@ -1,5 +1,4 @@
-r"""Semi-supervised VAEs: :math:`p(y) \, p(z) \, p(x|y,z)`, whose label y is observed of few pictures and latent in all
-others.
+r"""Semi-supervised VAEs: :math:`p(y) \, p(z) \, p(x|y,z)`, with a label y that is observed for few pictures.
 
 References:
     Semi-Supervised Learning with Deep Generative Models (Kingma, Rezende, Mohamed, Welling, 2014), arXiv:1406.5298,
@@ -81,7 +80,7 @@ class _StyleHead(nn.Module):
 
 @dataclass(frozen=True)
 class Inferred:
-    """What a picture is read as: q(y | x), and the features that q(z | x, y) needs besides y.
+    """Encoding of pictures: q(y | x), and features from which q(z | x, y) follows for any y.
 
     Attributes:
         labels: q(y | x) of B pictures.
@@ -93,7 +92,7 @@ class Inferred:
 
 
 class SemiSupervisedVAE(Model):
-    r"""A picture has a label, of one or several attributes, and a style.
+    r"""Model of pictures by a label, of one or several attributes, and a style.
 
     .. math:: p(x, y, z) = p(z) \prod_k p(y_k) \; p(x|y,z), \quad
               q(y, z|x) = \prod_k q(y_k|x) \; q(z|x,y)
@@ -140,7 +139,7 @@ class SemiSupervisedVAE(Model):
 
     @classmethod
     def complete(cls, settings: SemiSupervisedSettings, demands: Demands, data: DataSettings) -> SemiSupervisedSettings:
-        """Return sizes of image networks by the images', where nothing is said of them."""
+        """Return the settings with sizes of image networks that suit the images, unless they are set."""
         if data.image is None:
             return settings
         filled: dict[str, Any] = {}
@@ -215,7 +214,7 @@ class SemiSupervisedVAE(Model):
         return found
 
     def label_prior(self, size: int) -> Labels:
-        """Return p(y) for each of so many examples."""
+        """Return p(y) for a number of examples."""
         uniform = next(self.parameters()).new_zeros(self.labels.total_size)
         logits = uniform if self.prior_logits is None else self.prior_logits
         return Labels.of_logits(logits.expand(size, -1), self.labels.sizes)
@@ -246,7 +245,7 @@ class SemiSupervisedVAE(Model):
         return LabelledStyle(labels, style)
 
     def encode(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> DiagonalGaussian:
-        """Return a label, drawn where there is a generator and else the likeliest, beside q(z | given, that label)."""
+        """Return a label and q(z | inputs, label); the label is drawn with a generator, else the likeliest."""
         q = self.posterior(batch, inputs)
         hot = q.labels.likeliest() if generator is None else q.labels.sample(generator)
         style = q.style(hot)
@@ -255,7 +254,7 @@ class SemiSupervisedVAE(Model):
         )
 
     def means(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> Tensor:
-        """Return the likeliest label beside the mean of q(z | given, that label) [B, S + D]; nothing is drawn."""
+        """Return the likeliest label and the mean of q(z | inputs, label) [B, S + D]; nothing is drawn."""
         return self.encode(batch, inputs).mean
 
     def below(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:

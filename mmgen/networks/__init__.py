@@ -1,4 +1,4 @@
-"""What is it made of? One file per network family."""
+"""Families of image networks, one file each, and networks over other data."""
 
 import lazy_loader
 

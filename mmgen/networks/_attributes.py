@@ -84,7 +84,7 @@ class AttributeDecoder(nn.Module):
 
 
 class AttributeVectorEncoder(nn.Module):
-    """All attributes at once [B, A] -> [B, hidden]: a sum of one vector per known value, then fully connected layers.
+    """Encoder of attributes [B, A] -> [B, hidden]: the sum of a vector per known value, then fully connected layers.
 
     Values of 0 and 1 share one vector, of either sign, and a bias, so that an unknown attribute adds nothing. For one
     attribute the sum is its embedding: on MNIST and on CelebA these are WG's networks, weight for weight. First weights

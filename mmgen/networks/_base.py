@@ -1,4 +1,4 @@
-"""What every family of image networks offers, and the small blocks that several rooms share."""
+"""The base of families of image networks, and small blocks that several rooms share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
@@ -21,7 +21,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 
 
 class ImageNetwork(ABC):
-    """A pair of an encoder and a decoder of one style; members are frozen dataclasses of their settings."""
+    """Family of encoder and decoder of images; members are frozen dataclasses of their settings."""
 
     finer: ClassVar[tuple[dict[str, Any], ...]] = ()
     """Settings in place of the defaults by falling :attr:`step`, from which :meth:`for_sides` takes the first."""
@@ -72,7 +72,7 @@ def coordinates(sides: tuple[int, int]) -> Tensor:
 
 
 class Reshape(nn.Module):
-    """[B, prod(shape)] -> [B, *shape]."""
+    """Module that reshapes [B, prod(shape)] to [B, *shape]."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         super().__init__()

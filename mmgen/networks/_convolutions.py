@@ -1,4 +1,4 @@
-"""Convolutions that every network here uses: torch's, in full precision where its bf16 ones are wrong."""
+"""Convolutions of torch, computed in full precision where torch's bf16 gradients are wrong."""
 
 import torch
 from torch import Tensor, nn

@@ -1,4 +1,4 @@
-"""Convolutions over a graph: what a node says is a mean over itself and its neighbours.
+"""Graph convolutions: the features of a node are averaged with those of its neighbours.
 
 References:
     Semi-Supervised Classification with Graph Convolutional Networks (Kipf, Welling, 2017), arXiv:1609.02907, Eq. 2
@@ -40,7 +40,7 @@ class GraphConvolution(nn.Module):
         self.linear = nn.Linear(inputs, outputs, bias=False)
 
     def forward(self, adjacency: Tensor, features: Tensor | None) -> Tensor:
-        """Mix what neighbours say.
+        """Average the features of neighbours, then apply a linear map.
 
         Args:
             adjacency: Normalised, sparse [N, N].

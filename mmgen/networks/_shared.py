@@ -14,7 +14,7 @@ __all__ = ["SharedDecoder", "SharedEncoder", "SharedNetwork"]
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class SharedNetwork:
-    """Widths of the networks between features and z, and between z and the decoders."""
+    """Widths of shared layers between features and z, and between z and the decoders."""
 
     hidden: Annotated[int, Field(ge=1)] = 200
     """Width of their layers, and of what the decoders are given (CK: 200)."""
@@ -33,7 +33,7 @@ class _Layer(nn.Sequential):
 
 
 class SharedEncoder(nn.Module):
-    """Features of all encoded modalities [B, F] -> [B, outputs]: three layers with a residual connection."""
+    """Shared layers from all features [B, F] to [B, outputs]: three layers with a residual connection."""
 
     def __init__(self, features: int, outputs: int, settings: SharedNetwork) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class SharedEncoder(nn.Module):
 
 
 class SharedDecoder(nn.Module):
-    """z [B, D] -> what every decoder is given [B, outputs]: five layers with two residual connections.
+    """Shared layers z [B, D] -> decoder inputs [B, outputs]: five layers with two residual connections.
 
     Raises:
         SettingsError: z is passed on beside layers that are narrower.

@@ -42,7 +42,7 @@ class TextNetwork:
 
 
 class _Unit(nn.Module):
-    """A gated recurrent unit whose input gates are given: the word's share plus z's.
+    """A gated recurrent unit whose input gates are computed outside: the word's share plus z's.
 
     Args:
         symbols: How many have a vector here; None where vectors are those of another unit.
@@ -63,7 +63,7 @@ class _Unit(nn.Module):
         return share
 
     def forward(self, gates: Tensor, state: Tensor) -> Tensor:
-        """Return input gates [..., 3 H] and state [..., H] -> the next state."""
+        """Return the next state from input gates [..., 3 H] and state [..., H]."""
         from_state = self.state(state)
         size = self.hidden
         both = (gates[..., : 2 * size] + from_state[..., : 2 * size]).sigmoid()
@@ -73,7 +73,7 @@ class _Unit(nn.Module):
 
 
 class TextEncoder(nn.Module):
-    """Sentences [B, T] -> the state after the last word [B, H].
+    """Encoder of sentences [B, T] -> the recurrent state after the last word [B, H].
 
     Args:
         words: V; code V is padding.

@@ -14,7 +14,7 @@ __all__ = ["Mlp"]
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class Mlp(ImageNetwork):
-    """Flattened pixels through hidden layers and back."""
+    """Fully connected layers over flattened pixels."""
 
     hidden: tuple[Annotated[int, Field(ge=1)], ...] = (512, 512)
     """Sizes of the hidden layers of the encoder; none: its features are the pixels."""

@@ -1,4 +1,4 @@
-"""Spatial broadcast: the decoder sees z at every place beside the place's coordinates, so that places cost it nothing.
+"""Spatial broadcast decoder: every cell receives z and its coordinates, so that positions are easy to encode.
 
 References:
     Spatial Broadcast Decoder: A Simple Architecture for Learning Disentangled Representations in VAEs (Watters,
@@ -22,7 +22,7 @@ Size = Annotated[int, Field(ge=1)]
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class SpatialBroadcast(ImageNetwork):
-    """z is set beside the coordinates of every cell of ``cell`` x ``cell`` pixels, and each cell is drawn by itself.
+    """Decoder that draws each cell of ``cell`` x ``cell`` pixels from z and the cell's coordinates.
 
     An object is moved by adding to two coordinates, where networks that make a picture from one vector learn each place
     anew. The published decoder has cells of one pixel and convolutions of 3 x 3 (``cell = 1, kernel = 3``, from

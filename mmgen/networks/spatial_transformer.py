@@ -23,7 +23,7 @@ Size = Annotated[int, Field(ge=1)]
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class SpatialTransformer(ImageNetwork):
-    """For pictures of one object on an empty canvas, such as MNIST-A.
+    """Decoder for pictures of one object on an empty canvas, such as MNIST-A.
 
     Size, turn and place are linear maps of coordinates here, which convolutions must learn for every position anew. It
     learns from several times fewer examples, and each costs less: the full canvas is touched once.
@@ -56,7 +56,7 @@ class SpatialTransformer(ImageNetwork):
 
 
 class _DrawAndPlace(nn.Module):
-    """[B, inputs] -> [B, C, H, W]."""
+    """Network [B, inputs] -> [B, C, H, W] that draws a small picture and places it on the canvas."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A small, fast pair for CPUs: pixels folded into channels first, so that no layer works at full resolution."""
+"""A small, fast pair of networks for CPUs: pixels become channels first, so that no layer has full resolution."""
 
 from itertools import pairwise
 from typing import Annotated, ClassVar, Literal

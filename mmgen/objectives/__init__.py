@@ -1,4 +1,4 @@
-"""What is maximised? One file per objective."""
+"""Objectives: what training maximises, one file each."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-r"""log q(z) of a data set from one of its batches: the aggregate posterior, where no step can look at all examples.
+r"""Estimate of log q(z), the aggregated posterior of a dataset, from one batch.
 
 With q(z) the mean of q(z|x_n) over the N examples of the data, a draw z of the i-th example of a batch of B has
 
@@ -37,7 +37,7 @@ _HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Log densities of draws z [B, D], one of each example of a batch, in nats.
+    """Log densities of draws z [B, D], one draw per example of a batch, in nats.
 
     Attributes:
         conditional: log q(z_d | x) of every dimension under its own posterior [B, D].
@@ -80,7 +80,7 @@ class Aggregate:
 
 
 def aggregate(z: Tensor, q: DiagonalGaussian, examples: int | None = None, groups: Sequence[int] = ()) -> Aggregate:
-    """Return log densities under q(z) as the batch tells it; in fp32 at least, whatever networks compute in."""
+    """Return log densities of draws under q(z), estimated from the batch, in at least fp32."""
     assert not groups or sum(groups) == z.shape[1]
     if (pairs_held := len(z) ** 2 * z.shape[1]) > _MANY and z.device.type == "cpu":
         held = f"densities of {len(z):,} draws under {len(z):,} posteriors"
@@ -91,7 +91,7 @@ def aggregate(z: Tensor, q: DiagonalGaussian, examples: int | None = None, group
     weights = _log_weights(len(z), examples or 0).to(pairs)
 
     def log_mixture(log_density: Tensor) -> Tensor:
-        """Return [B of z, B of x] -> [B]."""
+        """Average densities over the examples of the batch: [B of z, B of x] -> [B]."""
         return (log_density + weights).logsumexp(1)
 
     marginals = (pairs + weights[..., None]).logsumexp(1)
@@ -103,7 +103,7 @@ def aggregate(z: Tensor, q: DiagonalGaussian, examples: int | None = None, group
 
 
 def check_examples(examples: int | None, training: Run) -> None:
-    """Refuse data that are smaller than their batches."""
+    """Refuse a dataset smaller than a batch."""
     if examples is not None and examples < training.batch:
         raise SettingsError(
             f"objective.examples got {examples:,}, expected training.batch = {training.batch:,} at least, of which "

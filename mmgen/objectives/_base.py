@@ -1,4 +1,4 @@
-"""What every objective is: a frozen dataclass of its weights that maps a model and a batch to a :class:`Bound`."""
+"""The base of objectives: a frozen dataclass of weights that maps a model and a batch to a :class:`Bound`."""
 
 import math
 from abc import ABC, abstractmethod
@@ -36,7 +36,7 @@ CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 @dataclass(frozen=True)
 class Bound:
-    """What an objective returns; nothing else in the code base has its own sign or unit.
+    """Value of an objective [B] in nats, to be maximised, with its terms by name for the log.
 
     Attributes:
         value: To maximise, nats per example [B].
@@ -50,7 +50,7 @@ class Bound:
 
 
 class Run(Protocol):
-    """What an objective looks at of the settings of a run (:class:`mmgen.training.settings.TrainingSettings`)."""
+    """Settings of a run that objectives read (:class:`mmgen.training.settings.TrainingSettings`)."""
 
     @property
     def steps(self) -> int:
@@ -84,10 +84,10 @@ class Objective(ABC):
     @property
     @abstractmethod
     def demands(self) -> Demands:
-        """What it needs of a model, so that no other networks are built."""
+        """Posteriors, decoders and capabilities that the objective needs of a model."""
 
     def trained_on(self, examples: int) -> Self:
-        """Return the objective for a training set of this size; most do not depend on it."""
+        """Return the objective for a training set of this size; most are unchanged."""
         return self
 
     def check_run(self, training: Run) -> str:
@@ -99,12 +99,13 @@ class Objective(ABC):
         return ""
 
     def weightless(self, kinds: Collection[str]) -> list[str]:
-        """Return the settings without effect where only these kinds are generated: weights of other kinds."""
+        """Return the names of weights without effect if only these kinds of data are generated."""
         return []
 
     @abstractmethod
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """Weight that training gave log p(y|z) of a generated description against the divergence to p(z).
+        """Return the weight of log p(y|z) in training relative to the divergence to p(z); None if no number expresses
+        it.
 
         It is lambda / beta after all annealing: the density that maximises
         E_q[lambda log p(y|z)] - beta KL(q || p(z)) is p(y|z)^(lambda / beta) p(z), normalised.
@@ -119,7 +120,7 @@ class Objective(ABC):
 
 
 def check_distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return modalities of an objective: at least one, and none twice."""
+    """Refuse an empty or repeated choice of modalities, else return it."""
     if not names or len(set(names)) < len(names):
         raise ValueError(f"got {', '.join(names) or 'none'}, expected at least one modality and none twice")
     return names
@@ -130,7 +131,7 @@ Modalities = Annotated[tuple[str, ...], AfterValidator(check_distinct)]
 
 
 def check_whole_batch(name: str, training: Run) -> None:
-    """Refuse several processes to an objective that compares examples of a batch, of which each process has a share."""
+    """Refuse several processes for an objective that compares all examples of a batch."""
     if training.devices > 1:
         raise SettingsError(
             f"training.devices got {training.devices}, but {name} looks at all examples of a batch together, and every "

@@ -1,4 +1,4 @@
-"""Objectives with a second player: a network that learns beside the model, and by which the model's value is taken."""
+"""Objectives with a second player: a network that trains beside the model and enters the model's value."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ __all__ = ["Adversarial", "Opponent", "unmoved"]
 
 
 class Opponent(nn.Module, ABC):
-    """The second player: parameters, a value of its own, and how it learns.
+    """Second player of an adversarial objective: its parameters, its own value, and training settings.
 
     It is trained and resumed with the model and is no part of the finished model.
     """
@@ -26,12 +26,11 @@ class Opponent(nn.Module, ABC):
     @property
     @abstractmethod
     def learns(self) -> Mapping[str, Any]:
-        """Settings of training that are its own, by name; all others are those of the run."""
+        """Training settings that differ from the run's, by name."""
 
     @abstractmethod
     def forward(self, model: Any, batch: Batch, other: Batch, step: int | None = None) -> Bound:
-        """Return its value to maximise [B]; takes no gradient of the model and moves nothing of it (see
-        :func:`unmoved`).
+        """Return the opponent's value to maximise [B], without gradients or changes of the model.
 
         Args:
             model: The model as it has become in this step.
@@ -50,7 +49,7 @@ class Adversarial(Objective):
 
     @abstractmethod
     def __call__(self, model: Any, batch: Batch, step: int | None = None, opponent: Opponent | None = None) -> Bound:
-        """Return the model's value against an opponent, by default against a new one, which has learnt nothing."""
+        """Return the model's value against an opponent, by default a new, untrained one."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What graph auto-encoders were published with: a reconstruction in which edges weigh as much as all other pairs.
+"""The published objective of graph autoencoders: edges weigh as much as all other pairs.
 
 References:
     Variational Graph Auto-Encoders (Kipf, Welling, 2016), arXiv:1611.07308, and the authors' published code
@@ -20,7 +20,7 @@ __all__ = ["BalancedEdges"]
 
 @dataclass(frozen=True, config=CONFIG)
 class BalancedEdges(Objective):
-    r"""Edges against all other pairs, both with half of the weight, and the divergence to p(Z).
+    r"""Reconstruction of edges and of all other pairs, each with half the weight, minus the divergence to p(Z).
 
     .. math:: \frac{1}{2 (1 - \rho)} \sum_{ij} \Big[\frac{1 - \rho}{\rho} A_{ij} \log p_{ij} + (1 - A_{ij})
               \log (1 - p_{ij})\Big] - \beta \sum_i KL(q(z_i|X, A) \,\|\, p(z_i))

@@ -51,9 +51,7 @@ class BetaTcvae(Objective):
         return Demands(frozenset([self.given]), self.modalities, inference=inference, needs=USUAL_NEEDS | {"gaussian"})
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """Return 1 / beta where all three weights are beta; else no number says it: q(z) is pulled, and not q(z|x)
-        alone.
-        """
+        """Return 1 / beta if all three weights are beta; else None, since q(z) as a whole is regularised."""
         return per_beta(1.0, self.beta) if self.alpha == self.beta == self.gamma else None
 
     def check_run(self, training: Run) -> str:

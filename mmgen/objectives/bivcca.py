@@ -26,7 +26,7 @@ __all__ = ["Bivcca"]
 
 @dataclass(frozen=True, config=CONFIG)
 class Bivcca(Objective):
-    r"""Weighs the bound through q(z|x) against the bound through q(z|y).
+    r"""Weighted mean of the bound through q(z|x) and the bound through q(z|y).
 
     .. math:: \mu \, L(q(z|x)) + (1 - \mu) \, L(q(z|y)), \quad
               L(q) = E_q[\log p(x|z) + \lambda \log p(y|z)] - KL(q \,\|\, p(z))  \qquad \text{(VE Section 4)}

@@ -28,7 +28,7 @@ __all__ = ["Capacity"]
 
 @dataclass(frozen=True, config=CONFIG)
 class Capacity(Objective):
-    r"""The likelihood minus how far the divergence is from what it is to be.
+    r"""The log-likelihood minus the weighted distance of the divergence from its target capacity C.
 
     .. math:: E_{q(z|x)}[\log p(x|z)] - \gamma \, |KL(q(z|x) \,\|\, p(z)) - C|  \qquad \text{(Burgess Eq. 8)}
 

@@ -21,7 +21,7 @@ __all__ = ["Elbo"]
 
 @dataclass(frozen=True, config=CONFIG)
 class Elbo(Objective):
-    r"""One bound through one posterior.
+    r"""Evidence lower bound through one posterior.
 
     .. math:: E_{q(z|g)}\Big[\sum_m \lambda_m \log p(x_m|z)\Big] - \beta \, KL(q(z|g) \,\|\, p(z))  \qquad \text{(VE
     Eq. 1)}
@@ -51,8 +51,7 @@ class Elbo(Objective):
         return Demands(frozenset([self.given]), generates=self.modalities, inference=inference)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """Return lambda_m / beta, whatever the posterior is given: the one bound weighs the modality against the
-        divergence.
+        """Return lambda_m / beta, for every posterior: one bound weighs the modality against the divergence.
 
         Maximised over all densities, q(z|g) is p(z) times the product of p(x_m|z)^(lambda_m / beta); of the description
         alone that leaves p(y|z)^(lambda_y / beta) p(z).

@@ -1,4 +1,4 @@
-"""FactorVAE: the ELBO minus the total correlation of z, which a discriminator learns to tell.
+"""FactorVAE: the ELBO minus the total correlation of z, which a discriminator estimates.
 
 References:
     Disentangling by Factorising (Kim, Mnih, 2018), arXiv:1802.05983, Eq. 2 and 3, Algorithms 1 and 2
@@ -59,7 +59,7 @@ class FactorVae(Adversarial):
         return Demands(frozenset([self.given]), generates=self.modalities, inference=inference)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """Return 1 without the total correlation, which is no divergence to p(z) of one example's posterior."""
+        """Return 1: the total correlation is no divergence of one example's posterior to p(z)."""
         return 1.0 if self.gamma == 0 else None
 
     def opponent(self, model: GaussianModel) -> Opponent:
@@ -80,7 +80,7 @@ class FactorVae(Adversarial):
 
 
 class _Discriminator(Opponent):
-    """Tells draws of q(z) from draws of the product of its marginals (Kim, Mnih, Algorithm 2).
+    """Discriminator between draws of q(z) and of the product of its marginals (Kim, Mnih, Algorithm 2).
 
     Args:
         size: D, dimensions of z.
@@ -129,5 +129,5 @@ class _Discriminator(Opponent):
 
 
 def permute_dimensions(z: Tensor) -> Tensor:
-    """Permute each dimension by itself (Kim, Mnih, Algorithm 1): z [B, D] -> draws of the marginals."""
+    """Permute each dimension independently (Kim, Mnih, Algorithm 1): z [B, D] -> draws of the marginals."""
     return z.gather(0, torch.rand(z.shape, device=z.device).argsort(0))

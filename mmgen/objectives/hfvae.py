@@ -69,7 +69,7 @@ class Hfvae(Objective):
         return Demands(frozenset([self.given]), self.modalities, inference=inference, needs=USUAL_NEEDS | {"gaussian"})
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """Return 1 where all weights are; else no number says it, for q(z) is pulled and not q(z|x) alone."""
+        """Return 1 if all weights are 1; else None, since q(z) as a whole is regularised."""
         return 1.0 if self.alpha == self.beta == self.gamma == 1 else None
 
     def check_run(self, training: Run) -> str:

@@ -1,4 +1,4 @@
-"""Importance-weighted autoencoder: the bound through k draws of z, tighter with every one of them.
+"""Importance-weighted autoencoder: a bound by k draws of z, which gets tighter with k.
 
 References:
     Importance Weighted Autoencoders (Burda, Grosse, Salakhutdinov, 2016), Eq. 8, arXiv:1509.00519
@@ -21,7 +21,7 @@ __all__ = ["Iwae"]
 
 @dataclass(frozen=True, config=CONFIG)
 class Iwae(Objective):
-    r"""log of the mean of k importance weights, all from one posterior, which is encoded once.
+    r"""Log of the mean of k importance weights, with draws of one posterior.
 
     .. math:: E_{z_1, \ldots, z_k \sim q(z|g)}\Big[\log \frac{1}{k} \sum_{i=1}^k
               \frac{p(z_i) \prod_m p(x_m|z_i)^{\lambda_m}}{q(z_i|g)}\Big] \qquad \text{(Burda Eq. 8)}

@@ -1,4 +1,4 @@
-"""Joint bound with the unimodal posteriors pulled to the joint one.
+"""JMVAE: the joint bound, with unimodal posteriors fitted to the joint one.
 
 References:
     Joint Multimodal Learning with Deep Generative Models (Suzuki, Nakayama, Matsuo, 2016), arXiv:1611.01891
@@ -53,7 +53,7 @@ class Jmvae(Objective):
         return Demands(frozenset([both, *((side,) for side in both)]), generates=both)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        r"""Return lambda / beta, of the joint bound.
+        r"""Return lambda / beta of the joint bound.
 
         The divergences that alpha weighs compare posteriors with each other, and hold neither p(y|z) nor p(z): where
         all three agree they vanish, and what is left, E_q[\lambda log p(y|z)] - \beta KL, has this ratio.

@@ -26,7 +26,7 @@ Subset = tuple[bool, ...]
 
 @dataclass(frozen=True, config=CONFIG)
 class Mvae(Objective):
-    r"""Sub-sampled training: every expert learns alone and in company.
+    r"""MVAE's sub-sampled training: every expert is trained alone and together with others.
 
     .. math:: ELBO(x_1, \ldots, x_N) + \sum_i ELBO(x_i) + \sum_{j=1}^k ELBO(X_j), \quad
               ELBO(X) = E_{q(z|X)}\Big[\sum_{x_i \in X} \lambda_i \log p(x_i|z)\Big] - \beta \, KL(q(z|X) \,\|\, p(z))
@@ -97,7 +97,7 @@ class Mvae(Objective):
         )
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        r"""Return \lambda_y / beta as ELBO(y) has it, the bound through the posterior of the description alone.
+        r"""Return \lambda_y / beta of ELBO(y), the bound through the posterior of the description alone.
 
         Where sums of log-likelihoods are divided by the number of modalities that they are of, it is that part of it;
         None where single attributes count as modalities there, so that no bound is of the description alone.
@@ -139,13 +139,11 @@ class Mvae(Objective):
         return self.weights.get(name, 50.0 if (kind or name) == "attributes" else 1.0)
 
     def _weight_in(self, row: int, kind: str, unit: Unit) -> float:
-        """Return lambda of a unit in one of the terms, of which the first is the joint one."""
+        """Return lambda of a unit in term ``row``; the first term is the joint one."""
         return self.weight(unit[0], kind) if row == 0 or self.weigh == "all" else 1.0
 
     def _explains(self, units: Sequence[Unit], subset: Subset, number: int) -> bool:
-        """Return whether the posterior given a subset has to explain a unit: those that it is given, and what one
-        predicts.
-        """
+        """Return True if the posterior of a subset must explain a unit: its inputs, and what one of them predicts."""
         if subset[number] or sum(subset) > 1:
             return subset[number]
         return units[number][0] in self.predicts.get(units[subset.index(True)][0], ())
@@ -171,7 +169,7 @@ class Mvae(Objective):
         return units
 
     def _terms(self, units: Sequence[Unit], found: Sequence[Tensor], kl: Tensor) -> dict[str, Tensor]:
-        """Return parts of the joint bound, of each modality's own (attributes summed) and of the random ones."""
+        """Return terms for the log: the joint bound, each modality's own (attributes summed), the random subsets."""
         terms = {"kl": kl[0]}
         count = len(units)
         for name in self.modalities:
@@ -199,7 +197,7 @@ def random_subset(count: int, law: str = "subsets") -> Subset:
 
 
 def _present(batch: Batch, unit: Unit) -> Tensor:
-    """Return which examples have a unit at all, bool [B]."""
+    """Return True where an example has any part of a unit, bool [B]."""
     name, attribute = unit
     present = batch.present[name]
     if present.dim() == 1:

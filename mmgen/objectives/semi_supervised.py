@@ -1,4 +1,4 @@
-r"""Semi-supervised bound: pictures with a label and pictures whose label is summed out.
+r"""Semi-supervised bound: labelled pictures, and pictures whose label is summed out.
 
 References:
     Semi-Supervised Learning with Deep Generative Models (Kingma, Rezende, Mohamed, Welling, 2014), arXiv:1406.5298,
@@ -35,7 +35,7 @@ _TEMPERATURE = 0.66
 
 @dataclass(frozen=True, config=CONFIG)
 class SemiSupervised(Objective):
-    r"""What is learnt of an example depends on whether its label y is known.
+    r"""Semi-supervised objective: L(x, y) of examples with a label y, and U(x), summed over y, of the others.
 
     .. math:: U(x) = E_{q(y|x)}[L(x, y) - \log q(y|x)], \quad
               S(x, y) = \gamma \, [L(x, y) + \alpha \log q(y|x)], \quad

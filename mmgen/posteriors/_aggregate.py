@@ -1,4 +1,4 @@
-"""A density over z fitted after training, with what it is conditioned on."""
+"""A density over z that is fitted after training, with the descriptions that condition it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,7 +38,7 @@ class Networks(nn.Module):
 
 
 class Aggregate(nn.Module):
-    """q(z | attributes), q(z | text), q(z | other data) or q(z), fitted after training.
+    """Fitted density over z: q(z | attributes), q(z | text), q(z | other data) or q(z).
 
     It is an aggregated posterior, or another target.
 
@@ -99,7 +99,7 @@ class Aggregate(nn.Module):
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """Operators between descriptions that it has networks for."""
+        """Operators between descriptions for which there are networks."""
         return () if self.networks is None else self.networks.operators
 
     @property
@@ -129,7 +129,7 @@ class Aggregate(nn.Module):
         return self._model[0]
 
     def _whole(self, fitted: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """z of all layers from draws of the fitted ones."""
+        """Complete draws of the fitted layers to z of all layers."""
         return fitted if self.layers == "all" else self._below.below(fitted, generator)
 
     def _log_below(self, z: Tensor) -> Tensor | float:
@@ -178,7 +178,7 @@ class Aggregate(nn.Module):
             return self.log_fitted(self.of_layers(z), condition) + self._log_below(z)
 
     def log_fitted(self, fitted: Tensor, condition: Batch | None) -> Tensor:
-        """Return the same for the fitted layers alone [..., B, D_fitted]."""
+        """Return the log density of the fitted layers alone, [..., B, D_fitted] -> [..., B] in nats."""
         with torch.autocast(fitted.device.type, enabled=False):
             u = (fitted - self.shift) / self.scale
             return self.density.log_prob(u, self.context(condition)) - self.scale.log().sum()

@@ -1,4 +1,4 @@
-"""Numbers that users give from Python, as tensors."""
+"""Conversion of users' arrays to tensors."""
 
 from collections.abc import Sequence
 from typing import Any

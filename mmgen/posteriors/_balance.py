@@ -149,7 +149,7 @@ class _Missed(NamedTuple):
 
 
 def _missed(log_weights: Tensor, before: Tensor, readings: Tensor) -> _Missed:
-    """Distance of weighted shares from those of the same draws under the weights ``before``, with the error of it."""
+    """Return distances of weighted shares from those under the weights ``before``, with their errors."""
     part, whole = log_weights.double().softmax(0), before.double().softmax(0)
     mean, shares = part @ readings, whole @ readings
     influence = part[:, None] * (readings - mean) - whole[:, None] * (readings - shares)
@@ -159,7 +159,7 @@ def _missed(log_weights: Tensor, before: Tensor, readings: Tensor) -> _Missed:
 
 
 def _unseen(log_weights: Tensor, heaviest: float) -> float:
-    """Share of the mass that latents may have which none of K draws shows."""
+    """Return the share of probability mass that K draws may have missed."""
     # K draws miss latents that hold 1/K of the density once in three times. They count if they may be heavier than
     # every draw: as likely as the likeliest of them, and lifted by lambda as much as any.
     most = math.exp(min(heaviest - float(log_weights.logsumexp(0)), 50.0))
@@ -251,7 +251,7 @@ class Balance:
 
     @property
     def notice(self) -> str:
-        """A warning about descriptions that are balanced only roughly; "" if there is none."""
+        """Warning about descriptions that are balanced only roughly; "" if there is none."""
         every = list(self._known.values())
         rough = [one for one in every if one.miss > _FAR]
         undone = [one for one in every if one.kept < 0.5]

@@ -1,4 +1,4 @@
-"""The interface of every target of a fit: what a density over z is fitted to."""
+"""The base of targets of a fit: what a density over z is fitted to."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple, Self
@@ -19,7 +19,7 @@ __all__ = ["DensityTask", "FitParts", "Request", "Target", "drop_attributes"]
 
 
 class Request(NamedTuple):
-    """What a fit is asked to condition on, of which model."""
+    """Request for a fit: the model, and the kind of description to condition on."""
 
     given: Given
     data: DataSettings
@@ -40,7 +40,7 @@ class Request(NamedTuple):
 
 
 class FitParts(NamedTuple):
-    """What a task is made of.
+    """Model, density, networks and settings from which a target builds its training task.
 
     Attributes:
         aggregate: The density to fit.
@@ -60,7 +60,7 @@ class FitParts(NamedTuple):
 
 
 class Target(ABC):
-    """A target with its settings; members are frozen pydantic dataclasses."""
+    """Target of a fit with its settings; members are frozen pydantic dataclasses."""
 
     posterior: ClassVar[str]
     """Name of the fitted posterior: "aggregate", "true" or "scan"."""
@@ -84,7 +84,7 @@ class Target(ABC):
 
     @property
     def suffix(self) -> str:
-        """Words behind the name of the posterior, such as " with operators"."""
+        """Words after the name of the posterior, such as " with operators"."""
         return ""
 
     @property
@@ -93,7 +93,7 @@ class Target(ABC):
         return []
 
     def complete(self, request: Request) -> Self:
-        """Return the settings with numbers that the model determines.
+        """Return the settings with numbers that follow from the model.
 
         Raises:
             UsageError: The model has no such target.
@@ -101,7 +101,7 @@ class Target(ABC):
         return self
 
     def check(self, model: Model, given: Given, layers: Layers) -> None:
-        """Refuse models that it cannot be fitted to, before any work.
+        """Refuse models to which the density cannot be fitted, before any work.
 
         Raises:
             UsageError: The model is one of them.

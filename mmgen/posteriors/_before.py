@@ -1,4 +1,4 @@
-"""Checks before a fit begins: whether it is finished already, and how many descriptions it has."""
+"""Checks before a fit begins: whether it is finished, and how many described examples it has."""
 
 from pathlib import Path
 

@@ -23,7 +23,7 @@ Weigh = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Resampled:
-    """Draws, with the candidates that they were chosen from.
+    """Draws, with the number and effective size of the candidates from which they were resampled.
 
     Attributes:
         z: [n, D].
@@ -81,7 +81,7 @@ def resample(
 
 @dataclass(frozen=True)
 class SharedDraws:
-    """Draws from an unconditional density, which answer every description.
+    """Draws from an unconditional density, resampled for every description.
 
     Attributes:
         z: [P, D].
@@ -93,13 +93,13 @@ class SharedDraws:
 
     @classmethod
     def draw(cls, draw: Draw, latent_size: int, most: int = _MOST) -> "SharedDraws":
-        """Draw a pool of 60,000 latents: fewer in many dimensions, more if ``most`` is more."""
+        """Draw 60,000 latents: fewer in many dimensions, more if ``most`` is more."""
         count = max(most, min(_POOL, _POOL_BYTES // (4 * latent_size)))
         parts = [draw(min(_AT_ONCE, count - start)) for start in range(0, count, _AT_ONCE)]
         return cls(torch.cat(parts))
 
     def resample(self, weights: Tensor, n: int, generator: torch.Generator | None) -> Resampled:
-        """Draw n of them with replacement, with probabilities proportional to exp(weights) [P]."""
+        """Resample n draws with replacement, with probabilities proportional to exp(weights) [P]."""
         probability = weights.double().softmax(0)
         rows = torch.multinomial(probability, n, replacement=True, generator=generator)
         return Resampled(self.z[rows], float(1 / probability.square().sum()), len(probability))

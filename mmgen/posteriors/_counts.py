@@ -53,12 +53,12 @@ class Counts:
 
     @property
     def _more(self) -> str:
-        """The option for the same guidance with more candidates."""
+        """Return the option for the same guidance with four times as many candidates."""
         return f"--guidance {replace(self._guidance, candidates=min(4 * self._guidance.candidates, 2**20))}"
 
     @property
     def notices(self) -> list[str]:
-        """Warnings: too few candidates count, or nearly all alike."""
+        """Warnings: few effective candidates, or candidates that are nearly alike."""
         warnings, every = [], f"of {len(self._effective):,} descriptions"
         if self._few:
             some, least = f"for {len(self._few):,} {every}", f"(the least {min(self._few):,.1f})"

@@ -34,7 +34,7 @@ _BATCH = 512
 
 
 def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
-    """Return the modalities of the posterior to aggregate: the best informed one that is trained and sees the image.
+    """Return the inputs of the posterior to aggregate: the trained one with most modalities that includes the image.
 
     For data without pictures it sees the first modality that is no words. It is q(z|x) for CK's model and BiVCCA,
     q(z|x,y) for TELBO, JMVAE and MVAE (VE Appendix A.1): the posterior that decoders were trained on.
@@ -65,19 +65,19 @@ def rows_of(dataset: Dataset, split: str, part: str) -> np.ndarray:
 
 
 def _describing(modalities: Mapping[str, Description]) -> list[Description]:
-    """First modality of each kind of description, which a fit can be conditioned on."""
+    """Return the first modality of each kind of description that a fit can condition on."""
     first = {each.kind: each for each in reversed(list(modalities.values())) if each.kind in COLUMNS}
     return list(first.values())
 
 
 def _shown_column(description: Description, stored: np.ndarray, shows: np.ndarray) -> np.ndarray:
-    """Return stored descriptions of rows, blank where they are not shown."""
+    """Return the stored descriptions of rows, blank where training did not show them."""
     blank = description.padding if isinstance(description, TextDescription) else UNKNOWN
     return np.where(shows[:, None], stored, stored.dtype.type(blank))
 
 
 class LatentRows(Rows):
-    """Cached encodings as training examples: ``mean``, ``log_sd`` [B, D], and what describes them.
+    """Cached encodings as training examples: ``mean``, ``log_sd`` [B, D], and their descriptions.
 
     Args:
         latents: The encodings.
@@ -119,7 +119,7 @@ class LatentRows(Rows):
 
 @dataclass(frozen=True)
 class Encoding:
-    """Everything that determines encodings.
+    """Settings that determine the encodings of a dataset.
 
     Attributes:
         model_path: The model's checkpoint.
@@ -164,7 +164,7 @@ class Encoding:
         }
 
     def path(self) -> Path:
-        """Return a path beside the model that no other encodings have."""
+        """Return a path beside the model that differs between settings."""
         key = canonical_json([self.settings, self.seed, self.parents])
         short = hashlib.sha256(key.encode("ascii")).hexdigest()[:8]
         return self.model_path.with_name(f"{self.model_path.stem}-latents-{short}.h5")
@@ -180,7 +180,7 @@ class Encoding:
         return np.concatenate([np.sort(chosen), np.sort(validation[: max(1, self.number // 10)])])
 
     def shows(self, dataset: Dataset, rows: np.ndarray) -> np.ndarray:
-        """Return which rows have their description, bool: those that training showed, and those that validate."""
+        """Return True for rows with their description: those that training showed, and validation rows."""
         return self.shown.of(rows) | np.isin(rows, rows_of(dataset, self.split, "val"))
 
     def cached(self, out: Path) -> Latents | None:

@@ -44,7 +44,7 @@ class LayeredPosterior:
     @cached_property
     @torch.no_grad()
     def mean(self) -> Tensor:
-        """Means [N, D], the same of the same seed; see :meth:`mmgen.models.Model.means`."""
+        """Means [N, D], equal for equal seeds; see :meth:`mmgen.models.Model.means`."""
         generator = torch_generator(self.seed, "layers of means", device=self.points.device)
         parts = mean_parts(self.model, self.points, self.inputs, self.precision, generator)
         return torch.cat([mean for _, mean in parts])
@@ -88,7 +88,7 @@ class LayeredPosterior:
         return torch.cat(tables)
 
     def drawn(self, generator: torch.Generator) -> DiagonalGaussian:
-        """Return a Gaussian [N, D] whose layers below the top are drawn once; see :meth:`Model.encode`."""
+        """Draw the layers below the top once, and return the Gaussian [N, D]; see :meth:`Model.encode`."""
         return encode_points(self.model, self.points, self.inputs, self.precision, generator)
 
     def __getitem__(self, rows: slice) -> "LayeredPosterior":
@@ -98,7 +98,7 @@ class LayeredPosterior:
     @cached_property
     @torch.no_grad()
     def _parts(self) -> list[tuple[slice, Posterior]]:
-        """Posteriors of parts of the examples, with their rows, encoded once."""
+        """Posteriors of parts of the examples with their rows; each is encoded once."""
         parts = []
         for rows in _parts(self.points.size):
             with autocast(self.points.device, self.precision):  # densities over z need more than bf16
@@ -157,7 +157,7 @@ def encode_parts(
     precision: str = "auto",
     generator: torch.Generator | None = None,
 ) -> Iterator[tuple[slice, DiagonalGaussian]]:
-    """Yield the same in parts with their rows, for reports of progress."""
+    """Yield q(z | inputs) of parts of the examples with their rows, for reports of progress."""
     if generator is None and "gaussian" not in model.capabilities:
         raise ValueError("layers of z are drawn here, and there is no generator to draw them; see posterior_of")
     for rows in _parts(points.size):

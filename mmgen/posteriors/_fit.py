@@ -36,7 +36,7 @@ def fit_aggregate(
     resume: Resume = "auto",
     base_path: Path | None = None,
 ) -> tuple[Work[Latents], Work[TrainingResult]]:
-    """Return two pieces of work to run in order: encoding the examples (cached), and fitting to them.
+    """Return two pieces of work to run in order: cached encoding of the examples, and the fit to them.
 
     Args:
         model_path: Model checkpoint.
@@ -123,7 +123,7 @@ def fit_aggregate(
 def load_base(
     path: Path, settings: FitSettings, model_path: Path, dataset_path: Path, device: torch.device | str = "cpu"
 ) -> tuple[Header, Aggregate]:
-    """Load the fit that another one starts from, see :attr:`FitSettings.base`.
+    """Load the fit from which another one starts; see :attr:`FitSettings.base`.
 
     Raises:
         UsageError: It is another posterior, of another model or dataset, or of another shape than the settings ask for.
@@ -160,7 +160,7 @@ def load_aggregate(path: Path, device: torch.device | str = "cpu") -> tuple[Head
 
 
 def _check_model(model: Model, path: Path, layers: Layers) -> None:
-    """Refuse models whose encodings are points or hold labels, and the top layer of a single one."""
+    """Refuse models whose encodings are points or hold labels, and ``top`` for a model of one layer."""
     if "density" not in model.capabilities:
         raise UsageError(
             f"{path} has a deterministic encoder, so that its encodings are points without a density; fit to a "

@@ -23,7 +23,7 @@ _BALANCED = "balanced"
 
 @dataclass(frozen=True)
 class Guidance:
-    """Settings of guidance; false for none.
+    """Settings of guidance; False as a truth value if the weight is 0.
 
     Attributes:
         weight: w of p(y|z)^w; 0 for no guidance.
@@ -83,7 +83,7 @@ class Guidance:
 
 
 def _settings(how: Sequence[str]) -> dict[str, Any] | None:
-    """Options behind a weight; None if one is unknown or repeated."""
+    """Parse the options after a weight; None if one is unknown or repeated."""
     options: dict[str, Any] = {}
     for part in how:
         name, _, text = part.partition("=")

@@ -1,4 +1,4 @@
-r"""Guided posteriors: a density over z, tilted by what the model's own decoder of words says of it.
+r"""Guided posteriors: a density over z, reweighted by p(words | z) of the model's own decoder.
 
 .. math:: q_w(z|y) = \frac{q(z|y) \, p(y|z)^w}{Z_w(y)}, \quad Z_w(y) = E_{q(z|y)}[p(y|z)^w]
 
@@ -52,7 +52,7 @@ _Pools = dict[tuple[str, int], SharedDraws]
 
 
 class Guided(Posterior):
-    """q_w(z | words): a posterior tilted by p(words | z)^w; a posterior again.
+    """Guided posterior q_w(z | words), proportional to a posterior times p(words | z)^w.
 
     Args:
         base: The posterior to guide.
@@ -134,7 +134,7 @@ class Guided(Posterior):
         return self.unguided.select_words(points, name)
 
     def answering(self, expression: Expression | None) -> Posterior:
-        """Return the guided posterior of one description; NOT and OR count in p(words | z) alone, not in the base."""
+        """Return the guided posterior of one description; NOT and OR affect p(words | z) only, not the base."""
         if expression is None:
             return self
         if expression.operators & {*OPERATORS}:
@@ -157,7 +157,7 @@ class Guided(Posterior):
         return self.unguided.density(z, words) + self.log_weight(z, words) - log_z
 
     def log_weight(self, z: Tensor, words: Batch, parameters: Tensor | None = None) -> Tensor:
-        """Return what guidance adds to the log density of the base, in fp64, up to log Z: w log p(y|z) and balance.
+        """Return the log density that guidance adds to the base, fp64, up to log Z: w log p(y|z) and balance.
 
         Args:
             z: Latents [..., B, D], or [K, D] for one description.
@@ -181,7 +181,7 @@ class Guided(Posterior):
         return values, errors
 
     def normaliser_error(self, words: Batch) -> float:
-        """Return the standard error that log Z_w adds to a mean over B descriptions.
+        """Return the standard error that estimating log Z_w adds to a mean over B descriptions.
 
         Equal descriptions share their error. Where one pool answers all descriptions, errors may be equal, so they are
         added up.
@@ -194,7 +194,7 @@ class Guided(Posterior):
 
     @torch.no_grad()
     def _draw_one(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
-        """z [n, 1, D] for one description."""
+        """Draw z [n, 1, D] for one description."""
         expression, base = self._expression, self.unguided
         described = self.likelihood.described(words)
         if expression is None and not described:
@@ -243,7 +243,7 @@ class Guided(Posterior):
 
     @property
     def _pool(self) -> SharedDraws:
-        """The draws of a base that no description changes."""
+        """Return the shared draws of an unconditional base."""
         more = (
             f", {self.guidance.candidates}" if self.guidance.candidates > CANDIDATES else ""
         )  # its pool may be larger
@@ -265,7 +265,7 @@ class Guided(Posterior):
         return known[key]
 
     def _pool_logits(self, name: str) -> Tensor:
-        """Output of the decoder of attributes for the pool [P, S]."""
+        """Return the attribute decoder's output for the shared draws [P, S]."""
         pool = self._pool
         if name not in pool.logits:
             with torch.no_grad(), torch.autocast(pool.z.device.type, enabled=False):
@@ -275,7 +275,7 @@ class Guided(Posterior):
 
     @torch.no_grad()
     def _pool_weights(self, words: Batch, expression: Expression | None) -> Tensor:
-        """Log weights of the pool [P]."""
+        """Return log weights of the shared draws for a description [P]."""
         pool, likelihood = self._pool, self.likelihood
         name = likelihood.modality(words) if expression is None else likelihood.attributes().name
         known = self._pool_logits(name) if likelihood.is_attributes(name) else None
@@ -288,7 +288,7 @@ class Guided(Posterior):
 
     @torch.no_grad()
     def _candidates(self, words: Batch, expression: Expression | None, count: int) -> Candidates:
-        """``count`` draws by which a description is balanced, or the pool."""
+        """Return ``count`` draws for balancing a description, or the shared draws."""
         z, logits = None, None
         reads = self.unguided.reads
         if self.unguided.is_unconditional:
@@ -354,7 +354,7 @@ class GuidedCache:
         self._pools: _Pools = {}
 
     def guide(self, guidance: Guidance, seed: int) -> Callable[[Posterior], Guided]:
-        """Return a function from a posterior to its guided one; see :class:`Guided`."""
+        """Return a function that guides a posterior; see :class:`Guided`."""
 
         def guided(base: Posterior) -> Guided:
             key = base.name, guidance, seed

@@ -50,7 +50,7 @@ class WordLikelihood:
         return () if self.model.conditional_on else tuple(name for name in parts if name in self.model.generates)
 
     def described(self, words: Batch) -> tuple[str, ...]:
-        """Return the modalities by which descriptions say something, generated or not, attributes before text."""
+        """Return the modalities in which descriptions specify something, generated or not, attributes first."""
         parts = [part.name for part in (self.data.attributes, self.data.text) if part is not None]
         return tuple(name for name in parts if name in words.values and bool(words.present[name].any()))
 

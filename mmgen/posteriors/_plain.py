@@ -18,7 +18,7 @@ __all__ = ["Encoder", "Fitted", "Prior", "Recombined"]
 
 
 class Prior(Posterior):
-    """p(z) of the model."""
+    """The prior p(z) of the model."""
 
     name = "prior"
 
@@ -38,7 +38,7 @@ class Prior(Posterior):
 
 
 class Encoder(Posterior):
-    """q(z | words) of the model's own inference network.
+    """The encoder q(z | words): the model's own inference network.
 
     Args:
         model: The model.

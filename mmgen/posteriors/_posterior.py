@@ -23,7 +23,7 @@ __all__ = ["Posterior", "Posteriors"]
 
 
 class Posterior(ABC):
-    """q(z | words): a density over z that descriptions may change.
+    """Base of posteriors: a density q(z | words), which descriptions may change.
 
     Attributes:
         name: The word that users type: "prior", "own", "aggregate", "true" or "scan".
@@ -69,7 +69,7 @@ class Posterior(ABC):
 
     @abstractmethod
     def density(self, z: Tensor, words: Batch) -> Tensor:
-        """Return what :meth:`log_prob` returns, without checks of arguments."""
+        """Return log q(z | words) as :meth:`log_prob` does, without checks of arguments."""
 
     @property
     def unguided(self) -> "Posterior":
@@ -111,7 +111,7 @@ class Posterior(ABC):
         return points
 
     def answering(self, expression: Expression | None) -> "Posterior":
-        """Return the posterior of one description that is more than attribute=value; plain ones need no other.
+        """Return the posterior of one description with operators; None, a plain description, returns self.
 
         Args:
             expression: Negation and alternatives, or a recombination by operators; None for a plain description.
@@ -125,7 +125,7 @@ class Posterior(ABC):
 
 
 class Posteriors(Mapping[str, Posterior]):
-    """The posteriors of a trained model by name; the one place where names are looked up.
+    """The posteriors of a trained model by name.
 
     Args:
         members: The posteriors; the last one is the default.
@@ -148,7 +148,7 @@ class Posteriors(Mapping[str, Posterior]):
         self._guide = guide
 
     def __getitem__(self, name: str) -> Posterior:
-        """Return a posterior.
+        """Return the posterior called ``name``.
 
         Raises:
             UsageError: The files hold no such posterior; the message names those that they hold.
@@ -176,7 +176,7 @@ class Posteriors(Mapping[str, Posterior]):
         return list(self._members)[-1]
 
     def guided(self, guide: Callable[[Posterior], Posterior] | None) -> Self:
-        """Return the same posteriors, each passed through ``guide``."""
+        """Return these posteriors, each converted by ``guide``."""
         return type(self)(list(self._members.values()), self._path, self._model_path, guide)
 
     def _missing(self, name: str) -> UsageError:

@@ -41,7 +41,9 @@ class Operators(nn.Module):
         return DiagonalGaussian(mean, log_sd.clamp(-7, 4))
 
     def of(self, recombination: Expression, leaves: list[DiagonalGaussian]) -> DiagonalGaussian:
-        """Return q(u | r); posteriors of its plain descriptions are taken off ``leaves`` from left to right."""
+        """Return q(u | r) of a recombination; posteriors of its plain descriptions are taken from ``leaves`` in
+        order.
+        """
         if not recombination.operands:
             return leaves.pop(0)
         left, right = (self.of(part, leaves) for part in recombination.operands)
@@ -83,7 +85,7 @@ def recombined_parts(
 
 
 def _further(batch: Batch, name: str, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Attributes of other examples where ``mask`` has none, each half the time: codes and mask [B, A]."""
+    """Draw attributes of other examples where ``mask`` has none, each half the time: codes and mask [B, A]."""
     order = torch.randperm(len(mask), device=mask.device)
     values, present = batch.values[name][order], batch.present[name][order]
     return values, present & ~mask & (torch.rand(mask.shape, device=mask.device) < 0.5)

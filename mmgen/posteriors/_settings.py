@@ -1,4 +1,4 @@
-"""Settings of a fit: what is fitted to what, and how it is trained."""
+"""Settings of a fit: the density, its target, and its training."""
 
 from typing import Annotated, Any
 
@@ -65,7 +65,7 @@ def _fit_training(**others: Any) -> TrainingSettings:
 
 
 class FitSettings(Settings):
-    """Everything that determines an aggregate, given a model."""
+    """Settings that determine a fitted posterior, given a model."""
 
     aggregate: AggregateSettings = Field(default_factory=AggregateSettings)
     training: TrainingSettings = Field(default_factory=_fit_training)
@@ -80,7 +80,7 @@ class FitSettings(Settings):
 
     @property
     def slug(self) -> str:
-        """Part of a file name that other targets, weights and families do not share: "true-w300-realnvp"."""
+        """Part of a file name, unique for target, weights and family: "true-w300-realnvp"."""
         options, target = self.aggregate, self.build_target()
         # A weight of q(z) is always 1.
         parts = [target.posterior, *(target.slug if options.given != "nothing" else [])]
@@ -101,7 +101,7 @@ class FitSettings(Settings):
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Settings that two fits must share for one to start from the other, besides the target."""
+        """Settings, besides the target, that must be equal if one fit starts from another."""
         options = self.aggregate
         return options.given, options.family, options.text_network, options.layers, options.keep_all, self.data
 
@@ -154,7 +154,7 @@ def fit_defaults(given: Given) -> FitSettings:
 
 
 def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> FitSettings:
-    """Validate settings over the defaults, and fill in what the model determines.
+    """Validate settings over the defaults, and fill in values that follow from the model.
 
     Raises:
         SettingsError: Names every wrong key and value.

@@ -1,4 +1,4 @@
-"""Descriptions that the training of a model showed: a fit learns from no description that training kept back.
+"""Descriptions that training of a model used: a fit never uses more of them than training did.
 
 A fitted density is compared with posteriors that saw few labels or few pairs, so it must not see more of them.
 Validation keeps its descriptions, as that of the training does.
@@ -29,7 +29,7 @@ _LEAST = 2
 
 
 class Fit(Protocol):
-    """The settings of a fit that are read here, see :class:`mmgen.posteriors.FitSettings`."""
+    """Settings of a fit that are read here; see :class:`mmgen.posteriors.FitSettings`."""
 
     @property
     def aggregate(self) -> Any:
@@ -45,7 +45,7 @@ class Fit(Protocol):
 
 @dataclass(frozen=True)
 class DescribedExamples:
-    """Which training examples a training showed with their description.
+    """Training examples that a model saw together with their description.
 
     Attributes:
         size: N, training examples.
@@ -61,11 +61,11 @@ class DescribedExamples:
 
     @property
     def described(self) -> int:
-        """How many examples showed their description."""
+        """Number of examples with their description."""
         return self.size if self.rows is None else len(self.rows)
 
     def of(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of these training rows of the dataset showed their description."""
+        """Return True for training rows of the dataset that had their description."""
         return np.ones(len(rows), np.bool_) if self.rows is None else np.isin(rows, self.rows)
 
 
@@ -75,7 +75,7 @@ def keeps_back(data: DataSettings) -> bool:
 
 
 def examples_described_in_training(model: ExperimentSettings, dataset: Dataset) -> DescribedExamples:
-    """Return the descriptions that the training of a model showed of its dataset, or would show of one like it."""
+    """Return the training examples that a model saw, or would see, with their description."""
     data, objective = model.data, model.build_objective()
     size = len(dataset.split(data.split, "train"))
     alone = learns_unlabelled(objective)
@@ -104,7 +104,7 @@ def learns_from_others(settings: Fit, shown: DescribedExamples) -> bool:
 def fitted_places(
     rows: NDArray[np.int64], validates: NDArray[np.bool_], settings: Fit, shown: DescribedExamples
 ) -> NDArray[np.int64]:
-    """Return positions of the training encodings, those with a description as often as training drew them."""
+    """Return positions of training encodings, described ones repeated as often as in training."""
     if settings.aggregate.given == "nothing" or shown.rows is None:
         return np.flatnonzero(~validates)
     known = shown.of(rows)
@@ -115,7 +115,7 @@ def fitted_places(
 
 
 def check_described(shown: DescribedExamples, settings: Fit, needs_words: bool) -> str:
-    """Return a sentence about how many described examples a fit has; "" if training kept none back."""
+    """Refuse a fit with too few described examples; return a sentence on their number, "" if all are described."""
     if shown.rows is None:
         return ""
     options = settings.aggregate

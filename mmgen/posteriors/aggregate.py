@@ -33,7 +33,7 @@ class AggregatedTask(DensityTask):
 
 @dataclass(frozen=True, config=CONFIG)
 class AggregatedTarget(Target):
-    """The aggregate of image posteriors with the words (CK Eq. 5)."""
+    """Target: the aggregated posterior of images with the words (CK Eq. 5)."""
 
     posterior: ClassVar[str] = "aggregate"
 

@@ -1,4 +1,4 @@
-r"""The guided aggregate :math:`q_w(z|y) \propto q_{agg}(z|y) \, p(y|z)^w`, fitted, so that nothing is resampled later.
+r"""Target: the guided aggregated posterior :math:`q_w(z|y) \propto q_{agg}(z|y) \, p(y|z)^w`, fitted once.
 
 CK Eq. 5 fits q(z|y) to encodings of images with the words y, which are draws of q_agg(z|y). If each of them were
 weighed by p(y|z)^w / Z(y), with Z(y) the mean of p(y|z)^w under q_agg(z|y), the same equation would have its maximum at
@@ -45,7 +45,7 @@ _FEW = 8
 
 
 def few_candidates(facts: Mapping[str, Any], target: Target) -> str:
-    """Return a notice about a fit whose draws were chosen from too few candidates; "" if there were enough.
+    """Return a warning about a fit with too few effective candidates; "" if there were enough.
 
     Args:
         facts: Facts of the finished file.
@@ -65,7 +65,7 @@ def few_candidates(facts: Mapping[str, Any], target: Target) -> str:
 
 
 def candidates(base: Aggregate, model: Model, batch: Batch, guidance: float, number: int) -> tuple[Tensor, Tensor]:
-    """Return draws of q(z|y) [M, B, D] for each description, and the logarithms of p(y|z)^w / sum [M, B]."""
+    """Return draws of q(z|y) [M, B, D] for each description, and normalised log weights p(y|z)^w [M, B]."""
     assert base.condition is not None
     z = base.sample(batch, number)
     log_likelihood = model.log_likelihood(base.condition.name, z, batch)
@@ -73,7 +73,7 @@ def candidates(base: Aggregate, model: Model, batch: Batch, guidance: float, num
 
 
 class GuidedTask(DensityTask):
-    """Fits an aggregate to draws of a fitted one that are chosen by the frozen model's p(y|z)^w.
+    """Task that fits a density to draws of a fitted one, reweighted by the frozen model's p(y|z)^w.
 
     Args:
         aggregate: What is fitted; a copy of ``base`` to begin with.
@@ -142,7 +142,7 @@ def _guidance(value: Any) -> Any:
 
 @dataclass(frozen=True, config=CONFIG)
 class GuidedTarget(Target):
-    """The aggregated posterior tilted by the model's own words, q_agg(z|y) p(y|z)^w."""
+    """Target: the aggregated posterior times the model's own p(y|z)^w."""
 
     posterior: ClassVar[str] = "aggregate"
 

@@ -1,4 +1,4 @@
-r"""The exact posterior of the words, p(y|z)^w p(z) up to a constant: the baseline of the aggregated posterior.
+r"""Target: the exact posterior p(y|z)^w p(z) of the model, the baseline of the aggregated posterior.
 
 CK print Eq. 3 without a weight of the text. Their published code has one (``w_logpy``, 200 in the runs on Two
 Objects), with the weight that the text had in training. A model trained with lambda and beta has the posterior
@@ -81,7 +81,7 @@ class ExactTask(DensityTask):
 
 @dataclass(frozen=True, config=CONFIG)
 class ExactTarget(Target):
-    """The exact posterior p(y|z)^w p(z) of the frozen model (CK Eq. 3)."""
+    """Target: the exact posterior p(y|z)^w p(z) of the frozen model (CK Eq. 3)."""
 
     posterior: ClassVar[str] = "true"
 

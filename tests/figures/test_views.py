@@ -85,7 +85,7 @@ def test_only_the_main_picture_is_judged(model: TrainedModel, views: Path) -> No
     pixels = np.asarray(grid.image)
     frames = [(pixels[top - FRAME, left - FRAME] == rgb(WRONG)).all() for left, top, *_ in grid.boxes]
     assert frames == [True, True, False, False]
-    assert draw(model, asked, 2, posterior="own", targets=["edges"], judge=Nay()).judged is None
+    assert draw(model, asked, 2, posterior="own", targets=["edges"], judge=Nay()).predicted is None
     with pytest.raises(UsageError, match="unknown modality 'masc': did you mean 'mask'"):
         draw(model, asked, 1, posterior="own", targets=["masc"])
 
