@@ -64,7 +64,7 @@ class _OnCluster(Study):
 
 
 def _on_worker(stage: Stage, folder: str, earlier: list[str], read: list[str]) -> Ran:
-    """Run a stage on a worker; its talk goes to the worker's log, and its last line into an error."""
+    """Run a stage on a worker; its messages go to the worker's log, its last line into an error."""
     from distributed import Reschedule, get_worker
 
     worker = get_worker()

@@ -28,7 +28,7 @@ _MAY_BE_EMPTY = ("--given",)
 
 
 class Command(TyperCommand):
-    """A command that refuses words that are empty, as ``-o "$OUT"`` has one where the variable is not set.
+    """A command that refuses empty words, as from ``-o "$OUT"`` with an unset variable.
 
     Where an argument is missing those that are there are looked at first (:class:`LookedAt`).
     """
@@ -154,7 +154,7 @@ def _marks(function: Callable[..., Any], kind: type[T]) -> dict[str, T]:
 
 
 def literal(command: Any) -> Any:
-    """Return the command with its help as it is written: square brackets are text there, and no markup."""
+    """Escape square brackets in a command's help, which are text and no markup."""
     from rich.markup import escape
 
     for holder in (command, *command.params):
@@ -168,12 +168,12 @@ def literal(command: Any) -> Any:
 
 
 def _flowing(text: str) -> str:
-    """Paragraphs whose lines are joined."""
+    """Join the lines of each paragraph."""
     return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
 
 
 def _plainly(parameter: Any) -> None:
-    """Let help show a default in words as it is written, and no bound of a parameter that only computers have."""
+    """Show a parameter's default in help as it is written, and leave out bounds that only computers have."""
     if isinstance(parameter.show_default, str):
         parameter._get_default_string = lambda **_: parameter.show_default
     if parameter.param_type_name == "argument":

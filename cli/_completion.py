@@ -1,4 +1,4 @@
-"""What a shell offers after Tab: names of members, presets and lists, which are files, so that nothing is imported."""
+"""Shell completion of names of members, presets and lists, without imports."""
 
 from collections.abc import Callable
 

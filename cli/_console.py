@@ -1,4 +1,4 @@
-"""Talk and results: messages for people go to stderr, results and nothing else to stdout."""
+"""Output of commands: messages for people go to stderr, results to stdout."""
 
 import os
 import sys
@@ -57,7 +57,7 @@ def terminal_width() -> int | None:
 
 
 def is_first_process() -> bool:
-    """Tell whether this process is the one that talks: with ``--devices`` there are several."""
+    """Return True in the process that prints; with ``--devices`` there are several."""
     return os.environ.get("LOCAL_RANK", "0") == "0" and os.environ.get("NODE_RANK", "0") == "0"
 
 
@@ -76,13 +76,13 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def say(text: str) -> None:
-    """Print a line for people, on stderr; control characters of files are shown as plain letters."""
+    """Print a message for people on stderr, without control characters."""
     console, plain = _stderr(), strip_controls(text)
     console.print(_wrapped(plain, console.width) if sys.stderr.isatty() else plain, markup=False, emoji=False)
 
 
 def result(text: object) -> None:
-    """Print a result, on stdout: a path, or one JSON line."""
+    """Print a result on stdout: a path, or one JSON line."""
     print(text if isinstance(text, Path) and not sys.stdout.isatty() else strip_controls(str(text)), flush=True)
 
 
@@ -118,8 +118,7 @@ def result_table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[
 
 
 class _Pace:
-    """Rate of work, from the reports of the last half minute; the time left, by the faster of all reports and of their
-    later half.
+    """Rate of work over the last half minute, and an estimate of the time left.
 
     The first report is only the origin: a resumed run starts with much done that took no time. Work begins slowly, as
     files are read and kernels compiled, and has parts of unequal length: a short look back would say now minutes, now
@@ -170,7 +169,7 @@ def _figure(value: float) -> str:
 
 
 def _facts(progress: Progress, work: Work[T], pace: _Pace, room: int | None = None) -> str:
-    """Rate, time left and the work's own figures: ``1,200 step/s · 0:41 left · bound -85.12``; as many as fit."""
+    """Format rate, time left and figures of the work: ``1,200 step/s · 0:41 left · bound -85.12``, as fits."""
     parts = []
     rate = pace.rate
     if rate is not None and work.unit:
@@ -203,7 +202,7 @@ def _follow_plainly(work: Work[T]) -> T:
 
 
 def follow(work: Work[T]) -> T:
-    """Do the work, showing how far it is, and return its result."""
+    """Do the work, show its progress, and return its result."""
     if not is_first_process():
         return work.run()
     if not sys.stderr.isatty():
@@ -232,7 +231,7 @@ def follow(work: Work[T]) -> T:
 
 
 class _Console(Watch):
-    """Talk and progress bars on stderr."""
+    """Watch that prints messages and progress bars on stderr."""
 
     def say(self, text: str) -> None:
         if is_first_process():

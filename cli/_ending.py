@@ -1,4 +1,4 @@
-"""The last moments of a command, in which what is finished is written and printed."""
+"""The end of a command, in which finished files are written and their paths printed."""
 
 import signal
 import threading
@@ -10,7 +10,7 @@ __all__ = ["last_moments"]
 
 @contextmanager
 def last_moments() -> Iterator[None]:
-    """In this block Ctrl-C and SIGTERM come too late, unless they come twice: the file and its path go together."""
+    """Ignore one Ctrl-C or SIGTERM in this block, so that a file and the line with its path go together."""
     # Else the file could be there and the command say that it was interrupted; given again, it would refuse to replace
     # what is finished.
     if threading.current_thread() is not threading.main_thread():

@@ -1,4 +1,4 @@
-"""Folders that a command of several stages writes to: made where they are missing, and not left behind empty."""
+"""Output folders of commands of several stages: created if missing, removed if left empty."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -11,7 +11,7 @@ __all__ = ["folder_of_run"]
 
 @contextmanager
 def folder_of_run(folder: Path, notes: Collection[str] = ()) -> Iterator[None]:
-    """Create a folder that this block writes to, with those above it, unless they are there."""
+    """Create a folder and its parents for this block; remove those that stay empty after an error."""
     created: list[Path] = []
     try:
         try:

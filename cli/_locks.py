@@ -1,4 +1,4 @@
-"""A lock on the file that a stage makes, so that one process at a time is at work on it.
+"""Locks on the files that stages make, so that one process at a time makes a file.
 
 Whoever runs a stage holds the lock, and so does the process that makes the file: if we are killed, that process may go
 on, and the next one waits for it instead of writing the same file beside it.
@@ -22,7 +22,7 @@ _ASK_EVERY = 0.5  # seconds, for a lock that somebody else holds
 
 @contextmanager
 def locked(path: Path, wanted: Callable[[], bool]) -> Iterator[int]:
-    """Let nobody else run the stage that makes ``path`` in this block; gives the open file that is locked."""
+    """Hold the lock of ``path`` in this block, and yield the locked file; waits while ``wanted`` returns True."""
     name = path.with_name(f".{path.name}.lock")
     handle = _open_locked(name, wanted)
     try:

@@ -152,7 +152,7 @@ def _program(
 
 
 def complaint(error: typer.TyperException) -> str:
-    """Return the parser's complaint as a sentence; for a refused value with what was got and what is expected."""
+    """Format the parser's error as one sentence; for a refused value with the value and what is expected."""
     text = str(MmgenError(error.format_message()))  # clipped as all messages are
     faults = getattr(error.__cause__, "errors", None)  # pydantic's, which read the value
     parameter = getattr(error, "param", None)
@@ -187,7 +187,7 @@ _LOST_ANOTHER = re.compile("gloo|nccl|tcpstore|connection|broken pipe", re.IGNOR
 
 
 def _fault_of_the_machine(error: Exception) -> str | None:
-    """Return a sentence for a fault outside the program: no memory, no room, a killed process; None for a bug."""
+    """Return a sentence for a fault of the machine: no memory, full disk, killed process; None for a bug."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     text = str(error)
     short = "RuntimeError" in kinds and _NO_MEMORY.search(text)
@@ -212,7 +212,7 @@ def _fault_of_the_machine(error: Exception) -> str | None:
 
 
 class Terminated(BaseException):
-    """SIGTERM: everything is tidied up as after Ctrl-C."""
+    """SIGTERM as an exception, so that files are tidied up as after Ctrl-C."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -234,7 +234,7 @@ def _stop(number: int, frame: object) -> None:
 
 
 def _hear_signals() -> None:
-    """Let Ctrl-C and SIGTERM end a command, unless whoever started us has them ignored."""
+    """Let Ctrl-C and SIGTERM end a command, unless the parent process ignores them."""
     _asked.clear()
     if threading.current_thread() is not threading.main_thread():
         return
@@ -244,13 +244,13 @@ def _hear_signals() -> None:
 
 
 def _leave_it_to_the_first() -> None:
-    """Wait in every process of ``--devices`` but the first, which meets the same, says it, and ends the others."""
+    """Wait for the first process of ``--devices``, which reports the error and ends the others."""
     if not is_first_process():
         time.sleep(_BEFORE_WE_SPEAK)
 
 
 def _check_current_folder() -> None:
-    """Refuse one that was removed: libraries that torch loads end the process there, and paths lead nowhere."""
+    """Refuse to run in a removed folder, in which libraries end the process and relative paths fail."""
     try:
         os.getcwd()
     except FileNotFoundError:

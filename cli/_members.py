@@ -1,4 +1,4 @@
-"""Commands that take a member of a room first, and then the options of that member: ``mmgen make-data RECIPE ...``.
+"""Commands whose first argument is a member of a room, with options of that member: ``mmgen make-data RECIPE ...``.
 
 The options are made from the member's settings: names, types, ranges, defaults and docstrings of its fields.
 """
@@ -30,7 +30,7 @@ __all__ = ["MemberCommands", "options_of", "parameters_of"]
 
 
 class MemberCommands(TyperGroup):
-    """All members' commands as one: with a member's name among the arguments it is that member's own command.
+    """The command before its member is known: it becomes the named member's own command.
 
     Args:
         name: Name of the command.
@@ -158,7 +158,7 @@ def parameters_of(command: Any) -> list[Any]:
 
 
 def _without(function: Callable[..., None], member: str) -> Callable[..., None]:
-    """Return the function with the options alone that all members share."""
+    """Return the function with only the options that all members share."""
 
     def run(**values: Any) -> None:
         raise AssertionError("a command without its member is not run")
@@ -204,7 +204,7 @@ def _typed(parameters: Sequence[Any]) -> frozenset[str]:
 
 
 def _takers(registry: Registry[Any], option: str) -> list[str]:
-    """Return the members that have an option."""
+    """Return the members that have an option called so."""
     found = {name: options_of(member, name) for name, member in registry.importable().items()}
     return [name for name, options in found.items() if any(one.name == option and one.shown for one in options)]
 

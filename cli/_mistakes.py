@@ -1,4 +1,4 @@
-"""Sentences for mistakes that many people make: what they most likely meant."""
+"""Suggestions for frequent mistakes on the command line."""
 
 import os
 import shlex
@@ -35,7 +35,7 @@ def holds_pictures(folder: Path) -> bool:
 
 
 def meant_pictures(text: str) -> str:
-    """Return the sentence for pictures that were named where a recipe is expected; "" if it is no folder or archive."""
+    """Return a suggestion for pictures that were named in place of a recipe; "" if it is no folder or archive."""
     if not os.path.isdir(text) and not (os.path.isfile(text) and text.lower().endswith(".zip")):
         return ""
     what = "a folder" if os.path.isdir(text) else "an archive"
@@ -43,7 +43,7 @@ def meant_pictures(text: str) -> str:
 
 
 def meant_by(command: str, words: Sequence[str], lacking: str) -> str:
-    """Return the sentence for a line that cannot be read, where it is plain what was meant; else ""."""
+    """Return a suggestion for a command line that cannot be parsed; "" if its intention is unclear."""
     first = words[0] if words else ""
     if command == "quickstart" and meant_pictures(first):
         return f"quickstart got {first}, expected options alone: did you mean --images {shlex.quote(first)}?"
@@ -53,7 +53,7 @@ def meant_by(command: str, words: Sequence[str], lacking: str) -> str:
 
 
 def words_apart(words: Sequence[str]) -> str:
-    """Return the sentence for a description whose words stand alone on the line; "" where there is none."""
+    """Return a suggestion for a description whose words are separate arguments; "" if there is none."""
     said = [word for word in words if "=" in word and not word.startswith("-")]
     together = shlex.quote(" ".join(said))
     return (
@@ -78,7 +78,7 @@ def _here(pattern: str) -> Iterator[Path]:
 
 
 def folder_for_file(folder: Path, what: str) -> str:
-    """Return the sentence for a folder that was named where a file is expected."""
+    """Return a suggestion for a folder that was named where a file is expected."""
     said = f"{folder} is a folder, expected a {what}"
     made = [
         name

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and what reads them."""
+"""Options and arguments of several commands."""
 
 import os
 import re
@@ -85,7 +85,7 @@ _arguments: list[str] = []
 
 
 def remember_command_line(arguments: Sequence[str]) -> None:
-    """Note what the user typed after ``mmgen``, for :func:`command_line`."""
+    """Remember the arguments after ``mmgen``, for :func:`command_line`."""
     _arguments[:] = arguments
 
 
@@ -117,7 +117,7 @@ def read_paths(texts: Sequence[str], what: str = "file", folders: bool = False) 
 
 
 def _piped(what: str) -> list[str]:
-    """Return the paths on stdin, which take the place of the ``-`` that was typed."""
+    """Return the paths on stdin, which replace an argument ``-``."""
     if (count := _arguments.count("-")) > 1:
         raise UsageError(f"- stands {count} times in this command, expected once: stdin is read once; name the others")
     lines = [line.strip() for line in read_stdin().splitlines() if line.strip()]

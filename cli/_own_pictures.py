@@ -1,4 +1,4 @@
-"""What ``mmgen quickstart --images`` does: sizes by number and size of the pictures, and the commands as stages."""
+"""The plan of ``mmgen quickstart --images``: sizes by number and size of the pictures, and the stages."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _OTHER_SECONDS = {32: 140, 64: 190}  # of all but training
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is done.
+    """Sizes of the quickstart: pictures, networks and numbers of steps.
 
     Attributes:
         side: Height and width of pictures.
@@ -60,7 +60,7 @@ class Sizes:
     pictures: int = 6
 
     def minutes(self, judged: bool, jobs: int) -> int:
-        """Return about how long it takes on two cores."""
+        """Return the approximate duration on two cores."""
         seconds = _STEP_SECONDS[self.side] * self.model_steps
         if judged:
             judges = _STEP_SECONDS[self.side] * self.judge_steps
@@ -70,7 +70,7 @@ class Sizes:
 
 
 def check_size(size: int | None) -> None:
-    """Refuse a size of pictures that there are no settings for."""
+    """Refuse a size of pictures for which there are no settings."""
     if size not in (None, *_STEP_SECONDS):
         raise UsageError(
             f"--size got {size}, expected {' or '.join(map(str, _STEP_SECONDS))}; for another one type the commands of "
@@ -79,7 +79,7 @@ def check_size(size: int | None) -> None:
 
 
 def sizes_for(number: int, side: int, quick: bool = False, size: int | None = None) -> Sizes:
-    """Return sizes by the rule of docs/own-data.md."""
+    """Return sizes for some pictures, by the rule of docs/own-data.md."""
     many = number >= 2000
     pixels = size or (64 if many and side >= _LARGE else 32)
     latent_size = 24 if many else 12

@@ -39,7 +39,7 @@ __all__ = ["FieldOption", "member_room", "option_of", "options_of_stage", "stage
 
 @dataclass(frozen=True)
 class FieldOption:
-    """One field as it is typed.
+    """A field as an option or argument of the command line.
 
     Attributes:
         name: As it is typed: "--size"; of an argument what help calls it: "PICTURES".
@@ -57,7 +57,7 @@ class FieldOption:
 
 
 def stage_function(stage: type[Stage[Any]], present: Callable[..., None] | None) -> Callable[..., None]:
-    """Return the function of a stage's command."""
+    """Return the function from which typer makes a stage's command."""
     options = options_of_stage(stage)
     present = present or _print_path
     member = next((field for field in fields_of(stage) if field.mark(MemberSettings)), None)
@@ -107,7 +107,7 @@ def options_of_stage(stage: type[Stage[Any]]) -> list[FieldOption]:
 
 
 def option_of(field: StageField, panel: str | None = None) -> FieldOption:
-    """Return a field as it is typed."""
+    """Return a field's option or argument."""
     kind, several = _kind(field), field.several and not field.mark(Commas)
     if field.mark(Assignments):
         kind, several = str, True
@@ -198,7 +198,7 @@ def _completion(field: StageField) -> Any:
 
 
 def _reader(field: StageField) -> Callable[[Any], Any]:
-    """Return the function from typer's value to the field's."""
+    """Return the conversion of typer's value to the field's."""
     source, reads, commas = field.mark(Input), field.mark(Reads), field.mark(Commas)
     if source is not None and field.several:
         return functools.partial(read_paths, what=source.what, folders=source.folders)

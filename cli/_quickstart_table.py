@@ -1,4 +1,4 @@
-"""The table that ``mmgen quickstart`` ends with, and its sentence of differences."""
+"""The final table of ``mmgen quickstart``, and its sentence of differences."""
 
 import math
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ def read_scores(path: Path) -> list[Score]:
 
 
 def columns_for(scores: Sequence[Score]) -> Columns:
-    """Return columns for any number of attributes: correctness with all and one less given, coverage and recall."""
+    """Return the columns: correctness with all attributes given and with one less, coverage and recall."""
     correctness = sorted({s.given for s in scores if s.metric == "correctness" and s.given}, reverse=True)
     coverage = sorted({s.given for s in scores if s.metric == "coverage" and s.given is not None}, reverse=True)
     recall = {s.given for s in scores if s.metric == "recall"}
@@ -45,7 +45,7 @@ def columns_for(scores: Sequence[Score]) -> Columns:
 
 
 def _rows(scores: Sequence[Score], columns: Columns) -> dict[str, dict[str, _Row]]:
-    """Return scores by posterior and by judge, one for each column, in the order in which they were measured."""
+    """Return scores by posterior and classifier, one for each column, in the order of measurement."""
     rows: dict[str, dict[str, _Row]] = {}
     for score, judge in zip(scores, judge_names(scores), strict=True):
         name = f"{score.source}, the prior" if score.posterior == "prior" else score.source
@@ -60,7 +60,7 @@ def _cell(score: Score | None) -> "Cell":
 
 
 def _real_pictures(rows: dict[str, dict[str, _Row]], judge: str, columns: Columns) -> "list[Cell]":
-    """Return scores of real pictures by a judge: its own accuracy, and the recall of one half by the other."""
+    """Return a classifier's scores of real pictures: its accuracy, and the recall of one half by the other."""
     cells: list[Cell] = [""] * len(columns)
     for row in (by_judge[judge] for by_judge in rows.values() if judge in by_judge):
         for place, score in enumerate(row):
@@ -94,7 +94,7 @@ def final_table(scores: Sequence[Score], columns: Columns = COLUMNS) -> "tuple[l
 
 
 def finding(scores: Sequence[Score]) -> str:
-    """Return the differences of the guided posterior from all others that were fitted, by each judge, in words."""
+    """Return sentences on the differences between the guided posterior and the other fitted ones."""
     rows = _rows(scores, COLUMNS)
     guided = next((name for name, row in rows.items() if _is_of(row, ("guided",))), None)
     if guided is None:

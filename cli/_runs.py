@@ -1,4 +1,4 @@
-"""Stages of an experiment, each run as soon as the files that it reads are there: several at once, or one by one."""
+"""Runs of the stages of an experiment: each starts as soon as its inputs exist, several at once or one by one."""
 
 import os
 import socket
@@ -38,7 +38,7 @@ _LAST_WORDS = 5.0  # seconds that are waited for the talk of a command that has 
 
 @dataclass(frozen=True)
 class Ran:
-    """A stage that was run: its seconds, None where somebody else had made its file meanwhile; and the machine."""
+    """A finished stage: its duration in seconds, None if another process had made its file; and the machine."""
 
     seconds: float | None
     host: str
@@ -64,7 +64,7 @@ def perform(
     wanted: Callable[[], bool] = lambda: True,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Ran:
-    """Run a stage under its lock, unless somebody else has while we waited."""
+    """Run a stage under its lock, unless another process has finished it meanwhile."""
     from mmgen.experiments import is_noted, remember, state_of
 
     if leads_out((folder / stage.makes).parent, folder):
@@ -84,7 +84,7 @@ def perform(
 
 
 def settled_state(stage: Stage, folder: Path, earlier: list[str]) -> str:
-    """Return the state of a stage; where its file cannot be used, once nobody is at work on it."""
+    """Return the state of a stage; an unusable file counts only once no process is writing it."""
     from mmgen.experiments import state_of
 
     try:
@@ -102,7 +102,7 @@ def _can_overwrite(command: str) -> bool:
 
 
 class Study(ABC):
-    """Stages that are run: which are left, which are running, and which files are finished."""
+    """A run of several stages: waiting stages, running stages, and finished files."""
 
     where = ""
 
@@ -127,7 +127,7 @@ class Study(ABC):
         """Let nothing go on."""
 
     def has_room(self) -> bool:
-        """Return whether another stage may begin."""
+        """Return True if another stage may start."""
         return True
 
     def run(self) -> bool:
@@ -143,7 +143,7 @@ class Study(ABC):
         return self.ran
 
     def _begin(self) -> None:
-        """Hand over every stage whose files are there."""
+        """Start every stage whose inputs exist."""
         for place in list(self.left):
             if not self.has_room():
                 return
@@ -178,7 +178,7 @@ class Study(ABC):
 
 
 class _Here(Study):
-    """Stages on this machine: a thread for each command, which is a process."""
+    """Runs stages on this machine: a thread for each command, which is a process."""
 
     def __init__(self, stages: Sequence[Stage], folder: Path, jobs: int, what: str) -> None:
         super().__init__(stages, folder)
@@ -223,7 +223,7 @@ class _Here(Study):
 
 @contextmanager
 def _relayed(prefix: str) -> Iterator[IO[bytes]]:
-    """Give a file whose lines are printed with ``prefix`` before each, as they come."""
+    """Yield a file whose lines are printed as they come, each with ``prefix`` before it."""
     reading, writing = os.pipe()
 
     def relay() -> None:

@@ -27,7 +27,7 @@ def run_command(
     wanted: Callable[[], bool] = lambda: True,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Run ``mmgen`` with ``arguments`` in ``folder`` and return its stdout; its talk goes to our stderr."""
+    """Run ``mmgen`` in ``folder`` and return its stdout; its messages go to stderr."""
     process = start_mmgen(
         arguments, environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=talk, pass_fds=keep
     )
@@ -55,7 +55,7 @@ def run_command(
 
 
 def _how_it_ended(code: int) -> str:
-    """Return how a process ended, as the beginning of a sentence; a negative code is the number of a signal."""
+    """Describe the end of a process for a sentence; a negative code is the number of a signal."""
     if code > 0:
         return "this command failed"
     if -code == signal.SIGKILL:

@@ -1,4 +1,4 @@
-"""The three standard streams, made safe: one that is closed, full or endless is no reason for a traceback.
+"""Safe standard streams: closed, full or endless ones cause no traceback.
 
 Talk that nobody can hear is dropped, since it must not end an hour's work. Results that cannot be printed end the
 command: whoever waits for them has to know.
@@ -22,11 +22,11 @@ _MOST_BYTES = 1 << 20
 
 
 class ReaderLeft(MmgenError):
-    """Whoever read our results has left (``| head``): nothing is said, and the exit code is 1."""
+    """The reader of stdout has gone (``| head``): the command ends silently with exit code 1."""
 
 
 class _Guarded:
-    """A text stream that passes everything on, and what goes wrong to :meth:`_failed`; afterwards it writes nowhere."""
+    """A text stream that calls :meth:`_failed` after an error, and then writes nowhere."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -68,14 +68,14 @@ class _Guarded:
 
 
 class _Talk(_Guarded):
-    """stderr."""
+    """stderr, whose errors are ignored."""
 
     def _failed(self, error: OSError) -> None:
         """Nobody is there to be told."""
 
 
 class _Results(_Guarded):
-    """stdout."""
+    """stdout, whose errors end the command."""
 
     def _failed(self, error: OSError) -> None:
         if error.errno == errno.EPIPE:
@@ -88,7 +88,7 @@ class _Results(_Guarded):
 
 
 class _Closed:
-    """stdout that was closed before we began: help and results have nowhere to go."""
+    """stdout that was closed before the command began."""
 
     encoding = "utf-8"
 
@@ -108,7 +108,7 @@ def _as_the_stream_can(text: str, stream: TextIO) -> str:
 
 
 def _occupy_closed_descriptors() -> None:
-    """Keep 0, 1 and 2 from being given to the next file that is opened, which would take what others print there."""
+    """Open closed descriptors 0, 1 and 2, so that no file gets their numbers and others' output."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
@@ -131,7 +131,7 @@ def _one_line(message: Warning | str, category: type[Warning], *_: Any) -> None:
 
 @contextmanager
 def guarded_streams() -> Iterator[None]:
-    """In this block the streams are safe to use, and warnings of libraries are one line each."""
+    """Make the streams safe in this block, and warnings of libraries one line each."""
     _occupy_closed_descriptors()
     before, shown = (sys.stdout, sys.stderr), warnings.showwarning
     results: Any = _Closed() if sys.stdout is None else _Results(sys.stdout)
@@ -150,7 +150,7 @@ def guarded_streams() -> Iterator[None]:
 
 
 def read_stdin() -> str:
-    """All of stdin, as text that paths can be taken from."""
+    """Read stdin as text in which paths can be found."""
     if sys.stdin is None:
         raise MmgenError("expected a path on stdin, which is closed; give the path itself instead of '-'")
     try:

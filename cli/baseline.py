@@ -1,4 +1,4 @@
-"""``mmgen baseline``: what it prints."""
+"""``mmgen baseline``: printing of its scores."""
 
 from typing import TYPE_CHECKING
 

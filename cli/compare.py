@@ -1,4 +1,4 @@
-"""``mmgen compare``: what it prints."""
+"""``mmgen compare``: printing of its tables."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated

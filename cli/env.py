@@ -1,4 +1,4 @@
-"""``mmgen env``: what a bug report needs to say of this machine."""
+"""``mmgen env``: the environment for a bug report."""
 
 import json
 from typing import Annotated, Any
@@ -26,7 +26,7 @@ def env_command(
 
 
 def _rows(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Name and value of each line."""
+    """Return name and value of each line."""
     from mmgen.core.memory import readable
 
     processor, device, memory = found["processor"], found["device"], found["memory"]

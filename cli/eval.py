@@ -1,4 +1,4 @@
-"""``mmgen eval``: how good a model or an aggregate is, by any metrics."""
+"""``mmgen eval``: printing of scores."""
 
 import json
 import sys
@@ -47,7 +47,7 @@ def eval_command(
 
 
 def _plain(scores: Sequence["Score"]) -> list[list[str]]:
-    """Scores as lines' cells; numbers in full."""
+    """Return the scores as rows of cells, with numbers in full."""
     from mmgen.results.score import judge_names
 
     lines = []
@@ -59,7 +59,7 @@ def _plain(scores: Sequence["Score"]) -> list[list[str]]:
 
 
 def show_scores(scores: Sequence["Score"], as_result: bool) -> None:
-    """One table per metric, on stdout where it is the result, else as talk; and what the scores warn of."""
+    """Print one table per metric, on stdout if it is the result, else on stderr, and the scores' warnings."""
     from mmgen.metrics import get, names
     from mmgen.results.score_table import table_of
 

@@ -1,4 +1,4 @@
-"""``mmgen fit-aggregate``: what it prints."""
+"""``mmgen fit-aggregate``: printing of its result."""
 
 from typing import TYPE_CHECKING, Annotated
 

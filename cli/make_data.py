@@ -1,4 +1,4 @@
-"""``mmgen make-data``: what it prints."""
+"""``mmgen make-data``: printing of its result."""
 
 import signal
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""``mmgen plot``: what it prints."""
+"""``mmgen plot``: printing of its result."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -70,7 +70,7 @@ def _scores_of(plan: "Sequence[Stage]", folder: Path) -> "list[Score]":
 
 
 def _say_pages(folder: Path, before: str) -> None:
-    """Print the last words, with the paths of the pages in them; that of the report is the result."""
+    """Print the paths of the pages that were made; the report's path is the result."""
     say(f"{before} Open in any browser: {folder / REPORT}, the report; {folder / EXPLORE}, a page to play with.")
     result(folder / REPORT)
 
@@ -101,7 +101,7 @@ def _on_digits(output: Path | None, *, quick: bool, seed: int, jobs: int) -> Non
 def _on_own_pictures(
     images: Path, output: Path | None, *, quick: bool, seed: int, jobs: int, drop_unreadable: bool, size: int | None
 ) -> None:
-    """Run the quickstart on somebody's own pictures."""
+    """Run the quickstart on the user's own pictures."""
     from mmgen.cli import _own_pictures as own
     from mmgen.cli._runs import run_stages
     from mmgen.data_recipes.folder import Folder

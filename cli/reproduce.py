@@ -1,4 +1,4 @@
-"""``mmgen reproduce``: a published table made again, by the commands that a user would type."""
+"""``mmgen reproduce``: reproduction of a published table, by the commands that a user would type."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -147,7 +147,7 @@ def reproduce_command(
 
 
 def _check_typed(scale: "Scale", listed: str) -> None:
-    """Refuse a list of the user's own with a command that mmgen does not take, before any of them runs."""
+    """Refuse a user's experiment file with a command that mmgen does not have, before any stage runs."""
     from mmgen.cli._main import complaint, load_command
     from mmgen.cli._members import MemberCommands
 

@@ -1,4 +1,4 @@
-"""``mmgen sample``: what it prints."""
+"""``mmgen sample``: printing of its result."""
 
 import json
 from dataclasses import replace

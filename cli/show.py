@@ -1,4 +1,4 @@
-"""``mmgen show``: what it prints."""
+"""``mmgen show``: printing of a file's contents."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,7 +39,7 @@ _LONGEST = 10_000
 
 
 def _for_people(described: dict[str, Any], tree: list[str]) -> list[str]:
-    """Lines of text, sections with their values aligned."""
+    """Return lines of text, in sections with aligned values."""
     from mmgen.core.parsing import flat, printable
 
     lines = [
@@ -58,7 +58,7 @@ def _for_people(described: dict[str, Any], tree: list[str]) -> list[str]:
 
 
 def _plain(described: dict[str, Any]) -> list[tuple[str, str]]:
-    """Name and value of everything, names as of ``--json`` with dots between."""
+    """Return name and value of everything, with the dotted names of ``--json``."""
     from mmgen.core.parsing import flat, printable
 
     rows = [(name, str(value)) for name, value in described.items() if not isinstance(value, dict | list)]
@@ -74,7 +74,7 @@ def _what(member: dict[str, Any]) -> str:
 
 
 def _from(member: dict[str, Any]) -> str:
-    """Where a member comes from, as ``mmgen list`` says it."""
+    """Format the origin of a member, as ``mmgen list`` does."""
     if "file" in member:
         return f"code {member['file']}"
     return f"{member['distribution']} {member.get('version', '')}".rstrip()

@@ -1,4 +1,4 @@
-"""``mmgen train``: what it prints."""
+"""``mmgen train``: printing of its result."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,4 +1,4 @@
-"""``mmgen train-classifier``: what it prints."""
+"""``mmgen train-classifier``: printing of its result."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""One file per dataset recipe: factors, sources, rendering. Knows no model."""
+"""Dataset recipes, one file each: factors, sources, rendering."""
 
 import lazy_loader
 

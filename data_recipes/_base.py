@@ -30,7 +30,7 @@ Workers = int | str | None
 
 @dataclass(frozen=True)
 class Rows:
-    """Consecutive examples as they are stored.
+    """Consecutive examples in the form in which they are stored.
 
     Attributes:
         columns: Rows by modality, as its kind stores them: images (packed if bits), codes, words.
@@ -142,14 +142,14 @@ def _lost_workers() -> type[BaseException]:
 
 
 def check_examples(number: int, pixels: int, at_once: int) -> None:
-    """Refuse a dataset that cannot be made in this machine's memory, before anything is made."""
+    """Refuse a dataset that does not fit into this machine's memory, before any work."""
     check_memory(32 * number, f"a dataset of {number:,} examples", "use a smaller --number")
     check_memory(pixels * min(number, at_once), f"images of {pixels:,} numbers", "use a smaller --size")
 
 
 @contextmanager
 def _no_interrupt() -> Iterator[None]:
-    """Let processes that are started in this block ignore Ctrl-C: their owner receives it and ends them."""
+    """Let processes that are started in this block ignore Ctrl-C; their parent ends them."""
     # For these few milliseconds the owner ignores it too, for that is what processes inherit.
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -162,6 +162,6 @@ def _no_interrupt() -> Iterator[None]:
 
 
 def _begin(owner: int, by_kernel: bool, code: str) -> None:
-    """Let a worker end with its owner, and load the files of MMGEN_CODE."""
+    """Let a worker process end with its parent, and load the files of MMGEN_CODE."""
     begin_worker(owner, by_kernel)
     named_files()  # what they define comes by name

@@ -61,7 +61,7 @@ def lost(address: str, error: BaseException) -> MmgenError:
 
 
 def _call(render: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-    """Return ``render(*arguments)``; their tuple travels with the call."""
+    """Return ``render(*arguments)``."""
     # Arrays on their own would be put on one worker beforehand, and the work would fail with that worker.
     return render(*arguments)
 
@@ -88,7 +88,7 @@ def cluster_client(address: str) -> Any:
 
     class Quiet(Client):
         def __del__(self) -> None:
-            """Do nothing: a client that failed to connect would wait for its scheduler again, and complain."""
+            """Do nothing, since a client that failed to connect would wait for its scheduler again."""
 
     parts = urlsplit(address)
     try:
@@ -115,7 +115,7 @@ def cluster_client(address: str) -> Any:
 
 
 def _greets(connection: socket.socket) -> bool:
-    """Return whether the other side greets as Dask does, with its compression and Python."""
+    """Return True if the other side sends Dask's greeting."""
     until = time.monotonic() + ANSWERS
     greeting = b""
     length = 8  # the message's length comes first
@@ -141,7 +141,7 @@ async def _shake_hands(address: str) -> None:
 
 
 def _in_time(make: Callable[[], T]) -> T:
-    """Return the result of ``make``, without waiting for a scheduler that falls silent after its greeting."""
+    """Return the result of ``make``, unless the scheduler falls silent after its greeting."""
     results: queue.SimpleQueue[T | BaseException] = queue.SimpleQueue()
 
     def run() -> None:

@@ -98,7 +98,7 @@ class SmallPictureRecipe(Recipe):
     @property
     @abstractmethod
     def published(self) -> Published:
-        """The collection that source pictures come from."""
+        """Collection that source pictures come from."""
 
     def picture(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
         """Render source digits [n, 28, 28] with labels [n], drawing from the images' streams [n]; as published here."""
@@ -173,7 +173,7 @@ class SmallPictureRecipe(Recipe):
         return {"source": ("uint32", "", number), "source_part": ("uint8", "", part)}
 
     def _recorded(self, digits: Digits, size: int) -> dict[str, Any]:
-        """Return the settings that decide the content: neither the place of the sources nor how N was chosen."""
+        """Return the settings that determine the content, without paths of sources."""
         settings = self.model_dump(exclude={"copies", "number"}) | {"number": size}
         content = digits.content.settings if digits.content is not None else {}
         return {"recipe": self.name, **settings, "source_sha256": digits.sha256, **content}

@@ -1,4 +1,4 @@
-"""Where patches come from: pictures in a folder or a zip, or an archive of patches that were cut before."""
+"""Sources of patches: pictures in a folder or a zip, or an archive of ready patches."""
 
 import hashlib
 import io
@@ -44,7 +44,7 @@ _EXPECTED = (
 
 @dataclass(frozen=True)
 class Patches:
-    """Patches as they were cut, those of one picture beside one another.
+    """Patches, with those of one picture in sequence.
 
     Attributes:
         levels: uint8 [N, side, side].
@@ -67,7 +67,7 @@ class Patches:
 
 @dataclass(frozen=True)
 class PatchSource:
-    """Pictures that patches are cut from.
+    """Pictures from which patches are cut.
 
     Attributes:
         files: The folder or zip.

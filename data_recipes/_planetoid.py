@@ -35,7 +35,7 @@ _MIRRORS = ["https://raw.githubusercontent.com/kimiyoung/planetoid/af6abf468a772
 
 @dataclass(frozen=True)
 class Network:
-    """One network as published.
+    """A published citation network: its files, sizes and hashes.
 
     Attributes:
         nodes: Papers.

@@ -1,4 +1,4 @@
-"""Comparison of the user's files with the published set, by content; other content is reported and not compared."""
+"""Comparison of the user's files with a published set by content; differences are reported, not refused."""
 
 import hashlib
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _BLOCK = 2**20
 
 @dataclass(frozen=True)
 class Content:
-    """The result of comparing data under the names of a published set with that set.
+    """Result of comparing the user's files with a published set.
 
     Attributes:
         title: Name of the set.
@@ -28,12 +28,12 @@ class Content:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Entries for the dataset's settings; none where it is, or may be, the published set."""
+        """Entries for the dataset's settings; none if it is, or may be, the published set."""
         return {"content": f"not {self.title} as published"} if self.is_published is False else {}
 
     @property
     def notes(self) -> list[str]:
-        """Lines for people where it is not the published set, or may not be."""
+        """Lines for people if it is not, or may not be, the published set."""
         if self.is_published is False:
             return [
                 f"{self.where} is not {self.title} as published ({self.why}): the dataset says so, and no published "
@@ -48,22 +48,22 @@ def notes_on(content: Content | None) -> list[str]:
 
 
 def as_published(title: str, where: Path | str) -> Content:
-    """Return content that equals the published set."""
+    """Return the result for content that equals the published set."""
     return Content(title, str(where), True)
 
 
 def other(title: str, where: Path | str, why: str) -> Content:
-    """Return content that differs from the published set."""
+    """Return the result for content that differs from the published set."""
     return Content(title, str(where), False, why)
 
 
 def unverified(title: str, where: Path | str, why: str) -> Content:
-    """Return content that may be the published set."""
+    """Return the result for content that may be the published set."""
     return Content(title, str(where), None, why)
 
 
 def by_sha256(title: str, where: Path | str, sha256: str, published: str) -> Content:
-    """Compare by the hash of everything that matters, whatever it is packed in.
+    """Compare content with a published set by a hash that does not depend on packing.
 
     Example:
         >>> by_sha256("MNIST", "folder", "0123456789abcdef", "e10378d1a1706246").notes[0][:92]

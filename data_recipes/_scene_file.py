@@ -29,7 +29,7 @@ Point = tuple[Number, Number, Height]
 
 
 class _Given(BaseModel):
-    """Base of objects in the file; further keys are ignored."""
+    """Base of objects in the file; unknown keys are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -137,7 +137,7 @@ def _codes(thing: _Object, number: int, words: Words, path: Path) -> list[int]:
 
 
 def caption_scenes(file: SceneFile, words: Words, keys: Bits) -> Captions:
-    """Return the file's captions, and drawn ones where it has none."""
+    """Return the captions in the file, and drawn ones for scenes without."""
     objects = file.scenes.x.shape[1]
     if objects == 2:
         horizontal, depth = relations(file.scenes)

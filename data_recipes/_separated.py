@@ -47,7 +47,7 @@ class Separated:
 
 @dataclass(frozen=True)
 class _Form:
-    """The form of a table.
+    """The form of a table: separator, quotes, lines to skip.
 
     Attributes:
         separator: Sign between columns.
@@ -133,7 +133,7 @@ def read_separated(data: bytes, where: str, is_picture: Wanted) -> Separated:
 
 
 def _check_is_table(head: Sequence[str], where: str) -> None:
-    """Refuse what begins as other texts do that are called .csv or .txt."""
+    """Refuse other kinds of text in files called .csv or .txt."""
     first = next((line.lstrip().casefold() for line in head if line.strip()), "")
     if first.startswith(("<!doctype", "<html", "<?xml", "<table", "<head", "<svg")):
         raise DataError(
@@ -159,7 +159,7 @@ def _called(separator: str) -> str:
 
 
 def _form(head: Sequence[str], is_picture: Wanted) -> tuple[_Form, list[str]]:
-    """Return the form of a table that begins so, and notes on its first lines."""
+    """Return the form of a table by its first lines, and notes on them."""
     notes: list[str] = []
     place = next((number for number, line in enumerate(head) if line.strip()), 0)
     first = head[place].strip("\n").strip('"') if head else ""
@@ -286,7 +286,7 @@ def _checked(
 
 
 def _is_total(row: list[str], places: Sequence[int]) -> bool:
-    """Return whether a row is named a total and names no picture: "mean" may be a value of the first column."""
+    """Return True if a row is named a total and names no picture."""
     first = next(filter(None, row)).casefold().rstrip(" :")
     return first in _TOTALS and all(row[place].casefold().rstrip(" :") in ("", *_TOTALS) for place in places)
 

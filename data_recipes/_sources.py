@@ -85,7 +85,7 @@ _COLLECTIONS = {
 
 @dataclass(frozen=True)
 class Digits:
-    """Handwritten digits (or other small pictures of ten kinds), S of them, in the order in which they were published.
+    """Handwritten digits, or other small pictures of ten kinds, S of them, in published order.
 
     Attributes:
         images: uint8 [S, 28, 28], ink bright on black.

@@ -1,4 +1,4 @@
-"""Division of a dataset's images into train, val and test, 85 / 5 / 10 % as VE App. A.2 unless told otherwise."""
+"""Division of a dataset's images into train, val and test, by default 85 / 5 / 10 % as VE App. A.2."""
 
 from typing import Any
 

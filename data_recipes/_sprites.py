@@ -1,4 +1,4 @@
-"""Pictures of dSprites: from their geometry, which pixels a square, an ellipse or a heart covers, or as published.
+"""Pictures of dSprites, drawn from the geometry of square, ellipse and heart, or as published.
 
 References:
     dSprites: Disentanglement testing sprites dataset (Matthey, Higgins, Hassabis, Lerchner, 2017)

@@ -1,4 +1,4 @@
-"""Randomness for rendering: every image draws from a stream of its own, addressed by number.
+"""Random streams for rendering: every image has its own, addressed by number.
 
 A draw is a pure function of (key of the run, index of the image, slot), so nothing depends on how images are divided
 among workers or chunks, and draws for a whole chunk are computed at once. The function is SplitMix64's: the stream of
@@ -49,9 +49,7 @@ def bits(keys: Bits, slots: NDArray[Any] | int) -> Bits:
 
 
 def uniform(random: Bits) -> NDArray[np.float64]:
-    """Return numbers in the open interval (0, 1): the middles of 2^52 equal cells, all of which a float64 holds
-    exactly.
-    """
+    """Return numbers in the open interval (0, 1), the middles of 2^52 equal cells."""
     return ((random >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 

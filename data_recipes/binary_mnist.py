@@ -22,7 +22,7 @@ __all__ = ["BinaryMnist"]
 
 
 class BinaryMnist(DigitRecipe):
-    """Digits as published, every pixel drawn black or white once and stored.
+    """MNIST digits with every pixel drawn black or white once.
 
     Published scores are often of one fixed draw, Larochelle and Murray's, in three files
     ``binarized_mnist_{train,valid,test}.amat``; ``amat`` takes it from there. Its files tell no labels, and their order

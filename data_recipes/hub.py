@@ -14,7 +14,7 @@ __all__ = ["Hub"]
 
 
 class Hub(OwnRecipe):
-    """Pictures and columns as the library datasets (extra hub) reads them; no code of a dataset is run."""
+    """Pictures and columns read by the library datasets (extra hub); no code of a dataset is run."""
 
     dataset: Annotated[str, Field(exclude=True), Positional("NAME|DIR")]
     """Name on the hub (owner/name), or a folder, .parquet, .arrow or .tar on your disk."""

@@ -18,7 +18,7 @@ _HELD_OUT = 400
 
 
 class Mnist(DigitRecipe):
-    """Digits as published, resized where the canvas is not 28 x 28."""
+    """MNIST digits, resized if the canvas is not 28 x 28."""
 
     binarise: Binarise = False
     """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels.

@@ -17,7 +17,7 @@ __all__ = ["Mnist2bit"]
 
 
 class Mnist2bit(DigitRecipe):
-    """Digits as published; which digit it is becomes a factor, and is no attribute."""
+    """MNIST digits with parity and magnitude as attributes, and the digit as a factor."""
 
     binarise: Binarise = False
     """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels.

@@ -31,7 +31,7 @@ _SLOTS = {"scale": 0, "orientation": 1, "location": 2, "scale value": 3, "angle 
 
 
 class MnistA(DigitRecipe):
-    """The 240 concepts of MNIST-A.
+    """MNIST-A: a digit on a larger canvas, with 240 combinations of attributes.
 
     Labels are uniform. Redrawing until a value is acceptable is done in closed form, as a truncated normal.
 

@@ -55,7 +55,7 @@ _FACTORS: dict[str, tuple[str, str, str, tuple[int, ...]]] = {
 
 
 class Multimnist(Recipe):
-    """Digits fill four cells in reading order: top left, top right, bottom left, bottom right.
+    """MultiMNIST: up to four digits in cells in reading order.
 
     How many there are is uniform in 0 .. 4. An image belongs to a part, and draws each digit, uniformly and with
     replacement, from the source digits of that part: no source digit occurs in images of two parts. Where two cells

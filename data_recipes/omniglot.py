@@ -30,7 +30,7 @@ _HELD_OUT, _SEED = 1_345, 123
 
 
 class Omniglot(Recipe):
-    """Characters of 28 x 28 from the user's own copy.
+    """OMNIGLOT characters of 28 x 28 from the user's own copy.
 
     Published likelihoods are of ``chardata.mat``. The original drawings of 105 x 105 become the mean ink of 28 x 28
     boxes, which is another picture of the same strokes: the file says which of the two it holds, and their scores are

@@ -39,7 +39,7 @@ _FACTORS = {
 
 
 class NaturalPatches(Recipe):
-    """Grey squares from uniform places of pictures that you have; parts of a split share no picture.
+    """Grey squares from uniform places of the user's pictures; parts of a split share no picture.
 
     Bytes are stored. A model sees (v + u) / 256 less the patch's mean without the last pixel, u drawn anew at every
     view in training, and once for all evaluations.

@@ -48,7 +48,7 @@ SomeWords = Annotated[tuple[str, ...], BeforeValidator(_chosen)]
 
 
 class TwoObjects(Recipe):
-    """Two objects that do not hide each other, and one of the sentences that are true of them.
+    """Scenes of two objects that do not hide each other, with a true sentence about each.
 
     Attributes and caption say the same: nine words, ``size colour material shape relation size colour material shape``.
     Which object comes first, and which of the two true relations is said, is drawn. Every look is equally likely.
@@ -105,7 +105,7 @@ class TwoObjects(Recipe):
 
     @property
     def words(self) -> Words:
-        """Appearances of objects in this dataset."""
+        """Possible appearances of objects in this dataset."""
         return {
             "size": LOOKS["size"],
             "colour": self.colours,
@@ -190,7 +190,7 @@ class TwoObjects(Recipe):
         return Work(f"making {self.name}", number, "image", generate)
 
     def _fitting_chunk(self) -> int:
-        """Return images of about a second of work, so that progress moves; Blender takes seconds just to start."""
+        """Return the number of images that take about a second, so that progress is visible."""
         if self.renderer == "blender":
             return 16
         seconds = 0.002 + 0.02 * (self.size / VISIBLE_AT) ** 2 * (self.samples / 64)

@@ -1,4 +1,4 @@
-"""68 points of a face by dlib, and the mask that is drawn from them with OpenCV.
+"""Landmarks, 68 points of a face by dlib, and a mask drawn from them with OpenCV.
 
 The predictor's file is dlib's own binary format of numbers, not a pickle. It was fitted to the 300-W pictures, whose
 licence allows research only.
@@ -88,7 +88,7 @@ class Face:
 
 
 def need_faces_extra() -> None:
-    """Raise unless what landmarks and edges need is installed."""
+    """Refuse to go on without the libraries for landmarks and edges."""
     lacking = [library for module, library in _NEEDED.items() if importlib.util.find_spec(module) is None]
     if lacking:
         raise UsageError(
@@ -98,7 +98,9 @@ def need_faces_extra() -> None:
 
 
 def predictor_file(own_file: Path | None) -> Path | None:
-    """Return the predictor's file: given, of the package face_recognition_models, or cached; else None."""
+    """Return the file of the landmark predictor: named, installed with face_recognition_models, or cached; else
+    None.
+    """
     if own_file is not None:
         return own_file
     spec = importlib.util.find_spec("face_recognition_models")  # not imported: it needs a module that is gone
@@ -111,7 +113,7 @@ def predictor_file(own_file: Path | None) -> Path | None:
 
 
 def fetch_predictor(own_file: Path | None) -> Work[Path] | None:
-    """Return the download that is needed first; None where the predictor is at hand."""
+    """Return the download of the landmark predictor; None if it is available."""
     if predictor_file(own_file) is not None:
         return None
     return download(cache_folder("landmarks"), _FILES, _MIRRORS, _MANUAL)

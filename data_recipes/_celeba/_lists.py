@@ -89,7 +89,7 @@ class Lists:
         return len(self.names)
 
     def some(self, rows: NDArray[np.int64]) -> "Lists":
-        """Return the images ``rows`` [n]; ``sha256`` is still that of all."""
+        """Return the lists of the images ``rows`` [n]; ``sha256`` stays that of all."""
         points = None if self.points is None else self.points[rows]
         names = tuple(self.names[row] for row in rows)
         return replace(self, names=names, attributes=self.attributes[rows], part=self.part[rows], points=points)

@@ -31,7 +31,7 @@ def decode(data: bytes) -> Image.Image:
 
 
 def fitted(image: Image.Image, crop: int, size: int) -> Image.Image:
-    """Crop the central square of ``crop`` pixels and resize it to ``size`` (bilinear, with antialiasing)."""
+    """Crop the central square of ``crop`` pixels and resize it to ``size``, bilinear with antialiasing."""
     # WG make the shorter side 64 and cut the middle 64 out of the longer one: the same to half a pixel. As there, the
     # outermost pixels weigh in a little of what lies just outside.
     left, top = (WIDTH - crop) / 2, (HEIGHT - crop) / 2
@@ -39,7 +39,7 @@ def fitted(image: Image.Image, crop: int, size: int) -> Image.Image:
 
 
 def planes(image: Image.Image) -> NDArray[np.uint8]:
-    """Return a picture as uint8 [C, H, W]."""
+    """Convert a picture to uint8 [C, H, W]."""
     pixels = np.asarray(image)
     return pixels[None] if pixels.ndim == 2 else np.ascontiguousarray(pixels.transpose(2, 0, 1))
 

@@ -1,4 +1,4 @@
-"""The base of CelebA recipes: settings, the user's files, resumable work and the file; all but the pictures."""
+"""The base of CelebA recipes: settings, the user's files, resumable work and the dataset file."""
 
 import hashlib
 import importlib
@@ -38,7 +38,7 @@ _VALUES = ("no", "yes")
 
 @dataclass(frozen=True)
 class _Done:
-    """A finished shard on disk: its stored images, and the fate of the others."""
+    """A finished shard on disk: its stored images, and the reasons why others are left out."""
 
     file: Path
     size: int
@@ -49,7 +49,7 @@ class _Done:
 
 @dataclass(frozen=True)
 class Faces:
-    """The n pictures of a shard that can be read.
+    """The n readable pictures of a shard.
 
     Attributes:
         images: Pictures of 178 x 218.
@@ -111,7 +111,7 @@ class CelebaRecipe(Recipe):
 
     @property
     def faceless_advice(self) -> str:
-        """Advice where no picture has a face and faceless ones are dropped."""
+        """Return advice for the case that no picture has a face and faceless ones are dropped."""
         return ""
 
     def schemes(self, numbers: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
@@ -120,7 +120,7 @@ class CelebaRecipe(Recipe):
 
     @property
     def points(self) -> Points:
-        """Whether CelebA's list of landmarks is used."""
+        """True if CelebA's list of landmarks is used."""
         return "ignored"
 
     def models(self) -> dict[str, str]:
@@ -128,7 +128,7 @@ class CelebaRecipe(Recipe):
         return {}
 
     def need_celeba(self) -> Path:
-        """Return the path of the user's copy."""
+        """Return the path of the user's copy of CelebA; refuse to go on without one."""
         if self.celeba is None:
             raise UsageError(f"{self.name} is made from your own copy of CelebA: {WHERE_TO_GET_IT}")
         return self.celeba
@@ -206,7 +206,7 @@ class CelebaRecipe(Recipe):
         return self.number or available
 
     def _versions(self) -> dict[str, str]:
-        """Return versions of libraries: another one may make a slightly different picture, so shards are not mixed."""
+        """Return versions of libraries, which may change pictures, so that shards of different ones are not mixed."""
         return {name: importlib.import_module(name).__version__ for name in self.libraries}
 
     def _finish_shards(
@@ -220,7 +220,7 @@ class CelebaRecipe(Recipe):
         chunk: int,
         models: Mapping[str, str],
     ) -> Generator[Progress, None, list[_Done]]:
-        """Do what has not been done yet; ``digest`` takes in all images' files."""
+        """Make the shards that are missing; ``digest`` covers the files of all images."""
         done: dict[int, _Done] = {}
         begun: deque[tuple[int, Path]] = deque()
 

@@ -28,7 +28,7 @@ _MOST_BYTES = 2**30  # packed or not; 128 images of all kinds have 60 MB
 
 @dataclass(frozen=True)
 class Shard:
-    """Some consecutive images of the source, finished.
+    """Some consecutive, finished images of the source.
 
     Attributes:
         rows: Those that could be read.
@@ -71,7 +71,7 @@ class Shard:
 
 
 class ShardFolder:
-    """A folder beside the output for its finished parts; another output or other settings have another folder.
+    """Folder for finished shards beside the output, different for different outputs and settings.
 
     A shard's name says which bytes it was made from, so that an image that has changed is done again.
 
@@ -107,7 +107,7 @@ class ShardFolder:
             return None
 
     def store(self, file: Path, data: bytes) -> None:
-        """Write a shard. It is not synced: should it not survive a power cut, its checksum tells."""
+        """Write a shard, not synced: its checksum tells if it did not survive a power cut."""
         temporary = file.with_suffix(".part")
         try:
             temporary.unlink(missing_ok=True)  # of a writer that was killed, or a link

@@ -1,4 +1,4 @@
-"""The grey floor, which rises behind the scene in a quarter cylinder and goes on as a wall; all else is black.
+"""The grey floor, which rises behind the scene in a quarter cylinder to a wall; everything else is black.
 
 CLEVR publishes its floor as a mesh. The numbers here describe it by a cylinder; they, and the light that its parts send
 to each other, are fitted to the empty parts of eight pictures that Blender rendered with that mesh. (Start and radius
@@ -38,7 +38,7 @@ _AMBIENT_START, _AMBIENT_STEP = -12.0, 4.0
 
 @device
 def meet_backdrop(p: Vector, w: Vector) -> float:
-    """Return distance along the ray from p, which is in front of the backdrop; NOTHING if it goes into the black."""
+    """Return the distance from p along the ray w to the backdrop; NOTHING if it misses."""
     r, dr = p[0] * BACK[0] + p[1] * BACK[1] - START, w[0] * BACK[0] + w[1] * BACK[1]
     h, dh = p[2] - RADIUS, w[2]
     t = NOTHING

@@ -1,4 +1,4 @@
-"""The same scenes through Blender's Cycles: what CLEVR was made with, and some fifty times slower.
+"""Rendering of the same scenes by Blender's Cycles, which made CLEVR, some fifty times slower.
 
 Blender runs in a process of its own, with a Python of its own if need be: ``bpy`` is large, under the GPL, and wants
 exact versions of Python and numpy. The two talk through files: JSON there, PNG back.

@@ -1,4 +1,4 @@
-"""Runs inside a Python that has Blender: ``python _blender_worker.py scenes.json FOLDER`` leaves ``FOLDER/0.png`` ...
+"""Script for a Python with Blender: ``python _blender_worker.py scenes.json FOLDER`` writes ``FOLDER/0.png`` ...
 
 It knows nothing of mmgen; ``_blender.py`` writes what it reads. Made for Blender 4.0 and later, tried with 4.5.
 """
@@ -33,7 +33,7 @@ def _new(name: str, data: Any) -> Any:
 
 
 def _aim(thing: Any, position: Any, direction: Any) -> None:
-    """Put it there, its own -z along the direction and its own y upright."""
+    """Place a thing with its -z axis along the direction and its y axis upright."""
     thing.location = position
     thing.rotation_mode = "QUATERNION"
     thing.rotation_quaternion = Vector(direction).to_track_quat("-Z", "Y")

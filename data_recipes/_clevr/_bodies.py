@@ -1,4 +1,4 @@
-"""The three bodies: where a ray meets them, and their normals.
+"""The three bodies: their intersections with rays, and their normals.
 
 A body is a row of an array: its looks, place and size (columns below). Rays are moved into its own frame, where the
 sphere has radius 1, the cylinder radius 1 and half height 1, and the cube half extent 1, all about the origin; there

@@ -1,4 +1,4 @@
-"""Rays through pixels, and where points come to lie in the image."""
+"""Camera: rays through pixels, and projection of points into the image."""
 
 from math import pi, tan
 

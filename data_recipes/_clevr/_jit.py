@@ -1,4 +1,4 @@
-"""How the functions of the tracer are compiled."""
+"""Compilation of the tracer's functions."""
 
 import os
 from collections.abc import Callable
@@ -26,6 +26,6 @@ compile_later: Any = numba.njit
 
 
 def device(function: F) -> F:
-    """Mark a function that kernels call: compiled into them, and callable from Python too (for tests)."""
+    """Mark a function for compilation into the kernels; Python can still call it."""
     compiled: F = compile_later(function, forceinline=True, **OPTIONS)
     return compiled

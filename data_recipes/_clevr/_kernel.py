@@ -1,4 +1,4 @@
-"""The picture of one scene: a path from the camera through each sample, over the bodies, to the backdrop.
+"""The path tracer of one scene: from the camera through each sample, over the bodies, to the backdrop.
 
 At every point that the path meets, the four lights are sampled and their shadows cast. From a body the path goes on: in
 a cosine-distributed direction from rubber, in a mirror-like one from metal. It ends on the backdrop. What light the
@@ -141,7 +141,7 @@ def _body_light(
 
 @device
 def _path(bodies: Floats, lamps: Floats, p: Vector, w: Vector, sample: int, offsets: Offsets) -> tuple[Vector, int]:
-    """Return the radiance that arrives at p against w, and the most special thing on the path."""
+    """Return the radiance that arrives at p against w, and the rarest material on the path."""
     total, through = _BLACK, (1.0, 1.0, 1.0)
     last, met, mirrored = -1, _PLAIN, True
     for vertex in range(_VERTICES):

@@ -103,7 +103,7 @@ def rubber_coat(layers: Layers, wo: Vector, wi: Vector) -> float:
 def rubber_sample(
     layers: Layers, colour: Vector, wo: Vector, u: float, v: float, choice: float
 ) -> tuple[Vector, Vector]:
-    """Draw a direction in which light comes that rubber sends to wo: it, and f cos(wi) / density."""
+    """Draw the direction of light that rubber reflects to wo, and return it with f cos(wi) / density."""
     # Seen flat, rubber is all coat, and a cosine-distributed direction would seldom find what the coat reflects: so one
     # of the two is chosen. What the coat reflects is drawn with GGX's microscopic normals, for which this is easy,
     # instead of Beckmann's.

@@ -1,4 +1,4 @@
-"""Where samples fall: a keyed hash and low-discrepancy points, so that no generator has a state.
+"""Sample points: a keyed hash and low-discrepancy sequences, without state.
 
 Sample number ``s`` of a pixel asks for points of the unit square, one for each purpose (place in the pixel, place on a
 lamp, ...), by the number of the purpose. The points of one purpose are consecutive points of the R2 sequence, shifted
@@ -91,7 +91,7 @@ _CIRCLE = np.stack([np.cos(np.arange(1024) * (pi / 512)), np.sin(np.arange(1024)
 
 @device
 def circle(v: float) -> tuple[float, float]:
-    """Return a point of the unit circle for v in [0, 1); one of 1024, which is quicker than a cosine and a sine."""
+    """Return one of 1,024 points of the unit circle for v in [0, 1), faster than a cosine and a sine."""
     k = int(v * 1024.0)
     return _CIRCLE[k, 0], _CIRCLE[k, 1]
 

@@ -1,4 +1,4 @@
-"""Which body each pixel shows: one ray through the middle of each pixel."""
+"""Visible bodies by pixel: one ray through the middle of each pixel."""
 
 from math import sqrt
 from typing import Any

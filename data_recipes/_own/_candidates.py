@@ -1,4 +1,4 @@
-"""Notes on files beside pictures that may be the table, lists of parts or masks, with advice."""
+"""Notes on files beside pictures that may be tables, lists of parts or masks."""
 
 import re
 import shlex

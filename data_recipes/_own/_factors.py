@@ -1,4 +1,4 @@
-"""Factors of own pictures: sizes, numbers behind attributes, groups."""
+"""Factors of the user's own pictures: sizes, numbers behind attributes, groups."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""The files of a folder or a zip by relative names; nothing outside is ever read, nothing unpacked."""
+"""Access to a folder or a zip by relative names, restricted to files inside."""
 
 import os
 import posixpath
@@ -219,7 +219,7 @@ def _reason_to_skip(name: str) -> tuple[str, str]:
 
 
 def _one_folder(names: dict[str, _Place]) -> str:
-    """Return the folders that all names begin with, with slashes; a folder that is a part of a split is none."""
+    """Return the folders that all names begin with, with slashes, without names of parts of a split."""
     if not names:
         return ""
     folders = []

@@ -63,7 +63,7 @@ def _names(folders: Folders, level: int) -> list[str]:
 
 
 def _without_repeats(folders: Folders) -> Folders:
-    """Count a folder that holds nothing but one of its own name, and may be a part, once."""
+    """Remove a folder that holds only one of its own name, which may be a part of a split."""
     inside: dict[tuple[str, ...], set[str]] = {}
     for parts in set(folders):
         for level in range(1, len(parts) + 1):

@@ -29,7 +29,7 @@ Several = dict[str, dict[int, tuple[str, ...]]]
 
 
 def is_table(name: str) -> bool:
-    """Return whether a file is read as a table without being named, in any case of letters."""
+    """Return True for files that are read as tables by default, by the ending in any case of letters."""
     path = PurePosixPath(name)
     return path.stem.casefold() == "metadata" and path.suffix.lower() in ENDINGS
 
@@ -178,7 +178,7 @@ class FolderTables:
         return bool(some) and all(inside(cell) and self._file_of(folder + cell) is not None for cell in some)
 
     def _take(self, named: Named, table: Table) -> None:
-        """Fill in pictures and cells, rows of one picture together."""
+        """Fill in pictures and cells, with the rows of one picture together."""
         columns = [name for name in table.columns if self._is_of_pictures(name)]
         columns.sort(key=lambda name: name != _FILE_NAME)  # the picture itself is the first
         if self._image_columns:

@@ -1,4 +1,4 @@
-"""Pictures that the library datasets reads: of the Hugging Face hub, or local Parquet, Arrow, WebDataset, imagefolder.
+"""Pictures read by the library datasets: Hugging Face hub, or local Parquet, Arrow, WebDataset, imagefolder.
 
 The library finds the files and says what their columns are; pictures are decoded by :mod:`mmgen.core.pictures`, as all
 others. Formats that would be unpickled or run are not asked for.
@@ -50,7 +50,7 @@ _Read = TypeVar("_Read")
 
 
 class HubSource(Source):
-    """A dataset as the library reads it.
+    """A dataset of pictures that the library datasets reads.
 
     Args:
         dataset: Name on the hub, or a folder or file on this disk, which comes first.
@@ -111,7 +111,7 @@ class HubSource(Source):
         return read_file(Path(os.path.realpath(path)), MOST_BYTES)
 
     def _chosen_splits(self, splits: dict[str, Any]) -> dict[str, Any]:
-        """Return the splits that are parts; the name of a single one does not matter."""
+        """Return the splits that are parts; a single one may have any name."""
         self._called = parts_of(splits) or {name: part_of(name) for name in splits}
         if len(splits) == 1:
             return dict(splits)
@@ -186,7 +186,7 @@ class HubSource(Source):
                 self._add(column, cells)
 
     def _check_holds_pictures(self, name: str, cells: Any) -> None:
-        """Refuse a column of mere paths at once, as Dataset.to_parquet writes it of pictures that have paths."""
+        """Refuse a column that holds paths instead of pictures, as Dataset.to_parquet may write it."""
         for row in range(min(len(cells), _LOOKED_AT)):
             cell = cells[row][name]
             if cell and (cell["bytes"] or not cell["path"] or is_within(cell["path"], self._roots)):
@@ -245,7 +245,7 @@ def _parts_of(kind: Any) -> Iterator[Any]:
 
 
 def _library() -> Any:
-    """Import the library so that it contacts only the hub and does not count, log or draw."""
+    """Import the library datasets so that it contacts only the hub, without telemetry, logs and progress bars."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("HF_UPDATE_DOWNLOAD_COUNTS", "0")
     try:
@@ -275,7 +275,7 @@ def _names_in(folder: str) -> list[str]:
 
 @contextmanager
 def _explained(dataset: str) -> Iterator[None]:
-    """Turn the library's errors into one sentence."""
+    """Convert the library's errors to one sentence."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

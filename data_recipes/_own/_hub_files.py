@@ -1,4 +1,4 @@
-"""Checks of a copy of a dataset on this disk, before the library datasets opens anything."""
+"""Checks of a local copy of a dataset before the library datasets opens any file."""
 
 import os
 import stat
@@ -39,7 +39,7 @@ def elsewhere(dataset: str, file: str) -> DataError:
 
 
 def check_plain(dataset: str, roots: Sequence[str]) -> None:
-    """Refuse a folder in which something would block its reader, or whose descriptions are elsewhere or huge."""
+    """Refuse a folder with files that block readers, or with descriptions that are huge or outside."""
     if not os.path.exists(dataset):  # it is one of the hub
         return
     for above, _, names in chain([("", [], [dataset])], os.walk(dataset)):
@@ -61,7 +61,7 @@ def check_plain(dataset: str, roots: Sequence[str]) -> None:
 
 
 def check_all_taken(path: Path, taken: Iterable[str]) -> None:
-    """Refuse a folder in which the library skips some pictures or takes files that are no data."""
+    """Refuse a folder of which the library would skip pictures or read files that are no data."""
     theirs = {os.path.realpath(file) for file in taken if file.lower().endswith(PICTURES)}
     own = Files(path)
     ours = {os.path.realpath(path / (own.within + name)): name for name in own.names if name.lower().endswith(PICTURES)}

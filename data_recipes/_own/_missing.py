@@ -1,4 +1,4 @@
-"""Words of cells for an unknown value: one set for all tables, folders and datasets."""
+"""Words for unknown values in cells, the same for all tables, folders and datasets."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence

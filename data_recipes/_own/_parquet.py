@@ -1,4 +1,4 @@
-"""Tables in Parquet: what a footer claims is looked at before a row is read, and words that repeat stay single."""
+"""Parquet tables, whose footer is checked before any row is read."""
 
 import io
 from collections.abc import Collection, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Parts of a split: the user's, by folders or a column, or drawn; a group stays together."""
+"""Parts of a split: by the user's folders or column, or drawn; groups stay together."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -39,7 +39,7 @@ def parts_of_column(column: str, cells: Sequence[str | None], names: Sequence[st
 
 
 def check_says_no_parts(columns: Mapping[str, Sequence[str | None]]) -> None:
-    """Refuse columns that would be attributes, and say which pictures are to be trained on."""
+    """Refuse attribute columns that look like parts of a split."""
     for name, cells in columns.items():
         words = {cell for cell in cells if cell}
         if not 1 < len(words) <= _MOST_WORDS:
@@ -78,7 +78,7 @@ def _is_division(name: str, words: Collection[str]) -> bool:
 
 
 def together(*labels: Sequence[Any]) -> NDArray[np.int64]:
-    """Group examples [N] so that no two groups share a label of one kind: numbers from 0, in order of appearance."""
+    """Group examples [N] that share a label of any kind: numbers from 0, in order of appearance."""
     parent = list(range(len(labels[0])))
 
     def root(row: int) -> int:
@@ -122,7 +122,7 @@ def parts_of_user(
     names: Sequence[str],
     seed: int,
 ) -> tuple[Parts, list[str]]:
-    """Return the user's parts; missing val and test are drawn from train."""
+    """Return the user's parts; missing val and test parts are drawn from train."""
     part = np.array([PARTS.index(each) for each in parts])
     notes: list[str] = []
     if not (part == 0).any():

@@ -1,4 +1,4 @@
-"""The base of recipes of the user's own pictures: settings, the survey before anything is written, and the file."""
+"""The base of recipes of the user's own pictures: settings, survey, and the dataset file."""
 
 from abc import abstractmethod
 from collections.abc import Generator
@@ -45,7 +45,7 @@ _RECORDED = 100  # unreadable pictures that the file names
 
 
 class OwnRecipe(Recipe):
-    """Abstract: a dataset of the user's pictures, and of a table about them."""
+    """Base of datasets of the user's pictures and a table about them."""
 
     attributes: tuple[str, ...] | None = None
     """Columns that become attributes; by default all with 2 to 20 different values."""
@@ -97,15 +97,15 @@ class OwnRecipe(Recipe):
 
     @abstractmethod
     def open(self) -> Source:
-        """Open the source and read everything but the pictures."""
+        """Open the source and read everything except the pictures."""
 
     def identity(self) -> dict[str, Any]:
-        """Return settings that name the source besides its hash; no places on a machine."""
+        """Return settings that identify the source besides its hash, without paths."""
         return {}
 
     @property
     def fitting(self) -> Fitting:
-        """How pictures are brought to one size."""
+        """Settings for cropping and resizing pictures to one size."""
         return Fitting(self.size, self.size, self.fit, self.grey, self.background)
 
     def survey(self, seed: int, workers: Workers) -> Work[Survey]:

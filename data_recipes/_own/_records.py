@@ -1,4 +1,4 @@
-"""Cells of the pictures that are used: without words for "unknown", and with one caption of several."""
+"""Cells of the pictures in use, without words for "unknown", and with one of several captions."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -45,7 +45,7 @@ class Records:
 
 @dataclass
 class CaptionChoice:
-    """The columns of captions, and one caption for each picture.
+    """The columns of captions, and the chosen caption of each picture.
 
     Attributes:
         name: Name for messages.

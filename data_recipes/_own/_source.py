@@ -1,4 +1,4 @@
-"""A source of pictures: names, places of the pictures, columns, parts; and their bytes."""
+"""A source of pictures: names, columns, parts, and the bytes of files."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ File = bytes | str
 
 @dataclass
 class Source(ABC):
-    """Abstract: N examples, each of one picture or several.
+    """Base of sources of N examples, each with one picture or several.
 
     Attributes:
         where: In words.

@@ -1,4 +1,4 @@
-"""Notes on values and columns that may be one, spelled twice; they are taken as they are."""
+"""Notes on values and columns that may be one word in two spellings."""
 
 import math
 import re
@@ -19,7 +19,7 @@ _COMMA = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?")
 
 
 def spelled_twice(what: str, words: Iterable[str]) -> list[str]:
-    """Return notes on words that differ in nothing but their spelling.
+    """Return notes on words that differ only in spelling.
 
     Example:
         >>> spelled_twice("colour", ["Red", "red", "dark red", "dark-red", "blue"])

@@ -1,4 +1,4 @@
-"""A survey of the user's own pictures: everything that a dataset will hold besides pixels."""
+"""A survey of the user's own pictures: the content of the future dataset, without pixels."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Arguments of public functions, checked at their door: kinds, ranges, and the nearest name of a misspelt keyword.
+"""Checks of the arguments of public functions: types, ranges, and misspelt keywords.
 
 Annotations say what a function takes, and :func:`checked` holds every caller to them, as strictly as the command line
 holds its own: ``True``, ``"1"``, 1.5 and NaN are no seeds. numpy's numbers count as Python's.
@@ -146,7 +146,7 @@ def _expected(fault: Any) -> str:
 
 
 def checked(function: F) -> F:
-    """Hold the callers of a public function to its annotations.
+    """Check the arguments of a public function against its annotations at every call.
 
     Raises:
         UsageError: A keyword is none of the function's, or an argument has another kind or range than it takes.

@@ -76,7 +76,7 @@ def _key(location: Iterable[Any]) -> str:
 
 
 def refused(name: str, fault: Mapping[str, Any]) -> str:
-    """Return one of pydantic's errors about the value of ``name`` as a sentence: what it got, what is expected."""
+    """Format one of pydantic's errors about the value of ``name``: the value, and the expected ones."""
     reason, value = fault["msg"].split(", unable to parse")[0], clip(repr(fault.get("input")), _LONGEST_VALUE)
     if fault["type"] in ("tuple_type", "list_type"):
         return f"{name} got {value}, expected a list"
@@ -100,7 +100,7 @@ def leaves_of(schema: Any, before: str = "", depth: int = 4) -> list[str]:
 
 
 def _leaf(name: str, leaves: Sequence[str]) -> str:
-    """Return the setting that a name without its room, or with a wrong one, most likely means; "" for none."""
+    """Return the full name of the setting that a name most likely means, without or with a wrong room; "" for none."""
     names = (name, _ELSEWHERE.get(name))
     matches = [leaf for leaf in leaves if leaf.rpartition(".")[2] in names]
     return min(matches, key=lambda leaf: (leaf.count("."), leaf), default="")
@@ -159,12 +159,12 @@ def build_member(room: Any, values: Mapping[str, Any], where: str, leaves: Seque
 
 
 def json_values(value: Any) -> Any:
-    """Return settings as plain JSON values."""
+    """Convert settings to values of JSON."""
     return TypeAdapter(type(value)).dump_python(value, mode="json")
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``base`` with the values of ``over`` on top, table by table.
+    """Return ``base`` updated by the values of ``over``, table by table.
 
     A table that names another member replaces the one below it: the settings of one member are not those of another.
 
@@ -208,7 +208,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
 
 
 def nested(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values with dotted names as nested ones.
+    """Convert values with dotted names to nested tables.
 
     Example:
         >>> nested({"training.steps": 100, "objective": {"beta": 0.5}})

@@ -1,4 +1,4 @@
-"""Fields of a class as its source declares them: docstrings, ranges and defaults, read without importing anything.
+"""Fields of a class read from its source without importing it: docstrings, ranges and defaults.
 
 Help must answer at once, so it cannot import settings whose module loads torch.
 """
@@ -17,7 +17,7 @@ __all__ = ["Declared", "declared", "declared_in"]
 
 @dataclass(frozen=True)
 class Declared:
-    """One field.
+    """A field of a class, read from its source.
 
     Attributes:
         about: Its docstring as one line; "" where it has none.

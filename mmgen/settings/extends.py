@@ -1,4 +1,4 @@
-"""Settings files that build upon a preset: ``extends = "wu/mnist"``, and what they leave out of it: ``without``.
+"""Settings files that extend a preset: ``extends = "wu/mnist"``, and ``without`` for settings to drop.
 
 A file with ``extends`` has all values of that preset, with its own on top, as :func:`mmgen.settings.config.merge` lays
 them: a table that names another member replaces the one below it. ``without`` lists dotted names of settings or tables
@@ -38,7 +38,7 @@ def _values(name: str) -> dict[str, Any]:
 def extended(
     values: Mapping[str, Any], where: str, read: Callable[[str], dict[str, Any]] = _values, kind: str = "preset"
 ) -> dict[str, Any]:
-    """Return the values of a settings file on top of those of the preset that it extends, if it does.
+    """Return the values of a settings file, merged over those of the preset that it extends, if any.
 
     Args:
         values: Nested plain values of the file.
@@ -64,7 +64,7 @@ def extended(
 
 
 def _layer(values: Mapping[str, Any], where: str, kind: str = "preset") -> tuple[dict[str, Any], str, list[str]]:
-    """Return a file's own values, the preset that it extends ("" for none), and the settings of that to drop."""
+    """Return a file's own values, the preset that it extends ("" for none), and the inherited settings to drop."""
     own = dict(values)
     base, without = own.pop("extends", ""), own.pop("without", [])
     if not isinstance(base, str):
@@ -93,7 +93,7 @@ def _dropped(values: Mapping[str, Any], dotted: str, where: str) -> dict[str, An
 
 
 def with_origins(name: str) -> str:
-    """Return a preset as TOML with all its values, each with its comment and the preset that it stands in.
+    """Return a preset as TOML with all its values, and for each its comment and the preset that sets it.
 
     Args:
         name: Full name of the preset.

@@ -1,4 +1,4 @@
-"""Kinds of arguments that functions and commands share: paths, seeds, counts and ranges. Imports nothing heavy."""
+"""Types of arguments that functions and commands share: paths, seeds, counts and ranges."""
 
 import os
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ class Range:
 
 
 class _FileName:
-    """Stands in an annotation: the text is a path that a file system can hold."""
+    """Annotation that checks that a text can be a path of a file system."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema
@@ -55,11 +55,11 @@ def _check_name(path: str | Path) -> str | Path:
 
 @runtime_checkable
 class HasPath(Protocol):
-    """An object that was made from a file, such as a dataset or a trained model."""
+    """Protocol of an object that was made from a file, such as a dataset or a trained model."""
 
     @property
     def path(self) -> Any:
-        """Its file."""
+        """Path of the file."""
 
 
 FilePath = Annotated[str | Path, _FileName()]

@@ -1,4 +1,4 @@
-"""Members from outside: those of installed distributions (entry points), and those of a file that a user names.
+"""Members from outside: entry points of installed distributions, and files named by the user.
 
 A distribution offers a member in its own ``pyproject.toml``, in the group of the room::
 
@@ -56,7 +56,7 @@ _LONGEST_REASON = 300
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a member comes from.
+    """Distribution or file that provides a member.
 
     Attributes:
         distribution: Name of the installed distribution; "" for a file.
@@ -76,7 +76,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Member:
-    """A member that was found, not imported.
+    """A member that was listed, but is not imported yet.
 
     Attributes:
         name: What users call it.
@@ -191,7 +191,7 @@ _reading = False
 
 
 def add_file(path: Path) -> list[Member]:
-    """Run a Python file, so that the public classes in it are members of their rooms for this process.
+    """Run a Python file and make its public classes members of their rooms, in this process.
 
     Processes that are started from here find it through the environment variable ``MMGEN_CODE``.
 

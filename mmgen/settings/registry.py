@@ -1,4 +1,4 @@
-"""How members are found: a package is its own registry.
+"""Registry of the members of a package: its files, and plug-ins.
 
 The members of a room are its files without a leading underscore; ``get`` imports just the one file and returns the
 single public object of its ``__all__``. Names use hyphens where files use underscores (``mnist_a.py`` is ``mnist-a``).
@@ -326,7 +326,7 @@ def rooms() -> list[Registry[Any]]:
 
 
 def add_code(path: Path) -> list[str]:
-    """Run a Python file and take its public classes as members, for this process and those that it starts.
+    """Run a Python file and take its public classes as members, in this process and those that it starts.
 
     Returns:
         What was found: "objective text-side".

@@ -31,7 +31,7 @@ _LONGEST_DEFAULT = 60
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting as a user meets it.
+    """A setting for lists and pages: name, type, range, default and text.
 
     Attributes:
         name: As it is typed after ``--set room.``; those of a table inside have its name before a dot.
@@ -117,7 +117,7 @@ def _kind(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
 
 
 def _typed(value: Any) -> str:
-    """Return a default as a user would type it; long ones are cut."""
+    """Format a default as a user would type it; long ones are cut."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value)

@@ -1,4 +1,4 @@
-"""Marks of settings that are not typed as ``--name VALUE`` on a command line: switches, and arguments by place.
+"""Annotations of settings with a special form on the command line: switches and positional arguments.
 
 Other settings need no mark: ``size`` is ``--size PIXELS``, and a setting that is true or false is ``--masks``.
 """
@@ -11,7 +11,7 @@ __all__ = ["Positional", "Switch", "Switches", "placed"]
 
 @dataclass(frozen=True)
 class Switch:
-    """An option that gives a setting one of its values.
+    """An option without a value that gives a setting one of its values.
 
     Attributes:
         name: As it is typed: "--grey".
@@ -26,7 +26,7 @@ class Switch:
 
 @dataclass(frozen=True)
 class Switches:
-    """Annotation of a field whose options are these switches; at most one of them may be typed.
+    """Annotation of a field that is set by switches, of which at most one may be typed.
 
     A switch whose value the field's type does not have is hidden: the field's validator refuses it in its own words.
 
@@ -45,7 +45,7 @@ class Switches:
 
 @dataclass(frozen=True)
 class Positional:
-    """Annotation of a field that is an argument behind the member's name, not an option.
+    """Annotation of a field that is a positional argument after the member's name.
 
     A field without a default must be given; several are given in the order of the fields.
 
@@ -57,6 +57,6 @@ class Positional:
 
 
 def placed(schema: Any) -> list[str]:
-    """Return the names of the fields of a settings model that are arguments, in order."""
+    """Return the names of the positional fields of a settings model, in order."""
     fields = schema.model_fields.items()
     return [name for name, field in fields if any(isinstance(one, Positional) for one in field.metadata)]

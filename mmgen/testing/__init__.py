@@ -1,4 +1,4 @@
-"""What every member promises, to be run over one's own members; needs no pytest, and works with it.
+"""Checks of members of any room, built in or from plug-ins; usable with and without pytest.
 
 A package of members needs one test::
 
@@ -44,7 +44,7 @@ _NEEDS_FOLDER = ("recipe", "metric")
 
 @dataclass(frozen=True)
 class Subject:
-    """A member to be checked.
+    """A member to be checked, with its room and name.
 
     Attributes:
         room: What it is: "objective".
@@ -78,7 +78,7 @@ def members_of(distribution: str) -> list[Subject]:
 
 
 def check(member: Subject, **settings: Any) -> None:
-    """Check everything that a member of its room promises.
+    """Run all checks that members of its room must pass.
 
     Args:
         member: What to check.
@@ -108,7 +108,7 @@ def check(member: Subject, **settings: Any) -> None:
 
 
 def _sentence(member: Subject, error: AssertionError) -> str:
-    """Return the broken promise in words: the docstring of the check that found it, and what it found."""
+    """Format a failed check: the docstring of the check, and the values that it found."""
     every = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     frames = [frame for frame in every if f"{__name__}." in frame.f_globals["__name__"]]
     found = str(error).strip()

@@ -1,4 +1,4 @@
-"""What every family of aggregates promises."""
+"""Checks of families of densities."""
 
 import math
 
@@ -29,7 +29,7 @@ CONDITION = Batch(
 
 
 def check_family(name: str) -> None:
-    """Densities integrate to one and are sampled from; draws are repeatable and differentiable; full precision."""
+    """Assert that densities integrate to one, match their draws, are repeatable, differentiable and precise."""
     check_integral(name, ATTRIBUTES)
     check_integral(name, None)
     check_samples(name)
@@ -38,7 +38,7 @@ def check_family(name: str) -> None:
 
 
 def randomised(name: str, latent_size: int, attributes: Attributes | None) -> Aggregate:
-    """Return an aggregate far from its initial state, in float64."""
+    """Return a density far from its initial state, in float64."""
     torch.manual_seed(3)
     aggregate = Aggregate(latent_size, attributes, mmgen.densities.get(name)()).double()
     with torch.no_grad():

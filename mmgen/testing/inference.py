@@ -1,4 +1,4 @@
-"""What every inference promises."""
+"""Checks of inferences."""
 
 import torch
 
@@ -15,14 +15,14 @@ GIVEN = (("image",), ("attributes",), ("image", "attributes"))
 
 
 def check_inference(name: str) -> None:
-    """Its posteriors, of every query that it answers, and of every subset where it says so."""
+    """Assert the properties of all posteriors of an inference: those of each query, and those of subsets."""
     for inputs in GIVEN:
         check_given(name, inputs)
     check_subsets(name)
 
 
 def built(name: str, inputs: tuple[str, ...]) -> Inference | None:
-    """Build the member for one query; None if it refuses the query."""
+    """Build the inference for one query; None if it refuses the query."""
     torch.manual_seed(0)
     try:
         made = mmgen.inference.get(name)(parts(), frozenset([inputs]))
@@ -32,13 +32,13 @@ def built(name: str, inputs: tuple[str, ...]) -> Inference | None:
 
 
 def _with_others_changed(batch: Batch, inputs: tuple[str, ...]) -> Batch:
-    """Return the batch with other values of everything that is not given."""
+    """Return the batch with other values in all modalities that are not inputs."""
     other = {"image": 1 - batch.values["image"], "attributes": 1 - batch.values["attributes"].clamp(max=1)}
     return Batch({name: v if name in inputs else other[name] for name, v in batch.values.items()}, batch.present)
 
 
 def check_given(name: str, inputs: tuple[str, ...]) -> None:
-    """Shapes, gradients, no look at what is not given or at the order of names, and a sentence for what is missing."""
+    """Assert shapes, gradients, independence of other modalities and of order, and an error for missing ones."""
     inference = built(name, inputs)
     if inference is None:
         assert any(built(name, other) for other in GIVEN), f"{name} answers none of {GIVEN}: test what it is for"
@@ -58,7 +58,7 @@ def check_given(name: str, inputs: tuple[str, ...]) -> None:
 
 
 def check_subsets(name: str) -> None:
-    """Whoever says any_subset has a posterior for each, equal to the one that is asked for directly."""
+    """Assert that an inference with ``any_subset`` has a posterior for each subset, equal to the direct one."""
     inference, batch = next(filter(None, (built(name, inputs) for inputs in reversed(GIVEN)))), small_batch()
     units = [("image", None), ("attributes", None)]
     chosen = [[True, False], [False, True], [True, True]]

@@ -1,4 +1,4 @@
-"""What every likelihood of dense data promises."""
+"""Checks of likelihoods of dense data."""
 
 import math
 
@@ -10,7 +10,7 @@ __all__ = ["check_likelihood"]
 
 
 def check_likelihood(name: str) -> None:
-    """One value per image, batch axes broadcast, densities are fp32 at least, and sampled means approach ``mean``."""
+    """Assert one value per image, broadcasting, fp32 densities, and samples whose mean is ``mean``."""
     likelihood = mmgen.likelihoods.get(name)()
     torch.manual_seed(0)
     parameters = torch.randn(7, 4, likelihood.parameters_per_value, 3, 3, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""A model whose every density has a closed form: p(z) = N(0, I), x_m = W_m z + noise.
+"""A linear Gaussian model, whose densities have closed forms: p(z) = N(0, I), x_m = W_m z + noise.
 
 The columns of each W are orthogonal, so that all posteriors are diagonal Gaussians and a Gaussian inference network
 can be exactly right.
@@ -44,7 +44,7 @@ class Normal(Modality):
 
 
 def exact_posterior(batch: Batch, inputs: tuple[str, ...]) -> DiagonalGaussian:
-    """p(z | given) by conjugacy: precision I + sum W'W / s^2, mean C sum W'x / s^2."""
+    """Return p(z | inputs) by conjugacy: precision I + sum W'W / s^2, mean C sum W'x / s^2."""
     precision = torch.ones(2, dtype=torch.float64)
     weighted = torch.zeros(batch.size, 2, dtype=torch.float64)
     for name in inputs:
@@ -57,7 +57,7 @@ def exact_posterior(batch: Batch, inputs: tuple[str, ...]) -> DiagonalGaussian:
 
 
 def exact_log_marginal(batch: Batch, names: tuple[str, ...]) -> Tensor:
-    """log p(x_names): Gaussian with covariance W W' + s^2 I."""
+    """Return log p(x_names), Gaussian with covariance W W' + s^2 I."""
     weights = torch.cat([WEIGHTS[name] for name in names])
     observed = torch.cat([batch.values[name] for name in names], -1)
     covariance = weights @ weights.T + NOISE**2 * torch.eye(len(weights), dtype=torch.float64)
@@ -66,7 +66,7 @@ def exact_log_marginal(batch: Batch, names: tuple[str, ...]) -> Tensor:
 
 
 class OffsetInference(Inference):
-    """The exact posteriors, moved by trainable offsets (0: exact), one pair per set of given modalities."""
+    """The exact posteriors plus trainable offsets (0: exact), one pair per set of inputs."""
 
     def __init__(self, mean_offset: float = 0.0, log_sd_offset: float = 0.0) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ def linear_gaussian(mean_offset: float = 0.0, log_sd_offset: float = 0.0) -> Mul
 
 
 def observations(size: int, seed: int = 0) -> Batch:
-    """Draws from the model itself."""
+    """Draw observations from the model."""
     generator = torch.Generator().manual_seed(seed)
     z = torch.randn(size, 2, generator=generator, dtype=torch.float64)
     values = {}
@@ -115,7 +115,7 @@ def observations(size: int, seed: int = 0) -> Batch:
 
 
 class ShiftedPosterior(Inference):
-    """q(z | x, y) of x = W z + B d(y) + noise: the exact one, moved by offsets (0: exact)."""
+    """q(z | x, y) of x = W z + B d(y) + noise: the exact posterior plus offsets (0: exact)."""
 
     def __init__(
         self, shift: nn.Linear, condition: Attributes, mean_offset: float = 0.0, log_sd_offset: float = 0.0
@@ -136,7 +136,7 @@ class ShiftedPosterior(Inference):
 
 
 def conditional_linear_gaussian(mean_offset: float = 0.0, log_sd_offset: float = 0.0) -> MultimodalVAE:
-    """p(z) p(x | z, y) with x = W z + B d(y) + noise, y one attribute of two values, in float64."""
+    """Return p(z) p(x | z, y) with x = W z + B d(y) + noise, y one attribute of two values, in float64."""
     condition = Attributes("attributes", ("a",), (("no", "yes"),))
     width = condition.description_size
     decoder = nn.Linear(2 + width, 4, bias=False, dtype=torch.float64)
@@ -148,7 +148,7 @@ def conditional_linear_gaussian(mean_offset: float = 0.0, log_sd_offset: float =
 
 
 def conditional_observations(size: int, seed: int = 0) -> Batch:
-    """Images, with attributes as codes: what :func:`conditional_linear_gaussian` is asked about."""
+    """Draw images with attribute codes for :func:`conditional_linear_gaussian`."""
     images = observations(size, seed)
     codes, known = (torch.arange(size) % 2)[:, None], torch.ones(size, 1, dtype=torch.bool)
     values = {"image": images.values["image"], "attributes": codes}
@@ -156,7 +156,7 @@ def conditional_observations(size: int, seed: int = 0) -> Batch:
 
 
 def exact_log_conditional(model: MultimodalVAE, batch: Batch) -> Tensor:
-    """log p(x | y) = log N(x; B d(y), W W' + s^2 I) of the conditional model."""
+    """Return log p(x | y) = log N(x; B d(y), W W' + s^2 I) of the conditional model."""
     inference = model.inference
     assert isinstance(inference, ShiftedPosterior)
     described = inference.condition.describe(batch.values["attributes"], batch.present["attributes"]).double()

@@ -1,4 +1,4 @@
-"""What every metric promises."""
+"""Checks of metrics."""
 
 import json
 import math
@@ -18,7 +18,7 @@ _SETTINGS = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, d
 
 
 def check_metric(name: str, folder: Path) -> None:
-    """Its scores of a small model that it can be asked of, trained for the occasion; see :func:`check_scores`.
+    """Train a small model that suits a metric, and check the metric's scores; see :func:`check_scores`.
 
     Args:
         name: The metric.
@@ -29,7 +29,7 @@ def check_metric(name: str, folder: Path) -> None:
 
 
 def suits(name: str, evaluation: Evaluation) -> bool:
-    """Whether a metric can be asked of a model and data of this sort."""
+    """Return True if a metric accepts a model and data of this kind."""
     try:
         metrics.get(name)().check(evaluation)
     except UsageError:
@@ -38,7 +38,7 @@ def suits(name: str, evaluation: Evaluation) -> bool:
 
 
 def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
-    """Progress that ends, finite scores with its own name, unit, direction, count, ids and classifier; plain as JSON.
+    """Assert that work ends, that scores are finite and complete, and that they convert to JSON.
 
     Args:
         name: The metric.
@@ -119,9 +119,7 @@ def small_graph_evaluation(folder: Path) -> Evaluation:
 
 
 def _write_graph(path: Path, nodes: int = 40) -> None:
-    """Nodes of two groups, each joined to others of its own; every tenth edge is for the test, every ninth of the rest
-    for validation.
-    """
+    """Write a graph of two groups of nodes; every tenth edge is for the test, every ninth other for validation."""
     import numpy as np
 
     from mmgen.modalities.graph import GraphDescription
@@ -147,7 +145,7 @@ def _write_graph(path: Path, nodes: int = 40) -> None:
 
 
 def _write(path: Path, number: int = 120) -> None:
-    """Squares [1, 16, 16] that are light at the left or the right side, by one of three tones."""
+    """Write squares [1, 16, 16] that are light at the left or the right side, in one of three tones."""
     import numpy as np
 
     codes = np.stack([np.arange(number) % 3, np.arange(number) // 3 % 2], 1).astype(np.uint8)

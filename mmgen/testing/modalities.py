@@ -1,4 +1,4 @@
-"""What every kind of data promises, on the example that it brings."""
+"""Checks of kinds of data, on the example that each brings."""
 
 import tempfile
 from pathlib import Path
@@ -15,7 +15,7 @@ _COUNT, _LATENTS = 5, 4
 
 
 def check_modality(name: str) -> None:
-    """Rows of the example are as the description says; networks read and give them; pictures and files are made."""
+    """Assert that rows fit the description, and that networks, pictures and files of the example work."""
     if name == "graph":  # it joins the rows of a dataset, so that no example stands alone
         return
     described, stored = mmgen.modalities.get(name).example(_COUNT)
@@ -29,7 +29,7 @@ def check_modality(name: str) -> None:
 
 
 def _check_networks(described: Description) -> None:
-    """Features, log-likelihoods with gradients, nothing from absent values; means and draws shaped like values."""
+    """Assert shapes of features, log-likelihoods and draws, gradients, and no effect of absent values."""
     torch.manual_seed(0)
     batch, modality = example_batch(described, _COUNT), described.modality()
     value, present = batch.values[described.name], batch.present[described.name]
@@ -54,7 +54,7 @@ def _check_networks(described: Description) -> None:
 
 
 def _check_shown(described: Description) -> None:
-    """Pictures have the declared shape and lie from 0 to 1; every declared file is written."""
+    """Assert that pictures have the declared shape and range, and that every declared file is written."""
     values = example_batch(described, _COUNT).values[described.name].numpy()
     if described.picture_shape is not None:
         picture = described.picture(values)

@@ -1,4 +1,4 @@
-"""What every model promises."""
+"""Checks of models."""
 
 import math
 from dataclasses import replace
@@ -19,7 +19,7 @@ __all__ = ["check_divergences", "check_model", "check_prior", "check_trace", "ch
 
 
 def check_model(name: str) -> None:
-    """Its traces, its prior and its divergences agree with its densities, and what needs a trace trains all of it."""
+    """Assert that traces, prior and divergences agree with the densities, and that objectives train all parameters."""
     check_trace(name)
     check_prior(name)
     check_divergences(name)
@@ -63,7 +63,7 @@ def _case(name: str) -> tuple[Model, Batch, Case]:
 
 
 def check_trace(name: str) -> None:
-    """Log ratios are log p(z) - log q(z | x) of the same draws; likelihoods are those of the model."""
+    """Assert that log ratios are log p(z) - log q(z | x) of the same draws, and likelihoods the model's."""
     model, batch, case = _case(name)
     trace = model.trace(batch, case.inputs, samples=7)
     assert trace.z.shape == (7, batch.size, model.latent_size)
@@ -84,7 +84,7 @@ def check_trace(name: str) -> None:
 
 
 def check_prior(name: str) -> None:
-    """Draws of the prior follow its density, by Stein's identity for f(z) = z and f(z) = 1.
+    """Assert that draws of the prior follow its density, by Stein's identity for f(z) = z and f(z) = 1.
 
     E_p[d log p / dz] = 0 and E_p[z . d log p / dz] = -D; neither knows the constant of normalisation. Layers of
     modalities that are part of z are discrete: what is asked of them is that each draw's probability is as it is drawn.
@@ -105,7 +105,7 @@ def check_prior(name: str) -> None:
 
 @torch.no_grad()
 def _check_discrete(model: Model, points: Tensor, discrete: int) -> None:
-    """Values of discrete layers, the first ``discrete`` places, are drawn as often as log_below says."""
+    """Assert that values of the first ``discrete`` places are drawn as often as log_below says."""
     log_p = model.log_below(points)
     values, which, counts = points[:, :discrete].unique(dim=0, return_inverse=True, return_counts=True)
     expected = torch.stack([log_p[which == kind][0].exp() for kind in range(len(values))])
@@ -117,7 +117,7 @@ def _check_discrete(model: Model, points: Tensor, discrete: int) -> None:
 
 @torch.no_grad()
 def check_divergences(name: str) -> None:
-    """E_q[log q - log p] over many draws is what each layer costs, whichever part of it is in closed form."""
+    """Assert that the divergence of each layer equals E_q[log q - log p] over many draws."""
     model, batch, case = _case(name)
     torch.manual_seed(1)
     trace = model.trace(batch, case.inputs, samples=4_000, names=())
@@ -128,9 +128,7 @@ def check_divergences(name: str) -> None:
 
 
 def check_trains(name: str) -> None:
-    """ELBO and IWAE, with one draw and several, give every parameter a gradient; where examples depend on each other's
-    z, several draws are refused.
-    """
+    """Assert that ELBO and IWAE give every parameter a gradient, or refuse several draws."""
     for member in (Elbo, Iwae):
         for samples in (1, 3):
             model, case = small_model(name)

@@ -1,4 +1,4 @@
-"""What every family of image networks and every classifier network promises."""
+"""Checks of families of image networks and of classifier networks."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""What every objective promises."""
+"""Checks of objectives."""
 
 import itertools
 from collections.abc import Iterator
@@ -135,7 +135,7 @@ def unweighted(name: str) -> Objective:
 
 @contextmanager
 def sigma_points() -> Iterator[int]:
-    """Replace noise by the points +-1 in both dimensions: so many copies of an example give exact means of quadratics.
+    """Replace noise by the points +-1 in both dimensions, so that means of quadratics are exact.
 
     Yields:
         The number of copies, 4, which a batch is repeated to.

@@ -1,4 +1,4 @@
-"""What every recipe promises."""
+"""Checks of dataset recipes."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ NUMBER = 24
 
 
 def check_recipe(name: str, folder: Path, **settings: Any) -> None:
-    """Content depends on the seed, not on chunks; the file says how it was made; parts of a split share no row.
+    """Assert that content depends on the seed and not on chunks, that facts are recorded, and that splits are disjoint.
 
     Args:
         name: The recipe.

@@ -1,4 +1,4 @@
-"""Small data, models and batches that members are tried on."""
+"""Small data, models and batches for the checks of members."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,7 +81,7 @@ def small_graph(size: int = 5) -> Batch:
 
 
 def example_batch(described: Description, count: int = 5) -> Batch:
-    """Return the examples that a kind brings for checks, as a batch."""
+    """Return a kind's own examples as a batch."""
     _, stored = type(described).example(count)
     values, present = described.tensors(
         torch.from_numpy(described.torch_rows(stored)), View(lambda: torch.arange(count), (0,))
@@ -91,7 +91,7 @@ def example_batch(described: Description, count: int = 5) -> Batch:
 
 @dataclass(frozen=True)
 class Case:
-    """Data that members are tried on.
+    """Data and model settings for a check.
 
     Attributes:
         data: What there is.
@@ -135,7 +135,7 @@ def _with_attributes(described: Description, labels: AttributesDescription) -> B
 
 
 def parts() -> Parts:
-    """Return the parts that an inference over :data:`SMALL_DATA` is built from."""
+    """Return the parts from which an inference over :data:`SMALL_DATA` is built."""
     networks = {
         "image": build_member(mmgen.networks, SMALL_MODEL.image_network, "image_network"),
         "attributes": SMALL_MODEL.attribute_network,
@@ -146,7 +146,7 @@ def parts() -> Parts:
 
 @contextmanager
 def refuses(error: type[Exception], words: str = "") -> Iterator[None]:
-    """Make sure that what happens inside raises ``error``, and says ``words``."""
+    """Assert that the block raises ``error`` with ``words`` in its message."""
     try:
         yield
     except error as refusal:

@@ -58,7 +58,7 @@ class Words:
 @dataclass
 class Loaded:
     attributes: Words
-    given: str = "attributes"
+    description_kind: str = "attributes"
     posteriors: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(default="own"))
 
     def reads(self, posterior: str) -> bool:
