@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mmgen.core.errors import MmgenError
+from mmgen.core.errors import MmgenError, reason_of
 
 __all__ = ["folder_of_run"]
 
@@ -18,7 +18,7 @@ def folder_of_run(folder: Path, notes: Collection[str] = ()) -> Iterator[None]:
             created = [place for place in (folder, *folder.parents) if not place.exists()]
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            why = "it is there and is no folder" if isinstance(error, FileExistsError) else error.strerror
+            why = "it is there and is no folder" if isinstance(error, FileExistsError) else reason_of(error)
             raise MmgenError(f"cannot use the folder {folder}: {why}; choose another with --output") from None
         yield
     except BaseException:

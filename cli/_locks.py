@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mmgen.artifacts.files import open_own
 from mmgen.cli._console import say
-from mmgen.core.errors import Interrupted, MmgenError
+from mmgen.core.errors import Interrupted, MmgenError, reason_of
 
 __all__ = ["locked"]
 
@@ -63,6 +63,5 @@ def _open_locked(name: Path, wanted: Callable[[], bool]) -> int:
 
 def _no_lock(name: Path, error: OSError) -> MmgenError:
     return MmgenError(
-        f"cannot lock {name}: {(error.strerror or str(error)).lower()}; use a folder on a file system that "
-        "has locks (--output)"
+        f"cannot lock {name}: {reason_of(error)}; use a folder on a file system that has locks (--output)"
     )

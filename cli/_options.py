@@ -13,7 +13,7 @@ import typer
 
 from mmgen.cli._streams import read_stdin
 from mmgen.commands import Reads
-from mmgen.core.errors import MmgenError, UsageError, clip
+from mmgen.core.errors import MmgenError, UsageError, clip, reason_of
 from mmgen.core.processes import MOST
 
 __all__ = [
@@ -162,8 +162,7 @@ def _check_there(path: Path, what: str, makes: str = Reads("file").makes) -> Non
     except FileNotFoundError:
         raise MmgenError(f"there is no {what} at {path}: check the path{makes}") from None
     except (OSError, ValueError) as error:
-        why = (getattr(error, "strerror", None) or str(error)).lower()
-        raise MmgenError(f"cannot read the {what} {str(path)!r}: {why}; check the path") from None
+        raise MmgenError(f"cannot read the {what} {str(path)!r}: {reason_of(error)}; check the path") from None
 
 
 def check_read(reads: Reads, value: str | Path | list[Path] | None) -> None:

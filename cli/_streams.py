@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-from mmgen.core.errors import MmgenError
+from mmgen.core.errors import MmgenError, reason_of
 from mmgen.core.plain_text import MARKS, NotText, text_of
 
 __all__ = ["ReaderLeft", "guarded_streams", "read_stdin"]
@@ -160,8 +160,8 @@ def read_stdin() -> str:
             parts.append(part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part)
             size += len(parts[-1])
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise MmgenError(f"cannot read a path from stdin: {why.lower()}; give the path itself instead of '-'") from None
+        why = f"cannot read a path from stdin: {reason_of(error)}"
+        raise MmgenError(f"{why}; give the path itself instead of '-'") from None
     if size > _MOST_BYTES:
         raise MmgenError(
             "expected a path on stdin, got more than a megabyte; '-' reads what another mmgen command prints"

@@ -6,7 +6,7 @@ import urllib.request
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mmgen.core.errors import DataError
+from mmgen.core.errors import DataError, reason_of
 from mmgen.core.progress import Progress, Work
 
 __all__ = ["Files", "cache_folder", "download", "is_complete"]
@@ -76,7 +76,7 @@ def download(folder: Path, files: Files, mirrors: Sequence[str], manual: str) ->
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise DataError(f"cannot make the cache folder {folder}: {error.strerror}; {manual}") from None
+            raise DataError(f"cannot make the cache folder {folder}: {reason_of(error)}; {manual}") from None
         before = 0
         for name, (sha256, size) in missing.items():
             faults = []

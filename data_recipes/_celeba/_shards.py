@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mmgen.artifacts import check_place
 from mmgen.artifacts.files import own_folder
-from mmgen.core.errors import ArtifactError
+from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.foreign import CannotReadError, read_file, unpack
 from mmgen.core.parsing import parse_json
 from mmgen.data_recipes._base import Rows
@@ -92,7 +92,7 @@ class ShardFolder:
         except OSError as error:
             advice = f"there is no folder {output.parent}; make it first" if not output.parent.exists() else ""
             raise ArtifactError(
-                f"cannot write {output}: {advice or f'{(error.strerror or str(error)).lower()}; choose another folder'}"
+                f"cannot write {output}: {advice or f'{reason_of(error)}; choose another folder'}"
             ) from None
 
     def file(self, start: int, digest: str) -> Path:
@@ -115,10 +115,9 @@ class ShardFolder:
                 shard.write(data)
             temporary.replace(file)
         except OSError as error:
-            why = (error.strerror or str(error)).lower()
             raise ArtifactError(
-                f"cannot write {file}: {why}; fix that (a whole CelebA needs up to 12 GB here) and run the same "
-                "command again, which goes on from what is finished"
+                f"cannot write {file}: {reason_of(error)}; fix that (a whole CelebA needs up to 12 GB here) and run "
+                "the same command again, which goes on from what is finished"
             ) from None
 
     def remove(self) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.core.errors import DataError, UsageError
+from mmgen.core.errors import DataError, UsageError, reason_of
 from mmgen.core.foreign import CannotReadError
 from mmgen.core.pictures import WrongSizeError, read_picture
 from mmgen.core.processes import child_environment
@@ -106,7 +106,7 @@ def _run(command: list[str]) -> None:
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", env=own
         )
     except OSError as error:
-        raise UsageError(f"cannot start {command[0]}: {error.strerror}; --blender-python names a Python") from None
+        raise UsageError(f"cannot start {command[0]}: {reason_of(error)}; --blender-python names a Python") from None
     if done.returncode:
         messages = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         last = messages[-1].strip() if messages else f"exit status {done.returncode}, and no message"

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from mmgen.core.errors import DataError
+from mmgen.core.errors import DataError, reason_of
 from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.core.parsing import printable
 from mmgen.data_recipes._left_out import reason_to_skip
@@ -147,8 +147,8 @@ class Files:
             with os.scandir(folder) as entries:
                 every = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            why = (error.strerror or str(error)).lower()
-            raise DataError(f"cannot look into {folder}: {why}; make it readable, or move it elsewhere") from None
+            why = f"cannot look into {folder}: {reason_of(error)}"
+            raise DataError(f"{why}; make it readable, or move it elsewhere") from None
         for entry in every:
             name = self._plain(before + entry.name) if "\\" in entry.name else before + entry.name
             if why := reason_to_skip(entry.name, not entry.is_dir()):

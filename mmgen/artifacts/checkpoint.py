@@ -10,7 +10,7 @@ from mmgen.artifacts.content_id import ContentHash
 from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.header import HDF5_KINDS, KINDS, Header, Parent, make_header, to_json
 from mmgen.artifacts.members import check_members
-from mmgen.core.errors import ArtifactError
+from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import printable
 from mmgen.settings.arguments import checked
 
@@ -97,7 +97,7 @@ def verify_checkpoint(path: Path) -> None:
                 file.seek(table.start + start)
                 content.add(name, tensor.type_name, tensor.shape, _digest(file, end - start))
     except OSError as error:
-        raise ArtifactError(f"cannot read {path}: {error.strerror}; check the file") from None
+        raise ArtifactError(f"cannot read {path}: {reason_of(error)}; check the file") from None
     if content.hexdigest() != header.content_id:
         raise _changed(path)
 

@@ -13,7 +13,7 @@ from pydantic import Field, StrictInt, TypeAdapter, ValidationError, model_valid
 from mmgen.artifacts.files import regular_file
 from mmgen.artifacts.hdf5 import SIGNATURE, explained, read_text
 from mmgen.artifacts.header import HDF5_KINDS, KINDS, Header, from_json, parse_json
-from mmgen.core.errors import ArtifactError
+from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import MAX_TEXT_BYTES
 from mmgen.settings.arguments import checked
 
@@ -121,7 +121,7 @@ def _is_hdf5(path: Path) -> bool:
         with open(path, "rb") as file:
             start = file.read(16)
     except OSError as error:
-        raise ArtifactError(f"cannot read {path}: {error.strerror}; check its permissions") from None
+        raise ArtifactError(f"cannot read {path}: {reason_of(error)}; check its permissions") from None
     if start[:8] == SIGNATURE:
         return True
     if len(start) > 8 and start[8:9] == b"{" and int.from_bytes(start[:8], "little") < 2**40:

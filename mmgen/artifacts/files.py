@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mmgen.core.errors import ArtifactError
+from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import Malformed, read_bounded
 
 __all__ = [
@@ -246,8 +246,7 @@ def regular_file(path: Path) -> int:
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise ArtifactError(f"cannot read {path}: {reason}; check the path") from None
+        raise ArtifactError(f"cannot read {path}: {reason_of(error)}; check the path") from None
     if not stat.S_ISREG(status.st_mode):
         what = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
         raise ArtifactError(f"cannot read {path}: it is {what}, expected a file that mmgen made; name one")

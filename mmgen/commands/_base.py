@@ -44,6 +44,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar
 from mmgen.commands._fields import Assignments, Commas, Named, fields_of, option_names
 from mmgen.commands._members import command_of
 from mmgen.core.errors import UsageError
+from mmgen.core.parsing import leaves
 from mmgen.core.progress import Watch
 from mmgen.settings.declared import declared
 from mmgen.settings.kinds import Seed, path_of
@@ -99,8 +100,9 @@ def _words_of(stage: Stage[Any]) -> Iterator[str]:
         if field.name in stage.not_recorded or value is None or (not field.positional and value == field.default):
             continue
         if field.mark(Assignments):
-            for name, one in _flat(value):
-                yield from ("--set", f"{name}={json.dumps(one)}")
+            for name, one in leaves(value):
+                if one is not None:
+                    yield from ("--set", f"{name}={json.dumps(str(one) if isinstance(one, Path) else one)}")
         elif isinstance(value, bool):
             on, _, off = option_names(field)[0].partition("/")
             yield on if value else off or f"--no-{on.removeprefix('--')}"
@@ -115,14 +117,6 @@ def _words_of(stage: Stage[Any]) -> Iterator[str]:
 
 def _text(value: Any) -> str:
     return str(path_of(value)) if hasattr(value, "path") else str(value)
-
-
-def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{before}{key}.")
-        elif value is not None:
-            yield f"{before}{key}", str(value) if isinstance(value, Path) else value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,6 @@
 """Conversion of a stage to a Python function: signature and docstring from its fields, checked arguments."""
 
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import MISSING
 from typing import Any, ParamSpec, TypeVar, cast
@@ -9,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from mmgen.commands._base import Stage
 from mmgen.commands._fields import MemberSettings, StageField, fields_of
 from mmgen.settings.arguments import checked, unknown_argument
+from mmgen.settings.plugins import kebab
 from mmgen.settings.registry import with_names
 
 __all__ = ["function"]
@@ -37,7 +37,7 @@ def _function_of(stage: type[Stage[Any]]) -> Callable[..., Any]:
                 raise unknown_argument(call, name, names)
         return made.run()
 
-    name = re.sub(r"(?<!^)(?=[A-Z])", "_", stage.__name__).lower()
+    name = kebab(stage.__name__).replace("-", "_")
     call.__name__ = call.__qualname__ = name
     call.__module__ = "mmgen"
     call.__doc__ = _docstring(stage)

@@ -16,6 +16,7 @@ __all__ = [
     "TrainingError",
     "UsageError",
     "clip",
+    "reason_of",
 ]
 
 _LONGEST_WORD = 300
@@ -33,6 +34,16 @@ def clip(text: str, most: int) -> str:
         return text
     tail = max(1, (most - 5) // 4)
     return f"{text[: most - 5 - tail]} ... {text[-tail:]}"
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what the system says of an error, as a part of a sentence.
+
+    Example:
+        >>> reason_of(FileNotFoundError(2, "No such file or directory", "a.h5"))
+        'no such file or directory'
+    """
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
 
 
 class MmgenError(Exception):

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from mmgen.core.errors import reason_of
+
 __all__ = [
     "CannotReadError",
     "open_regular",
@@ -45,8 +47,7 @@ class CannotReadError(Exception):
     @staticmethod
     def of(error: BaseException) -> "CannotReadError":
         """Return the error for another library's error."""
-        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        return CannotReadError(str(why).lower())
+        return CannotReadError(reason_of(error))
 
 
 def _check_regular(mode: int) -> None:

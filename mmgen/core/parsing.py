@@ -12,7 +12,7 @@ import re
 import stat
 import tomllib
 import unicodedata
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -29,6 +29,7 @@ __all__ = [
     "Strange",
     "beginning",
     "flat",
+    "leaves",
     "listed",
     "lines_bounded",
     "opening",
@@ -319,18 +320,28 @@ def listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
-def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested settings by their names with dots; an empty table is a value.
+
+    Example:
+        >>> list(leaves({"model": {"latent_size": 2, "networks": {}}, "seed": 0}))
+        [('model.latent_size', 2), ('model.networks', {}), ('seed', 0)]
+    """
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def flat(values: Mapping[str, Any]) -> dict[str, str]:
     """Flatten nested settings to ``room.key`` and text.
 
     Example:
         >>> flat({"model": {"latent_size": 2}, "seed": 0})
         {'model.latent_size': '2', 'seed': '0'}
     """
-    rows: dict[str, str] = {}
-    for key, value in values.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping) and value:
-            rows |= flat(value, f"{name}.")
-        else:
-            rows[name] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return rows
+    return {
+        name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in leaves(values)
+    }

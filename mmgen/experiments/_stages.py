@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import PurePath
@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from mmgen.commands import fields_of, option_names, stage_class
 from mmgen.core.errors import UsageError, clip
-from mmgen.core.parsing import listed
+from mmgen.core.parsing import leaves, listed
 from mmgen.experiments._tables import Selector, Table
 from mmgen.settings.config import Settings
 from mmgen.settings.registry import nearest, registry_of, unknown_name
@@ -139,7 +139,7 @@ class Stage(Settings):
         words = [self.command, *(_text(one) for place in places for one in _each(self.settings.get(place, [])))]
         for key, value in sorted(self.settings.items(), key=lambda item: (_LAST.find(item[0]), item[0])):
             if key == "set":
-                words += [word for name, one in sorted(_leaves(value)) for word in ("--set", f"{name}={_toml(one)}")]
+                words += [word for name, one in sorted(leaves(value)) for word in ("--set", f"{name}={_toml(one)}")]
             elif key not in places:
                 option = f"--{key.replace('_', '-')}"
                 for one in _each(value):
@@ -221,14 +221,6 @@ def _text(value: Any) -> str:
 def _toml(value: Any) -> str:
     """Return a value as ``--set`` reads it; words need no quotes there."""
     return value if isinstance(value, str) and _WORD.fullmatch(value) else json.dumps(value)
-
-
-def _leaves(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from _leaves(value, f"{before}{key}.")
-        else:
-            yield f"{before}{key}", value
 
 
 class Scale(Settings):

@@ -1,6 +1,5 @@
 """The base of metrics: what they need, how they compute scores, in which unit and which way is better."""
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -10,6 +9,7 @@ from mmgen.core.progress import relay
 from mmgen.evaluation import needs
 from mmgen.evaluation.needs import Need
 from mmgen.results.score import Better, Points, Score
+from mmgen.settings.plugins import kebab
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -58,7 +58,7 @@ class Metric(ABC):
         super().__init_subclass__()
         cls.judged = needs.judge in cls.needs
         if "name" not in cls.__dict__:
-            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower()
+            cls.name = kebab(cls.__name__)
 
     def check(self, evaluation: "Evaluation") -> None:
         """Check everything that the metric needs.

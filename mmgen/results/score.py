@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
-from mmgen.core.errors import ArtifactError
+from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import Malformed, lines_bounded, parse_json
 from mmgen.results.naming import LEARNED_PRIOR, posterior_name, posterior_title
 from mmgen.results.number import Number
@@ -224,7 +224,7 @@ def read_scores(path: Path) -> list[Score]:
         with closing(lines_bounded(path)) as lines:
             scores = [_score(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     except OSError as error:
-        raise ArtifactError(f"cannot read the scores {path}: {error.strerror}; check the path") from None
+        raise ArtifactError(f"cannot read the scores {path}: {reason_of(error)}; check the path") from None
     except Malformed as error:
         raise ArtifactError(f"{path} holds no scores (JSON lines): {error}; check the path") from None
     if not scores:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from mmgen.core.errors import SettingsError, UsageError, clip
+from mmgen.core.errors import SettingsError, UsageError, clip, reason_of
 from mmgen.core.parsing import MAX_DEPTH, Malformed, NotToml, parse_toml, printable, read_bounded
 from mmgen.settings import presets
 from mmgen.settings.registry import nearest, unknown_name
@@ -249,7 +249,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return parse_toml(read_bounded(path))
     except OSError as error:
-        raise SettingsError(f"cannot read settings file {path}: {error.strerror}; check the path") from None
+        raise SettingsError(f"cannot read settings file {path}: {reason_of(error)}; check the path") from None
     except Malformed as error:
         raise SettingsError(f"settings file {path} is not valid TOML: {error}; fix it") from None
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from mmgen.core.errors import UsageError, clip
+from mmgen.core.errors import UsageError, clip, reason_of
 from mmgen.core.parsing import Malformed, opening, read_bounded
 
 if TYPE_CHECKING:
@@ -242,9 +242,7 @@ def _run(path: Path) -> _File:
     try:
         text = read_bounded(path)
     except OSError as error:
-        raise UsageError(
-            f"cannot read the code {path}: {(error.strerror or str(error)).lower()}; check the path"
-        ) from None
+        raise UsageError(f"cannot read the code {path}: {reason_of(error)}; check the path") from None
     except Malformed as error:
         raise UsageError(f"the code {path} cannot be read: {error}, expected a Python file; check the path") from None
     digest = hashlib.sha256(text.encode()).hexdigest()

@@ -87,7 +87,7 @@ def test_with_bpy_here_this_python_is_used(monkeypatch):
 
 
 def test_an_interpreter_that_is_not_there_is_a_usage_error(scenes, tmp_path):
-    with pytest.raises(UsageError, match="No such file"):
+    with pytest.raises(UsageError, match="no such file"):
         render_with_blender(scenes, 16, 1, tmp_path / "nowhere")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mmgen.core.errors import ArtifactError
+from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import MAX_LOG_BYTES, Malformed, parse_json, read_bounded
 from mmgen.figures.drawing.style import MUTED, SMALL, category_colours, new_figure, tidy
 
@@ -56,7 +56,7 @@ def _records(path: Path) -> list[dict[str, Any]]:
     try:
         lines = read_bounded(path, MAX_LOG_BYTES).splitlines()
     except OSError as error:
-        raise ArtifactError(f"cannot read the log {path}: {error.strerror}; check the path") from None
+        raise ArtifactError(f"cannot read the log {path}: {reason_of(error)}; check the path") from None
     except Malformed as error:
         raise ArtifactError(f"{path} is not a training log (JSON lines): {error}; check the path") from None
     records = []

@@ -11,7 +11,7 @@ from mmgen.artifacts import Header, find_parent, read_header
 from mmgen.artifacts.ancestors import Node, lineage, walk
 from mmgen.artifacts.containers import article
 from mmgen.artifacts.files import regular_file
-from mmgen.core.errors import ArtifactError, MissingParentError, MmgenError, SettingsError, UsageError
+from mmgen.core.errors import ArtifactError, MissingParentError, MmgenError, SettingsError, UsageError, reason_of
 from mmgen.core.parsing import LOG_ENDING, Malformed, lines_bounded, parse_json
 from mmgen.core.plain_text import MARKS
 from mmgen.generation.judge import find_judge
@@ -152,7 +152,7 @@ def _is_lines(path: Path) -> bool:
         with open(path, "rb") as file:
             start = file.read(64).lstrip()
     except OSError as error:
-        raise ArtifactError(f"cannot read {path}: {error.strerror}; check the path") from None
+        raise ArtifactError(f"cannot read {path}: {reason_of(error)}; check the path") from None
     return start.startswith((b"{", *MARKS)) or (not start and path.suffix == ".jsonl")
 
 
