@@ -9,7 +9,7 @@ from PIL import Image
 
 from mmgen.core.pictures import decode_picture
 
-__all__ = ["HEIGHT", "WIDTH", "completion", "decode", "edges", "fitted", "planes", "watermark"]
+__all__ = ["HEIGHT", "WIDTH", "completion", "decode", "edges", "fitted", "watermark"]
 
 WIDTH, HEIGHT = 178, 218
 """Size of CelebA's aligned pictures in pixels."""
@@ -36,12 +36,6 @@ def fitted(image: Image.Image, crop: int, size: int) -> Image.Image:
     # outermost pixels weigh in a little of what lies just outside.
     left, top = (WIDTH - crop) / 2, (HEIGHT - crop) / 2
     return image.resize((size, size), Image.Resampling.BILINEAR, box=(left, top, left + crop, top + crop))
-
-
-def planes(image: Image.Image) -> NDArray[np.uint8]:
-    """Convert a picture to uint8 [C, H, W]."""
-    pixels = np.asarray(image)
-    return pixels[None] if pixels.ndim == 2 else np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
 def edges(grey: Image.Image, sigma: float) -> Image.Image:

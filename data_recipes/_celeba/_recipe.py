@@ -16,10 +16,11 @@ from pydantic_core import PydanticCustomError
 
 from mmgen.core.errors import ArtifactError, DataError, UsageError
 from mmgen.core.foreign import CannotReadError
+from mmgen.core.pictures import planes
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, in_order
 from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES, CELEBA_SIZE, PARTS, Lists, Points
-from mmgen.data_recipes._celeba._pictures import WIDTH, decode, fitted, planes
+from mmgen.data_recipes._celeba._pictures import WIDTH, decode, fitted
 from mmgen.data_recipes._celeba._shards import Shard, ShardFolder
 from mmgen.data_recipes._celeba._source import WHERE_TO_GET_IT, Source
 from mmgen.data_recipes._splits import Parts

@@ -32,6 +32,7 @@ __all__ = [
     "WrongSizeError",
     "decode_picture",
     "fit_picture",
+    "planes",
     "read_picture",
 ]
 
@@ -216,7 +217,7 @@ def fit_picture(data: bytes, fitting: Fitting) -> FittedPicture:
             traits.append("turned")
             size = size if orientation < 5 else size[::-1]
         plain = _in_colour(upright, fitting, traits)
-        return FittedPicture(_planes(_resized(plain, fitting)), size, tuple(traits))
+        return FittedPicture(planes(_resized(plain, fitting)), size, tuple(traits))
 
 
 def _orientation(image: Image.Image) -> int:
@@ -274,7 +275,7 @@ def _resized(image: Image.Image, fitting: Fitting) -> Image.Image:
     return image.resize(size, method)
 
 
-def _planes(image: Image.Image) -> NDArray[np.uint8]:
+def planes(image: Image.Image) -> NDArray[np.uint8]:
     """Return a picture as uint8 [C, H, W]."""
     pixels = np.asarray(image)
     return pixels[None] if pixels.ndim == 2 else np.ascontiguousarray(pixels.transpose(2, 0, 1))

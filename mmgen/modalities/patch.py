@@ -13,21 +13,18 @@ import numpy as np
 from pydantic import Field
 
 from mmgen.core.errors import ArtifactError
-from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray, View, whole
+from mmgen.modalities._base import ROWS, Description, Element, StoredArray, View, whole
 from mmgen.modalities._stored import element_json
+from mmgen.modalities.vector import Vector
 
 if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
+    from torch import Tensor
 
-    from mmgen.likelihoods import Likelihood
     from mmgen.networks import VectorNetwork
 
 __all__ = ["PatchDescription"]
 
 _LARGEST = 64
-_UNIT = 0.1
-"""The spread of a pixel about its patch's mean is about this in natural pictures (0.09 in the Berkeley set)."""
 
 
 class PatchDescription(Description):
@@ -124,56 +121,18 @@ class PatchDescription(Description):
         return f"{self.name} {self.side}x{self.side} as {self.size} numbers"
 
 
-class Patch(Modality):
-    r"""Independent numbers given z, measured in units of 0.1.
+class Patch(Vector):
+    """Independent numbers given z, measured in units of 0.1.
 
-    Encoders see x / 0.1, and decoder outputs are parameters of a density of x / 0.1, [..., P * F] for a likelihood of P
-    parameters a value; of x it is that density times 0.1^-F. So networks see and give numbers of about 1, while log p
-    is of the numbers themselves. The least standard deviation of ``normal``, 0.1 exp(-7), is below that of the noise
-    between two levels, 0.0011.
-
-    Args:
-        name: Name in the dataset file.
-        size: F.
-        likelihood: p(x / 0.1 | decoder output).
+    The least standard deviation of ``normal``, 0.1 exp(-7), is below that of the noise between two levels, 0.0011.
     """
 
     kind: ClassVar[str] = "patch"
-
-    def __init__(self, name: str, size: int, likelihood: "Likelihood") -> None:
-        self.name = name
-        self.size = size
-        self.likelihood = likelihood
-
-    def decoder(self, inputs: int, network: "VectorNetwork") -> tuple["Patch", "nn.Module"]:
-        return self, network.decoder(inputs, self.size * self.likelihood.parameters_per_value)
-
-    def encoder(self, network: "VectorNetwork") -> tuple["nn.Module", int]:
-        return network.encoder(self.size)
-
-    def features(self, encoder: "nn.Module", value: "Tensor", present: "Tensor") -> "Tensor":
-        found: Tensor = encoder(value / _UNIT)
-        return found
-
-    def log_prob(self, parameters: "Tensor", value: "Tensor", present: "Tensor") -> "Tensor":
-        density = self.likelihood.log_prob(_as_pixel(parameters), _as_pixel(value / _UNIT))
-        return (density - self.size * math.log(_UNIT)).masked_fill(~present, 0.0)
-
-    def mean(self, parameters: "Tensor") -> "Tensor":
-        return self.likelihood.mean(_as_pixel(parameters)).flatten(-3) * _UNIT
-
-    def sample(self, parameters: "Tensor", generator: "torch.Generator | None" = None) -> "Tensor":
-        return self.likelihood.sample(_as_pixel(parameters), generator).flatten(-3) * _UNIT
+    unit: ClassVar[float] = 0.1
+    """The spread of a pixel about its patch's mean is about this in natural pictures (0.09 in the Berkeley set)."""
 
 
 def _without_mean(levels: "Tensor") -> "Tensor":
     """Map patches float64 [B, side, side] -> all pixels but the last, less the mean of all: float32 [B, F]."""
     flat = levels.flatten(1)
     return (flat - flat.mean(1, keepdim=True))[:, :-1].float()
-
-
-def _as_pixel(numbers: "Tensor") -> "Tensor":
-    """Return [..., F] as a picture of one pixel with F channels [..., F, 1, 1], which all likelihoods of dense data
-    know.
-    """
-    return numbers[..., None, None]

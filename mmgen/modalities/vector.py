@@ -1,6 +1,7 @@
 """Vector: a fixed number of real numbers, such as measurements."""
 
 import json
+import math
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -88,35 +89,43 @@ class VectorDescription(Description):
 class Vector(Modality):
     """Independent real numbers given z.
 
-    Decoder outputs are the parameters of all columns, [..., P * F] for a likelihood of P parameters a value.
+    Decoder outputs are the parameters of all columns, [..., P * F] for a likelihood of P parameters a value. Networks
+    see and give x / u, numbers of about 1, and log p(x) is that of x / u less F log u.
 
     Args:
         name: Name in the dataset file.
         size: F.
-        likelihood: p(numbers | decoder output).
+        likelihood: p(x / u | decoder output).
     """
 
     kind: ClassVar[str] = "vector"
+    unit: ClassVar[float] = 1.0
+    """u, in which numbers are measured."""
 
     def __init__(self, name: str, size: int, likelihood: "Likelihood") -> None:
         self.name = name
         self.size = size
         self.likelihood = likelihood
 
-    def decoder(self, inputs: int, network: "VectorNetwork") -> tuple["Vector", "nn.Module"]:
+    def decoder(self, inputs: int, network: "VectorNetwork") -> tuple[Self, "nn.Module"]:
         return self, network.decoder(inputs, self.size * self.likelihood.parameters_per_value)
 
     def encoder(self, network: "VectorNetwork") -> tuple["nn.Module", int]:
         return network.encoder(self.size)
 
+    def features(self, encoder: "nn.Module", value: "Tensor", present: "Tensor") -> "Tensor":
+        found: Tensor = encoder(value / self.unit)
+        return found
+
     def log_prob(self, parameters: "Tensor", value: "Tensor", present: "Tensor") -> "Tensor":
-        return self.likelihood.log_prob(_as_pixel(parameters), _as_pixel(value)).masked_fill(~present, 0.0)
+        density = self.likelihood.log_prob(_as_pixel(parameters), _as_pixel(value / self.unit))
+        return (density - self.size * math.log(self.unit)).masked_fill(~present, 0.0)
 
     def mean(self, parameters: "Tensor") -> "Tensor":
-        return self.likelihood.mean(_as_pixel(parameters)).flatten(-3)
+        return self.likelihood.mean(_as_pixel(parameters)).flatten(-3) * self.unit
 
     def sample(self, parameters: "Tensor", generator: "torch.Generator | None" = None) -> "Tensor":
-        return self.likelihood.sample(_as_pixel(parameters), generator).flatten(-3)
+        return self.likelihood.sample(_as_pixel(parameters), generator).flatten(-3) * self.unit
 
 
 def _as_pixel(numbers: "Tensor") -> "Tensor":

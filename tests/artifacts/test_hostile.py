@@ -1,6 +1,5 @@
 """Files that are damaged or made to do harm: nothing but ArtifactError, whatever is in them."""
 
-import hashlib
 import json
 import struct
 from pathlib import Path
@@ -12,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from mmgen.artifacts import FORMAT_VERSION, Dataset, read_checkpoint, read_header
 from mmgen.core.errors import ArtifactError
+from tests.artifacts.test_sealed import sealed
 
 ALL = ["dataset", "latents", "samples", "model"]
 
@@ -85,13 +85,6 @@ def _with_header(path: Path, kind: str, content: bytes, text: str) -> None:
     path.write_bytes(struct.pack("<Q", len(new)) + new + content[8 + length :])
 
 
-def _sealed(header: dict) -> str:
-    """A forged header with the checksum that fits it, as docs/artifacts.md says."""
-    body = {key: value for key, value in header.items() if key != "checksum"}
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
-    return json.dumps(body | {"checksum": hashlib.sha256(text.encode("ascii")).hexdigest()})
-
-
 def _header_of(kind: str, content: bytes, path: Path) -> dict:
     path.write_bytes(content)
     if kind != "model":
@@ -144,7 +137,7 @@ def test_wrong_types_in_the_header(tmp_path, originals, read_all, kind, key, val
     path = tmp_path / "file"
     header = _header_of(kind, originals[kind], path)
     for changed in (header | {key: value}, {k: v for k, v in header.items() if k != key}):
-        _with_header(path, kind, originals[kind], _sealed(changed))
+        _with_header(path, kind, originals[kind], sealed(changed))
         with pytest.raises(ArtifactError) as caught:
             read_all(kind, path)
         assert str(caught.value).isprintable()
@@ -182,7 +175,7 @@ def test_hdf5_that_calls_itself_a_model_and_the_reverse(tmp_path, originals):
     for kind, other in (("dataset", "model"), ("model", "dataset")):
         path = tmp_path / kind
         header = _header_of(kind, originals[kind], path)
-        _with_header(path, kind, originals[kind], _sealed(header | {"kind": other}))
+        _with_header(path, kind, originals[kind], sealed(header | {"kind": other}))
         with pytest.raises(ArtifactError, match=f"calls itself a {other}"):
             read_header(path)
 

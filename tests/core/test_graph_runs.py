@@ -10,7 +10,6 @@ import torch
 
 import mmgen
 from mmgen.artifacts import Dataset, DatasetWriter
-from mmgen.cli._main import main
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.metrics.link_prediction import area, average_precision
 from mmgen.modalities.graph import GraphDescription
@@ -18,14 +17,9 @@ from mmgen.modalities.vector import VectorDescription
 from mmgen.testing.metrics import _write_graph
 from mmgen.training.batches import DatasetRows
 from mmgen.training.model_run import complete_settings, describe_left_out
+from tests.program import exit_code
 
 PAIRS = np.array([[0, 1], [1, 2]], np.int32)
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as exit_:
-        main([str(argument) for argument in arguments])
-    return int(exit_.value.code or 0)
 
 
 def write_small(path: Path, by_rows: bool = False, features: str = "", edges: np.ndarray = PAIRS) -> None:
@@ -69,7 +63,7 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_small(folder / "rows.h5", by_rows=True, features="features")
     for name, preset in (("vgae", "vgae"), ("star", "gae-featureless")):
         few = ["--batch", "40", "--steps", "30", "--set", "training.device=cpu", "-o", folder / f"{name}.safetensors"]
-        assert run("train", folder / "nodes.h5", "--preset", f"kipf/{preset}", *few) == 0
+        assert exit_code("train", folder / "nodes.h5", "--preset", f"kipf/{preset}", *few) == 0
     return folder
 
 
@@ -138,20 +132,20 @@ def test_a_graph_alone_is_a_dataset(tmp_path: Path) -> None:
 def test_links_are_predicted(graphs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, given in (("vgae", "graph+features"), ("star", "graph")):
         capsys.readouterr()
-        assert run("eval", graphs / f"{name}.safetensors", "--metric", "link-prediction", "--json") == 0
+        assert exit_code("eval", graphs / f"{name}.safetensors", "--metric", "link-prediction", "--json") == 0
         scores = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert [score["quantity"] for score in scores] == ["AUC of graph", "average precision of graph"]
         assert all(score["posterior"] == given and 0 <= score["value"] <= 100 for score in scores)
         assert {(score["conditions"]["part"], score.get("details", {}).get("trained_share")) for score in scores} == {
             ("test", None)
         }
-    assert run("eval", graphs / "vgae.safetensors", "--metric", "link-prediction", "--part", "train") == 2
+    assert exit_code("eval", graphs / "vgae.safetensors", "--metric", "link-prediction", "--part", "train") == 2
     assert "part train holds none" in " ".join(capsys.readouterr().err.split())
 
 
 def test_groups_of_nodes_are_fitted(graphs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     few = ["--set", "aggregate.family.name=gaussian", "--set", "training.steps=3", "-o", graphs / "a.safetensors"]
-    assert run("fit-aggregate", graphs / "vgae.safetensors", "--given", "attributes", *few) == 0
+    assert exit_code("fit-aggregate", graphs / "vgae.safetensors", "--given", "attributes", *few) == 0
     fitted = mmgen.load(graphs / "a.safetensors")
     assert fitted.description_kind == "attributes" and fitted.encoder_inputs == ("graph", "features")
 
@@ -183,7 +177,7 @@ def test_what_graphs_cannot_be_asked_is_said(
 ) -> None:
     monkeypatch.chdir(graphs)
     capsys.readouterr()
-    assert run(*arguments) in (1, 2)
+    assert exit_code(*arguments) in (1, 2)
     said = capsys.readouterr()
     assert says in " ".join(said.err.split())
     assert said.out == ""

@@ -12,7 +12,6 @@ from torch import Tensor
 import mmgen
 import mmgen.densities
 from mmgen.artifacts import Dataset, DatasetWriter, read_header
-from mmgen.cli._main import main
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
@@ -28,6 +27,7 @@ from mmgen.training.state import state_path
 from tests.core.test_text import PADDING, batch_of, model, reading_aggregate
 from tests.core.test_text_weight import speaking, trained_with
 from tests.core.test_vlvae import DATA, folder
+from tests.program import exit_code
 
 __all__ = ["folder"]  # a fixture: captions of squares and a model of them
 
@@ -223,32 +223,25 @@ def test_only_a_plain_aggregate_of_the_model_is_guided(folder: Path) -> None:
     assert not (folder / "again.safetensors").exists()
 
 
-def said(arguments: list[str]) -> int:
-    """The exit code of a command."""
-    with pytest.raises(SystemExit) as left:
-        main(arguments)
-    return int(left.value.code or 0)
-
-
 def test_the_command_fits_what_it_guides(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Left out, q_agg is fitted first and taken the next time; its family is that of the file where one is named."""
     model_path = str(folder / "m.safetensors")
     common = ["fit-aggregate", model_path, "--steps", "4", "--batch", "32", "--device", "cpu"]
-    assert said([*common, "--guidance", "2"]) == 0
+    assert exit_code(*common, "--guidance", "2") == 0
     assert capsys.readouterr().out.strip() == str(folder / "m-aggregate-guided-w2-realnvp-text.safetensors")
     base = folder / "m-aggregate-realnvp-text.safetensors"
     made = base.stat().st_mtime_ns
-    assert said([*common, "--guidance", "4"]) == 0
+    assert exit_code(*common, "--guidance", "4") == 0
     assert base.stat().st_mtime_ns == made
-    assert said([*common, "--family", "gaussian"]) == 0
+    assert exit_code(*common, "--family", "gaussian") == 0
     gaussian = folder / "m-aggregate-gaussian-text.safetensors"
-    assert said([*common, "--guidance", "2", "--from", str(gaussian)]) == 0
+    assert exit_code(*common, "--guidance", "2", "--from", str(gaussian)) == 0
     settings = load_aggregate(folder / "m-aggregate-guided-w2-gaussian-text.safetensors")[1]
     assert settings.aggregate.family["name"] == "gaussian"
     capsys.readouterr()
     guided = [*common, "--guidance", "2", "-o", str(base)]
-    assert said(guided) == 2 and "it is one of the files that this is made from" in capsys.readouterr().err
-    assert said([*common, "--from", str(gaussian), "-o", str(folder / "x.safetensors")]) == 2
+    assert exit_code(*guided) == 2 and "it is one of the files that this is made from" in capsys.readouterr().err
+    assert exit_code(*common, "--from", str(gaussian), "-o", str(folder / "x.safetensors")) == 2
     assert "--from got" in capsys.readouterr().err and not (folder / "x.safetensors").exists()
 
 
@@ -266,18 +259,18 @@ def test_a_guided_fit_starts_from_none_of_another_dataset(folder: Path, capsys: 
             writer.write(0, {name: value[::-1] for name, value in values.items()})
             writer.add_splits("iid", **{part: data.split("iid", part) for part in ("train", "val", "test")})
     common = ["fit-aggregate", str(model_path), "--family", "mixture", "--steps", "2", "--batch", "32", "--seed", "5"]
-    assert said(common) == 0
+    assert exit_code(*common) == 0
     base = folder / "m-aggregate-mixture-text.safetensors"
     state_path(base).unlink()
     capsys.readouterr()
     guided = [*common, "--dataset", str(other), "--guidance", "3"]
-    assert said(guided) == 2
+    assert exit_code(*guided) == 2
     assert f"no q_agg of {model_path} on {other} as this fit starts from; give one with" in capsys.readouterr().err
-    assert said([*guided, "--from", str(base)]) == 2
+    assert exit_code(*guided, "--from", str(base)) == 2
     assert f"{base} was fitted to another dataset than {other}; give a q_agg of that" in capsys.readouterr().err
     out = folder / "m-aggregate-guided-w3-mixture-text.safetensors"
     assert not out.exists()
-    assert said([*common, "--guidance", "3"]) == 0 and out.exists(), "on its own dataset it is"
+    assert exit_code(*common, "--guidance", "3") == 0 and out.exists(), "on its own dataset it is"
     parents = {parent.role: parent.content_id for parent in read_header(out).parents}
     assert parents["base"] == read_header(base).content_id
 

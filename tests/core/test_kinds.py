@@ -15,7 +15,6 @@ import mmgen
 import mmgen.modalities
 from mmgen import testing
 from mmgen.artifacts import Dataset, DatasetWriter
-from mmgen.cli._main import main
 from mmgen.core.errors import ArtifactError, SettingsError
 from mmgen.likelihoods.normal import Normal
 from mmgen.modalities._base import ROWS, Description, StoredArray
@@ -31,6 +30,7 @@ from mmgen.networks._text import TextNetwork
 from mmgen.networks.mlp import Mlp
 from mmgen.settings.config import json_values, validate
 from mmgen.training.batches import DatasetRows, batch_of
+from tests.program import exit_code
 
 CPU = torch.device("cpu")
 NETWORKS = {"image": Mlp(hidden=(8,)), "attributes": AttributeNetwork(hidden=8), "text": TextNetwork(hidden=8, head=8)}
@@ -289,30 +289,24 @@ def blobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "training.batch": 32, "model.latent_size": 2, "model.networks.vector.hidden": [16],
     }  # fmt: skip
     assignments = [part for key, value in settings.items() for part in ("--set", f"{key}={json.dumps(value)}")]
-    assert run("train", folder / "blobs.h5", "-o", folder / "m.safetensors", *assignments) == 0
+    assert exit_code("train", folder / "blobs.h5", "-o", folder / "m.safetensors", *assignments) == 0
     return folder
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as left:
-        main([str(argument) for argument in arguments])
-    return int(left.value.code or 0)
 
 
 def test_vectors_from_a_file_to_a_score(blobs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Shown, fitted afterwards and measured, by the commands that do so with pictures."""
-    assert run("show", blobs / "blobs.h5", "--json") == 0
+    assert exit_code("show", blobs / "blobs.h5", "--json") == 0
     described = json.loads(capsys.readouterr().out)["contents"]["others"]["vector"]
     assert described == {"kind": "vector", "name": "vector", "size": 2, "columns": ["east", "north"]}
     model = blobs / "m.safetensors"
     assert repr(mmgen.load(model)).count("vector of 2 numbers (east, north)") == 1
     family = ["--set", "aggregate.family.name=gaussian", "--set", "training.steps=2"]
-    assert run("fit-aggregate", model, "--given", "attributes", "-o", blobs / "a.safetensors", *family) == 0
+    assert exit_code("fit-aggregate", model, "--given", "attributes", "-o", blobs / "a.safetensors", *family) == 0
     capsys.readouterr()
     few = ["--number", "10", "--samples", "20", "--json"]
     known = {"a": {"log p(x|y)"}, "m": {"log p(x)", "log p(y)", "log p(x,y)", "log p(x|y)", "log p(y|x)"}}
     for name, quantities in known.items():
-        assert run("eval", blobs / f"{name}.safetensors", "--metric", "log-likelihood", *few) == 0
+        assert exit_code("eval", blobs / f"{name}.safetensors", "--metric", "log-likelihood", *few) == 0
         scores = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert {score["quantity"] for score in scores} == quantities
         assert all(math.isfinite(score["value"]) for score in scores)
@@ -334,12 +328,12 @@ def test_what_needs_pictures_says_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(blobs)
-    assert run(*command) in (1, 2)
+    assert exit_code(*command) in (1, 2)
     assert says in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_report_of_a_model_without_pictures_says_so(blobs: Path) -> None:
-    assert run("report", blobs / "m.safetensors", "-o", blobs / "r.html") == 0
+    assert exit_code("report", blobs / "m.safetensors", "-o", blobs / "r.html") == 0
     assert "generates no pictures" in (blobs / "r.html").read_text("utf-8")
 
 

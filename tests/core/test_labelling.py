@@ -12,7 +12,6 @@ import mmgen
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
 from mmgen.baselines import measure_labels
 from mmgen.baselines._base import LabelSupply, Material
-from mmgen.cli._main import main
 from mmgen.commands.baseline import Baseline
 from mmgen.core.errors import DataError, SettingsError, UsageError
 from mmgen.core.notation import UNKNOWN
@@ -21,6 +20,7 @@ from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import LabelledRows, labelled_examples
 from mmgen.training.model_run import ExperimentSettings, complete_settings, train_model
 from mmgen.training.pairing import PairedRows, describe_rows, training_rows
+from tests.program import exit_code
 
 SIZE, TRAIN = 160, 120
 TINY: dict[str, Any] = {
@@ -62,13 +62,6 @@ def rows_of(path: Path, settings: ExperimentSettings) -> Any:
     with Dataset.open(path) as dataset:
         source = DatasetRows(dataset, dataset.split("iid", "train"), torch.device("cpu"))
         return training_rows(source, settings.build_objective(), settings.data, settings.training.seed)
-
-
-def typed(words: list[str]) -> int:
-    """The exit code of a command."""
-    with pytest.raises(SystemExit) as stopped:
-        main(words)
-    return int(stopped.value.code or 0)
 
 
 # Which ones.
@@ -194,7 +187,7 @@ def test_what_is_said_and_refused(bars: Path, capsys: pytest.CaptureFixture[str]
         wrong = settings_of(bars, data=data)
         with pytest.raises(SettingsError, match=words):
             describe_rows(TRAIN, wrong.build_objective(), wrong.data)
-    assert typed(["train", str(bars), "--objective", "semi-supervised", "--labelled", "500", "--dry-run"])
+    assert exit_code("train", str(bars), "--objective", "semi-supervised", "--labelled", "500", "--dry-run")
     assert "got 500, expected at most the 120" in capsys.readouterr().err
 
 
@@ -241,7 +234,7 @@ def test_from_a_dataset_to_scores_and_pictures(
     out = tmp_path / "model.safetensors"
     for _ in train_model(bars, settings, out, "mmgen train"):
         pass
-    typed(["eval", str(out), "--metric", "label-accuracy", "--json", "--dataset", str(bars)])
+    exit_code("eval", str(out), "--metric", "label-accuracy", "--json", "--dataset", str(bars))
     line = capsys.readouterr().out
     assert '"protocol": "posterior"' in line and '"value": 100.0' in line and '"labelled": 12' in line
     model = mmgen.load(out)
@@ -251,7 +244,7 @@ def test_from_a_dataset_to_scores_and_pictures(
     assert images.reshape(16, 6, 3, 2).mean((0, 1, 3)).argmax() == 2
     assert mmgen.log_likelihood(model, images[:3], samples=5).value < 0
     for figure in ("analogies", "reconstructions", "embedding"):
-        typed(["plot", figure, str(out), "-o", f"{figure}.png"])
+        exit_code("plot", figure, str(out), "-o", f"{figure}.png")
         assert Path(f"{figure}.png").stat().st_size > 1000
     for wrong, words in (
         (["plot", "latent-map", str(out), "-o", "map.png"], "holds attributes beside a style, so that no plane"),
@@ -259,5 +252,5 @@ def test_from_a_dataset_to_scores_and_pictures(
         (["fit-aggregate", str(out)], "no density of this kind is over"),
         (["baseline", str(bars), "--preset", "wu/mnist", "--paired", "0.1", "--labelled", "3"], "give one"),
     ):
-        assert typed(wrong)
+        assert exit_code(*wrong)
         assert words in " ".join(capsys.readouterr().err.split())

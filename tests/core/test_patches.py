@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from mmgen.artifacts import Dataset, DatasetWriter
-from mmgen.cli._main import main
 from mmgen.core.views import dequantise
 from mmgen.modalities.patch import PatchDescription
 from mmgen.training.batches import DatasetRows
+from tests.program import exit_code
 
 CPU = torch.device("cpu")
 SIDE = 3
@@ -27,12 +27,6 @@ def patches(tmp_path_factory: pytest.TempPathFactory) -> Path:
         writer.write(0, {"patch": levels})
         writer.add_splits("official", train=range(80), val=range(80, 100), test=range(100, 120))
     return path
-
-
-def run(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as left:
-        main([str(argument) for argument in arguments])
-    return int(left.value.code or 0)
 
 
 def test_numbers_are_levels_with_noise_less_their_mean(patches: Path) -> None:
@@ -93,13 +87,13 @@ def test_from_a_file_to_nats_and_bits(
         "training.batch": 16,
     }  # fmt: skip
     assignments = [part for key, value in settings.items() for part in ("--set", f"{key}={json.dumps(value)}")]
-    assert run("train", patches, "-o", model, *assignments) == 0
+    assert exit_code("train", patches, "-o", model, *assignments) == 0
     capsys.readouterr()
-    assert run("eval", model, "--metric", "log-likelihood", "--number", "10", "--samples", "20", "--json") == 0
+    assert exit_code("eval", model, "--metric", "log-likelihood", "--number", "10", "--samples", "20", "--json") == 0
     scores = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {score["protocol"] for score in scores} == {"importance", "bound"}
     for score in scores:
         assert score["details"]["bits_per_pixel"] == pytest.approx(score["value"] / (8 * math.log(2)))
         assert score["details"]["bits_per_pixel_stderr"] == pytest.approx(score["stderr"] / (8 * math.log(2)))
-    assert run("plot", "filters", model, "-o", tmp_path / "f.png") == 0
+    assert exit_code("plot", "filters", model, "-o", tmp_path / "f.png") == 0
     assert (tmp_path / "f.png").stat().st_size > 5000

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from mmgen.core.foreign import CannotReadError
+from mmgen.core.pictures import planes
 from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES
 from mmgen.data_recipes._celeba._pictures import (
     HEIGHT,
@@ -16,7 +17,6 @@ from mmgen.data_recipes._celeba._pictures import (
     decode,
     edges,
     fitted,
-    planes,
     watermark,
 )
 from mmgen.data_recipes._streams import stream_keys

@@ -12,7 +12,7 @@ from mmgen.artifacts.ancestors import Node, lineage, walk
 from mmgen.artifacts.containers import article
 from mmgen.artifacts.files import regular_file
 from mmgen.core.errors import ArtifactError, MissingParentError, MmgenError, SettingsError, UsageError, reason_of
-from mmgen.core.parsing import LOG_ENDING, Malformed, lines_bounded, parse_json
+from mmgen.core.parsing import Malformed, lines_bounded, parse_json
 from mmgen.core.plain_text import MARKS
 from mmgen.generation.judge import find_judge
 from mmgen.models import DataSettings
@@ -20,6 +20,7 @@ from mmgen.objectives import Objective
 from mmgen.results.naming import number_of
 from mmgen.results.score import Score, read_scores
 from mmgen.settings.config import build_member, validate
+from mmgen.training.log import log_path
 
 __all__ = ["Group", "Material", "gather", "setting"]
 
@@ -178,15 +179,10 @@ def _kind_of_curve(header: Header) -> str:
     return f"model, objective {setting(header, 'objective', 'name')}"
 
 
-def _log_beside(path: Path) -> Path:
-    # The same rule as mmgen.training.log.log_path, which would load torch.
-    return path.with_name(f"{path.name.removesuffix('.safetensors')}{LOG_ENDING}")
-
-
 def _add_logs(material: Material, extra: Sequence[Path]) -> None:
     beside = set()
     for path, header in material.headers.values():
-        log = _log_beside(path)
+        log = log_path(path)
         if header.kind in ("model", "aggregate", "classifier") and log.is_file():
             material.logs.append((material.names[header.content_id], _kind_of_curve(header), log))
             beside.add(log.resolve())
