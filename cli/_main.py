@@ -199,9 +199,9 @@ def _fault_of_the_machine(error: Exception) -> str | None:
             "or use a machine with more"
         )
     if "RuntimeError" in kinds and _LOST_ANOTHER.search(text):
-        from mmgen.training.others import how_another_ended  # which is loaded where this happens
+        from mmgen.training.others import failure_of_another_process  # which is loaded where this happens
 
-        if said := how_another_ended():
+        if said := failure_of_another_process():
             return said
     if "BrokenProcessPool" in kinds:
         return "a process of ours was killed, most likely because memory ran out; use fewer --workers"

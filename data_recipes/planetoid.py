@@ -70,9 +70,9 @@ class Planetoid(Recipe):
                 if citations.classes is not None:
                     fields = [str(code) for code in range(NETWORKS[self.network].classes)]
                     writer.add_attributes("attributes", {"field": fields})
-                described_by = "" if citations.features is None else "features"
+                description_modality = "" if citations.features is None else "features"
                 graph = GraphDescription(
-                    nodes=citations.nodes, edges=len(citations.edges), absent=len(absent), features=described_by
+                    nodes=citations.nodes, edges=len(citations.edges), absent=len(absent), features=description_modality
                 )
                 writer.add(graph)
                 pairs = {"edges": citations.edges.astype(np.int32), "absent": absent.astype(np.int32)}

@@ -76,11 +76,11 @@ def lineage(path: Path) -> Node:
 
 
 class _Endless(ArtifactError):
-    """An impossible lineage."""
+    """Error for a lineage that no real file can have: endless, or through the file itself."""
 
 
 class _Tracer:
-    """A walk over parents with a memory: few files may have very many paths between them."""
+    """A walk over parents that reads each file once, however many paths lead to it."""
 
     def __init__(self) -> None:
         self._known: dict[str, Node] = {}

@@ -150,7 +150,7 @@ def _open_file(path: Path) -> tuple[Any, Header]:
 
 
 def _header(text: Any, path: Path, container: Literal["HDF5", "safetensors"]) -> Header:
-    """Read the header of a file in a container; the kinds of the other one are refused."""
+    """Read the header of a file; refuse a kind that belongs into the other container."""
     named = {"HDF5": "an HDF5 file", "safetensors": "a safetensors file"}
     if not isinstance(text, str):
         raise ArtifactError(

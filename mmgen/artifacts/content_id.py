@@ -63,24 +63,24 @@ class ContentHash:
     def add(
         self, name: str, dtype: str, shape: Iterable[int], digest: str, texts: Mapping[str, str] | None = None
     ) -> None:
-        """Cover one array by the sha256 in hex of its bytes, and the texts beside it."""
+        """Add one array by the sha256 in hex of its bytes, and the texts beside it."""
         assert name not in self._arrays, f"array '{name}' is hashed twice"
         self._arrays[name] = canonical_json([name, dtype, list(shape), digest, texts or {}])
 
     def add_array(self, name: str, array: np.ndarray) -> None:
-        """Cover a whole array in memory."""
+        """Add a whole array in memory."""
         stored = little_endian(array)
         digest = hashlib.sha256(raw_bytes(stored)).hexdigest()
         self.add(name, dtype_name(stored.dtype), stored.shape, digest)
 
     def hexdigest(self) -> str:
-        """Return the content id of everything covered so far."""
+        """Return the content id of everything added so far."""
         lines = [self._head, *(self._arrays[name] for name in sorted(self._arrays))]
         return hashlib.sha256("\n".join(lines).encode("ascii")).hexdigest()
 
 
 def covered_facts(kind: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts that a content id covers: all but times, which are never the same twice.
+    """Return the facts that count for a content id: all but times, which differ in every run.
 
     A training state covers its times too, because the time used decides how the run goes on.
 

@@ -48,7 +48,7 @@ def describe(path: Path) -> dict[str, Any]:
 
 
 def trained(header: Header, done: int | None = None) -> str:
-    """Say how long something was trained and which weights a file holds: "2,800 steps, weights of step 2,000".
+    """Describe how long something was trained and which weights a file holds: "2,800 steps, weights of step 2,000".
 
     Args:
         header: The file's; its fact ``step`` is that of the weights.

@@ -173,7 +173,7 @@ class Dataset:
 
     @property
     def stored_bytes(self) -> int:
-        """Bytes of all arrays before compression, as the file declares them."""
+        """Return the bytes of all arrays before compression, as declared in the file."""
         arrays = (*self._arrays.values(), *self._factor_arrays.values())
         return sum(math.prod(each.shape) * each.dtype.itemsize for each in arrays)
 
@@ -230,7 +230,7 @@ class Dataset:
 
     @property
     def observed(self) -> "dict[str, Description]":
-        """Modalities with a row for each example that are no words, pictures first: what descriptions are about."""
+        """Return modalities with a row for each example, without words, pictures first."""
         found = {name: each for name, each in self.modalities.items() if each.by_rows and not each.describes}
         return {**self.images, **found}
 
@@ -282,7 +282,7 @@ class Dataset:
 
     @checked
     def read(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
-        """Read rows as people see them: images uint8 [n, C, H, W], codes uint8 [n, A], words uint16 [n, T]."""
+        """Read rows in a form for people: images uint8 [n, C, H, W], codes uint8 [n, A], words uint16 [n, T]."""
         stored = self.read_packed(name, rows)
         return self.modalities[name].unpack(stored)
 

@@ -118,7 +118,7 @@ class DatasetWriter:
         return ArrayWriter(parent, name, shape, dtype, **self._options, texts=texts)
 
     def add(self, description: "Description") -> None:
-        """A modality of any kind, with the arrays that its description says.
+        """Add a modality of any kind, with the arrays of its description.
 
         Args:
             description: What the rows will be.
@@ -138,7 +138,7 @@ class DatasetWriter:
         self._modalities[name] = description
 
     def add_image(self, name: str, shape: Sequence[int], layout: str = "bytes") -> None:
-        """An image modality.
+        """Add an image modality.
 
         Args:
             name: Modality name.
@@ -152,7 +152,7 @@ class DatasetWriter:
         self.add(ImageDescription.model_validate({"name": name, "shape": tuple(shape), "layout": layout}))
 
     def add_attributes(self, name: str, values: Mapping[str, Sequence[str]]) -> None:
-        """A modality of categorical attributes; rows are uint8 codes [n, A], 255 unknown.
+        """Add a modality of categorical attributes; rows are uint8 codes [n, A], 255 unknown.
 
         Args:
             name: Modality name.
@@ -164,7 +164,7 @@ class DatasetWriter:
         self.add(AttributesDescription(name=name, names=tuple(values), values=vocabularies))
 
     def add_text(self, name: str, vocabulary: Sequence[str], length: int, slots: Sequence[str] = ()) -> None:
-        """A modality of sentences; rows are uint16 codes [n, T], the size of the vocabulary being padding.
+        """Add a modality of sentences; rows are uint16 codes [n, T], the size of the vocabulary being padding.
 
         Args:
             name: Modality name.
@@ -177,7 +177,7 @@ class DatasetWriter:
         self.add(TextDescription(name=name, vocabulary=tuple(vocabulary), length=length, slots=tuple(slots)))
 
     def add_factor(self, name: str, dtype: Any, unit: str = "", meaning: str = "", shape: tuple[int, ...] = ()) -> None:
-        """A generative factor: one number an example, or an array of one shape; NaN where there is none.
+        """Add a generative factor: one number an example, or an array of one shape; NaN where unknown.
 
         Args:
             name: Factor name.
@@ -253,7 +253,7 @@ class DatasetWriter:
         _need(not fault, f"{where}: {fault}")
 
     def add_splits(self, scheme: str, *, train: Any, val: Any, test: Any, meaning: str = "") -> None:
-        """A split scheme: disjoint row numbers of its three parts. "iid" is the default scheme, else the first added.
+        """Add a split scheme: disjoint row numbers of three parts. The default scheme is "iid", else the first added.
 
         Args:
             scheme: Name of the scheme.
@@ -274,7 +274,7 @@ class DatasetWriter:
         self._add_scheme(scheme, parts, meaning)
 
     def add_split_of_edges(self, scheme: str, meaning: str = "") -> None:
-        """A split scheme of which every part has all rows: what its parts hold back are edges of a graph.
+        """Add a split scheme for graphs: every part has all rows, and holds back edges instead.
 
         Args:
             scheme: Name of the scheme.

@@ -153,7 +153,7 @@ def _remove_stale(folder: Path, prefix: str) -> None:
 
 @contextmanager
 def atomic_path(final: Path) -> Iterator[Path]:
-    """A temporary path to write to, which becomes ``final`` when the block ends without an error.
+    """Yield a temporary path to write to, which is renamed to ``final`` when the block ends without an error.
 
     The temporary file is hidden and in the same folder; it is synced, renamed over ``final`` in one step, and the
     folder is synced. Any error removes it and leaves an older ``final`` as it was. A link is replaced, never followed.
@@ -202,7 +202,7 @@ def write_text_atomic(final: Path, text: str) -> None:
 
 
 def open_own(path: str | Path, flags: int) -> int:
-    """Open a file of ours that is not written anew, a log or a lock, and make it where it is missing.
+    """Open a file that grows, such as a log or a lock, and create it if it is missing.
 
     A link in its place is replaced. No pipe blocks us.
 
@@ -217,7 +217,7 @@ def open_own(path: str | Path, flags: int) -> int:
 
 
 def own_folder(path: Path) -> Path:
-    """Make a folder of ours beside our files, such as ``.stages``; a link in its place is replaced.
+    """Make a folder for internal files, such as ``.stages``; a link in its place is replaced.
 
     Returns:
         ``path``.
@@ -263,7 +263,7 @@ _EXPORTED = {
 
 
 def exported_file(folder: Path, what: str = "") -> Path:
-    """Return the file that stands for an exported folder; the folder itself if there is none.
+    """Return the main file of an exported folder; the folder itself if there is none.
 
     Args:
         folder: A folder.

@@ -129,7 +129,7 @@ def member_names(parent: Any, path: Path) -> list[str]:
 
 
 def cover_texts(folder: Any, path: Path, name: str, content: ContentHash) -> None:
-    """Let ``content`` cover the text attributes of a group that stands for one thing, under ``name``."""
+    """Add the text attributes of a group to a content id, under ``name``."""
     with explained(path, folder.name):
         content.add(name, "group", (), "", {text: read_text(folder, text, path) for text in sorted(folder.attrs)})
 
@@ -155,7 +155,7 @@ class Array:
             return {name: self.text(name) for name in sorted(self.data.attrs)}
 
     def cover(self, name: str, content: ContentHash) -> None:
-        """Let ``content`` cover this array under ``name``, read piece by piece so that any size fits into memory."""
+        """Add the array to a content id under ``name``, piece by piece so that any size fits into memory."""
         digest = hashlib.sha256()
         step = max(1, _HASH_BYTES // max(1, math.prod(self.shape[1:]) * self.dtype.itemsize))
         for start in range(0, len(self), step):
@@ -300,7 +300,7 @@ class ArrayWriter:
             self._filled = 0
 
     def cover(self, name: str, content: ContentHash) -> None:
-        """Let ``content`` cover this array under ``name``, once all rows are written."""
+        """Add the array to a content id under ``name``, once all rows are written."""
         content.add(name, dtype_name(self.dtype), self.shape, self._hash.hexdigest(), self._texts)
 
 

@@ -124,7 +124,7 @@ def read_latents(path: str | Path) -> Latents:
 
 
 def _layers(text: str) -> dict[str, int] | None:
-    """Sizes of layers by name from the file's text; {} of a file that names none, None where the text says no such."""
+    """Read sizes of layers by name from the file's text; {} without layers, None for malformed text."""
     if not text:
         return {}
     try:

@@ -60,7 +60,7 @@ def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
 
 
 def check_nothing_lost(path: Path, overwrite: bool, same: str = "") -> None:
-    """Check that no finished work is lost at ``path``, before work starts and after :func:`check_output`.
+    """Refuse to overwrite finished work at ``path``, before work starts and after :func:`check_output`.
 
     Args:
         path: File to write.

@@ -37,7 +37,7 @@ def matching(pattern: str, expected: str) -> AfterValidator:
 
 @dataclass(frozen=True)
 class OutsideMember:
-    """A member from outside that an artifact was made with.
+    """A member from outside mmgen that an artifact was made with, such as a model of a plugin.
 
     Attributes:
         room: Its kind: "objective", "recipe".
@@ -63,7 +63,7 @@ class OutsideMember:
 
     @property
     def origin(self) -> Origin:
-        """The distribution or file that it came from."""
+        """Return the distribution or file that the member came from."""
         return Origin(self.distribution, self.version, self.file, self.sha256)
 
     def __str__(self) -> str:
@@ -90,12 +90,12 @@ def _member(room: str, name: str, origin: Origin) -> OutsideMember:
 
 
 def is_there(member: OutsideMember) -> bool:
-    """Return whether a member can be used here, from its distribution or from a file that the user named."""
+    """Return whether a member can be used here, from its distribution or from a file that the user gave."""
     return not _lacking(member)
 
 
 def _lacking(member: OutsideMember) -> str:
-    """Say why a member cannot be used here and what helps; "" if it can."""
+    """Explain why a member cannot be used here and how to fix it; "" if it can."""
     room = next((room for room in rooms() if room.noun == member.room), None)
     here = [found for found in room.members() if found.name == member.name] if room is not None else []
     origins = {found.origin for found in here}

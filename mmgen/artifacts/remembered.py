@@ -21,7 +21,7 @@ _known: set[str] = set()
 
 
 def stamp(path: Path, content_id: str) -> str | None:
-    """Return a name of this content in this file as it is now; None if a later change might go unnoticed.
+    """Return an identifier of a file's present state; None if a later change might go unnoticed.
 
     Ask before reading, and again afterwards: what was read is what the stamp says if both are the same.
     """
@@ -46,7 +46,7 @@ def _folder() -> Path:
 
 
 def is_remembered(name: str | None) -> bool:
-    """Return whether a content was verified, by this process or an earlier one."""
+    """Return whether a state of a file was verified, by this process or an earlier one."""
     if name is None:
         return False
     if name not in _known:
@@ -57,7 +57,7 @@ def is_remembered(name: str | None) -> bool:
 
 
 def remember(name: str | None) -> None:
-    """Note that a content was verified; a cache that cannot be written only costs time."""
+    """Record that a state of a file was verified; failures of the cache are ignored."""
     if name is None:
         return
     _known.add(name)
@@ -69,7 +69,7 @@ def remember(name: str | None) -> None:
 
 
 def _make_room(folder: Path) -> None:
-    """Forget the older half of too many entries; each costs one reading of a file."""
+    """Delete the older half of too many records; each costs one more reading of a file."""
     entries = list(os.scandir(folder))
     if len(entries) >= _MOST:
         for entry in sorted(entries, key=lambda entry: entry.stat().st_mtime)[: _MOST // 2]:

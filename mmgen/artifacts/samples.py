@@ -22,7 +22,7 @@ __all__ = ["Samples", "read_samples", "write_samples"]
 
 @dataclass(frozen=True)
 class Samples:
-    """n images that a model drew, or values of another kind.
+    """Samples of a model: n images, or values of another kind, with their descriptions and latents.
 
     Attributes:
         header: Header of the file.
@@ -57,7 +57,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class _Texts:
-    """Texts and a shape out of the file, as a kind reads them (:class:`mmgen.modalities._base.Element`)."""
+    """The texts and shape in a file, as :class:`mmgen.modalities._base.Element`."""
 
     where: str
     texts: Mapping[str, str]

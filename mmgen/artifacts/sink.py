@@ -77,7 +77,7 @@ class Sink:
         return size
 
     def flush(self) -> None:
-        """Nothing is buffered here."""
+        """Do nothing, since there is no buffer."""
 
     def close(self) -> None:
         """Close the file."""

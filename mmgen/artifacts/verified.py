@@ -19,7 +19,7 @@ _WIDEST = 8  # bytes of a number
 
 
 def is_verified(path: Path, most: int = QUICK_BYTES) -> bool:
-    """Return whether a file is verified, now or before; False if it is larger than ``most``.
+    """Return whether a file matches its content id, verified now or earlier; False if larger than ``most`` bytes.
 
     Args:
         path: Any artifact.
@@ -48,7 +48,7 @@ def is_verified(path: Path, most: int = QUICK_BYTES) -> bool:
 
 
 def _declared_bytes(path: Path, kind: str) -> int:
-    """Return about how much must be read; a file of kilobytes may unpack to gigabytes."""
+    """Return about how many bytes must be read to verify; a file of kilobytes may unpack to gigabytes."""
     if kind == "dataset":
         with Dataset.open(path, verify=False) as data:
             return data.stored_bytes

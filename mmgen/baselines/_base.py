@@ -17,7 +17,7 @@ from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.settings.registry import unknown_name
 from mmgen.training.batches import DatasetRows, Rows
-from mmgen.training.labelling import label_draw, labelled_examples
+from mmgen.training.labelling import label_seed, labelled_examples
 from mmgen.training.masked import MaskedRows
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.pairing import paired_count, paired_examples
@@ -30,7 +30,7 @@ _CHUNK = 1000
 
 @dataclass(frozen=True, order=True)
 class LabelSupply:
-    """Number of training images with their label.
+    """How many training images have their label: a share or a number.
 
     Attributes:
         share: Share of the images, those that ``mmgen train --paired`` keeps whole.
@@ -48,7 +48,7 @@ class LabelSupply:
 
 @dataclass(frozen=True)
 class Material:
-    """A dataset with its training, validation and test images.
+    """A dataset opened for a baseline, with its training, validation and test images.
 
     Args:
         dataset: An open dataset file.
@@ -62,11 +62,7 @@ class Material:
 
     @cached_property
     def image(self) -> ImageDescription:
-        """The image modality; of several the main one, as of the joint model.
-
-        Raises:
-            DataError: There is none.
-        """
+        """Return the image modality, the main one if there are several."""
         main = self.settings.data.image
         if main is None or main.name not in self.dataset.images:
             raise DataError(f"{self.dataset.path} holds no images to read labels off; choose a dataset that does")
@@ -74,11 +70,7 @@ class Material:
 
     @cached_property
     def attributes(self) -> AttributesDescription:
-        """The attributes modality of the joint model.
-
-        Raises:
-            DataError: There is none.
-        """
+        """Return the attributes modality."""
         described = self.settings.data.attributes
         if described is None or described.name not in self.dataset.attributes:
             raise DataError(f"{self.dataset.path} holds no attributes that could be labels; choose a dataset that does")
@@ -86,11 +78,7 @@ class Material:
 
     @cached_property
     def column(self) -> int:
-        """Column of the attribute that is the label.
-
-        Raises:
-            UsageError: There are several and none was named, or there is none of that name.
-        """
+        """Return the column of the attribute that is the label."""
         names = self.attributes.names
         if not self.attribute and len(names) > 1:
             raise UsageError(f"the dataset has the attributes {', '.join(names)}; say which with --attribute")
@@ -104,7 +92,7 @@ class Material:
 
     @property
     def seed(self) -> int:
-        """Seed of the training, which decides which examples are paired."""
+        """Return the seed of the training, which also chooses the paired examples."""
         return self.settings.training.seed
 
     @cached_property
@@ -113,19 +101,19 @@ class Material:
         return {p: DatasetRows.of_split(self.dataset, split, p, self.device, images) for p in ("train", "val", "test")}
 
     def rows(self, part: str) -> DatasetRows:
-        """Examples of a part: train, val, test."""
+        """Return the examples of a part: train, val, test."""
         return self._rows[part]
 
     def pairs(self, labels: LabelSupply) -> Rows:
-        """Return the training examples that ``mmgen train`` keeps whole."""
+        """Return the training examples that keep their label."""
         return MaskedRows(self.rows("train"), self._chosen(labels), {})
 
     def _chosen(self, labels: LabelSupply) -> NDArray[np.int64]:
         rows = self.rows("train")
         if labels.count is None:
             return paired_examples(len(rows), labels.share, self.seed)
-        codes = rows.held(self.attributes.name, torch.arange(len(rows))).cpu().numpy()
-        return labelled_examples(codes, labels.count, label_draw(self.settings.data, self.seed))
+        codes = rows.stored(self.attributes.name, torch.arange(len(rows))).cpu().numpy()
+        return labelled_examples(codes, labels.count, label_seed(self.settings.data, self.seed))
 
     def size(self, labels: LabelSupply) -> int:
         """Return the number of labelled training examples."""
@@ -137,12 +125,7 @@ class Material:
         return chosen[self.labels("train")[chosen] != UNKNOWN]
 
     def check(self, labels: LabelSupply) -> None:
-        """Check that training and test images have labels.
-
-        Raises:
-            DataError: The paired images, or those of test, are all without a known label; or a share is none of them.
-            UsageError: See :attr:`column`.
-        """
+        """Refuse data without labels in the training or test part."""
         path, name, train = self.dataset.path, self.attributes.names[self.column], self.labels("train")
         count = self.size(labels)
         if not len(self.paired(labels)):
@@ -161,7 +144,7 @@ class Material:
     def labels(self, part: str) -> NDArray[np.int64]:
         """Return codes of the attribute [N]."""
         rows = self.rows(part)
-        codes = rows.held(self.attributes.name, torch.arange(len(rows)))[:, self.column]
+        codes = rows.stored(self.attributes.name, torch.arange(len(rows)))[:, self.column]
         return codes.cpu().numpy().astype(np.int64)
 
     def pixels(self, part: str) -> NDArray[np.float32]:
@@ -172,9 +155,7 @@ class Material:
 
 
 class Baseline(ABC):
-    """A method that stands beside trained models: a :class:`LabelReader`, or a density
-    (:class:`mmgen.baselines._density.DensityBaseline`).
-    """
+    """Base of methods to compare models with: label readers and densities."""
 
     answers: ClassVar[Literal["labels", "densities"]]
     """What it says of test examples: the label of an image, or log p of numbers."""
@@ -183,7 +164,7 @@ class Baseline(ABC):
 
 
 class LabelReader(Baseline):
-    """Learns from all training images without labels, then from each number of those with labels.
+    """Base of classifiers that learn from all training images, then from different numbers of labels.
 
     Args:
         material: What it is shown.
@@ -195,12 +176,9 @@ class LabelReader(Baseline):
         self.material = material
 
     def learn(self) -> Generator[float, None, None]:
-        """Learn from all training images without any label; yields the fraction done. By default nothing."""
+        """Learn from all training images without labels; yield the fraction done. By default nothing."""
         yield 1.0
 
     @abstractmethod
     def read(self, labels: LabelSupply) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
-        """Learn from the pairs of ``labels``; yields the fraction done, returns codes [N] of test images, and facts.
-
-        What has to be chosen (when to stop, how much to regularise) is chosen on the validation part, with its labels.
-        """
+        """Learn from labelled images; yield the fraction done; return codes [N] of test images, and facts."""

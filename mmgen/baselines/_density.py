@@ -21,7 +21,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FittedDensity:
-    """A density over F numbers.
+    """A fitted density over F numbers.
 
     Attributes:
         log_prob: Function from x [N, F] to log p [N] in nats.
@@ -39,20 +39,11 @@ class DensityBaseline(Baseline):
 
     @abstractmethod
     def fit(self, train: Numbers, val: Numbers, seed: int) -> Generator[float, None, FittedDensity]:
-        """Fit the density; yield the fraction done.
-
-        Args:
-            train: Training examples [N, F].
-            val: Validation examples [M, F], by whose log p settings are chosen.
-            seed: Seed of all draws.
-
-        Raises:
-            DataError: The examples determine no density of this kind.
-        """
+        """Fit the density; yield the fraction done."""
 
 
 class Shape:
-    """A mean and a covariance, factored once.
+    """A mean and a covariance with its Cholesky factor.
 
     Args:
         mean: [F].
@@ -79,16 +70,12 @@ class Shape:
 
     @property
     def precision(self) -> Numbers:
-        """Inverse of the covariance [F, F]."""
+        """Compute the inverse of the covariance [F, F]."""
         return np.asarray(cho_solve(self._factor, np.eye(self.size)))
 
 
 def shape_of(train: Numbers, diagonal: bool = False) -> Shape:
-    """Return the maximum-likelihood mean and covariance.
-
-    Raises:
-        DataError: See :class:`Shape`.
-    """
+    """Return the maximum-likelihood mean and covariance."""
     if len(train) < 2:
         raise DataError(f"{len(train)} training examples leave no covariance; expected at least 2")
     covariance = np.atleast_2d(np.cov(train.T, bias=True))

@@ -28,7 +28,7 @@ _CHUNK = 1000
 
 
 class WithoutNoise(Task):
-    """The path from image to z to ``generated`` with the stochastic layer taken out: z is the mean of q(z|x).
+    """Trains the path from image to z to ``generated`` without noise: z is the mean of q(z|x).
 
     Args:
         model: The model of q(z|x) and p(generated|z); only these are trained.
@@ -49,17 +49,14 @@ class WithoutNoise(Task):
         return groups_of(parameters, weight_decay, self.model.label_weights(), self.l2_attributes_decoder)
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
-        """log p(generated | z = mean of q(z|x)) in nats [B]."""
+        """Return log p(generated | z = mean of q(z|x)) in nats [B]."""
         z = self.model.means(batch, (self.image,))
         value = self.model.log_likelihood(self.generated, z, batch)
         return Bound(value, {f"log p({self.generated}|image)": value})
 
 
 def model_of_images(material: Material, generated: str) -> Model:
-    """A model of q(z|x) and p(generated|z), with the joint model's networks and freshly drawn weights.
-
-    A model whose attributes are part of z is built as it is, to be read by its own q(y|x).
-    """
+    """Make a model of q(z|x) and p(generated|z) with the joint model's networks and new weights."""
     settings = material.settings
     torch.manual_seed(stream_key(material.seed, "initial weights"))
     if generated in (own := settings.build_objective().demands).marginalises:
@@ -70,15 +67,7 @@ def model_of_images(material: Material, generated: str) -> Model:
 
 
 def fit(task: Task, rows: Rows, material: Material) -> Generator[float, None, dict[str, Any]]:
-    """Train ``task`` and leave in it the weights that its settings keep; returns facts about the run.
-
-    Those are the best ones on the validation part, unless they ask for the last.
-
-    The state of the run is kept in a folder of its own that is thrown away: a baseline takes minutes.
-
-    Raises:
-        Interrupted: A signal came; nothing was kept.
-    """
+    """Train ``task`` with early stopping by its settings; return facts about the run."""
 
     def save(path: Path, found: dict[str, Any]) -> None:  # a file, by which the loop knows that there is a best one
         write_checkpoint(path, kind="model", tensors=task.state_dict(), settings={}, seed=material.seed, facts=found)
@@ -101,7 +90,7 @@ def fit(task: Task, rows: Rows, material: Material) -> Generator[float, None, di
 
 
 def encode(model: Model, material: Material, part: str) -> NDArray[np.float32]:
-    """Means of q(z|x) [N, D] of all images of a part."""
+    """Compute means of q(z|x) [N, D] of all images of a part."""
     rows, image = material.rows(part), material.image.name
     found = []
     precision = material.settings.training.precision

@@ -23,7 +23,7 @@ from mmgen.results.standard_errors import binomial_error, with_clusters
 from mmgen.settings.config import json_values, validate
 from mmgen.settings.registry import unknown_name
 from mmgen.training.batches import DatasetRows
-from mmgen.training.labelling import label_draw
+from mmgen.training.labelling import label_seed
 from mmgen.training.model_run import ExperimentSettings
 
 __all__ = ["measure_density", "measure_labels"]
@@ -161,7 +161,7 @@ def _accuracy(
         **facts,
     }
     if labels.count is not None:
-        details |= {"labelled": labels.count, "labelled_seed": label_draw(data, material.seed)}
+        details |= {"labelled": labels.count, "labelled_seed": label_seed(data, material.seed)}
     score = _score(
         material.dataset, method, material.settings.model_dump(mode="json"), data.split, material.seed, 100.0 * right,
         details, metric="label-accuracy", quantity="whole description", value=value,

@@ -15,7 +15,7 @@ _BLOCK = 8192  # examples that are looked at together
 
 
 def log_scale_mixture(squares: Numbers, size: int, log_weights: Numbers, log_scales: Numbers) -> Numbers:
-    r"""log sum_k w_k N(x; 0, s_k^2 I) without its normaliser of shape, given |x|^2.
+    r"""Compute log sum_k w_k N(x; 0, s_k^2 I) from |x|^2, without the covariance's determinant.
 
     .. math:: \log \sum_k w_k s_k^{-F} \exp(-|x|^2 / 2 s_k^2) - \frac{F}{2} \log 2 \pi
 
@@ -39,17 +39,7 @@ def _terms(squares: Numbers, size: int, log_weights: Numbers, log_scales: Number
 def fit_scales(
     squares: Numbers, size: int, number: int, iterations: int
 ) -> Generator[float, None, tuple[Numbers, Numbers, int]]:
-    """Weights and scales of most likelihood, from scales that lie evenly on a logarithmic axis among those of the data.
-
-    Args:
-        squares: |x|^2 of the training examples [N].
-        size: F.
-        number: K.
-        iterations: Steps at most.
-
-    Returns:
-        log w [K], log s [K], and the steps that were taken.
-    """
+    """Fit weights and scales by expectation maximisation, from scales spread evenly over those of the data."""
     own = np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny) / size)  # the scale that suits each example best
     low, high = np.log(np.quantile(own, [0.001, 0.999]))
     log_scales = np.linspace(low, max(high, low + 1e-3), number)

@@ -21,7 +21,7 @@ _CHUNK = 1000
 
 
 class _Reading(WithoutNoise):
-    """Trained by log p(label | image), stopped by accuracy: with few pairs the former falls while the latter rises.
+    """Trains p(label | image), with early stopping by accuracy.
 
     Args:
         model: The model of q(z|x) and p(attributes|z).
@@ -40,7 +40,7 @@ class _Reading(WithoutNoise):
         self.column = column
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
-        """log p(label | image) in nats [B]."""
+        """Return log p(label | image) in nats [B]."""
         known = batch.present[self.generated]
         alone = torch.zeros_like(known)
         alone[:, self.column] = known[:, self.column]
@@ -52,14 +52,14 @@ class _Reading(WithoutNoise):
         return Bound(value, {f"log p({self.generated}|image)": value})
 
     def said(self, batch: Batch) -> Tensor:
-        """The likeliest codes [B, A]."""
+        """Predict the likeliest codes [B, A]."""
         table = self.model.label_log_probabilities(self.generated, batch, (self.image,))
         if table is None:
             table = self.model.mean(self.generated, self.model.means(batch, (self.image,)))
         return table.argmax(-1)
 
     def validate(self, batch: Batch) -> dict[str, Tensor]:
-        """Accuracy [B]: 1 where the label is right or unknown, else 0."""
+        """Return the accuracy [B]: 1 where the label is right or unknown, else 0."""
         said = self.said(batch)
         wrong = (said != batch.values[self.generated]) & batch.present[self.generated]
         return {"accuracy": (~wrong[:, self.column]).float()}

@@ -25,7 +25,7 @@ from mmgen.training.fabric import make_fabric
 from mmgen.training.loop import Resume
 from mmgen.training.precision import resolve_device
 from mmgen.training.settings import TrainingSettings
-from mmgen.training.stage import Built, Stage, add_facts, run_stage
+from mmgen.training.stage import Stage, TaskParts, add_facts, run_stage
 from mmgen.training.state import state_path
 
 __all__ = ["ClassifierSettings", "default_training", "resolve_network", "resolve_hints", "train_classifier"]
@@ -146,13 +146,13 @@ def _stage(data: Path, dataset: Dataset, settings: ClassifierSettings, identity:
     """Return the training stage of a classifier on an open dataset; ``identity`` are its recorded settings."""
     described, info = next(iter(dataset.observed.values())), next(iter(dataset.attributes.values()))
 
-    def build(device: torch.device) -> Built:
+    def build(device: torch.device) -> TaskParts:
         classifier = build_classifier(settings.network, described, info.names, info.values, tuple(identity["told"]))
         moves = settings.augment and described.picture_shape == described.event_shape
         augmentation = augmentation_for(info.names, info.values) if moves else None
         rows, validation = (DatasetRows.of_split(dataset, identity["split"], part, device) for part in ("train", "val"))
         task = ClassifierTask(classifier, described.name, info.name, augmentation)
-        return Built(task, rows, validation, recorded={"classifier": describe_classifier(classifier)})
+        return TaskParts(task, rows, validation, recorded={"classifier": describe_classifier(classifier)})
 
     return Stage(
         kind="classifier",

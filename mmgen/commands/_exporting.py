@@ -26,7 +26,7 @@ from mmgen.core.parsing import printable
 from mmgen.core.progress import Watch
 from mmgen.core.version import __version__
 from mmgen.descriptions import ANYTHING, quoted
-from mmgen.evaluation import scores_beside, write_scores
+from mmgen.evaluation import default_scores_file, write_scores
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation import TrainedModel
@@ -177,7 +177,7 @@ def fill(
         files[_JUDGE] = "a classifier that reads the words off pictures, with its own accuracy"
     elif loaded.attributes is not None:
         watch.say("no judge found, so none is exported: make one with mmgen train-classifier")
-    kept = scores or (found if (found := scores_beside(loaded.path)).exists() else None)
+    kept = scores or (found if (found := default_scores_file(loaded.path)).exists() else None)
     every = read_scores(kept) if kept else []
     measured = [score for score in every if _is_of(score, loaded)]
     if len(measured) < len(every):

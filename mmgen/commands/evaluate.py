@@ -106,9 +106,9 @@ class Evaluate(Stage["Scores"]):
             UsageError: Scores are there already.
         """
         from mmgen.artifacts import check_nothing_lost, check_output
-        from mmgen.evaluation import scores_beside
+        from mmgen.evaluation import default_scores_file
 
-        output = path_of(self.output) if self.output else scores_beside(self._path)
+        output = path_of(self.output) if self.output else default_scores_file(self._path)
         if self.output is None and not os.access(output.parent, os.W_OK):
             self.watch.say(
                 f"the scores are only printed, since {output.parent} cannot be written to; --output keeps them "
@@ -126,14 +126,14 @@ class Evaluate(Stage["Scores"]):
             UsageError: Something cannot be asked of this model; before any work is done.
         """
         from mmgen.artifacts import Dataset
-        from mmgen.metrics import check_read, get, usual_metrics
+        from mmgen.metrics import check_options_are_read, get, usual_metrics
 
         settings, guidances = self._settings(), self._guidances()
         self._check_names()
         loaded = self._loaded
         guided = [loaded.guided(guidance, settings.seed) for guidance in guidances]
         metrics = _several(self.metric) or usual_metrics(loaded)
-        check_read(metrics, self._metric_options())
+        check_options_are_read(metrics, self._metric_options())
         judged = [name for name in metrics if get(name).judged]
         if judged and loaded.attributes is None:  # before a judge is looked for, which there cannot be
             other = "; of captions there is --metric retrieval" if loaded.text is not None else ""
@@ -153,10 +153,10 @@ class Evaluate(Stage["Scores"]):
     ) -> "list[Score]":
         from mmgen.evaluation import Evaluation
         from mmgen.generation import load
-        from mmgen.metrics import evaluate_by_all, left_out, notice
+        from mmgen.metrics import dropped_counts, evaluate_with_classifiers, notice
 
         loaded, first = self._loaded, judges[0] if judges else None
-        settings = self._settings(left_out(self.given_count, loaded))
+        settings = self._settings(dropped_counts(self.given_count, loaded))
         proposal = load(path_of(self.text_proposal), self.device) if self.text_proposal else None
         default = [loaded.fitted.name] if loaded.fitted is not None else list(loaded.posteriors)
         posteriors = [loaded.posteriors[name].name for name in _several(self.posterior) or default]
@@ -164,7 +164,7 @@ class Evaluate(Stage["Scores"]):
         if warning := notice(asked[0], metrics):
             self.watch.say(warning)
         # All of it before any is done, which checks what is asked.
-        work = [evaluate_by_all(evaluation, metrics, judges[1:]) for evaluation in asked]
+        work = [evaluate_with_classifiers(evaluation, metrics, judges[1:]) for evaluation in asked]
         scores: list[Score] = []
         for evaluation, by_judge in zip(asked, work, strict=True):
             for measuring in by_judge:
@@ -206,7 +206,7 @@ class Evaluate(Stage["Scores"]):
 
     def _guidances(self) -> "list[Guidance]":
         """Return the weights of guidance."""
-        from mmgen.metrics import check_once
+        from mmgen.metrics import check_distinct
         from mmgen.posteriors import Guidance
 
         given: list[Any] = [*self.guidance] if isinstance(self.guidance, list | tuple) else [self.guidance]
@@ -215,21 +215,21 @@ class Evaluate(Stage["Scores"]):
             guidances = [Guidance.of(part) for part in parts or [0.0]]
         except UsageError as error:
             raise UsageError(f"--{error}; several have commas between: 1,3:balanced,10") from None
-        check_once("--guidance", guidances)
-        check_once(
+        check_distinct("--guidance", guidances)
+        check_distinct(
             "--guidance", [str(Guidance(guidance.weight, guidance.balanced)) for guidance in guidances]
         )  # by which rows are called
         return guidances
 
     def _check_names(self) -> None:
         """Refuse names that do not exist or stand twice, before anything slow."""
-        from mmgen.metrics import check_once, get
+        from mmgen.metrics import check_distinct, get
 
         for name in _several(self.metric):
             get(name)
-        check_once("--metric", _several(self.metric))
-        check_once("--posterior", _several(self.posterior))
-        check_once("--factor", self.factors or ())
+        check_distinct("--metric", _several(self.metric))
+        check_distinct("--posterior", _several(self.posterior))
+        check_distinct("--factor", self.factors or ())
 
     def _judges(self, data: "Dataset") -> "list[Classifier]":
         """Return the classifiers that look at pictures: those that were named, or one near the files."""

@@ -76,7 +76,7 @@ class Plot(Drawing["Picture"]):
         picture, notices = draw_plot(self.name, paths, descriptions=words, **further)
         for notice in notices:
             self.watch.say(notice)
-        self.watch.say(picture.told)
+        self.watch.say(picture.full_caption)
         if output is not None:
             picture.save(output)
         return picture

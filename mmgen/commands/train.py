@@ -94,7 +94,7 @@ class Train(Training["TrainedModel"]):
         """
         from mmgen.artifacts import Dataset
         from mmgen.settings.config import merge, read_toml
-        from mmgen.training.model_run import complete_settings, describe_left_out
+        from mmgen.training.model_run import complete_settings, describe_unused_modalities
         from mmgen.training.pairing import describe_rows
 
         preset = self._preset()
@@ -104,7 +104,7 @@ class Train(Training["TrainedModel"]):
             size = len(opened.split(settings.data.split, "train"))  # an unknown scheme is reported before any work
         goal = settings.build_objective()
         for text in (
-            describe_left_out(settings, merge(config, self.assignments())),
+            describe_unused_modalities(settings, merge(config, self.assignments())),
             describe_rows(size, goal, settings.data),
             goal.check_run(settings.training),
         ):

@@ -28,7 +28,10 @@ class _Plan(NamedTuple):
 class TrainClassifier(Training["Judge"]):
     """Train a judge: a classifier that says which attributes a picture shows, with its own held-out accuracy."""
 
-    described_by: ClassVar[tuple[str, ...]] = (*Training.described_by, "mmgen.classifier:ClassifierSettings")
+    described_by: ClassVar[tuple[str, ...]] = (
+        *Training.described_by,
+        "mmgen.classifier:ClassifierSettings",
+    )
 
     dataset: Annotated[File, Input("dataset")]
     """Dataset file."""

@@ -15,7 +15,7 @@ from mmgen.evaluation.real import LEAST, Points
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
-__all__ = ["TOO_FEW", "Compared", "compare_all", "compared_pictures"]
+__all__ = ["TOO_FEW", "Compared", "compare_pictures", "comparable_pictures"]
 
 TOO_FEW = f"no description of this part has {LEAST} real pictures in each of two halves, as comparing takes"
 """The message where nothing could be compared."""
@@ -42,18 +42,18 @@ class Compared:
 
     @property
     def pairs(self) -> list[tuple[Points, Points]]:
-        """Drawn pictures and their reference."""
+        """Return sets of drawn pictures, each with its reference set of real ones."""
         return [(self.drawn, half) for half in self.halves[: 2 if self.protocol == "description" else 1]]
 
     @property
     def ceiling_pairs(self) -> list[tuple[Points, Points]]:
-        """Real pictures instead of drawn ones, and their reference."""
+        """Return pairs of sets of real pictures, which give the best score that a model can reach."""
         one, other = self.halves
         return [(other, one), (one, other)] if self.protocol == "description" else [(other, one)]
 
     @property
     def n(self) -> int:
-        """Number of drawn pictures."""
+        """Return the number of drawn pictures."""
         return sum(map(len, self.drawn))
 
     def about(self) -> dict[str, int | float]:
@@ -68,23 +68,19 @@ class Compared:
         }
 
 
-def compared_pictures(evaluation: "Evaluation") -> str:
+def comparable_pictures(evaluation: "Evaluation") -> str:
     """Need pictures that can be compared with real ones of the same description.
 
     Features of the compared pictures are kept from now on, whichever metric has them drawn.
     """
     missing = needs.drawn_pictures(evaluation) or needs.spelled_descriptions(evaluation)
     if not missing:
-        evaluation.draws.keep_features(max(LEAST, evaluation.settings.draws))
+        evaluation.draws.store_features(max(LEAST, evaluation.settings.draws))
     return missing
 
 
 def _compare(evaluation: "Evaluation", posterior: str, dropped: int) -> Generator[float, None, list[Compared]]:
-    """Compare drawn and real pictures of all descriptions with ``dropped`` attributes left out.
-
-    Each description with enough real pictures is compared by itself; all together where no attribute is left out, so
-    that each picture has one description.
-    """
+    """Compare drawn and real pictures of all descriptions with ``dropped`` attributes left out."""
     queries = evaluation.questions.of(dropped)
     chosen = evaluation.real.of(queries)
     counts = np.array([[len(part) for part in side] for side in chosen.places])  # [2, Q]
@@ -111,7 +107,7 @@ def _compare(evaluation: "Evaluation", posterior: str, dropped: int) -> Generato
     return found
 
 
-def compare_all(evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Compared]]:
+def compare_pictures(evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Compared]]:
     """Compare drawn and real pictures for every number of attributes left out."""
     found: list[Compared] = []
     most = len(evaluation.info.names) - len(evaluation.questions.hints)

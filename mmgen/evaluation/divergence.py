@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 def jensen_shannon(p: Floats, q: Floats, base: float = 2.0) -> Floats:
-    """JS(p, q) over the last axis; 0 to 1 in base 2, 0 to ln 2 in base e.
+    """Compute the Jensen-Shannon divergence over the last axis: 0 to 1 in base 2, 0 to ln 2 in base e.
 
     Example:
         >>> float(jensen_shannon(np.array([1.0, 0.0]), np.array([0.0, 1.0])))
@@ -40,7 +40,7 @@ def jensen_shannon(p: Floats, q: Floats, base: float = 2.0) -> Floats:
 
 
 def jackknifed(p: Floats, counts: NDArray[np.int64], base: float = 2.0) -> Floats:
-    """Bias-corrected JS(p, q) from draws of q: ``p`` [..., V], ``counts`` [..., V] of at least 2 draws each.
+    """Correct the bias of JS(p, q) by the jackknife: ``p`` [..., V], ``counts`` [..., V] of at least 2 draws of q.
 
     May be slightly negative: clipping it at 0 would bring the bias back.
     """
@@ -60,7 +60,7 @@ def jackknifed(p: Floats, counts: NDArray[np.int64], base: float = 2.0) -> Float
 def remaining_bias(
     p: Floats, counts: NDArray[np.int64], generator: np.random.Generator, base: float = 2.0, repeats: int = 64
 ) -> Floats:
-    """Bias that :func:`jackknifed` still has, by simulation [...]: draws as many from a known q near the observed one.
+    """Estimate the bias that :func:`jackknifed` leaves [...], by simulated draws from a q near the observed counts.
 
     The q of the simulation is the observed frequency shrunk towards p by half a count per value, so that values that
     happened not to be drawn are not taken for impossible.

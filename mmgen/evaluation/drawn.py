@@ -29,8 +29,8 @@ _Key = tuple[str, int]
 """Posterior, and number of attributes left out."""
 
 
-class _Look:
-    """What a judge sees in those of a query's pictures that it has not looked at yet.
+class _CachedOutput:
+    """The classifier's output for pictures of one query, extended as more pictures are drawn.
 
     Args:
         kept: What it has seen, [Q, n, *] for each key.
@@ -40,34 +40,34 @@ class _Look:
     """
 
     def __init__(
-        self, kept: dict[_Key, NDArray[Any]], see: Callable[[Tensor, Tensor], Tensor], key: _Key, most: int
+        self, cache: dict[_Key, NDArray[Any]], see: Callable[[Tensor, Tensor], Tensor], key: _Key, most: int
     ) -> None:
-        self.kept, self.see, self.key, self.most = kept, see, key, most
-        self.have = kept[key].shape[1] if key in kept else 0
+        self.cache, self.see, self.key, self.most = cache, see, key, most
+        self.have = cache[key].shape[1] if key in cache else 0
         self.new: NDArray[Any] | None = None
 
-    def at(self, piece: Piece, first: int, told: Tensor, number: int) -> None:
-        """Look at those pictures of a piece that are new, the first of its numbering being the ``first`` of a query."""
+    def classify(self, piece: Piece, first: int, inputs: Tensor, number: int) -> None:
+        """Classify the new pictures of a piece; ``first`` is the number of its first picture."""
         start, stop = (min(max(first + end, self.have), self.most) for end in (piece.draws.start, piece.draws.stop))
         if start >= stop:
             return
         skip = first + piece.draws.start
         images = piece.for_classifier[:, start - skip : stop - skip]
-        asked = told[piece.rows].repeat_interleave(images.shape[1], 0)
-        seen = self.see(images.flatten(0, 1), asked).reshape(*images.shape[:2], -1).cpu().numpy()
+        piece_inputs = inputs[piece.rows].repeat_interleave(images.shape[1], 0)
+        output = self.see(images.flatten(0, 1), piece_inputs).reshape(*images.shape[:2], -1).cpu().numpy()
         if self.new is None:
-            self.new = np.empty((number, self.most - self.have, seen.shape[-1]), seen.dtype)
-        self.new[piece.rows, start - self.have : stop - self.have] = seen
+            self.new = np.empty((number, self.most - self.have, output.shape[-1]), output.dtype)
+        self.new[piece.rows, start - self.have : stop - self.have] = output
 
-    def keep(self) -> None:
-        """Put what is new behind what was seen before."""
+    def append_output(self) -> None:
+        """Append the new outputs to those of earlier pictures."""
         assert self.new is not None
-        before = self.kept.get(self.key)
-        self.kept[self.key] = self.new if before is None else np.concatenate([before, self.new], axis=1)
+        before = self.cache.get(self.key)
+        self.cache[self.key] = self.new if before is None else np.concatenate([before, self.new], axis=1)
 
 
 class JudgedPictures:
-    """What the judge sees on pictures that a model draws.
+    """Classifier outputs for pictures that a model draws, cached for all metrics.
 
     Pixels are sampled where the dataset's images are binary, since the judge learnt from binary images (VE Fig. 3);
     elsewhere the judge is shown the mean, since grey levels of the data are no draws of a Bernoulli variable.
@@ -86,7 +86,7 @@ class JudgedPictures:
         judge: "Classifier",
         seed: int,
         precision: str = "auto",
-        beside: "JudgedPictures | None" = None,
+        shared_with: "JudgedPictures | None" = None,
     ) -> None:
         self.loaded = loaded
         self.judge = judge
@@ -95,26 +95,26 @@ class JudgedPictures:
         self._judged: dict[_Key, NDArray[Any]] = {}
         self._features: dict[_Key, NDArray[Any]] = {}
         self._features_of = 0
-        self._company: list[JudgedPictures] = [] if beside is None else beside._company
-        self._company.append(self)
+        self._classifiers: list[JudgedPictures] = [] if shared_with is None else shared_with._classifiers
+        self._classifiers.append(self)
 
     @property
     def sampled(self) -> bool:
-        """Whether the judge is fed sampled pixels (else means)."""
+        """Return True if the classifier sees sampled pixels, False if it sees their means."""
         return sees_samples(self.loaded)
 
     @property
     def pixels(self) -> str:
-        """Kind of pixels that the classifier sees: "sampled" or "mean"."""
+        """Return the kind of pixels that the classifier sees: "sampled" or "mean"."""
         return "sampled" if self.sampled else "mean"
 
-    def keep_features(self, n: int) -> None:
-        """Keep features of the first ``n`` pictures of a query when its pictures are drawn to be judged."""
+    def store_features(self, n: int) -> None:
+        """Store features of the first ``n`` pictures of each query as soon as they are drawn."""
         self._features_of = max(self._features_of, n)
 
     @torch.inference_mode()
     def judged(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.uint8]]:
-        """What the judge says about ``n`` or more pictures of each query.
+        """Draw ``n`` or more pictures of each query and return the attributes that the classifier reads off them.
 
         Pictures drawn for an earlier question are used again, and only the missing ones are drawn.
 
@@ -130,42 +130,45 @@ class JudgedPictures:
             Codes uint8 [Q, n', A] with n' >= n.
         """
         key = posterior, queries.dropped
-        looks = [_Look(one._judged, one._read, key, n) for one in self._company]
-        looks += [
-            _Look(one._features, one.judge.features, key, min(n, one._features_of))
-            for one in self._company
-            if one._features_of
+        outputs = [_CachedOutput(pictures._judged, pictures._predict, key, n) for pictures in self._classifiers]
+        outputs += [
+            _CachedOutput(pictures._features, pictures.judge.features, key, min(n, pictures._features_of))
+            for pictures in self._classifiers
+            if pictures._features_of
         ]
-        yield from self._show(looks, queries, posterior)
+        yield from self._classify_new(outputs, queries, posterior)
         return self._judged[key]
 
     @torch.inference_mode()
     def features(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.float32]]:
-        """The judge's features [Q, n', F] of ``n`` or more pictures of each query; arguments as of :meth:`judged`."""
+        """Return features [Q, n', F] of ``n`` or more pictures of each query; arguments as in :meth:`judged`."""
         key = posterior, queries.dropped
-        looks = [_Look(one._features, one.judge.features, key, n) for one in self._company]
-        yield from self._show(looks, queries, posterior)
+        outputs = [_CachedOutput(pictures._features, pictures.judge.features, key, n) for pictures in self._classifiers]
+        yield from self._classify_new(outputs, queries, posterior)
         return self._features[key]
 
-    def _read(self, images: Tensor, told: Tensor) -> Tensor:
-        return self.judge.predict(images, told, self.precision)
+    def _predict(self, images: Tensor, inputs: Tensor) -> Tensor:
+        return self.judge.predict(images, inputs, self.precision)
 
-    def _show(self, looks: "Sequence[_Look]", queries: Queries, posterior: str) -> Generator[float, None, None]:
-        """Draw the pictures that somebody has not looked at yet, and have them looked at."""
-        missing = [look for look in looks if look.have < look.most]
-        if not missing:
+    def _classify_new(
+        self, outputs: "Sequence[_CachedOutput]", queries: Queries, posterior: str
+    ) -> Generator[float, None, None]:
+        """Draw pictures that some classifier has not seen yet, and classify them."""
+        incomplete = [output for output in outputs if output.have < output.most]
+        if not incomplete:
             return
-        first, most = min(look.have for look in missing), max(look.most for look in missing)
-        told = torch.from_numpy(queries.codes)
+        first, most = min(output.have for output in incomplete), max(output.most for output in incomplete)
+        inputs = torch.from_numpy(queries.codes)
         for piece in self.pictures(queries, posterior, most - first, first):
-            for look in missing:
-                look.at(piece, first, told, len(queries))
+            for output in incomplete:
+                output.classify(piece, first, inputs, len(queries))
             yield (piece.rows.stop - 1 + piece.draws.stop / (most - first)) / len(queries)
-        for look in missing:
-            look.keep()
+        for output in incomplete:
+            output.append_output()
 
     def pictures(self, queries: Queries, posterior: str, n: int, have: int = 0) -> Iterator[Piece]:
-        """n pictures of each query, a bounded number at a time: those that ``mmgen sample`` draws of the same seed.
+        """Draw n pictures of each query in pieces of bounded size: the same as ``mmgen sample`` draws from the same
+        seed.
 
         Args:
             queries: What to draw.
@@ -176,12 +179,14 @@ class JudgedPictures:
         loaded = self.loaded
         assert loaded.observation is not None
         # Captions in free words are asked for alone: their examples' attributes are what pictures are compared with.
-        every = complete(loaded, queries.codes) if queries.tokens is None else complete(loaded, tokens=queries.tokens)
+        all_descriptions = (
+            complete(loaded, queries.codes) if queries.tokens is None else complete(loaded, tokens=queries.tokens)
+        )
         for start in range(0, len(queries), _QUERIES):
-            asked = every[start : start + _QUERIES]
-            z = draw_latents(loaded, posterior, asked, n, self.seed, have)
+            descriptions = all_descriptions[start : start + _QUERIES]
+            z = draw_latents(loaded, posterior, descriptions, n, self.seed, have)
             pieces = pictures(
-                loaded, loaded.observation.name, z, asked, self.seed,
+                loaded, loaded.observation.name, z, descriptions, self.seed,
                 sampled=self.sampled, have=have, precision=self.precision,
             )  # fmt: skip
             for piece in pieces:
@@ -190,7 +195,7 @@ class JudgedPictures:
 
     @property
     def _words(self) -> str | None:
-        """The modality whose words can be compared with what the judge sees: text or attributes; None without one."""
+        """Return the modality whose words the classifier can check: text or attributes; None without one."""
         loaded = self.loaded
         if loaded.model.conditional_on:
             return None
@@ -198,34 +203,37 @@ class JudgedPictures:
         return next((part.name for part in offered if part is not None and part.name in loaded.model.modalities), None)
 
     @property
-    def says_words(self) -> bool:
-        """Whether the model generates words that the judge can be compared with."""
+    def generates_words(self) -> bool:
+        """Return True if the model generates words that the classifier can check."""
         return self._words is not None
 
     @torch.inference_mode()
     def generated(self, posterior: str, n: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Pictures and words of the same z: what the judge sees, and the words, both uint8 [n, A] (CK Table 2).
+        """Draw pictures and words from the same z; return attributes read off the pictures and those of the words, [n,
+        A].
 
         A judge that is told words is told the generated ones (CK 5.4); a word where none belongs is ``UNKNOWN``.
         """
         loaded = self.loaded
         assert loaded.attributes is not None and loaded.observation is not None
-        asked = nothing(loaded)
-        z = draw_latents(loaded, posterior, asked, n, self.seed)
-        said = self._say(z, asked)
-        seen = []
+        descriptions = nothing(loaded)
+        z = draw_latents(loaded, posterior, descriptions, n, self.seed)
+        words = self._generate_words(z, descriptions)
+        predicted = []
         for piece in pictures(
-            loaded, loaded.observation.name, z, asked, self.seed, sampled=self.sampled, precision=self.precision
+            loaded, loaded.observation.name, z, descriptions, self.seed, sampled=self.sampled, precision=self.precision
         ):
-            told = torch.from_numpy(said[piece.draws])
-            seen.append(self.judge.predict(piece.for_classifier.flatten(0, 1), told, self.precision).cpu().numpy())
-        return np.concatenate(seen), said
+            inputs = torch.from_numpy(words[piece.draws])
+            predicted.append(
+                self.judge.predict(piece.for_classifier.flatten(0, 1), inputs, self.precision).cpu().numpy()
+            )
+        return np.concatenate(predicted), words
 
-    def _say(self, z: Tensor, asked: Descriptions) -> NDArray[np.uint8]:
-        """Words of latents [1, n, D] as attribute codes uint8 [n, A]."""
+    def _generate_words(self, z: Tensor, descriptions: Descriptions) -> NDArray[np.uint8]:
+        """Generate words from latents [1, n, D], as attribute codes uint8 [n, A]."""
         loaded, name = self.loaded, self._words
         assert loaded.attributes is not None and name is not None
-        words = draw_words(loaded, name, z, asked, self.seed, self.precision)[0].cpu().numpy()
+        words = draw_words(loaded, name, z, descriptions, self.seed, self.precision)[0].cpu().numpy()
         if loaded.text is not None and name == loaded.text.name:
             return codes_of_caption(words, loaded.text, loaded.attributes)
         return words.astype(np.uint8)

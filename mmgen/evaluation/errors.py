@@ -18,13 +18,13 @@ it is only the leading term, can be much larger than that."""
 
 
 def summarise(values: Tensor) -> tuple[float, float | None]:
-    """Mean over points [N] and its standard error."""
+    """Return the mean over points [N] and its standard error."""
     count = len(values)
     return float(values.mean()), float(values.std() / math.sqrt(count)) if count > 1 else None
 
 
 def standard_error(values: Tensor, *noises: Noise) -> float | None:
-    """Standard error of the mean of ``values`` [N]: between points, and of the estimates that they are sums of.
+    """Return the standard error of the mean of ``values`` [N], sums of estimates with noise of their own.
 
     Both in quadrature. Noise that points do not share is part of the spread of their values already, and what they
     share is not: so the former is taken out of the spread, and all of it added. For N points of N estimates that is
@@ -35,29 +35,29 @@ def standard_error(values: Tensor, *noises: Noise) -> float | None:
         return None
     between, of_estimates = float(values.var()) / count, 0.0
     for variances, source in noises:
-        between -= _seen(variances, source)
+        between -= _estimate_noise(variances, source)
         of_estimates += mean_noise(variances, source)
     return math.hypot(math.sqrt(max(between, 0.0)), math.sqrt(of_estimates))
 
 
 def shared_error(count: int, *noises: Noise) -> float:
-    """What the spread of N values does not show of the standard error of their mean: noise that points share.
+    """Return the part of the mean's standard error that the spread of N values cannot show: noise that points share.
 
     The difference of two scores, point by point, has it from both: values of one description move together.
     """
     if count < 2:
         return 0.0
-    return math.sqrt(max(0.0, sum(mean_noise(*noise) - _seen(*noise) for noise in noises)))
+    return math.sqrt(max(0.0, sum(mean_noise(*noise) - _estimate_noise(*noise) for noise in noises)))
 
 
-def _seen(variances: Tensor, source: Tensor | None) -> float:
-    """What noise of estimates adds to the variance of N values over N, on average."""
+def _estimate_noise(variances: Tensor, source: Tensor | None) -> float:
+    """Return what noise of the estimates adds to the variance of N values over N, on average."""
     count = len(variances)
     return (float(variances.sum()) - count * mean_noise(variances, source)) / (count * (count - 1))
 
 
 def disagreement(one: Estimate, other: Estimate) -> float | None:
-    """Mean over points of what ``other`` says more than ``one``, nats; None where their errors explain it."""
+    """Return the mean over points of ``other`` less ``one``, nats; None if their errors explain it."""
     difference = float((other.value - one.value).mean())
     noise = math.hypot(one.monte_carlo_stderr, other.monte_carlo_stderr)
     if abs(difference) <= _SIGMAS * noise + one.least_bias + other.least_bias:
@@ -66,7 +66,7 @@ def disagreement(one: Estimate, other: Estimate) -> float | None:
 
 
 def diagnostics(result: Estimate, checked: tuple[str, Estimate, Estimate] | None = None) -> dict[str, Any]:
-    """What says how far an estimate can be trusted: effective sample size, variance of log weights, its own noise.
+    """Return diagnostics of an estimate: effective sample size, variance of log weights, Monte Carlo error.
 
     Args:
         result: The estimate.
@@ -89,7 +89,7 @@ def diagnostics(result: Estimate, checked: tuple[str, Estimate, Estimate] | None
         for name, one in result.alone.items():
             more = disagreement(one, result)
             if more is not None:
-                warnings.append(_disagree(name, -more, "all proposals together, which are what is printed"))
+                warnings.append(_disagreement_warning(name, -more, "all proposals together, which are what is printed"))
     if checked is not None:
         name, single, mixture = checked
         more = disagreement(single, mixture)
@@ -100,7 +100,7 @@ def diagnostics(result: Estimate, checked: tuple[str, Estimate, Estimate] | None
         }
         if more is not None:
             known["too_low_by_at_least"] = max(known["too_low_by_at_least"], more)
-            warnings.append(_disagree(name, -more, "all proposals together (--proposal mixture)"))
+            warnings.append(_disagreement_warning(name, -more, "all proposals together (--proposal mixture)"))
     if float(result.relative_variance.mean()) > _FEW_DRAWS:
         warnings.append(
             f"few of the {result.samples:,} draws count (effective sample size {float(result.ess.mean()):.1f}): it "
@@ -111,5 +111,5 @@ def diagnostics(result: Estimate, checked: tuple[str, Estimate, Estimate] | None
     return known
 
 
-def _disagree(name: str, more: float, others: str) -> str:
+def _disagreement_warning(name: str, more: float, others: str) -> str:
     return f"{name} alone says {abs(more):.2f} nats {'less' if more < 0 else 'more'} than {others}, beyond their errors"

@@ -16,7 +16,7 @@ from mmgen.evaluation.drawn import JudgedPictures
 from mmgen.evaluation.factors import Code, Factors, code_of, read_factors
 from mmgen.evaluation.provenance import Provenance
 from mmgen.evaluation.questions import Questions
-from mmgen.evaluation.real import Real
+from mmgen.evaluation.real import RealPictures
 from mmgen.evaluation.settings import EvaluationSettings
 from mmgen.generation.judge import check_judge
 
@@ -64,7 +64,7 @@ class Evaluation:
         self.settings = settings
         self.text_proposal = text_proposal
 
-    def beside(self, judge: "Classifier | None") -> "Evaluation":
+    def with_judge(self, judge: "Classifier | None") -> "Evaluation":
         """Return the same evaluation by another classifier, which looks at the same pictures.
 
         It has to be made before anything is drawn.
@@ -100,7 +100,10 @@ class Evaluation:
             UsageError: There is none, or it was trained on other attributes.
         """
         if self._judge is None:
-            raise UsageError("this metric needs a judge: make one with mmgen train-classifier on the model's dataset")
+            raise UsageError(
+                "this metric needs a judge (attribute classifier), got none; make one with mmgen train-classifier on "
+                "the model's dataset"
+            )
         check_judge(self.info, self._judge)
 
     @property
@@ -155,10 +158,12 @@ class Evaluation:
         return JudgedPictures(self.loaded, self.judge, self.settings.seed, self.settings.precision)
 
     @cached_property
-    def real(self) -> Real:
+    def real(self) -> RealPictures:
         """Real pictures of the same descriptions."""
         assert self.loaded.observation is not None
-        return Real(self.dataset, self.split, self.settings, self.judge, self.loaded.observation.name, self.info)
+        return RealPictures(
+            self.dataset, self.split, self.settings, self.judge, self.loaded.observation.name, self.info
+        )
 
     @cached_property
     def points(self) -> Batch:

@@ -59,19 +59,19 @@ class Code:
 
     @cached_property
     def active(self) -> NDArray[np.int64]:
-        """Dimensions that vary between examples."""
+        """Return the dimensions that vary between examples."""
         return np.flatnonzero(self.means.std(axis=0) >= _PRUNED_BELOW)
 
     @cached_property
     def _sorted(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Rows sorted by each factor's value, and where each value begins."""
+        """Sort rows by the value of each factor; return them with the first position of each value."""
         return [
             (np.argsort(column, kind="stable"), np.searchsorted(np.sort(column), np.arange(column.max() + 2)))
             for column in self.factors.T
         ]
 
-    def alike(self, rows: NDArray[np.int64], factor: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """For each of ``rows`` (of any shape) another random row with the same value of a factor.
+    def draw_same_value(self, rows: NDArray[np.int64], factor: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw for each of ``rows`` (any shape) another row with the same value of a factor.
 
         Only a row that is alone with its value gets itself: pairs of a row with itself differ in nothing, and are the
         more frequent the more values a factor has, which would tell the factor.
@@ -84,15 +84,15 @@ class Code:
         found = low + (rng.random(rows.shape) * (high - low - 1)).astype(np.int64)
         return order[np.where((found >= places[rows]) & (high - low > 1), found + 1, found)]
 
-    def divided(self, rng: np.random.Generator, share: float = 2 / 3) -> tuple["Code", "Code"]:
-        """Two parts, drawn at random: what is learnt from, and what it is tested on."""
+    def split_at_random(self, rng: np.random.Generator, share: float = 2 / 3) -> tuple["Code", "Code"]:
+        """Split the rows at random into a training and a test part."""
         order = rng.permutation(len(self))
         first = round(share * len(self))
         return self[order[:first]], self[order[first:]]
 
 
 def code_of(dataset: "Dataset", loaded: "TrainedModel", factors: "Factors", seed: int, precision: str) -> Code:
-    """Encodings of a model's main images, with the factors behind them.
+    """Encode the main images of a dataset; return the codes with the factors behind them.
 
     Args:
         dataset: Where the images are.
@@ -119,10 +119,7 @@ def code_of(dataset: "Dataset", loaded: "TrainedModel", factors: "Factors", seed
 
 
 def _with_numbered_labels(model: "Model", mean: "Tensor") -> "Tensor":
-    """Encodings [N, D] whose labels are one column each instead of one for each value.
-
-    One column of "digit" follows a digit; ten of "is it a 3" would each know little of it, and share what there is.
-    """
+    """Replace one-hot labels in encodings [N, D] by one column with the number of the value."""
     import torch
 
     from mmgen.modalities.attributes import Attributes
@@ -155,9 +152,9 @@ class Factors:
 
 
 def read_factors(
-    dataset: "Dataset", rows: NDArray[np.int64], wanted: Sequence[str] | None = None, every: bool = True
+    dataset: "Dataset", rows: NDArray[np.int64], names: Sequence[str] | None = None, require_all: bool = True
 ) -> Factors:
-    """Factors behind rows of a dataset: its attributes, and its generative factors with few values.
+    """Read factors behind rows of a dataset: its attributes, and generative factors with few values.
 
     Left out are factors with one value or more than 100, those that are no whole numbers, and where none are asked for
     by name also numbers of the source and sizes of picture files. Rows with a value that fewer than 10 of them have are
@@ -166,25 +163,25 @@ def read_factors(
     Args:
         dataset: An open dataset.
         rows: Rows, ascending; those with an unknown attribute are left out.
-        wanted: Names of the factors; all that can be used by default.
-        every: Whether ``rows`` are all that there are, so that no more of them can be advised.
+        names: Names of the factors; all that can be used by default.
+        require_all: Whether ``rows`` are all that there are, so that no more of them can be advised.
 
     Raises:
         UsageError: There are fewer than two, or a wanted one is none.
     """
-    found, known = _columns(dataset, rows, wanted)
+    found, known = _columns(dataset, rows, names)
     found = {name: column for name, column in found.items() if _is_usable(column[known])}
-    if missing := [name for name in wanted or () if name not in found]:
-        raise _not_usable(dataset, rows, missing)
+    if missing := [name for name in names or () if name not in found]:
+        raise _unusable_names(dataset, rows, missing)
     while not (frequent := _frequent([column[known] for column in found.values()], int(known.sum()))).all():
         known[known] = frequent  # may make values of other factors rare
     used = {name: np.unique(column[known], return_inverse=True)[1] for name, column in found.items()}
     used = {name: numbered for name, numbered in used.items() if numbered.max(initial=0) > 0}
-    if len(used) < max(2, len(wanted or ())) or known.sum() < _FEWEST:
-        if wanted is not None and len(used) == len(set(wanted)) == 1:
+    if len(used) < max(2, len(names or ())) or known.sum() < _FEWEST:
+        if names is not None and len(used) == len(set(names)) == 1:
             advice = "name a second with --factor"
         else:
-            advice = f"use {'a larger dataset' if every else 'more --encodings'}, or one with factors"
+            advice = f"use {'a larger dataset' if require_all else 'more --encodings'}, or one with factors"
             advice += ", such as mmgen make-data dsprites"
         raise UsageError(
             f"disentanglement is of at least two factors and {_FEWEST} examples, {_FEWEST_OF_VALUE} of each value, "
@@ -194,19 +191,19 @@ def read_factors(
 
 
 def _columns(
-    dataset: "Dataset", rows: NDArray[np.int64], wanted: Sequence[str] | None
+    dataset: "Dataset", rows: NDArray[np.int64], names: Sequence[str] | None
 ) -> tuple[dict[str, NDArray[np.int64]], NDArray[np.bool_]]:
-    """Whole numbers of rows that could be factors, by name, and the rows of which all of them are known."""
+    """Read whole numbers that could be factors, by name, and the rows for which all of them are known."""
     found: dict[str, NDArray[np.int64]] = {}
     known = np.ones(len(rows), bool)
     for name, info in dataset.attributes.items():
         codes = dataset.read_attributes(name, rows)
         for column, attribute in zip(codes.T, info.names, strict=True):
-            if wanted is None or attribute in wanted:
+            if names is None or attribute in names:
                 found[attribute] = column.astype(np.int64)
                 known &= column != UNKNOWN
     for name in dataset.factor_names:
-        if name in found or (_is_of_the_source(dataset.factors[name]) if wanted is None else name not in wanted):
+        if name in found or (_names_a_source(dataset.factors[name]) if names is None else name not in names):
             continue
         column = dataset.factor(name)[rows]
         if column.ndim == 1 and column.dtype.kind in "iu":
@@ -214,8 +211,8 @@ def _columns(
     return found, known
 
 
-def _not_usable(dataset: "Dataset", rows: NDArray[np.int64], missing: Sequence[str]) -> UsageError:
-    """The message about names that are no factors of these rows: lists those that are."""
+def _unusable_names(dataset: "Dataset", rows: NDArray[np.int64], missing: Sequence[str]) -> UsageError:
+    """Return the error for names that are no factors of these rows; it lists those that are."""
     names = [name for info in dataset.attributes.values() for name in info.names]
     usable = []
     for name in dict.fromkeys([*names, *dataset.factor_names]):
@@ -229,20 +226,20 @@ def _not_usable(dataset: "Dataset", rows: NDArray[np.int64], missing: Sequence[s
     )
 
 
-def _is_of_the_source(factor: "FactorInfo") -> bool:
-    """Whether it tells of the file or the source that an example comes from."""
+def _names_a_source(factor: "FactorInfo") -> bool:
+    """Return True for a factor that names the file or source of an example."""
     return factor.name.startswith(_SOURCE) or (factor.name, factor.unit) in _OF_FILES
 
 
 def _is_usable(column: NDArray[np.int64]) -> bool:
-    """Whether a factor has two values or more, not too many, of which most are frequent."""
+    """Return whether a factor has at least two values, not too many, most of them frequent."""
     values, counts = np.unique(column, return_counts=True)
     many = counts[counts >= _FEWEST_OF_VALUE]
     return len(values) <= _MOST_VALUES and len(many) >= 2 and 2 * int(many.sum()) >= len(column)
 
 
 def _frequent(columns: Sequence[NDArray[np.int64]], count: int) -> NDArray[np.bool_]:
-    """Whether each of ``count`` rows has a value in every column that enough of them have."""
+    """Return for each of ``count`` rows whether its value is frequent in every column with frequent values."""
     frequent = np.ones(count, bool)
     for column in columns:
         _, of, counts = np.unique(column, return_inverse=True, return_counts=True)

@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 def frechet_distance(difference: float, one: Floats, other: Floats) -> float:
-    r"""Squared Fréchet distance of two Gaussians (Dowson and Landau, Eq. 4).
+    r"""Compute the squared Fréchet distance of two Gaussians (Dowson and Landau, Eq. 4).
 
     .. math:: \|m - m'\|^2 + Tr(C + C' - 2 (C C')^{1/2})
 
@@ -52,7 +52,7 @@ def frechet_distance(difference: float, one: Floats, other: Floats) -> float:
 
 @dataclass(frozen=True)
 class Distance:
-    """A distance between two sets of points that descriptions may be left out of.
+    """A distance between two sets of points, with functions that recompute it without some descriptions.
 
     Attributes:
         of: The squared distance without one group of descriptions; None for that of all.
@@ -68,12 +68,12 @@ class Distance:
 
 
 def _groups(queries: int) -> NDArray[np.int64]:
-    """A group for each description, at random: descriptions come in the order of their attributes."""
+    """Assign descriptions to groups at random."""
     return numpy_generator(0, "groups of descriptions").permutation(np.arange(queries) % min(GROUPS, queries))
 
 
 def _totals(parts: Sequence[NDArray[np.floating]], groups: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Sums of ``parts`` over each group, [G, ...]."""
+    """Sum ``parts`` over each group, [G, ...]."""
     found = np.zeros((int(groups.max()) + 1, *parts[0].shape))
     for group, part in zip(groups, parts, strict=True):
         found[group] += part
@@ -81,7 +81,7 @@ def _totals(parts: Sequence[NDArray[np.floating]], groups: NDArray[np.int64]) ->
 
 
 def within(one: Sequence[Floats], other: Sequence[Floats], weights: Floats) -> Distance:
-    """The distance inside descriptions: mean squared distance of the means, and that of the mean covariances.
+    """Compute the distance inside descriptions: squared distance of means, and distance of mean covariances.
 
     It is at most the mean over descriptions of their own Fréchet distances, since -Tr (C C')^(1/2) is jointly convex
     (the fidelity of quantum states is jointly concave), and equal to it where covariances do not depend on the
@@ -120,7 +120,7 @@ def within(one: Sequence[Floats], other: Sequence[Floats], weights: Floats) -> D
 
 
 def _covariances(points: Sequence[Floats], weights: Floats, groups: NDArray[np.int64]) -> Floats:
-    """Weighted sums of the descriptions' covariances over each group, [G, F, F]."""
+    """Sum the weighted covariances of descriptions over each group, [G, F, F]."""
     size = points[0].shape[1]
     found = np.zeros((int(groups.max()) + 1, size, size))
     for part, weight, group in zip(points, weights, groups, strict=True):
@@ -130,7 +130,7 @@ def _covariances(points: Sequence[Floats], weights: Floats, groups: NDArray[np.i
 
 
 def pooled(one: Sequence[Floats], other: Sequence[Floats]) -> Distance:
-    """The distance of all points of all descriptions together, as FID is usually measured.
+    """Compute the distance of all points of all descriptions together, as FID is usually measured.
 
     Args:
         one: Points [n, F] of each description; n may be 0.
@@ -144,7 +144,7 @@ def pooled(one: Sequence[Floats], other: Sequence[Floats]) -> Distance:
         squares.append(np.stack([_squares(points, groups == group) for group in range(len(counts[0]))]))
 
     def moments(left_out: int | None) -> list[tuple[float, Floats, Floats]]:
-        """Number, mean and covariance of both sets."""
+        """Return number, mean and covariance of both sets."""
         kept = np.arange(len(counts[0])) != left_out
         found = []
         for count, total, square in zip(counts, sums, squares, strict=True):
@@ -171,7 +171,7 @@ def _squares(points: Sequence[Floats], chosen: NDArray[np.bool_]) -> Floats:
 
 
 def extrapolated(whole: Distance, halves: Sequence[Distance]) -> Callable[[int | None], float]:
-    """The distance for infinitely many points, on the line through those of all points and of half as many.
+    """Extrapolate a distance to infinitely many points, linearly in 1 / n from all points and from halves.
 
     Args:
         whole: Estimate from all points.
@@ -189,7 +189,7 @@ def extrapolated(whole: Distance, halves: Sequence[Distance]) -> Callable[[int |
 
 
 def jackknife_error(of: Callable[[int | None], float], groups: int) -> float | None:
-    """Standard error over groups of descriptions, each left out in turn; None of fewer than two."""
+    """Return the standard error over groups of descriptions, each left out in turn; None for fewer than two."""
     if groups < 2:
         return None
     left_out = np.array([of(group) for group in range(groups)])

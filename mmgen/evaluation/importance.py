@@ -50,7 +50,7 @@ _ACTIVATIONS = 16
 
 @dataclass(frozen=True)
 class Component:
-    """One density that z is drawn from.
+    """One component of the mixture that importance samples are drawn from.
 
     Attributes:
         name: As tables say it: "q(z|image)".
@@ -72,7 +72,7 @@ class Component:
         log_prob: Density,
         informed: bool = True,
     ) -> "Component":
-        """A density of points by themselves, whichever rows they are."""
+        """Make a component from a density of z given one point."""
         return cls(
             name,
             lambda rows, points, n, generator: sample(points, n, generator),
@@ -82,7 +82,7 @@ class Component:
 
     @classmethod
     def posterior(cls, name: str, q: DiagonalGaussian | LayeredPosterior) -> "Component":
-        """A posterior [N, D] of all points."""
+        """Make a component from a Gaussian posterior [N, D] of all points."""
         return cls(
             name,
             lambda rows, points, n, generator: q[rows].sample(generator, (n,)),
@@ -116,15 +116,12 @@ class Terms:
 
     @property
     def proposal(self) -> Tensor:
-        """log density of the mixture [K, N]: each component weighs as its share of the draws."""
+        """Compute the log density of the mixture [K, N]; a component weighs as its share of the draws."""
         share = torch.tensor(self.sizes, dtype=self.log_q.dtype, device=self.log_q.device) / sum(self.sizes)
         return (self.log_q + share.log()[:, None, None]).logsumexp(0)
 
     def _variance(self, log_weights: Tensor) -> Tensor | None:
-        """Relative variance of the mean weight [N], as many draws being from each component; None if any has but one.
-
-        What differs between components is no noise, since none of them gets more draws by chance.
-        """
+        """Return the relative variance of the mean weight [N]; None if a component has a single draw."""
         if min(self.sizes) < 2:
             return None
         relative = (log_weights - log_weights.logsumexp(0)).exp()  # adds up to one
@@ -132,7 +129,7 @@ class Terms:
         return torch.stack([size * part.var(0) for size, part in zip(self.sizes, parts, strict=True)]).sum(0)
 
     def weigh(self, log_target: Tensor) -> "Estimate":
-        """log of the integral of a function of z, log_target [K, N], through the mixture.
+        """Estimate the log of the integral of a function of z, given log_target [K, N], with the mixture as proposal.
 
         One-sample bound and variance of log weights are those of the first component alone: a mixture with p(z) in it
         has hopeless log weights, and bounds (CK) and variances (WG Table 3) are published through one posterior.
@@ -155,7 +152,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Per point, from K log weights: everything [N], float64, nats.
+    """Importance-sampling estimate per point from K log weights: all fields [N], float64, nats.
 
     Attributes:
         value: log of the mean weight; below the truth in expectation, by about half of ``relative_variance``.
@@ -182,7 +179,7 @@ class Estimate:
 
     @property
     def relative_variance(self) -> Tensor:
-        """Estimated variance of the mean weight over its square [N], also the variance of ``value``.
+        """Return the estimated variance of the mean weight over its square [N], which is also that of ``value``.
 
         1/ESS - 1/K of draws from one density.
         """
@@ -192,7 +189,7 @@ class Estimate:
 
     @property
     def least_bias(self) -> float:
-        """By how much the mean over points is too low, at least about.
+        """Return a lower bound of how far the mean over points is too low.
 
         E log of a mean is below the log of the expectation by half its relative variance, to second order and as far
         as the draws have seen.
@@ -201,22 +198,24 @@ class Estimate:
 
     @property
     def monte_carlo_stderr(self) -> float:
-        """Noise of the mean of ``value`` over points: sqrt(sum_g n_g^2 v_g) / N for n_g points of estimate g."""
+        """Return the Monte Carlo error of the mean of ``value``: sqrt(sum_g n_g^2 v_g) / N for n_g points of estimate
+        g.
+        """
         return math.sqrt(mean_noise(*self.noise))
 
     @property
     def noise(self) -> Noise:
-        """Variance of ``value``, and what shares it."""
+        """Return the variance of ``value``, and which points share it."""
         return self.relative_variance, self.source
 
     @property
     def bound_noise(self) -> Noise:
-        """The same of ``bound``, which is a mean over the draws of the first component."""
+        """Return the variance of ``bound``, a mean over the draws of the first component, and which points share it."""
         first = next(iter(self.alone.values()), self)
         return self.log_variance / first.samples, self.source
 
     def __getitem__(self, rows: Tensor) -> "Estimate":
-        """The estimates of ``rows`` (positions), of which some may be the same."""
+        """Return the estimates of ``rows``; a row may come several times."""
         return Estimate(
             self.value[rows],
             self.bound[rows],
@@ -231,7 +230,7 @@ class Estimate:
 
 
 def mean_noise(variances: Tensor, source: Tensor | None) -> float:
-    """Variance of the mean over points [N] of estimates that points of one source share, nats^2."""
+    """Return the variance of the mean over points [N], nats^2, where points of one source share their estimate."""
     count = len(variances)
     shared = torch.ones_like(variances)
     if source is not None:
@@ -242,7 +241,7 @@ def mean_noise(variances: Tensor, source: Tensor | None) -> float:
 
 
 def estimate(log_weights: Tensor) -> Estimate:
-    """Summary of log weights [K, N]."""
+    """Summarise log weights [K, N]."""
     weights = log_weights.double()
     count = weights.shape[0]
     total = weights.logsumexp(0)
@@ -256,12 +255,12 @@ def estimate(log_weights: Tensor) -> Estimate:
 
 
 def passes(numbers_per_decode: int) -> int:
-    """How many latents to decode at once: as many as keep activations within the memory set aside."""
+    """Return how many latents to decode at once within the memory for activations."""
     return max(16, _BYTES_PER_PASS // (4 * _ACTIVATIONS * max(1, numbers_per_decode)))
 
 
 def shares(samples: int, components: int) -> tuple[int, ...]:
-    """How many of K draws each of M components gets: as many each as can be, the first ones one more.
+    """Divide K draws among M components as evenly as possible; the first ones get one more.
 
     Example:
         >>> shares(10, 3)
@@ -278,7 +277,7 @@ def log_terms(
     at_once: int,
     generator: torch.Generator,
 ) -> Generator[float, None, Terms]:
-    """Every log density at K draws of z for each point, from one pass through the decoders.
+    """Compute every log density at K draws of z for each point, in one pass through the decoders.
 
     Args:
         components: What z is drawn from, as evenly as K allows; those that would get no draw are left out.

@@ -24,9 +24,9 @@ from mmgen.evaluation.importance import Component, Density, Estimate, Terms, log
 from mmgen.evaluation.proposals import (
     MIXTURE,
     density_of,
-    described_by,
+    description_modality,
     main_image,
-    proposal_given,
+    proposal_conditions,
     proposal_of,
     proposals,
 )
@@ -41,19 +41,19 @@ from mmgen.training.precision import autocast
 
 __all__ = [
     "Quantities",
-    "described",
-    "described_by",
-    "guiding_words",
+    "has_description",
+    "description_modality",
+    "guiding_modality",
     "image_log_likelihood",
     "image_terms",
     "log_likelihood",
     "main_image",
-    "proposal_given",
+    "proposal_conditions",
     "proposal_of",
     "text_estimate",
-    "text_through",
+    "text_posterior_estimate",
     "under_prior",
-    "with_normaliser",
+    "with_normaliser_error",
 ]
 
 Quantities = dict[str, Estimate]
@@ -63,8 +63,8 @@ _ROUGH = 0.1
 much larger than that."""
 
 
-def _decoded(loaded: TrainedModel, name: str, precision: str) -> Density:
-    """log p(x_name | z), its network in the chosen arithmetic."""
+def _decoder_log_prob(loaded: TrainedModel, name: str, precision: str) -> Density:
+    """Return a function for log p(x_name | z), computed in the chosen precision."""
 
     def density(z: Tensor, batch: Batch) -> Tensor:
         with autocast(loaded.device, precision):
@@ -74,25 +74,25 @@ def _decoded(loaded: TrainedModel, name: str, precision: str) -> Density:
 
 
 def _log_prob(loaded: TrainedModel, posterior: str) -> Density:
-    """log q(z | y) of a posterior."""
-    source, words = loaded.posteriors[posterior], described_by(loaded)
+    """Return a function for log q(z | y) of a posterior."""
+    source, words = loaded.posteriors[posterior], description_modality(loaded)
     return lambda z, points: source.log_prob(z, source.select_words(points, words))
 
 
 def _sampler(loaded: TrainedModel, posterior: str) -> _Sampler:
-    """Draws from q(z | y) of a posterior."""
-    source, words = loaded.posteriors[posterior], described_by(loaded)
+    """Return a function that draws from q(z | y) of a posterior."""
+    source, words = loaded.posteriors[posterior], description_modality(loaded)
     return lambda points, n, generator: source.sample(source.select_words(points, words), n, generator)
 
 
-def guiding_words(loaded: TrainedModel, posterior: str, points: Batch) -> str | None:
-    """Return the modality y of the p(y|z) that guides a posterior for these points; None if they say nothing."""
+def guiding_modality(loaded: TrainedModel, posterior: str, points: Batch) -> str | None:
+    """Return the modality y of the p(y|z) that guides a posterior for these points; None without guidance."""
     guided = loaded.guided_posterior(posterior)
-    return guided.guiding_modality(guided.select_words(points, described_by(loaded)))
+    return guided.guiding_modality(guided.select_words(points, description_modality(loaded)))
 
 
-def with_normaliser(loaded: TrainedModel, posterior: str, points: Batch, scores: Sequence[Score]) -> list[Score]:
-    """Mean log densities of a guided posterior, with the error of its log Z(y) in their standard errors.
+def with_normaliser_error(loaded: TrainedModel, posterior: str, points: Batch, scores: Sequence[Score]) -> list[Score]:
+    """Add the error of log Z(y) to the standard errors of a guided posterior's mean log densities.
 
     A log Z(y) is too low by half its variance on average, so that densities are too high by that. It is too low by more
     where no draw of q(z|y) came near what says the words, which a large error tells.
@@ -104,7 +104,7 @@ def with_normaliser(loaded: TrainedModel, posterior: str, points: Batch, scores:
         scores: In nats.
     """
     guided = loaded.guided_posterior(posterior)
-    words = guided.select_words(points, described_by(loaded))
+    words = guided.select_words(points, description_modality(loaded))
     error, errors = guided.normaliser_error(words), guided.normaliser(words)[1]
     bias = float(0.5 * errors.square().mean())
     rough = int((errors > _ROUGH).sum())
@@ -124,8 +124,8 @@ def with_normaliser(loaded: TrainedModel, posterior: str, points: Batch, scores:
     ]
 
 
-def described(points: Batch, name: str) -> Tensor:
-    """Which points have a description, bool [N]: some of its attributes are known, or there is a sentence."""
+def has_description(points: Batch, name: str) -> Tensor:
+    """Return which points have a description, bool [N]: a known attribute or a sentence."""
     present = points.present[name]
     return present.any(-1) if present.dim() > 1 else present
 
@@ -137,27 +137,27 @@ def image_terms(
     samples: int,
     seed: int,
     precision: str = "auto",
-    wanted: str = MIXTURE,
+    proposal: str = MIXTURE,
     priors: Sequence[str] = ("prior",),
 ) -> Generator[float, None, Terms]:
-    """Every log density that likelihoods of images need, from one pass through the decoders.
+    """Compute all log densities for likelihoods of images, in one pass through the decoders.
 
     "image" and "words" are the decoders' log-likelihoods, "others" that of all further modalities together, and each of
     ``posteriors`` (which may hold "prior") its log density given the point's y. ``priors`` are those of them that
     ignore the text, which the mixture of proposals draws from.
     """
     model, image = loaded.model, main_image(loaded)
-    densities: dict[str, Density] = {"image": _decoded(loaded, image, precision)}
-    words = described_by(loaded)
+    densities: dict[str, Density] = {"image": _decoder_log_prob(loaded, image, precision)}
+    words = description_modality(loaded)
     if words in points.values and words is not None and not model.conditional_on:
-        densities["words"] = _decoded(loaded, words, precision)
+        densities["words"] = _decoder_log_prob(loaded, words, precision)
     others = [name for name in model.modalities if name not in (image, words) and name in points.values]
     if others:
-        parts = [_decoded(loaded, name, precision) for name in others]
+        parts = [_decoder_log_prob(loaded, name, precision) for name in others]
         densities["others"] = lambda z, batch: torch.stack([part(z, batch) for part in parts]).sum(0)
     for posterior in posteriors:
         densities[posterior] = _log_prob(loaded, posterior)
-    drawn_from = proposals(loaded, points, precision, wanted, priors)
+    drawn_from = proposals(loaded, points, precision, proposal, priors)
     generator = torch_generator(seed, "importance", device=str(loaded.device))
     shape = points.values[image].shape[1:]
     at_once = passes(int(np.prod(shape)))
@@ -165,7 +165,7 @@ def image_terms(
 
 
 def under_prior(terms: Terms, prior: str, modalities: int = 2) -> Quantities:
-    """log p(x) and, where the model says words, log p(x, y); ``prior`` names the density.
+    """Return log p(x) and, if the model generates words, log p(x, y), under the density named ``prior``.
 
     Of more ``modalities`` than x and y there is log p(x1..xM) too.
     """
@@ -185,41 +185,41 @@ def text_estimate(
     samples: int,
     seed: int,
     precision: str = "auto",
-    more: TrainedModel | None = None,
+    text_proposal: TrainedModel | None = None,
 ) -> Generator[float, None, Estimate]:
-    """log p(y) of the points' descriptions under ``prior``, each distinct description estimated once.
+    """Estimate log p(y) of the points' descriptions under ``prior``, each distinct description once.
 
-    Proposals are an even mixture of the prior and every q(z | y) that there is, the model's own, a fitted one, or that
-    of ``more``, another file fitted to the model: at least as good as WG's draws from the prior alone (Section 5) where
-    q(z | y) is, and hardly worse where it is not. Without any, q(z | x) of one image so described takes its place: the
-    prior alone hardly ever says a long sentence.
+    The proposal is an even mixture of the prior and every available q(z | y): the encoder's, a fitted one, and that of
+    ``text_proposal``, another file fitted to the model. It is at least as good as WG's draws from the prior alone
+    (Section 5) if one of them is good, and hardly worse otherwise. Without any, q(z | x) of one image with this
+    description takes its place, since the prior alone hardly ever generates a long sentence.
     """
-    components = _text_components(loaded, prior, more, precision)
+    components = _text_components(loaded, prior, text_proposal, precision)
     generator = torch_generator(seed, "importance text", prior, device=str(loaded.device))
-    return (yield from _of_text(loaded, points, prior, samples, precision, components, generator))
+    return (yield from _estimate_text(loaded, points, prior, samples, precision, components, generator))
 
 
-def text_through(
+def text_posterior_estimate(
     loaded: TrainedModel,
     points: Batch,
     prior: str,
     samples: int,
     seed: int,
     precision: str = "auto",
-    more: TrainedModel | None = None,
+    text_proposal: TrainedModel | None = None,
 ) -> Generator[float, None, Estimate | None]:
-    """The same with draws of q(z | y) alone, as CK's Table 2 has it with 10; None where there is no q(z | y).
+    """Estimate log p(y) with draws of q(z | y) alone, as in CK Table 2 with 10; None without a q(z | y).
 
-    The nearest of them that there is: that of ``more``, the fitted one, the model's own.
+    The nearest of them that there is: that of ``text_proposal``, the fitted one, the model's own.
     """
-    first = _text_components(loaded, prior, more, precision)[0]
+    first = _text_components(loaded, prior, text_proposal, precision)[0]
     if not first.informed:
         return None
     generator = torch_generator(seed, "importance text through", prior, device=str(loaded.device))
-    return (yield from _of_text(loaded, points, prior, samples, precision, [first], generator))
+    return (yield from _estimate_text(loaded, points, prior, samples, precision, [first], generator))
 
 
-def _of_text(
+def _estimate_text(
     loaded: TrainedModel,
     points: Batch,
     prior: str,
@@ -228,27 +228,29 @@ def _of_text(
     components: Sequence[Component],
     generator: torch.Generator,
 ) -> Generator[float, None, Estimate]:
-    """log p(y) with draws from an even mixture."""
-    name = described_by(loaded)
+    """Estimate log p(y) with draws from a mixture of equal weights."""
+    name = description_modality(loaded)
     assert name is not None
     queries, back = _distinct(points, name)
-    densities = {"words": _decoded(loaded, name, precision), "prior": _log_prob(loaded, prior)}
+    densities = {"words": _decoder_log_prob(loaded, name, precision), "prior": _log_prob(loaded, prior)}
     # 1 KiB covers the hidden layers of an attribute decoder and of a flow, per latent.
     terms = yield from log_terms(components, queries, samples, densities, passes(256), generator)
     return terms.weigh(terms["words"] + terms["prior"])[back]
 
 
-def _text_components(loaded: TrainedModel, prior: str, more: TrainedModel | None, precision: str) -> list[Component]:
-    """Where samples of log p(y) come from: every q(z | y), of another file, fitted, own, and then the prior."""
-    found: list[tuple[TrainedModel, Posterior]] = [
+def _text_components(
+    loaded: TrainedModel, prior: str, text_proposal: TrainedModel | None, precision: str
+) -> list[Component]:
+    """List the proposals for log p(y): every q(z | y), from another file, fitted or the encoder's, then the prior."""
+    components: list[tuple[TrainedModel, Posterior]] = [
         (source, source.fitted)
-        for source in (more, loaded)
+        for source in (text_proposal, loaded)
         if source is not None and source.fitted is not None and source.fitted.reads
     ]
-    found += [(loaded, loaded.encoder)] if loaded.encoder is not None else []
+    components += [(loaded, loaded.encoder)] if loaded.encoder is not None else []
     known = [
         Component.density(each.formula, _sampler(source, each.name), _log_prob(source, each.name))
-        for source, each in found
+        for source, each in components
     ]
     if not known:
         known = [
@@ -263,7 +265,7 @@ def _text_components(loaded: TrainedModel, prior: str, more: TrainedModel | None
 
 
 def _distinct(points: Batch, name: str) -> tuple[Batch, Tensor]:
-    """One point for each distinct description, and for every point which of them has its own."""
+    """Return one point for each distinct description, and for every point the position of its description."""
     present = points.present[name]
     known = present if present.dim() > 1 else present[:, None]
     key = torch.where(known, points.values[name], -1).cpu().numpy()

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mmgen.evaluation.factors import Code
 
-__all__ = ["BINS", "GAP", "LEAST", "Follower", "chance", "followers", "information"]
+__all__ = ["BINS", "GAP", "LEAST", "LeadingDimension", "chance", "leading_dimensions", "information"]
 
 BINS = 20
 """Bins of each dimension, of equal width (Locatello et al., 2019)."""
@@ -26,12 +26,12 @@ own has up to 1, two factors turned by 45 degrees against two dimensions have 0;
 
 
 def information(code: Code) -> NDArray[np.float64]:
-    """I(v; z) / H(v) of each dimension and factor [D, K], of 1; 0 where a factor does not vary."""
+    """Compute I(v; z) / H(v) of each dimension and factor [D, K], from 0 to 1; 0 where a factor does not vary."""
     return np.stack([_of_factor(code, factor) for factor in range(len(code.names))], axis=1)
 
 
 def chance(code: Code) -> NDArray[np.float64]:
-    """What :func:`information` finds in a dimension of noise on average [K]: (bins - 1) (values - 1) / 2N H(v).
+    """Return what :func:`information` gives for a dimension of noise on average [K]: (bins - 1)(values - 1) / 2N H(v).
 
     To the leading order in 1/N (Miller, 1955): 0.01 for the 40 angles of dSprites and N = 10,000, 0.03 for N = 3,000.
     """
@@ -45,7 +45,7 @@ def chance(code: Code) -> NDArray[np.float64]:
 
 
 def _of_factor(code: Code, factor: int) -> NDArray[np.float64]:
-    """I(v; z) / H(v) of each dimension [D]."""
+    """Compute I(v; z) / H(v) of each dimension [D] for one factor."""
     values = code.factors[:, factor]
     share = np.bincount(values) / len(values)
     entropy = -(share[share > 0] * np.log(share[share > 0])).sum()
@@ -64,47 +64,47 @@ def _of_factor(code: Code, factor: int) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True)
-class Follower:
-    """The dimension that says most of a factor.
+class LeadingDimension:
+    """The dimension with the most information on a factor.
 
     Attributes:
         factor: Name of the factor.
         dimension: Position in z.
         information: I(v; z) / H(v), of 1.
         gap: How much more that is than what the next dimension has of the factor.
-        own: Whether the dimension has less of every other factor.
+        exclusive: Whether the dimension has less of every other factor.
     """
 
     factor: str
     dimension: int
     information: float
     gap: float
-    own: bool
+    exclusive: bool
 
     @property
-    def found(self) -> bool:
-        """Whether the factor has a dimension to itself: its own, ahead of the next by :data:`GAP`."""
-        return self.own and self.gap >= GAP
+    def has_dimension(self) -> bool:
+        """Return whether the factor has a dimension to itself, ahead of the next one by :data:`GAP`."""
+        return self.exclusive and self.gap >= GAP
 
 
-def followers(information: NDArray[np.float64], names: Sequence[str]) -> list[Follower]:
-    """For each factor the dimension that says most of it.
+def leading_dimensions(information: NDArray[np.float64], names: Sequence[str]) -> list[LeadingDimension]:
+    """Find for each factor the dimension with the most information on it.
 
     Args:
         information: I(v; z) / H(v) [D, K].
         names: The K factors.
 
     Example:
-        >>> x, y = followers(np.array([[0.8, 0.1], [0.1, 0.3], [0.0, 0.25]]), ["x", "y"])
-        >>> x.dimension, x.found, y.dimension, y.own, y.found
+        >>> x, y = leading_dimensions(np.array([[0.8, 0.1], [0.1, 0.3], [0.0, 0.25]]), ["x", "y"])
+        >>> x.dimension, x.has_dimension, y.dimension, y.exclusive, y.has_dimension
         (0, True, 1, True, False)
     """
-    found = []
+    leading = []
     for factor, name in enumerate(names):
         column = information[:, factor]
         dimension = int(column.argmax())
         others = np.delete(column, dimension)
         gap = float(column[dimension] - others.max(initial=0.0))
-        own = bool(np.delete(information[dimension], factor).max(initial=-1.0) < column[dimension])
-        found.append(Follower(name, dimension, float(column[dimension]), gap, own))
-    return found
+        exclusive = bool(np.delete(information[dimension], factor).max(initial=-1.0) < column[dimension])
+        leading.append(LeadingDimension(name, dimension, float(column[dimension]), gap, exclusive))
+    return leading

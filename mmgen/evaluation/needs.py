@@ -21,7 +21,7 @@ __all__ = [
     "judge",
     "memory_for_samples",
     "check_kinds",
-    "own_observations",
+    "encodable_examples",
     "spelled_descriptions",
     "text_proposal",
     "unguided",
@@ -62,7 +62,7 @@ def image_encoder(evaluation: "Evaluation") -> str:
     return ""
 
 
-def own_observations(evaluation: "Evaluation") -> str:
+def encodable_examples(evaluation: "Evaluation") -> str:
     """Need a model that encodes examples one by one, and a dataset with everything that z is inferred from."""
     known = evaluation.loaded.settings.data.modalities
     joined = [name for name, described in known.items() if not described.by_rows]

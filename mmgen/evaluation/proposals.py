@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 __all__ = [
     "MIXTURE",
     "density_of",
-    "described_by",
+    "description_modality",
     "main_image",
-    "proposal_given",
+    "proposal_conditions",
     "proposal_of",
     "proposals",
 ]
@@ -30,7 +30,7 @@ MIXTURE = "mixture"
 
 
 def main_image(loaded: "TrainedModel") -> str:
-    """x: the main image, or the first other modality that is no words where the model does not generate that.
+    """Return x: the main image, or the first other modality but words if the model generates no image.
 
     Raises:
         UsageError: It generates words alone.
@@ -38,106 +38,117 @@ def main_image(loaded: "TrainedModel") -> str:
     for name in loaded.observed:
         if name in loaded.model.modalities:
             return name
-    raise UsageError("log-likelihoods are of a model of images or other data than words; this one generates none")
+    raise UsageError(
+        "log-likelihood got a model that generates words alone, expected one of images or other data; choose another "
+        "metric or model"
+    )
 
 
-def described_by(loaded: "TrainedModel") -> str | None:
-    """The modality y of log p(y): the text that the model generates, else its attributes; None where it has neither."""
+def description_modality(loaded: "TrainedModel") -> str | None:
+    """Return the modality y of log p(y): generated text, else attributes; None for a model of neither."""
     known = (part for part in (loaded.text, loaded.attributes) if part is not None)
     return next((part.name for part in known if part.name in loaded.model.modalities), None)
 
 
-def _offered(loaded: "TrainedModel") -> dict[str, list[tuple[str, ...]]]:
-    """What a posterior may be given, by the name of the proposal: the first that the model answers is meant."""
-    model, image, words = loaded.model, main_image(loaded), described_by(loaded)
+def _available_conditions(loaded: "TrainedModel") -> dict[str, list[tuple[str, ...]]]:
+    """Return the modalities that each proposal's posterior may condition on, in order of preference."""
+    model, image, words = loaded.model, main_image(loaded), description_modality(loaded)
     if model.conditional_on:
         # q(z | x) would belong to another p(z, x) for each description.
         return {"auto": [loaded.encoder_inputs], "joint": [loaded.encoder_inputs]}
-    described = [(words,)] if words is not None else []
+    description = [(words,)] if words is not None else []
     return {
         "auto": [(image,), loaded.encoder_inputs],
         "image": [(image,)],
-        "joint": [tuple(model.modalities), *((image, *inputs) for inputs in described)],
-        "description": [*described],
+        "joint": [tuple(model.modalities), *((image, *given) for given in description)],
+        "description": [*description],
     }
 
 
-def proposal_given(loaded: "TrainedModel", wanted: str = MIXTURE) -> tuple[str, ...]:
-    """What the posterior is given that importance samples are drawn from; of the mixture, the first one.
+def proposal_conditions(loaded: "TrainedModel", proposal: str = MIXTURE) -> tuple[str, ...]:
+    """Return the modalities that the proposal's posterior conditions on; for the mixture, those of its first component.
 
     Args:
         loaded: The model.
-        wanted: "image", "joint" for all modalities, or only image and description where it has no such posterior,
+        proposal: "image", "joint" for all modalities, or only image and description where it has no such posterior,
             "description", or "auto": the image, or what decoders were trained with where there is no q(z | x); or
             "mixture", whose first component is that of "auto".
 
     Raises:
         UsageError: The model has no such posterior.
     """
-    offered = _offered(loaded)
-    for inputs in offered.get("auto" if wanted == MIXTURE else wanted, []):
-        if loaded.model.has_posterior(inputs):
-            return inputs
-    able = [name for name, sets in offered.items() if any(loaded.model.has_posterior(inputs) for inputs in sets)]
+    available = _available_conditions(loaded)
+    for conditions in available.get("auto" if proposal == MIXTURE else proposal, []):
+        if loaded.model.has_posterior(conditions):
+            return conditions
+    able = [
+        name for name, sets in available.items() if any(loaded.model.has_posterior(conditions) for conditions in sets)
+    ]
     raise UsageError(
-        f"--proposal got {wanted}, but this model has no such posterior to draw from; it has "
+        f"--proposal got {proposal}, but this model has no posterior for it, expected one of "
         f"{', '.join([*able, MIXTURE])}"
     )
 
 
 def proposal_of(
-    loaded: "TrainedModel", points: Batch, precision: str = "auto", wanted: str = "auto", seed: int = 0
+    loaded: "TrainedModel", points: Batch, precision: str = "auto", proposal: str = "auto", seed: int = 0
 ) -> tuple[DiagonalGaussian | LayeredPosterior, tuple[str, ...]]:
-    """One posterior of the points [N, D] that importance samples may be drawn from, and what it is given.
+    """Infer a posterior of the points [N, D] for importance sampling; return it with the modalities it conditions on.
 
     Args:
         loaded: The model.
         points: The N points.
         precision: Arithmetic of the encoder: auto, 32-true or bf16-mixed.
-        wanted: As :func:`proposal_given` takes it.
+        proposal: As :func:`proposal_conditions` takes it.
         seed: Seed of means of layers, which are given draws of those below.
 
     Raises:
         UsageError: The model has no such posterior.
     """
-    inputs = proposal_given(loaded, wanted)
-    return posterior_of(loaded.model, points, inputs, precision, seed), inputs
+    conditions = proposal_conditions(loaded, proposal)
+    return posterior_of(loaded.model, points, conditions, precision, seed), conditions
 
 
-def _name(inputs: tuple[str, ...]) -> str:
-    return f"q(z|{', '.join(inputs)})"
+def _name(conditions: tuple[str, ...]) -> str:
+    return f"q(z|{', '.join(conditions)})"
 
 
-def _mixed(loaded: "TrainedModel", points: Batch) -> list[tuple[str, ...]]:
-    """What posteriors of the mixture are given: the image, and image and description where the points have one."""
-    first = proposal_given(loaded)
-    wider = [inputs for inputs in _offered(loaded)["joint"] if loaded.model.has_posterior(inputs)]
-    known = [inputs for inputs in wider if all(name in points.values and points.present[name].any() for name in inputs)]
-    return list(dict.fromkeys([first, *known[:1]]))
+def _mixture_conditions(loaded: "TrainedModel", points: Batch) -> list[tuple[str, ...]]:
+    """Return the conditions of the mixture's posteriors: the image, and image and description if known."""
+    first = proposal_conditions(loaded)
+    wider = [
+        conditions for conditions in _available_conditions(loaded)["joint"] if loaded.model.has_posterior(conditions)
+    ]
+    answerable = [
+        conditions
+        for conditions in wider
+        if all(name in points.values and points.present[name].any() for name in conditions)
+    ]
+    return list(dict.fromkeys([first, *answerable[:1]]))
 
 
 def proposals(
-    loaded: "TrainedModel", points: Batch, precision: str, wanted: str, priors: Sequence[str] = ("prior",)
+    loaded: "TrainedModel", points: Batch, precision: str, proposal: str, priors: Sequence[str] = ("prior",)
 ) -> list[Component]:
-    """What z of the points is drawn from.
+    """Return the components from which importance samples of the points are drawn.
 
     The mixture is of q(z | x), of q(z | x, y) where there is one, and of each of ``priors``, the densities that ignore
     the text and that are asked about: with these no weight exceeds M times the likelihood, whatever the posteriors miss
     (the balance heuristic of Veach and Guibas, 1995). One set of draws serves log p(x), log p(x, y) and every bound on
     log p(x | y), as in WG Section 5.
     """
-    inputs = _mixed(loaded, points) if wanted == MIXTURE else [proposal_given(loaded, wanted)]
-    known = [_component(loaded, points, one, precision) for one in inputs]
-    return known + ([density_of(loaded, prior) for prior in priors] if wanted == MIXTURE else [])
+    conditions = _mixture_conditions(loaded, points) if proposal == MIXTURE else [proposal_conditions(loaded, proposal)]
+    components = [_component(loaded, points, one, precision) for one in conditions]
+    return components + ([density_of(loaded, prior) for prior in priors] if proposal == MIXTURE else [])
 
 
-def _component(loaded: "TrainedModel", points: Batch, inputs: tuple[str, ...], precision: str) -> Component:
-    """A posterior of the model to draw from; Gaussians of all points are inferred once."""
-    return Component.posterior(_name(inputs), posterior_of(loaded.model, points, inputs, precision))
+def _component(loaded: "TrainedModel", points: Batch, conditions: tuple[str, ...], precision: str) -> Component:
+    """Make a component from one of the model's posteriors; Gaussians of all points are inferred once."""
+    return Component.posterior(_name(conditions), posterior_of(loaded.model, points, conditions, precision))
 
 
 def density_of(loaded: "TrainedModel", prior: str) -> Component:
-    """p(z), or a learned q(z), as the files hold it.
+    """Return p(z), or a learned q(z), as a component.
 
     Guided it would be a density of the words, drawn from a pool that all points share, and not what it is called.
     """

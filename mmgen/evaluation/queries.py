@@ -53,22 +53,23 @@ class Queries:
 
     @property
     def given_count(self) -> int | None:
-        """How many attributes are given; None of captions in free words."""
+        """Return how many attributes are given; None for captions in free words."""
         return None if self.tokens is not None else self.codes.shape[1] - self.dropped
 
     def take(self, rows: NDArray[np.int64]) -> "Queries":
-        """The queries at ``rows``."""
+        """Return the queries at ``rows``."""
         tokens = None if self.tokens is None else self.tokens[rows]
         return Queries(self.codes[rows], self.weights[rows], self.dropped, tokens)
 
-    def distinct(self, told: Collection[int]) -> tuple["Queries", NDArray[np.int64]]:
-        """Those of captions whose pictures a judge sees apart, and which of them each query is [Q].
+    def distinct(self, hints: Collection[int]) -> tuple["Queries", NDArray[np.int64]]:
+        """Merge queries with the same caption that the classifier cannot tell apart; return them and each query's
+        position [Q].
 
         Args:
-            told: Positions of the attributes that the judge is told.
+            hints: Positions of the attributes that the judge is told.
         """
         assert self.tokens is not None
-        key = np.concatenate([self.tokens, self.codes[:, list(told)].astype(self.tokens.dtype)], 1)
+        key = np.concatenate([self.tokens, self.codes[:, list(hints)].astype(self.tokens.dtype)], 1)
         _, first, of = np.unique(key, axis=0, return_index=True, return_inverse=True)
         return self.take(first), of.reshape(-1)
 
@@ -77,12 +78,12 @@ def queries(
     attributes: NDArray[np.uint8],
     dropped: int,
     *,
-    always_given: Collection[int] = (),
+    never_dropped: Collection[int] = (),
     most: int | None = None,
     captions: bool = False,
     seed: int = 0,
 ) -> Queries:
-    """Every distinct concept of ``attributes``, with every choice of ``dropped`` attributes left out.
+    """Make every distinct concept of ``attributes``, with every choice of ``dropped`` attributes left out.
 
     Concepts are examples that are known whole. Where there is none, what is known of an example is its concept, and
     what is unknown of it is among the attributes left out: the measures ask only for what a description gives, and look
@@ -91,7 +92,7 @@ def queries(
     Args:
         attributes: uint8 [N, A] of one part of a split; examples known in part count only where none is known whole.
         dropped: How many to leave out, those unknown among them.
-        always_given: Positions of attributes that are never left out.
+        never_dropped: Positions of attributes that are never left out.
         most: Take at most so many of them, at random; None for all.
         captions: Take at most ``most`` examples and weigh a description by how many of them it has, as the data do;
             else every concept weighs the same.
@@ -101,17 +102,20 @@ def queries(
         UsageError: More attributes are to be dropped than there are, or no example is known in so many as are left.
     """
     count = attributes.shape[1]
-    droppable = [position for position in range(count) if position not in always_given]
+    droppable = [position for position in range(count) if position not in never_dropped]
     if not 0 <= dropped <= len(droppable):
-        raise UsageError(f"dropped attributes got {dropped}, expected 0 to {len(droppable)}")
-    fewest = fewest_dropped(attributes, always_given)
+        raise UsageError(f"dropped attributes got {dropped}, expected 0 to {len(droppable)}; choose fewer")
+    fewest = fewest_dropped(attributes, never_dropped)
     if fewest == count:
-        known = "the attributes known that the judge is told" if always_given else "a known attribute"
-        raise UsageError(f"no example of this part of the split has {known}: there is nothing to ask for")
+        known = "all attributes that the judge gets as input" if never_dropped else "a known attribute"
+        raise UsageError(
+            f"no example of this part of the split has {known}, so there is nothing to draw; choose another "
+            "--part or --split"
+        )
     if dropped < fewest:
         raise UsageError(
             f"no example of this part of the split has more than {count - fewest} of its {count} attributes known: "
-            f"there is nothing to ask for with {count - dropped} given; use --given-count {count - fewest} or less"
+            f"none can be described by {count - dropped}; use --given-count {count - fewest} or less"
         )
     unknown = (attributes == UNKNOWN).sum(1)
     concepts = attributes[unknown <= (dropped if fewest else 0)]
@@ -126,12 +130,12 @@ def queries(
     return Queries(codes[chosen], counts[chosen].astype(np.float64), dropped)
 
 
-def fewest_dropped(attributes: NDArray[np.uint8], always_given: Collection[int] = ()) -> int:
-    """How many attributes a description of one of these examples leaves out at least: 0 if one is known whole.
+def fewest_dropped(attributes: NDArray[np.uint8], never_dropped: Collection[int] = ()) -> int:
+    """Return the least number of attributes that descriptions of these examples leave out; 0 if one is complete.
 
     Args:
         attributes: uint8 [N, A] of one part of a split.
-        always_given: Positions of attributes that are never left out.
+        never_dropped: Positions of attributes that are never left out.
 
     Returns:
         A where no example can be described.
@@ -141,7 +145,7 @@ def fewest_dropped(attributes: NDArray[np.uint8], always_given: Collection[int] 
         1
     """
     unknown = attributes == UNKNOWN
-    asked = unknown[~unknown[:, list(always_given)].any(1)]
+    asked = unknown[~unknown[:, list(never_dropped)].any(1)]
     return int(asked.sum(1).min(initial=attributes.shape[1]))
 
 
@@ -153,7 +157,7 @@ def caption_queries(
     most: int | None = None,
     seed: int = 0,
 ) -> Queries:
-    """The captions of examples, each with what is known of the attributes of its own example.
+    """Make queries from captions of examples, each with the known attributes of its example.
 
     Args:
         tokens: Word codes [N, T] of one part of a split.
@@ -169,8 +173,8 @@ def caption_queries(
     rows = np.flatnonzero(np.delete(known, list(needed), 1).any(1) & known[:, list(needed)].all(1))
     if not len(rows):
         raise UsageError(
-            "no example of this part of the split has a known attribute: there is nothing to compare pictures of its "
-            "caption with"
+            "no example of this part of the split has a known attribute to compare pictures of its caption with; "
+            "choose another --part or --split"
         )
     rows = rows[_some(len(rows), most, seed, "examples")]
     both = np.concatenate([tokens[rows].astype(np.uint16), attributes[rows].astype(np.uint16)], 1)
@@ -181,14 +185,14 @@ def caption_queries(
 
 
 def _some(count: int, most: int | None, seed: int, purpose: str) -> NDArray[np.int64]:
-    """Increasing positions of all of ``count`` things, or of ``most`` at random."""
+    """Return increasing positions of all of ``count`` items, or of ``most`` of them at random."""
     if most is None or count <= most:
         return np.arange(count)
     return np.sort(numpy_generator(seed, "some", purpose).permutation(count)[:most])
 
 
 class Frequencies:
-    """How often every concept occurs in training: p(y_k | y_O), the distribution that coverage compares with.
+    """Frequencies of concepts in training: p(y_k | y_O), the distribution that coverage compares with.
 
     Args:
         attributes: uint8 [N, A] of the training part.
@@ -200,7 +204,7 @@ class Frequencies:
         self.sizes = sizes
 
     def of(self, attribute: int, given: NDArray[np.uint8]) -> tuple[NDArray[np.float64], bool]:
-        """p(y_attribute | given) [V], and whether any training example matches (if none does, it is p(y_attribute))."""
+        """Return p(y_attribute | given) [V] and True; p(y_attribute) and False if no training example matches."""
         known = given != UNKNOWN
         matching = (self._concepts[:, known] == given[known]).all(1)
         counted = self._histogram(attribute, matching)
@@ -234,7 +238,7 @@ class Mean:
 
 
 def weighted_mean(values: NDArray[np.float64], weights: NDArray[np.float64], seed: int) -> Mean:
-    """Mean of per-query ``values`` [Q]; images of one query share their text and are not independent."""
+    """Average values per query [Q]; pictures of one query share their text and are not independent."""
     count = len(values)
     value = float(np.average(values, weights=weights))
     if count < 2:

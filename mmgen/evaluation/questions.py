@@ -74,7 +74,7 @@ class Questions:
         return queries(
             self.codes,
             dropped,
-            always_given=self.hints,
+            never_dropped=self.hints,
             most=self._settings.queries,
             captions=self._loaded.text is not None,
             seed=self._settings.seed,

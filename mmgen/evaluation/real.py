@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mmgen.classifier import Classifier
     from mmgen.modalities.attributes import AttributesDescription
 
-__all__ = ["LEAST", "Points", "Real", "halves", "sources"]
+__all__ = ["LEAST", "Points", "RealPictures", "halves", "sources"]
 
 LEAST = 8
 """Real pictures of a description in each half, at least, for it to be measured by itself."""
@@ -35,14 +35,14 @@ Points = list[NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class _Chosen:
-    """Features [N, F] of some pictures, and which of them each query has in each half."""
+    """Features [N, F] of pictures, and the positions of each query's pictures in each half."""
 
     features: NDArray[np.float32]
     places: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]
 
 
-class Real:
-    """Real pictures of the part that is asked about.
+class RealPictures:
+    """Real pictures of the evaluated part as a reference, in two halves.
 
     Args:
         dataset: Where they are, open.
@@ -68,7 +68,7 @@ class Real:
         self._components: tuple[int, NDArray[np.float64], float] | None = None
 
     def of(self, queries: Queries) -> _Chosen:
-        """At most ``settings.draws`` pictures of each query in each half, or :data:`LEAST` if that is more."""
+        """Return at most ``settings.draws`` pictures of each query in each half, but at least :data:`LEAST`."""
         if queries.dropped not in self._chosen:
             self._chosen[queries.dropped] = self._choose(queries)
         return self._chosen[queries.dropped]
@@ -93,11 +93,11 @@ class Real:
         return _Chosen(self.features(rows[used]), (one, other))
 
     def features(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """The judge's features [n, F] of rows of the dataset."""
+        """Compute the classifier's features [n, F] of rows of the dataset."""
         from mmgen.training.batches import DatasetRows
 
         seed = self._settings.seed
-        source = DatasetRows(self._dataset, rows, self._judge.device, wanted=[self._image], seed=seed)
+        source = DatasetRows(self._dataset, rows, self._judge.device, modalities=[self._image], seed=seed)
         name = self._info.name
         parts = []
         for indices in torch.arange(len(rows)).split(512):
@@ -108,7 +108,7 @@ class Real:
         return np.concatenate(parts)[np.argsort(np.argsort(rows))]
 
     def components(self, most: int) -> tuple[NDArray[np.float64], float]:
-        """Leading principal components [F, most] of training pictures, and their share of the variance."""
+        """Compute leading principal components [F, most] of training pictures, and their share of the variance."""
         if self._components is None or self._components[0] != most:
             rows = self._dataset.split(self._split, "train")
             chosen = numpy_generator(self._settings.seed, "components").permutation(len(rows))[:_BASIS]
@@ -120,13 +120,13 @@ class Real:
 
 
 def sources(dataset: "Dataset", rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A number [n] for each of ``rows``, the same for those that were rendered from one picture."""
+    """Return a number [n] for each of ``rows``, equal for rows that were rendered from one picture."""
     known = dataset.sources(rows)
     return np.arange(len(rows)) if known is None else known
 
 
 def halves(codes: NDArray[np.uint8], source: NDArray[np.int64]) -> NDArray[np.int64]:
-    """0 or 1 for each picture [n], the same for one source, and about as many of each description.
+    """Assign pictures to half 0 or 1 [n]: those of one source together, each description evenly.
 
     Args:
         codes: [n, A], in random order.

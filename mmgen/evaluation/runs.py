@@ -15,7 +15,7 @@ _BEGINNINGS = ("start", "base")
 
 
 def run_of_files(files: Sequence[tuple[Path, Header]], below: tuple[str, ...] = ()) -> dict[str, str]:
-    """The run that made some files, a model and what was fitted to it: see :func:`mmgen.results.runs.run_record`.
+    """Return the record of the run behind a model and its fits: see :func:`mmgen.results.runs.run_record`.
 
     What it began with counts without its seed where its file is found, else by its content id.
 
@@ -31,11 +31,11 @@ def run_of_files(files: Sequence[tuple[Path, Header]], below: tuple[str, ...] = 
         [header.settings for header in headers],
         data,
         members=[member.to_json() for header in headers for member in header.members],
-        beginnings=[one for path, header in files for one in _beginnings(path, header, below)],
+        beginnings=[one for path, header in files for one in _start_ids(path, header, below)],
     )
 
 
-def _beginnings(path: Path, header: Header, below: tuple[str, ...]) -> list[str]:
+def _start_ids(path: Path, header: Header, below: tuple[str, ...]) -> list[str]:
     found, below = [], (*below, header.content_id)
     for parent in header.parents:
         if parent.role not in _BEGINNINGS:

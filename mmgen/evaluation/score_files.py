@@ -7,10 +7,10 @@ from pathlib import Path
 from mmgen.artifacts import write_text_atomic
 from mmgen.results.score import Score
 
-__all__ = ["scores_beside", "write_scores"]
+__all__ = ["default_scores_file", "write_scores"]
 
 
-def scores_beside(path: Path) -> Path:
+def default_scores_file(path: Path) -> Path:
     """Return the default place of scores of a model or an aggregate."""
     return path.with_name(f"{path.stem}-scores.jsonl")
 

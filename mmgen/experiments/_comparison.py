@@ -17,7 +17,7 @@ Difference = tuple[float, float | None]
 
 @dataclass(frozen=True)
 class Cell:
-    """One of our numbers.
+    """A measured number in a cell of a reproduced table.
 
     Attributes:
         group: The scores of its runs.
@@ -31,18 +31,18 @@ class Cell:
 
     @property
     def value(self) -> float:
-        """The mean over runs."""
+        """Return the mean over runs."""
         return self.group.mean
 
     @property
     def stderr(self) -> float | None:
-        """The standard error of the mean, from the spread of several runs; None if unknown."""
+        """Return the standard error of the mean, from the spread of several runs; None if unknown."""
         return self.group.stderr
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One table with our numbers, [row][column]; None where one is missing."""
+    """A published table with our numbers by row and column; None for a missing one."""
 
     table: Table
     ours: tuple[tuple[Cell | None, ...], ...]
@@ -55,26 +55,22 @@ class Compared:
 
     @property
     def content(self) -> str:
-        """How our data differ from the paper's, which hides its numbers; "" where they do not."""
+        """Describe how our data differ from the paper's; "" if they are the same."""
         cells = [cell for row in self.ours for cell in row if cell is not None]
         return next((text for cell in cells if (text := cell.score.conditions.get("content"))), "")
 
     @property
     def against_row(self) -> int | None:
-        """The row that the others are compared with."""
+        """Return the row that the others are compared with."""
         return _position(self.table.row, self.table.against)
 
     @property
     def against_column(self) -> int | None:
-        """The column that the others are compared with."""
+        """Return the column that the others are compared with."""
         return _position(self.table.column, self.table.against)
 
     def difference(self, place: tuple[int, int], other: tuple[int, int]) -> Difference | None:
-        """Return our number at ``place`` (row, column) less that at ``other``; None where one is missing.
-
-        The error is over differences of the same data points, or of runs with the same seeds, where both were measured
-        on these (likelihoods of single images differ by far more than models do), else as if the two were independent.
-        """
+        """Return our number at ``place`` (row, column) less that at ``other``; None where one is missing."""
         last, first = (self.ours[row][column] for row, column in (place, other))
         if first is None or last is None:
             return None

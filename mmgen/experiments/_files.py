@@ -29,7 +29,7 @@ def text_of(name: str) -> str:
 
 
 def usual_dataset_of(table: str) -> str | None:
-    """Return the dataset of a table that is used where none is given: that of the file with ``usual``."""
+    """Return the default dataset of a table: that of the file with ``usual``."""
     for dataset in datasets_of(table):
         if parse_toml(text_of(f"{table}/{dataset}")).get("usual"):
             return dataset

@@ -34,11 +34,7 @@ _OUTSIDE = re.compile(rf"""{_BEGINS}(?:/|~|[A-Za-z]:/|file:)|(?:{_BEGINS}|/)\.\.
 
 
 def check_text(value: Any, where: str) -> None:
-    """Refuse text with control characters, which would reach the terminal, a script or a page.
-
-    Raises:
-        UsageError: Names where it stands.
-    """
+    """Refuse text with control characters, which would reach the terminal, a script or a page."""
     if isinstance(value, str):
         if strange := [letter for letter in value if not letter.isprintable() and letter != "\n"]:
             raise UsageError(f"{where} holds the control character {strange[0]!r}; lists are plain text, take it out")
@@ -52,11 +48,7 @@ def check_text(value: Any, where: str) -> None:
 
 
 def check_foreign(plan: Plan, name: str) -> None:
-    """Refuse an experiment file from outside that asks for more than it may.
-
-    Raises:
-        UsageError: Names the stage, what it asks for and what can be done.
-    """
+    """Refuse an experiment file from outside that asks for more than it may."""
     for size, scale in plan.scale.items():
         if not PurePath(scale.folder).parts or _OUTSIDE.search(scale.folder):
             raise UsageError(
@@ -72,7 +64,7 @@ def check_foreign(plan: Plan, name: str) -> None:
 
 
 def _faults(stage: Stage) -> Iterator[str]:
-    """Yield what a stage may not do, in words that follow "stage 3"."""
+    """Yield what is forbidden in a stage, in words that follow "stage 3"."""
     recipes = registry_of("recipe")
     for recipe in {*stage.arguments} & {*recipes.names()} if stage.is_data else ():
         if recipes.get(recipe).fetches_anything:

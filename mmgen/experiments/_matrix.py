@@ -32,7 +32,7 @@ _Scalar = str | int | float
 
 
 class _Part(Settings):
-    """A stage, a row or a column as it is written: what it says is among the further keys."""
+    """A stage, row or column of an experiment file before its names are filled in."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -45,7 +45,7 @@ class _Part(Settings):
         return [self.each] if isinstance(self.each, str) else list(self.each)
 
     def values(self, size: str | None) -> _Values | None:
-        """Return what it says at a scale, None where it is for other ones; without a scale, what it says at any."""
+        """Return the values at a scale; None for a part of other scales only."""
         own = dict(self.model_extra or {})
         if size is None or self.scale is None:
             return merge(own, self.at.get(size or "", {}))
@@ -69,7 +69,7 @@ class _Scale(Settings):
 
 
 class _File(Settings):
-    """An experiment file as it is written."""
+    """An experiment file before its rows are written out."""
 
     title: str
     source: str
@@ -110,11 +110,7 @@ class _File(Settings):
 
 
 def filled_in(values: Mapping[str, Any]) -> _Values:
-    """Return the values of an experiment file with every row written out, for :class:`~mmgen.experiments.Plan`.
-
-    Raises:
-        SettingsError: The file has unknown keys, a text has a name that nothing defines, or there are too many rows.
-    """
+    """Return the values of an experiment file with every row written out, for :class:`~mmgen.experiments.Plan`."""
     file = validate(_File, values)
     plan: _Values = _fill(file.model_dump(include={"title", "source", "dataset", "usual"}), file.let)
     plan["table"] = [
@@ -155,7 +151,7 @@ def _with(names: _Values, more: _Values) -> _Values:
 
 
 def _matching(file: str, made: list[str]) -> list[str]:
-    """Return the files of earlier stages that a name with an asterisk stands for."""
+    """Return the files of earlier stages that match a name with an asterisk."""
     return [one for one in made if fnmatchcase(one, file)] if "*" in file else [file]
 
 

@@ -66,7 +66,7 @@ def _listed(name: str) -> dict[str, Any]:
 
 
 def find_list(name: str, data: str | None) -> tuple[str, Path | None]:
-    """Return the experiment that is meant, and the dataset that takes the place of the one that it makes.
+    """Return the experiment for a name and a dataset, and the dataset file that replaces the one it makes.
 
     Args:
         name: An experiment, or a table of several datasets ("wu-table2").
@@ -98,7 +98,7 @@ def find_list(name: str, data: str | None) -> tuple[str, Path | None]:
 
 
 def _check_published(path: Path, settings: Mapping[str, Any]) -> None:
-    """Refuse data that the published numbers are not about."""
+    """Refuse data that the published numbers were not measured on."""
     if content := settings.get("content"):
         raise UsageError(
             f"--data got {path}, which is {content}, expected the data that the published numbers are about; make the "
@@ -118,7 +118,7 @@ def check_is_data(path: Path) -> None:
 
 
 def only(scale: Scale, rows: Sequence[str]) -> Scale:
-    """Return the stages that some rows need: theirs, those of no row, and the stages that make files for these.
+    """Return the stages that some rows need: theirs, stages of no row, and those that make their input files.
 
     Raises:
         UsageError: A row has no stages of its own.
@@ -143,7 +143,7 @@ def only(scale: Scale, rows: Sequence[str]) -> Scale:
 
 
 def with_data(scale: Scale, data: Path) -> Scale:
-    """Return the same stages on a dataset that is there already, instead of the one that the experiment makes.
+    """Return the same stages with an existing dataset instead of the one that the experiment makes.
 
     Raises:
         UsageError: The experiment makes several.

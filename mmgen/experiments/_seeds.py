@@ -71,7 +71,7 @@ def _check_seeded(scale: Scale, got: str) -> None:
 
 
 def _repeated(stages: Sequence[Stage]) -> dict[str, Stage]:
-    """Return the stages that run for each seed, by the file that they make, in order."""
+    """Return the stages that run once for each seed, by the file that they make, in order."""
     repeated: dict[str, Stage] = {}
     for stage in stages:
         inputs = stage.inputs(list(repeated))

@@ -134,7 +134,7 @@ class Stage(Settings):
 
     @property
     def arguments(self) -> list[str]:
-        """The words of the command, each one argument of a process; equal settings are equal words."""
+        """Return the words of the command, each one argument of a process."""
         places = (COMMANDS[self.command], "files")
         words = [self.command, *(_text(one) for place in places for one in _each(self.settings.get(place, [])))]
         for key, value in sorted(self.settings.items(), key=lambda item: (_LAST.find(item[0]), item[0])):
@@ -150,37 +150,37 @@ class Stage(Settings):
 
     @property
     def typed(self) -> str:
-        """The command as one would type it, each word quoted where a shell needs it."""
+        """Return the command line, quoted for a shell."""
         return shlex.join(["mmgen", *self.arguments])
 
     @property
     def seed(self) -> int | None:
-        """The seed that it is given, if any."""
+        """Return the seed of the stage, if any."""
         seed = self.settings.get("seed")
         return seed if type(seed) is int else None
 
     @property
     def is_data(self) -> bool:
-        """Whether it makes a dataset."""
+        """Return whether the stage makes a dataset."""
         return self.command == "make-data"
 
     @property
     def is_shared(self) -> bool:
-        """Whether runs with different seeds use the same file unless it says otherwise."""
+        """Return whether runs with different seeds share the stage's file by default."""
         return self.command in ("make-data", "train-classifier")
 
     @property
     def reads(self) -> list[str]:
-        """Text among its settings that may be a file of an earlier stage."""
+        """Return the texts among the settings that may name files of earlier stages."""
         values = [value for key, value in self.settings.items() if key not in _READ_NOWHERE]
         return [one for value in values for one in _each(value) if isinstance(one, str)]
 
     def inputs(self, earlier: list[str]) -> list[str]:
-        """Return the files that it reads: those of ``earlier`` stages, and datasets of the user's own."""
+        """Return the files that the stage reads: those of ``earlier`` stages, and the user's datasets."""
         return [file for file in self.reads if file in earlier or (file[-3:] == ".h5" and PurePath(file).is_absolute())]
 
     def with_files(self, names: Mapping[str, str], **changes: Any) -> "Stage":
-        """Return it with other names of files, and with other values of its fields."""
+        """Return the stage with other names of files, and with other values of its fields."""
 
         def renamed(value: Any) -> Any:
             return [renamed(one) for one in value] if isinstance(value, list) else names.get(value, value)
@@ -189,7 +189,7 @@ class Stage(Settings):
         return self.model_copy(update={"settings": settings, "makes": names.get(self.makes, self.makes), **changes})
 
     def with_seed(self, seed: int) -> "Stage":
-        """Return it with another seed, if it has one."""
+        """Return the stage with another seed, if it has one."""
         return self if self.seed is None else self.model_copy(update={"settings": self.settings | {"seed": seed}})
 
 

@@ -25,7 +25,7 @@ _MOST_BYTES = 2**30
 
 
 def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
-    """Return whether a stage has to be run.
+    """Return whether a stage has to run, can continue, or is done.
 
     Args:
         stage: The stage.
@@ -56,11 +56,7 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
 
 
 def _has_ended(path: Path, header: Header, stage: Stage) -> bool:
-    """Return whether the run that makes a file has ended, and a classifier was measured.
-
-    Raises:
-        ArtifactError: It has not, and cannot be continued.
-    """
+    """Return whether the run that makes a file has ended, and a classifier was measured."""
     from mmgen.training.state import is_finished, state_path  # seconds, which a printed list need not take
 
     state = state_path(path)
@@ -74,7 +70,7 @@ def _has_ended(path: Path, header: Header, stage: Stage) -> bool:
 
 
 def _state_of_product(path: Path, stage: Stage, folder: Path, inputs: list[Path]) -> State:
-    """Return the state of scores, a page or a picture, which are made anew where they differ from the stage's own."""
+    """Return the state of scores, a page or a picture, which are made again if they differ from the stage."""
     if is_noted(stage, folder) is False:
         return "outdated"
     if path.suffix == ".jsonl":
@@ -101,7 +97,7 @@ def _way_out(stage: Stage) -> str:
 
 
 def finished_files(scale: Scale, folder: Path) -> list[str]:
-    """Return the files that are there, finished, and made by the stages from those beside them, which are so too."""
+    """Return the finished files of stages whose input files are finished too."""
     made = [stage.makes for stage in scale.stage]
     finished: list[str] = []
     for number, stage in enumerate(scale.stage):
@@ -120,7 +116,7 @@ def has_header(path: Path) -> bool:
 
 
 def remember(stage: Stage, folder: Path) -> None:
-    """Note that a stage's command has made its file, or has found it to be its own."""
+    """Record that a stage's command made its file."""
     path = _note(stage, folder)
     for place in [*path.relative_to(folder).parents][-2::-1]:  # .stages, and folders in it
         own_folder(folder / place)
@@ -128,7 +124,7 @@ def remember(stage: Stage, folder: Path) -> None:
 
 
 def is_noted(stage: Stage, folder: Path) -> bool | None:
-    """Return whether a note says that the stage's command made the file as it is now; None without a note."""
+    """Return whether the record of a stage's command matches the file; None without a record."""
     try:
         content, _, command = read_bounded(_note(stage, folder)).strip().partition("\n")
     except (OSError, Malformed):

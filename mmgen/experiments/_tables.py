@@ -13,7 +13,7 @@ __all__ = ["Column", "Row", "Selector", "Table"]
 
 
 class Selector(Settings):
-    """Conditions that select a score; the row and the column of a cell select together."""
+    """Conditions that select a score; those of row and column apply together."""
 
     scores: str | None = None
     """File of scores; with wildcards ("vae-*.jsonl") the mean over all matching files."""
@@ -36,7 +36,7 @@ class Selector(Settings):
     """Values that details of the score must have, such as the share of pairs."""
 
     def matches(self, file: str, score: Any) -> bool:
-        """Return whether a score of a file fulfils all conditions."""
+        """Return whether a score of a file meets all conditions."""
         keys = {"metric", "quantity", "protocol", "posterior", "text_weight", "guidance", "balanced", "given"}
         conditions = self.model_dump(include=keys, exclude_none=True)
         conditions |= {"balanced": bool(self.balanced)} if self.guidance is not None else {}
@@ -53,7 +53,7 @@ class Selector(Settings):
 
 
 class Column(Selector):
-    """One column: a posterior, or a quantity."""
+    """One column: a posterior or a quantity."""
 
     name: str
     """Heading of the column."""
@@ -62,7 +62,7 @@ class Column(Selector):
 
 
 class Row(Selector):
-    """One row: a quantity, or a model."""
+    """One row: a quantity or a model."""
 
     name: str
     """First cell of the row."""
@@ -76,7 +76,7 @@ class Row(Selector):
 
 
 class Table(Settings):
-    """Rows and columns; the score of a cell is the last that fits what its row and its column say."""
+    """A table of rows and columns; a cell holds the last score that matches its row and its column."""
 
     title: str = ""
     """What it says, where the list has several tables."""

@@ -137,9 +137,9 @@ def encoded_part(loaded: "TrainedModel", dataset: Path, part: str, count: int, s
     scheme, inputs, model = loaded.settings.data.split, _given(loaded), loaded.model
     with Dataset.open(dataset) as data:
         if data.splits_edges(scheme):
-            source = DatasetRows.of_split(data, scheme, "train", loaded.device, wanted=inputs)
+            source = DatasetRows.of_split(data, scheme, "train", loaded.device, modalities=inputs)
         else:
-            source = DatasetRows(data, data.split(scheme, part), loaded.device, wanted=inputs, seed=seed)
+            source = DatasetRows(data, data.split(scheme, part), loaded.device, modalities=inputs, seed=seed)
         every = len(source)
         if not every:
             raise UsageError(f"{dataset} has no {part} examples to encode; choose a dataset that does")

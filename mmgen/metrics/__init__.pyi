@@ -1,9 +1,9 @@
-from ._asked import (
-    check_once as check_once,
-    check_read as check_read,
-    left_out as left_out,
+from ._base import Metric as Metric, Score as Score
+from ._evaluate import evaluate as evaluate, evaluate_with_classifiers as evaluate_with_classifiers, notice as notice
+from ._members import describe as describe, get as get, importable as importable, names as names
+from ._options import (
+    check_distinct as check_distinct,
+    check_options_are_read as check_options_are_read,
+    dropped_counts as dropped_counts,
     usual_metrics as usual_metrics,
 )
-from ._base import Metric as Metric, Score as Score
-from ._evaluate import evaluate as evaluate, evaluate_by_all as evaluate_by_all, notice as notice
-from ._members import describe as describe, get as get, importable as importable, names as names

@@ -18,13 +18,13 @@ from mmgen.results.standard_errors import share_error
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
-__all__ = ["Disentanglement", "Found"]
+__all__ = ["Disentanglement", "RepeatResult"]
 
 _REPEATS = 5
 
 
 @dataclass(frozen=True)
-class Found:
+class RepeatResult:
     """Results of one repeat.
 
     Attributes:
@@ -63,13 +63,8 @@ class Disentanglement(Metric):
     """The method, with its sizes."""
 
     @abstractmethod
-    def measure(self, code: Code, rng: np.random.Generator) -> Found:
-        """Measure one repeat.
-
-        Args:
-            code: Encodings and factors.
-            rng: Randomness of the repeat.
-        """
+    def measure(self, code: Code, rng: np.random.Generator) -> RepeatResult:
+        """Measure one repeat."""
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         code = evaluation.code
@@ -79,12 +74,12 @@ class Disentanglement(Metric):
             repeats.append(self.measure(code[rng.permutation(len(code))[:half]], rng))
             yield (number + 1) / _REPEATS
         further = {
-            key: np.mean([found.details[key] for found in repeats], axis=0).tolist() for key in repeats[0].details
+            key: np.mean([results.details[key] for results in repeats], axis=0).tolist() for key in repeats[0].details
         }
         assert evaluation.loaded.observation is not None
         scores = []
         for quantity in repeats[0].values:
-            values = np.array([found.values[quantity] for found in repeats])
+            values = np.array([results.values[quantity] for results in repeats])
             scores.append(
                 self.score(
                     evaluation,
@@ -108,12 +103,7 @@ class Disentanglement(Metric):
 
 
 def _error(values: NDArray[np.float64], tests: int) -> float:
-    """Return the standard error of the mean over repeats [R], each on another half of the same examples.
-
-    A mean over N examples has variance s^2 / N, and so does, given the N, that of a random half. The mean of R halves
-    has s^2 / N from the choice of the N and s^2 / (R N) from the choice of halves. Only the variance of the ``tests``,
-    which each repeat draws anew, falls with R.
-    """
+    """Return the standard error of the mean over repeats [R], each on another half of the same examples."""
     count, mean, variance = len(values), float(values.mean()), float(values.var(ddof=1))
     of_answers = mean * (100 - mean) / tests if tests else 0.0
     of_examples = max(0.0, variance - of_answers)

@@ -11,7 +11,7 @@ from mmgen.results.standard_errors import with_clusters
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
 
-__all__ = ["evaluate", "evaluate_by_all", "notice"]
+__all__ = ["evaluate", "evaluate_with_classifiers", "notice"]
 
 _UNITS = 1000
 """Units of progress per metric and posterior."""
@@ -78,10 +78,10 @@ def _complete(evaluation: Evaluation, member: Metric, score: Score) -> Score:
     return evaluation.provenance.with_conditions(score, member.judged, bool(member.points), member.conditions)
 
 
-def evaluate_by_all(
-    evaluation: Evaluation, metrics: Sequence[str], others: "Sequence[Classifier | None]"
+def evaluate_with_classifiers(
+    evaluation: Evaluation, metrics: Sequence[str], classifiers: "Sequence[Classifier | None]"
 ) -> list[Work[list[Score]]]:
-    """Measure metrics, and those that a classifier judges by ``others`` too, which look at the same pictures.
+    """Measure metrics, and those that a classifier judges by ``classifiers`` too, which look at the same pictures.
 
     Raises:
         UsageError: As :func:`evaluate`.
@@ -89,4 +89,4 @@ def evaluate_by_all(
     from mmgen.metrics import get
 
     judged = [name for name in metrics if get(name).judged]
-    return [evaluate(evaluation, metrics), *(evaluate(evaluation.beside(judge), judged) for judge in others)]
+    return [evaluate(evaluation, metrics), *(evaluate(evaluation.with_judge(judge), judged) for judge in classifiers)]

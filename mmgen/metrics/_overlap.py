@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.evaluation import needs
-from mmgen.evaluation.compared import TOO_FEW, Compared, compare_all, compared_pictures
+from mmgen.evaluation.compared import TOO_FEW, Compared, comparable_pictures, compare_pictures
 from mmgen.evaluation.neighbours import inside
 from mmgen.evaluation.queries import weighted_mean
 from mmgen.evaluation.real import Points
@@ -37,12 +37,12 @@ class Overlap(Metric):
     reads = DESCRIPTIONS
     unmeasured = TOO_FEW
     columns: ClassVar = {"real halves": "ceiling", "queries": "queries"}
-    needs = (needs.judge, compared_pictures)
+    needs = (needs.judge, comparable_pictures)
     of_real: ClassVar[bool]
     """The share of real pictures among drawn ones (recall), else of drawn among real ones (precision)."""
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        found = yield from compare_all(evaluation, posterior)
+        found = yield from compare_pictures(evaluation, posterior)
         return [self._score(evaluation, posterior, compared) for compared in found]
 
     def _score(self, evaluation: "Evaluation", posterior: str, compared: Compared) -> Score:
@@ -76,10 +76,7 @@ class Overlap(Metric):
 
 
 def _values(compared: Compared, pairs: list[tuple[Points, Points]], of_real: bool) -> tuple[Floats, Floats]:
-    """Return the percentage of each description's pictures that lie among the others, and the descriptions' weights.
-
-    Pooled pictures all weigh the same, so that descriptions without any are left out.
-    """
+    """Return the percentage of each description's pictures that lie among the others, and the descriptions' weights."""
     each = []
     for candidates, references in pairs:
         points, others = (references, candidates) if of_real else (candidates, references)

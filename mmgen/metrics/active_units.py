@@ -43,7 +43,7 @@ class ActiveUnits(Metric):
     posteriors = "none"
     points = "seen"
     reads = POINTS
-    needs = (needs.own_observations,)
+    needs = (needs.encodable_examples,)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:

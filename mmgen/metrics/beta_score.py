@@ -7,7 +7,7 @@ References:
 import numpy as np
 
 from mmgen.evaluation.factors import Code
-from mmgen.metrics._disentanglement import Disentanglement, Found
+from mmgen.metrics._disentanglement import Disentanglement, RepeatResult
 
 __all__ = ["BetaScore"]
 
@@ -27,22 +27,22 @@ class BetaScore(Disentanglement):
     tests = _TEST
     protocol = f"{_PAIRS} pairs, {_TRAIN:,} points to learn from, {_TEST:,} to test"
 
-    def measure(self, code: Code, rng: np.random.Generator) -> Found:
+    def measure(self, code: Code, rng: np.random.Generator) -> RepeatResult:
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
         points = []
-        for part, size in zip(code.divided(rng), (_TRAIN, _TEST), strict=True):
+        for part, size in zip(code.split_at_random(rng), (_TRAIN, _TEST), strict=True):
             held = rng.integers(len(code.names), size=size)
             differences = np.empty((size, code.means.shape[1]))
             for factor in range(len(code.names)):
                 of_factor = np.flatnonzero(held == factor)
                 ones = rng.integers(len(part), size=(len(of_factor), _PAIRS))
-                others = part.alike(ones, factor, rng)
+                others = part.draw_same_value(ones, factor, rng)
                 differences[of_factor] = np.abs(part.means[ones] - part.means[others]).mean(1)
             points.append((differences, held))
         classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         (learnt, names), (tested, right) = points
         accuracy = classifier.fit(learnt, names).score(tested, right)
-        return Found({"accuracy": 100 * float(accuracy)}, {"chance": np.array(100 / len(code.names))})
+        return RepeatResult({"accuracy": 100 * float(accuracy)}, {"chance": np.array(100 / len(code.names))})

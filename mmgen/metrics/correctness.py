@@ -175,7 +175,7 @@ class Correctness(Agreement):
             work = evaluation.draws.judged(queries, posterior, draws)
             codes = yield from relay(work, done / len(dropped), 1 / len(dropped))
             scores += self.scores(evaluation, posterior, queries, codes)
-        if evaluation.ignores_text(posterior) and evaluation.draws.says_words:
+        if evaluation.ignores_text(posterior) and evaluation.draws.generates_words:
             scores += self._of_generated_words(evaluation, posterior)
         return scores
 

@@ -7,7 +7,7 @@ References:
 import numpy as np
 
 from mmgen.evaluation.factors import Code
-from mmgen.metrics._disentanglement import Disentanglement, Found
+from mmgen.metrics._disentanglement import Disentanglement, RepeatResult
 
 __all__ = ["Dci"]
 
@@ -23,10 +23,10 @@ class Dci(Disentanglement):
 
     protocol = "random forest of 100 trees"
 
-    def measure(self, code: Code, rng: np.random.Generator) -> Found:
+    def measure(self, code: Code, rng: np.random.Generator) -> RepeatResult:
         from sklearn.ensemble import RandomForestClassifier
 
-        learnt, tested = code.divided(rng)
+        learnt, tested = code.split_at_random(rng)
         importances, accuracies = [], []
         for factor in range(len(code.names)):
             # Each split looks at all dimensions: among a few drawn ones useless ones are used, and seem important.
@@ -40,16 +40,16 @@ class Dci(Disentanglement):
             "completeness": concentration(table.T),
             "informativeness": float(np.mean(accuracies)),
         }
-        return Found(values, {"importances": table, "accuracies": 100 * np.array(accuracies)})
+        return RepeatResult(values, {"importances": table, "accuracies": 100 * np.array(accuracies)})
 
 
 def seed(rng: np.random.Generator) -> int:
-    """A seed for scikit-learn."""
+    """Draw a seed for scikit-learn."""
     return int(rng.integers(2**31))
 
 
 def concentration(importances: np.ndarray) -> float:
-    """1 less the entropy of each row, in units of that of equal importances, weighed by the rows' sums.
+    """Return 1 less the normalised entropy of each row, averaged with the rows' sums as weights.
 
     One column is all there is: 1. Where nothing is important it is 0.
     """

@@ -7,7 +7,7 @@ References:
 import numpy as np
 
 from mmgen.evaluation.factors import Code
-from mmgen.metrics._disentanglement import Disentanglement, Found
+from mmgen.metrics._disentanglement import Disentanglement, RepeatResult
 
 __all__ = ["FactorScore"]
 
@@ -26,22 +26,22 @@ class FactorScore(Disentanglement):
     tests = _TEST
     protocol = f"{_ALIKE} examples alike, {_TRAIN:,} votes to learn from, {_TEST:,} to test"
 
-    def measure(self, code: Code, rng: np.random.Generator) -> Found:
+    def measure(self, code: Code, rng: np.random.Generator) -> RepeatResult:
         active, variances = code.active, code.means.var(axis=0)
         sizes = (code.means.shape[1], len(code.names))
         chance = {"chance": np.array(100 / len(code.names))}
         if not len(active):
-            return Found({"accuracy": 100 / len(code.names)}, {"votes": np.zeros(sizes), **chance})
+            return RepeatResult({"accuracy": 100 / len(code.names)}, {"votes": np.zeros(sizes), **chance})
         votes = []
-        for part, size in zip(code.divided(rng), (_TRAIN, _TEST), strict=True):
+        for part, size in zip(code.split_at_random(rng), (_TRAIN, _TEST), strict=True):
             held = rng.integers(len(code.names), size=size)
             counts = np.zeros(sizes)
             for factor in range(len(code.names)):
                 first = rng.integers(len(part), size=int((held == factor).sum()))
-                alike = part.alike(np.repeat(first[:, None], _ALIKE, 1), factor, rng)
+                alike = part.draw_same_value(np.repeat(first[:, None], _ALIKE, 1), factor, rng)
                 spread = part.means[alike][:, :, active].var(axis=1) / variances[active]
                 np.add.at(counts[:, factor], active[spread.argmin(1)], 1)
             votes.append(counts)
         learnt, tested = votes
         right = tested[np.arange(sizes[0]), learnt.argmax(1)].sum() / tested.sum()
-        return Found({"accuracy": 100 * float(right)}, {"votes": 100 * learnt / learnt.sum(), **chance})
+        return RepeatResult({"accuracy": 100 * float(right)}, {"votes": 100 * learnt / learnt.sum(), **chance})

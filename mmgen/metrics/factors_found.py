@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mmgen.evaluation.factors import Code
-from mmgen.evaluation.mutual_information import BINS, GAP, followers, information
+from mmgen.evaluation.mutual_information import BINS, GAP, information, leading_dimensions
 from mmgen.metrics._base import Score
-from mmgen.metrics._disentanglement import Disentanglement, Found
+from mmgen.metrics._disentanglement import Disentanglement, RepeatResult
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -38,23 +38,23 @@ class FactorsFound(Disentanglement):
     further_units: ClassVar = {"factors": "higher"}
     columns: ClassVar = {"of": "factors_in_all", "dimension": "dimension", "gap": "gap", "found": "found"}
 
-    def measure(self, code: Code, rng: np.random.Generator) -> Found:
+    def measure(self, code: Code, rng: np.random.Generator) -> RepeatResult:
         known = information(code)
         known[np.setdiff1d(np.arange(len(known)), code.active)] = 0.0
-        each = followers(known, code.names)
-        values = {_COUNT: float(sum(one.found for one in each))}
+        each = leading_dimensions(known, code.names)
+        values = {_COUNT: float(sum(one.has_dimension for one in each))}
         values |= {f"information on {one.factor}": one.information for one in each}
-        return Found(values, {"information": known})
+        return RepeatResult(values, {"information": known})
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         count, *others = yield from super().__call__(evaluation, posterior)
         names = count.details["factors"]
-        each = followers(np.array(count.details["information"]), names)
-        found = [one.factor for one in each if one.found]
+        each = leading_dimensions(np.array(count.details["information"]), names)
+        found = [one.factor for one in each if one.has_dimension]
         told = {"factors_in_all": len(names), "found_factors": found}
         scores = [replace(count, unit="factors", details={**count.details, **told})]
         for score, one in zip(others, each, strict=True):
-            own = {"dimension": one.dimension + 1, "gap": one.gap, "found": int(one.found)}
+            own = {"dimension": one.dimension + 1, "gap": one.gap, "found": int(one.has_dimension)}
             kept = {key: value for key, value in score.details.items() if key != "information"}
             scores.append(replace(score, details={**kept, **own}))
         return scores

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.evaluation import needs
-from mmgen.evaluation.compared import TOO_FEW, Compared, compare_all, compared_pictures
+from mmgen.evaluation.compared import TOO_FEW, Compared, comparable_pictures, compare_pictures
 from mmgen.evaluation.frechet import Distance, extrapolated, jackknife_error, pooled, within
 from mmgen.evaluation.real import Points
 from mmgen.evaluation.settings import DESCRIPTIONS
@@ -51,10 +51,10 @@ class Fid(Metric):
         "queries": "queries",
     }
 
-    needs = (needs.judge, compared_pictures)
+    needs = (needs.judge, comparable_pictures)
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        found = yield from compare_all(evaluation, posterior)
+        found = yield from compare_pictures(evaluation, posterior)
         return [self._score(evaluation, posterior, compared) for compared in found]
 
     def _score(self, evaluation: "Evaluation", posterior: str, compared: Compared) -> Score:

@@ -15,14 +15,14 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation import needs
-from mmgen.evaluation.likelihoods import described, described_by, main_image, proposal_of
+from mmgen.evaluation.likelihoods import description_modality, has_description, main_image, proposal_of
 from mmgen.evaluation.settings import POINTS
 from mmgen.generation.read import latents_to_read, read_parts
 from mmgen.metrics._base import Metric, Points, Score, relay
 from mmgen.modalities.text import Text
 from mmgen.results.standard_errors import binomial_error, share_error
-from mmgen.training.labelling import label_draw
-from mmgen.training.pairing import drawn_share, paired_count
+from mmgen.training.labelling import label_seed
+from mmgen.training.pairing import effective_paired_share, paired_count
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _generated_descriptions(evaluation: "Evaluation") -> str:
     """Need q(z | image) and p(description | z)."""
     loaded = evaluation.loaded
     image = main_image(loaded)
-    if described_by(loaded) is None:
+    if description_modality(loaded) is None:
         return (
             "needs a model that generates descriptions, and this one does not; train one with an objective that does, "
             "such as mvae"
@@ -78,17 +78,17 @@ class LabelAccuracy(Metric):
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         loaded, settings = evaluation.loaded, evaluation.settings
         points, scores = _complete(evaluation), []
-        exact = yield from relay(_read_exactly(loaded, points, settings.precision), 0.0, 1.0)
+        exact = yield from relay(_predict_exactly(loaded, points, settings.precision), 0.0, 1.0)
         if exact is not None:
             return self._scores(evaluation, points, exact, "posterior", 0)
         for number, (protocol, draws) in enumerate((("samples", settings.samples), ("mean", 0))):
-            work = _read(loaded, points, draws, settings.seed, settings.precision)
+            work = _predict(loaded, points, draws, settings.seed, settings.precision)
             scores += self._scores(evaluation, points, (yield from relay(work, number / 2, 0.5)), protocol, draws)
         return scores
 
     def _scores(self, evaluation: "Evaluation", points: Batch, codes: Tensor, protocol: str, draws: int) -> list[Score]:
         """Score the whole description, and its parts where it has several."""
-        name = described_by(evaluation.loaded)
+        name = description_modality(evaluation.loaded)
         assert name is not None
         modality = evaluation.loaded.model.modalities[name]
         true, present = points.values[name], points.present[name]
@@ -107,16 +107,16 @@ class LabelAccuracy(Metric):
         wrong = (codes != true) & counted
         whole = 100.0 * (~wrong.any(1)).double()
         error: float | None = binomial_error(float(whole.mean()), len(whole))
-        scores = [self._of(evaluation, "whole description", protocol, whole, error, draws, by_attribute)]
+        scores = [self._make_score(evaluation, "whole description", protocol, whole, error, draws, by_attribute)]
         if true.shape[1] > 1:
             length = counted.sum(1)
             shares = 100.0 * torch.where(length > 0, 1 - wrong.sum(1) / length.clamp_min(1), 1.0).double()
             spread = float(shares.std() / math.sqrt(len(shares))) if len(shares) > 1 else None
             error = None if spread is None else share_error(float(shares.mean()), spread, len(shares))
-            scores.append(self._of(evaluation, part, protocol, shares, error, draws, by_attribute))
+            scores.append(self._make_score(evaluation, part, protocol, shares, error, draws, by_attribute))
         return scores
 
-    def _of(
+    def _make_score(
         self,
         evaluation: "Evaluation",
         quantity: str,
@@ -142,9 +142,9 @@ class LabelAccuracy(Metric):
 
 def _complete(evaluation: "Evaluation") -> Batch:
     """Return the data points with an image and a description."""
-    points, words = evaluation.points, described_by(evaluation.loaded)
+    points, words = evaluation.points, description_modality(evaluation.loaded)
     assert words is not None
-    rows = points.present[main_image(evaluation.loaded)] & described(points, words)
+    rows = points.present[main_image(evaluation.loaded)] & has_description(points, words)
     if not rows.any():
         raise UsageError(
             f"no data point of the {evaluation.settings.part} part has both an image and {words}; "
@@ -153,9 +153,9 @@ def _complete(evaluation: "Evaluation") -> Batch:
     return points[rows.nonzero().flatten()]
 
 
-def _read_exactly(loaded: "TrainedModel", points: Batch, precision: str) -> Generator[float, None, Tensor | None]:
+def _predict_exactly(loaded: "TrainedModel", points: Batch, precision: str) -> Generator[float, None, Tensor | None]:
     """Return the likeliest codes [N, A] under q(y|x); None where it has no closed form."""
-    image, name = main_image(loaded), described_by(loaded)
+    image, name = main_image(loaded), description_modality(loaded)
     assert name is not None
     codes: list[Tensor] = []
     for rows in torch.arange(points.size, device=points.device).split(_PICTURES):
@@ -168,12 +168,12 @@ def _read_exactly(loaded: "TrainedModel", points: Batch, precision: str) -> Gene
     return torch.cat(codes)
 
 
-def _read(
+def _predict(
     loaded: "TrainedModel", points: Batch, draws: int, seed: int, precision: str
 ) -> Generator[float, None, Tensor]:
     """Read descriptions off pictures, codes [N, A] or words [N, T]; at the mean of q(z|x) without draws."""
     q, _ = proposal_of(loaded, points, precision, "image", seed)
-    name = described_by(loaded)
+    name = description_modality(loaded)
     assert name is not None
     modality = loaded.model.modalities[name]
     codes: list[Tensor] = []
@@ -190,10 +190,7 @@ def _read(
 
 
 def _greedy_words(text: Text, contexts: Tensor) -> Tensor:
-    """Decode sentences [B, T] greedily from the mixture of S contexts [S, B, F].
-
-    Each context is weighted by its probability of the words so far, which gives the mixture's own next word.
-    """
+    """Decode sentences [B, T] greedily from the mixture of S contexts [S, B, F]."""
     draws, size = contexts.shape[:2]
     words = torch.full((size, text.length), text.padding, dtype=torch.int64, device=contexts.device)
     so_far = contexts.new_zeros(draws, size, dtype=torch.float64)  # log p(words so far | context)
@@ -218,7 +215,7 @@ def _supervision(evaluation: "Evaluation") -> dict[str, object]:
     known: dict[str, object] = {"method": settings.objective["name"], "share": settings.data.paired}
     labelled = settings.data.labelled
     if labelled is not None:
-        draw = label_draw(settings.data, settings.training.seed)
+        draw = label_seed(settings.data, settings.training.seed)
         known |= {"labelled": labelled, "labelled_seed": draw, "paired": labelled}
     if settings.objective.get("predicts"):
         known["predicts"] = settings.objective["predicts"]
@@ -227,7 +224,7 @@ def _supervision(evaluation: "Evaluation") -> dict[str, object]:
         if labelled is not None:
             return known | {"share": labelled / size}
         known["paired"] = paired_count(size, settings.data.paired)
-        drawn = drawn_share(size, settings.build_objective(), settings.data)
+        drawn = effective_paired_share(size, settings.build_objective(), settings.data)
         if drawn is not None:
             known["least_paired_share"] = drawn
     return known

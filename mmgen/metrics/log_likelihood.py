@@ -23,15 +23,15 @@ from mmgen.evaluation.errors import diagnostics, shared_error, standard_error
 from mmgen.evaluation.importance import Estimate, Noise, Terms
 from mmgen.evaluation.likelihoods import (
     Quantities,
-    described,
-    guiding_words,
+    guiding_modality,
+    has_description,
     image_terms,
     text_estimate,
-    text_through,
+    text_posterior_estimate,
     under_prior,
-    with_normaliser,
+    with_normaliser_error,
 )
-from mmgen.evaluation.proposals import MIXTURE, described_by, main_image, proposal_given
+from mmgen.evaluation.proposals import MIXTURE, description_modality, main_image, proposal_conditions
 from mmgen.evaluation.settings import POINTS
 from mmgen.metrics._base import Metric, Points, Score, relay
 
@@ -45,7 +45,7 @@ _CHECKED = 64
 
 
 @dataclass(frozen=True)
-class _Found:
+class _CheckedEstimate:
     """An estimate [N] and, where it is through one proposal, that through all of them at some points.
 
     Attributes:
@@ -56,43 +56,43 @@ class _Found:
     result: Estimate
     again: tuple[Tensor, Estimate] | None = None
 
-    def at(self, rows: Tensor) -> "_Found":
+    def at(self, rows: Tensor) -> "_CheckedEstimate":
         """Return the estimate at the points ``rows``, increasing positions."""
         if self.again is None:
-            return _Found(self.result[rows])
+            return _CheckedEstimate(self.result[rows])
         positions, mixture = self.again
         kept = torch.isin(positions, rows).nonzero().flatten()
         again = (torch.searchsorted(rows, positions[kept]), mixture[kept]) if len(kept) else None
-        return _Found(self.result[rows], again)
+        return _CheckedEstimate(self.result[rows], again)
 
     @property
-    def drawn_from(self) -> str:
-        """The proposals in words."""
+    def proposal(self) -> str:
+        """Describe the proposals in words."""
         return " + ".join(self.result.names)
 
-    def known(self) -> dict[str, Any]:
+    def diagnostics(self) -> dict[str, Any]:
         """Return diagnostics of the draws."""
         if self.again is None:
             return diagnostics(self.result)
         positions, mixture = self.again
-        return diagnostics(self.result, (self.drawn_from, self.result[positions], mixture))
+        return diagnostics(self.result, (self.proposal, self.result[positions], mixture))
 
 
 @dataclass(frozen=True)
-class _Drawn:
+class _DecodedTerms:
     """Log densities at the draws, and, where these are from one proposal, at draws from all at a few points."""
 
     terms: Terms
     again: tuple[Tensor, Terms] | None = None
 
-    def found(self, quantities: Callable[[Terms], Quantities]) -> dict[str, _Found]:
+    def estimates(self, quantities: Callable[[Terms], Quantities]) -> dict[str, _CheckedEstimate]:
         """Compute quantities of the terms, by name."""
-        found = quantities(self.terms)
+        results = quantities(self.terms)
         if self.again is None:
-            return {name: _Found(result) for name, result in found.items()}
+            return {name: _CheckedEstimate(result) for name, result in results.items()}
         rows, terms = self.again
-        mixed = quantities(terms)
-        return {name: _Found(result, (rows, mixed[name])) for name, result in found.items()}
+        checks = quantities(terms)
+        return {name: _CheckedEstimate(result, (rows, checks[name])) for name, result in results.items()}
 
 
 def _separate_examples(evaluation: "Evaluation") -> str:
@@ -108,7 +108,7 @@ def _separate_examples(evaluation: "Evaluation") -> str:
 
 def _proposal(evaluation: "Evaluation") -> str:
     """Need the proposal, memory for its samples, and a dataset with all modalities of the model."""
-    proposal_given(evaluation.loaded, evaluation.settings.proposal)
+    proposal_conditions(evaluation.loaded, evaluation.settings.proposal)
     needs.memory_for_samples(evaluation, min(evaluation.settings.number, len(evaluation.rows())))
     needs.check_kinds(evaluation, evaluation.loaded.model.modalities)
     return ""
@@ -168,94 +168,105 @@ class LogLikelihood(Metric):
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         loaded = evaluation.loaded
         points = _with_images(evaluation)
-        drawn = yield from relay(_drawn(evaluation, points), 0.0, 0.9)
+        decoded = yield from relay(_evaluate_densities(evaluation, points), 0.0, 0.9)
         scores: list[Score] = []
         for number, name in enumerate(evaluation.posteriors):
             share = 0.1 / len(evaluation.posteriors)
             start = 0.9 + number * share
             if evaluation.ignores_text(name) and not loaded.model.conditional_on:
-                scores += yield from relay(self._marginal(evaluation, points, name, drawn), start, share)
+                scores += yield from relay(self._marginal(evaluation, points, name, decoded), start, share)
             else:
-                words = _read_by(evaluation, name)
-                rows = _described(points, words)
+                words = _conditioning_modality(evaluation, name)
+                rows = _positions_with(points, words)
                 # A density fitted to attributes, of a model whose y is its text, knows less than y.
-                quantity = "log p(x|y)" if described_by(loaded) in (None, words) else f"log p(x|{words})"
+                quantity = "log p(x|y)" if description_modality(loaded) in (None, words) else f"log p(x|{words})"
                 if len(rows):
-                    found = drawn.found(_given_text(quantity, name))[quantity]
-                    measured = self._both(evaluation, name, quantity, found.at(rows))
-                    scores += with_normaliser(loaded, name, points[rows], measured) if loaded.guidance else measured
+                    estimate = decoded.estimates(_image_given_text(quantity, name))[quantity]
+                    new_scores = self._estimate_and_bound(evaluation, name, quantity, estimate.at(rows))
+                    scores += (
+                        with_normaliser_error(loaded, name, points[rows], new_scores) if loaded.guidance else new_scores
+                    )
         return scores
 
     def _marginal(
-        self, evaluation: "Evaluation", points: Batch, prior: str, drawn: _Drawn
+        self, evaluation: "Evaluation", points: Batch, prior: str, decoded: _DecodedTerms
     ) -> Generator[float, None, list[Score]]:
         """Score all quantities under one density in place of p(z)."""
         loaded = evaluation.loaded
-        found = drawn.found(lambda terms: under_prior(terms, prior, len(loaded.model.modalities)))
-        scores = self._both(evaluation, prior, "log p(x)", found["log p(x)"])
-        rows = _described(points, described_by(loaded))
-        if "log p(x,y)" in found and len(rows):
-            text = yield from relay(self._text(evaluation, points[rows], prior, scores), 0.0, 1.0)
-            image, joint = found["log p(x)"].at(rows), found["log p(x,y)"].at(rows)
-            scores += self._both(evaluation, prior, "log p(x,y)", joint)
+        estimates = decoded.estimates(lambda terms: under_prior(terms, prior, len(loaded.model.modalities)))
+        scores = self._estimate_and_bound(evaluation, prior, "log p(x)", estimates["log p(x)"])
+        rows = _positions_with(points, description_modality(loaded))
+        if "log p(x,y)" in estimates and len(rows):
+            text = yield from relay(self._text_scores(evaluation, points[rows], prior, scores), 0.0, 1.0)
+            image, joint = estimates["log p(x)"].at(rows), estimates["log p(x,y)"].at(rows)
+            scores += self._estimate_and_bound(evaluation, prior, "log p(x,y)", joint)
             scores.append(self._ratio(evaluation, prior, "log p(x|y)", joint, text))
             scores.append(self._ratio(evaluation, prior, "log p(y|x)", joint, image))
-        for quantity in found:
+        for quantity in estimates:
             if quantity.startswith("log p(x1.."):
-                scores += self._both(evaluation, prior, quantity, found[quantity])
+                scores += self._estimate_and_bound(evaluation, prior, quantity, estimates[quantity])
         return scores
 
-    def _text(
+    def _text_scores(
         self, evaluation: "Evaluation", points: Batch, prior: str, scores: list[Score]
-    ) -> Generator[float, None, _Found]:
+    ) -> Generator[float, None, _CheckedEstimate]:
         """Estimate log p(y) and add its scores to ``scores``."""
-        loaded, settings, more = evaluation.loaded, evaluation.settings, evaluation.text_proposal
-        fixed = (settings.seed, settings.precision, more)
+        loaded, settings, text_proposal = evaluation.loaded, evaluation.settings, evaluation.text_proposal
+        fixed = (settings.seed, settings.precision, text_proposal)
         text = yield from relay(text_estimate(loaded, points, prior, settings.text_samples, *fixed), 0.0, 0.9)
-        through = yield from relay(text_through(loaded, points, prior, settings.samples, *fixed), 0.9, 0.1)
-        found = _Found(text)
-        scores.append(self._score(evaluation, prior, "log p(y)", "importance", found))
+        through = yield from relay(text_posterior_estimate(loaded, points, prior, settings.samples, *fixed), 0.9, 0.1)
+        estimate = _CheckedEstimate(text)
+        scores.append(self._score(evaluation, prior, "log p(y)", "importance", estimate))
         if through is not None:
-            alone = _Found(through)
+            alone = _CheckedEstimate(through)
             scores.append(self._score(evaluation, prior, "log p(y)", "importance-text", alone))
             scores.append(self._score(evaluation, prior, "log p(y)", "bound", alone))
-        return found
+        return estimate
 
-    def _both(self, evaluation: "Evaluation", posterior: str, quantity: str, found: _Found) -> list[Score]:
+    def _estimate_and_bound(
+        self, evaluation: "Evaluation", posterior: str, quantity: str, estimate: _CheckedEstimate
+    ) -> list[Score]:
         return [
-            self._score(evaluation, posterior, quantity, "importance", found),
-            self._score(evaluation, posterior, quantity, "bound", found),
+            self._score(evaluation, posterior, quantity, "importance", estimate),
+            self._score(evaluation, posterior, quantity, "bound", estimate),
         ]
 
     def _ratio(
-        self, evaluation: "Evaluation", posterior: str, quantity: str, joint: _Found, denominator: _Found
+        self,
+        evaluation: "Evaluation",
+        posterior: str,
+        quantity: str,
+        joint: _CheckedEstimate,
+        denominator: _CheckedEstimate,
     ) -> Score:
         """Score the log ratio of two densities, point by point."""
-        below = denominator.known()
-        details = {**joint.known(), "denominator": below}
+        below = denominator.diagnostics()
+        details = {**joint.diagnostics(), "denominator": below}
         details["monte_carlo_stderr"] = math.hypot(details["monte_carlo_stderr"], below["monte_carlo_stderr"])
         details["too_high_by_at_least"] = below["too_low_by_at_least"]
         warnings = [*details.pop("warnings", []), *(f"below the line, {text}" for text in below.pop("warnings", []))]
         details["warnings"] = warnings
         values = joint.result.value - denominator.result.value
         noises = (joint.result.noise, denominator.result.noise)
-        return self._of(evaluation, posterior, quantity, "importance", values, noises, joint.drawn_from, details)
+        return self._make_score(evaluation, posterior, quantity, "importance", values, noises, joint.proposal, details)
 
-    def _score(self, evaluation: "Evaluation", posterior: str, quantity: str, protocol: str, found: _Found) -> Score:
-        result, details = found.result, found.known()
+    def _score(
+        self, evaluation: "Evaluation", posterior: str, quantity: str, protocol: str, estimate: _CheckedEstimate
+    ) -> Score:
+        result, details = estimate.result, estimate.diagnostics()
         if protocol != "bound":
-            return self._of(
-                evaluation, posterior, quantity, protocol, result.value, (result.noise,), found.drawn_from, details
+            return self._make_score(
+                evaluation, posterior, quantity, protocol, result.value, (result.noise,), estimate.proposal, details
             )
         # The bound is defined with one sample; averaging over K only makes its estimate quieter. It is through the
         # first proposal, of a mixture too.
         for key in ("too_low_by_at_least", "monte_carlo_stderr", "alone", "checked", "warnings"):
             details.pop(key, None)
-        return self._of(
+        return self._make_score(
             evaluation, posterior, quantity, protocol, result.bound, (result.bound_noise,), result.names[0], details
         )
 
-    def _of(
+    def _make_score(
         self,
         evaluation: "Evaluation",
         posterior: str,
@@ -263,7 +274,7 @@ class LogLikelihood(Metric):
         protocol: str,
         values: Tensor,
         noises: tuple[Noise, ...],
-        drawn_from: str,
+        proposal: str,
         details: dict[str, Any],
     ) -> Score:
         stderr = standard_error(values, *noises)
@@ -275,37 +286,37 @@ class LogLikelihood(Metric):
             quantity=quantity,
             posterior=posterior,
             protocol=protocol,
-            ids=_drawn_with(evaluation, quantity),
+            ids=_proposal_ids(evaluation, quantity),
             points=Points.of(values.tolist(), shared_stderr=shared_error(len(values), *noises)),
             warnings=tuple(details.pop("warnings", ())),
             details={
                 **details,
                 **_in_bits(evaluation, quantity, float(values.mean()), stderr),
-                "proposal": drawn_from,
+                "proposal": proposal,
             },
         )
 
 
-def _given_text(quantity: str, posterior: str) -> Callable[[Terms], Quantities]:
+def _image_given_text(quantity: str, posterior: str) -> Callable[[Terms], Quantities]:
     """Return a function for log p(x|y) with a posterior of the text in place of p(z|y)."""
     return lambda terms: {quantity: terms.weigh(terms["image"] + terms[posterior])}
 
 
-def _drawn(evaluation: "Evaluation", points: Batch) -> Generator[float, None, _Drawn]:
+def _evaluate_densities(evaluation: "Evaluation", points: Batch) -> Generator[float, None, _DecodedTerms]:
     """Evaluate the decoders at the draws, which takes nearly all the time; and again as a check of one proposal."""
     settings, posteriors = evaluation.settings, evaluation.posteriors
     priors = [name for name in posteriors if evaluation.ignores_text(name)] or ["prior"]
 
-    def drawn(part: Batch, proposal: str) -> Generator[float, None, Terms]:
+    def terms_of(part: Batch, proposal: str) -> Generator[float, None, Terms]:
         return image_terms(
             evaluation.loaded, part, posteriors, settings.samples, settings.seed, settings.precision, proposal, priors
         )
 
     if settings.proposal == MIXTURE:
-        return _Drawn((yield from drawn(points, MIXTURE)))
-    terms = yield from relay(drawn(points, settings.proposal), 0.0, 0.9)
+        return _DecodedTerms((yield from terms_of(points, MIXTURE)))
+    terms = yield from relay(terms_of(points, settings.proposal), 0.0, 0.9)
     spaced = torch.linspace(0, points.size - 1, min(_CHECKED, points.size), device=points.device).round().long()
-    return _Drawn(terms, (spaced, (yield from relay(drawn(points[spaced], MIXTURE), 0.9, 0.1))))
+    return _DecodedTerms(terms, (spaced, (yield from relay(terms_of(points[spaced], MIXTURE), 0.9, 0.1))))
 
 
 def _with_images(evaluation: "Evaluation") -> Batch:
@@ -319,25 +330,25 @@ def _with_images(evaluation: "Evaluation") -> Batch:
     return points if present.all() else points[present.nonzero().flatten()]
 
 
-def _read_by(evaluation: "Evaluation", posterior: str) -> str | None:
+def _conditioning_modality(evaluation: "Evaluation", posterior: str) -> str | None:
     """Name the modality that a posterior of the text reads."""
     loaded = evaluation.loaded
     if loaded.guidance:
-        return guiding_words(loaded, posterior, evaluation.points)
+        return guiding_modality(loaded, posterior, evaluation.points)
     source = loaded.posteriors[posterior]
     if source.is_fitted and source.is_unconditional:
         return loaded.attributes.name if loaded.attributes is not None else None
-    return source.reads[0] if source.is_fitted else described_by(loaded)
+    return source.reads[0] if source.is_fitted else description_modality(loaded)
 
 
-def _described(points: Batch, words: str | None) -> Tensor:
+def _positions_with(points: Batch, words: str | None) -> Tensor:
     """Return positions of the points with ``words``; all of them where the points have no such modality."""
     if words is None or words not in points.values:
         return torch.arange(points.size, device=points.device)
-    return described(points, words).nonzero().flatten()
+    return has_description(points, words).nonzero().flatten()
 
 
-def _drawn_with(evaluation: "Evaluation", quantity: str) -> dict[str, str]:
+def _proposal_ids(evaluation: "Evaluation", quantity: str) -> dict[str, str]:
     """Return the content id of the text proposal, for the quantities that use it."""
     more = evaluation.text_proposal
     return {"text-proposal": more.header.content_id} if more and quantity in ("log p(y)", "log p(x|y)") else {}

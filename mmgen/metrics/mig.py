@@ -9,7 +9,7 @@ import numpy as np
 
 from mmgen.evaluation.factors import Code
 from mmgen.evaluation.mutual_information import BINS, information
-from mmgen.metrics._disentanglement import Disentanglement, Found
+from mmgen.metrics._disentanglement import Disentanglement, RepeatResult
 
 __all__ = ["Mig"]
 
@@ -23,8 +23,8 @@ class Mig(Disentanglement):
 
     protocol = f"{BINS} bins"
 
-    def measure(self, code: Code, rng: np.random.Generator) -> Found:
+    def measure(self, code: Code, rng: np.random.Generator) -> RepeatResult:
         known = information(code)
         top = np.sort(known, axis=0)
         gaps = top[-1] - (top[-2] if len(top) > 1 else 0)
-        return Found({"gap": float(gaps.mean())}, {"information": known, "gaps": gaps})
+        return RepeatResult({"gap": float(gaps.mean())}, {"information": known, "gaps": gaps})

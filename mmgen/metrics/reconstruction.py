@@ -72,7 +72,7 @@ class Reconstruction(Metric):
         for start in range(0, points.size, _CHUNK):
             part = points[slice(start, start + _CHUNK)]
             true = torch.from_numpy(codes[start : start + _CHUNK])
-            pictures = _decoded(evaluation, part, encoded[start : start + _CHUNK], start)
+            pictures = _decode_for_judge(evaluation, part, encoded[start : start + _CHUNK], start)
             for images, codes_of in ((pictures, decoded), (part.values[loaded.observation.name], real)):
                 codes_of.append(evaluation.judge.predict(images, true, precision).cpu().numpy())
             yield min(1.0, (start + _CHUNK) / points.size)
@@ -135,7 +135,7 @@ def _codes(evaluation: "Evaluation") -> NDArray[np.uint8]:
     return codes.cpu().numpy().astype(np.uint8)
 
 
-def _decoded(evaluation: "Evaluation", points: Batch, z: torch.Tensor, number: int) -> torch.Tensor:
+def _decode_for_judge(evaluation: "Evaluation", points: Batch, z: torch.Tensor, number: int) -> torch.Tensor:
     """Return pictures [B, C, H, W] of encodings z [B, D] for the classifier."""
     loaded, settings = evaluation.loaded, evaluation.settings
     assert loaded.observation is not None

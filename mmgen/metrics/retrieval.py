@@ -19,7 +19,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
 from mmgen.core.seeding import numpy_generator, torch_generator
 from mmgen.evaluation import needs
-from mmgen.evaluation.likelihoods import described, main_image
+from mmgen.evaluation.likelihoods import has_description, main_image
 from mmgen.evaluation.settings import POINTS
 from mmgen.metrics._base import Metric, Points, Score, relay
 from mmgen.posteriors import posterior_of
@@ -48,40 +48,40 @@ class Ranks:
         tied: Wrong candidates as good as it, [Q].
         right: Right candidates as good as it, itself among them, [Q].
         relevant: All right candidates, [Q].
-        pool: N.
+        candidates: N.
     """
 
     better: NDArray[np.int64]
     tied: NDArray[np.int64]
     right: NDArray[np.int64]
     relevant: NDArray[np.int64]
-    pool: int
+    candidates: int
 
     @classmethod
-    def of(cls, scores: NDArray[np.float64], same: NDArray[np.bool_]) -> "Ranks":
-        """Rank scores [Q, N], larger for likelier, where ``same`` [Q, N] is True for right candidates.
+    def from_scores(cls, scores: NDArray[np.float64], right: NDArray[np.bool_]) -> "Ranks":
+        """Rank scores [Q, N], larger for likelier, where ``right`` [Q, N] is True for right candidates.
 
         NaN is the least likely, as minus infinity is; those tie with each other.
         """
         scores = np.where(np.isnan(scores), -np.inf, scores)
-        best = np.where(same, scores, -np.inf).max(1, keepdims=True)
+        best = np.where(right, scores, -np.inf).max(1, keepdims=True)
         with np.errstate(invalid="ignore"):  # infinite ones less each other
             near = np.where(np.isfinite(best), _TIE * np.maximum(1.0, np.abs(best)), 0.0)
             equal = (scores == best) | (np.abs(scores - best) <= near)
         return cls(
-            ((scores > best) & ~equal & ~same).sum(1),
-            (equal & ~same).sum(1),
-            (equal & same).sum(1),
-            same.sum(1),
+            ((scores > best) & ~equal & ~right).sum(1),
+            (equal & ~right).sum(1),
+            (equal & right).sum(1),
+            right.sum(1),
             scores.shape[1],
         )
 
     @property
     def chance(self) -> "Ranks":
-        """Ranks of the same queries at chance: all candidates tie."""
-        return Ranks(0 * self.better, self.pool - self.relevant, self.relevant, self.relevant, self.pool)
+        """Return ranks of the same queries at chance, where all candidates tie."""
+        return Ranks(0 * self.better, self.candidates - self.relevant, self.relevant, self.relevant, self.candidates)
 
-    def found(self, k: int) -> NDArray[np.float64]:
+    def recall_at(self, k: int) -> NDArray[np.float64]:
         """Return the chance [Q] that a right candidate is among the first k, ties in random order.
 
         If t wrong and r right candidates tie, the first m = k - better places hold no right one with probability
@@ -97,7 +97,9 @@ class Ranks:
 
     @property
     def ranks(self) -> NDArray[np.float64]:
-        """Mean rank [Q] of the first right candidate, ties in random order: 1 + better + tied / (right + 1)."""
+        """Return the mean rank [Q] of the first right candidate, ties in random order: 1 + better + tied / (right +
+        1).
+        """
         return np.asarray(1 + self.better + self.tied / (self.right + 1))
 
 
@@ -182,7 +184,7 @@ class Retrieval(Metric):
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         name = _description(evaluation)
         assert name is not None  # needs refuse models without descriptions
-        points, words, of = _pool(evaluation, name)
+        points, words, of = _candidates(evaluation, name)
         tables = yield from relay(self._tables(evaluation, name, points, words), 0.0, 1.0)
         same = of[:, None] == of
         scores = []
@@ -190,7 +192,9 @@ class Retrieval(Metric):
             pairs = table[:, of].double().cpu().numpy()  # [pictures, examples' descriptions]
             shared = float(100 * (same.sum(1) > 1).mean())
             for direction, asked in (("image to text", pairs), ("text to image", pairs.T)):
-                scores += self._scores(evaluation, direction, protocol, source, name, Ranks.of(asked, same), shared)
+                scores += self._scores(
+                    evaluation, direction, protocol, source, name, Ranks.from_scores(asked, same), shared
+                )
         return scores
 
     def _tables(
@@ -247,12 +251,12 @@ class Retrieval(Metric):
         """Score one direction by one protocol."""
         settings = evaluation.settings
         count, chance = len(ranks.better), ranks.chance
-        about = {"pool": ranks.pool, "samples": settings.samples, "described": name, "shared": shared}
+        about = {"pool": ranks.candidates, "samples": settings.samples, "described": name, "shared": shared}
         fixed: dict[str, Any] = {"posterior": source, "protocol": protocol}
         scores = []
         for k in _AT:
-            if k < ranks.pool:
-                values = 100 * ranks.found(k)
+            if k < ranks.candidates:
+                values = 100 * ranks.recall_at(k)
                 value = float(values.mean())
                 scores.append(
                     self.score(
@@ -262,7 +266,7 @@ class Retrieval(Metric):
                         count,
                         quantity=f"R@{k}, {direction}",
                         points=Points.of(values),
-                        details={**about, "chance": float(100 * chance.found(k).mean())},
+                        details={**about, "chance": float(100 * chance.recall_at(k).mean())},
                         **fixed,
                     )
                 )
@@ -283,13 +287,13 @@ class Retrieval(Metric):
         return scores
 
 
-def _pool(evaluation: "Evaluation", name: str) -> tuple[Batch, Batch, NDArray[np.int64]]:
+def _candidates(evaluation: "Evaluation", name: str) -> tuple[Batch, Batch, NDArray[np.int64]]:
     """Return N examples with a picture and a whole description, the distinct descriptions, and the one of each [N]."""
     points, image = evaluation.points, main_image(evaluation.loaded)
     if name not in points.values:
-        raise UsageError(f"{evaluation.dataset.path} has no {name}, which retrieval asks for; use another dataset")
+        raise UsageError(f"retrieval needs {name}, but {evaluation.dataset.path} holds none; use another dataset")
     present = points.present[name]
-    whole = present.all(-1) if present.dim() > 1 else described(points, name)  # unknown attributes would fit anything
+    whole = present.all(-1) if present.dim() > 1 else has_description(points, name)
     rows = (points.present[image] & whole).nonzero().flatten()[: evaluation.settings.pool]
     if len(rows) < 2:
         raise UsageError(

@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 
 from mmgen.evaluation.factors import Code
-from mmgen.metrics._disentanglement import Disentanglement, Found
+from mmgen.metrics._disentanglement import Disentanglement, RepeatResult
 
 __all__ = ["Sap"]
 
@@ -29,11 +29,11 @@ class Sap(Disentanglement):
 
     protocol = f"linear SVM, C = {_C}, classes weighed equally"
 
-    def measure(self, code: Code, rng: np.random.Generator) -> Found:
+    def measure(self, code: Code, rng: np.random.Generator) -> RepeatResult:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.svm import LinearSVC
 
-        learnt, tested = code.divided(rng)
+        learnt, tested = code.split_at_random(rng)
         # A dimension names a factor at least as well as a guess, which asks none: always the commonest value.
         commonest = [np.bincount(column).argmax() for column in learnt.factors.T]
         guesses = (tested.factors == commonest).mean(0)
@@ -49,4 +49,4 @@ class Sap(Disentanglement):
                 accuracies[dimension, factor] = max(score, accuracies[dimension, factor])
         top = np.sort(np.vstack([accuracies, guesses]), axis=0)  # the next one of a single dimension is a guess
         gaps = top[-1] - top[-2]
-        return Found({"gap": float(gaps.mean())}, {"accuracies": 100 * accuracies, "gaps": gaps})
+        return RepeatResult({"gap": float(gaps.mean())}, {"accuracies": 100 * accuracies, "gaps": gaps})

@@ -50,7 +50,7 @@ def _one_gaussian(evaluation: "Evaluation") -> str:
 
 
 class TotalCorrelation(Metric):
-    r"""The decomposition of the mean divergence from q(z|x) to p(z), in nats:
+    r"""Decomposition of the mean divergence from q(z|x) to p(z), in nats:
 
     .. math:: E_x KL(q(z|x) \,\|\, p(z)) = I(x; z) + KL(q(z) \,\|\, \prod_d q(z_d)) + \sum_d KL(q(z_d) \,\|\, p(z_d))
 

@@ -207,7 +207,7 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
             yield Progress(len(rows))
             return cached
         with Dataset.open(encoding.dataset_path) as dataset:
-            source = DatasetRows(dataset, rows, device, wanted=encoding.through)
+            source = DatasetRows(dataset, rows, device, modalities=encoding.through)
             described = _describing(dataset.modalities)
             shows = encoding.shows(dataset, source.rows)
             hidden = [name for name, each in dataset.modalities.items() if each.describes]

@@ -21,7 +21,7 @@ from mmgen.training.fabric import make_fabric
 from mmgen.training.loop import Resume, TrainingResult
 from mmgen.training.model_run import check_data, load_model
 from mmgen.training.precision import resolve_precision
-from mmgen.training.stage import Built, Stage, load_trained, run_stage
+from mmgen.training.stage import Stage, TaskParts, load_trained, run_stage
 
 __all__ = ["fit_aggregate", "load_aggregate", "load_base"]
 
@@ -79,7 +79,7 @@ def fit_aggregate(
     check_output(latents_path, "latents", *(path for role, path in parents.items() if role != "latents"))
     encoding = encode(what, model, latents_path, fabric.device, command)
 
-    def build(device: torch.device) -> Built:
+    def build(device: torch.device) -> TaskParts:
         latents = encoding.result
         with Dataset.open(dataset_path) as dataset:
             is_validation = np.isin(latents.rows, rows_of(dataset, trained.data.split, "val"))
@@ -100,7 +100,7 @@ def fit_aggregate(
         keep_all = settings.aggregate.keep_all
         task = target.task(FitParts(aggregate, base, model, keep_all, rows.mean, rows.log_sd))
         facts = {"latent_size": model.latent_size}
-        return Built(task, rows, validation, determines, facts=facts)
+        return TaskParts(task, rows, validation, determines, facts=facts)
 
     stage = Stage(
         kind="aggregate",

@@ -18,9 +18,9 @@ from mmgen.models import DataSettings
 from mmgen.posteriors._base import Target
 from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import learns_unlabelled
-from mmgen.training.masked import shown_rows
+from mmgen.training.masked import supervised_row_count
 from mmgen.training.model_run import ExperimentSettings
-from mmgen.training.pairing import described_examples
+from mmgen.training.pairing import examples_with_description
 
 __all__ = ["DescribedExamples", "check_described", "fitted_places", "needs_words", "examples_described_in_training"]
 
@@ -84,7 +84,7 @@ def examples_described_in_training(model: ExperimentSettings, dataset: Dataset) 
         return DescribedExamples(size, None, alone, share)
     words = [name for name, each in data.modalities.items() if each.describes]
     rows = DatasetRows.of_split(dataset, data.split, "train", torch.device("cpu"), words)
-    described = described_examples(rows, objective, data, model.training.seed)
+    described = examples_with_description(rows, objective, data, model.training.seed)
     return DescribedExamples(size, None if described is None else np.sort(rows.rows[described]), alone, share)
 
 
@@ -111,7 +111,8 @@ def fitted_places(
     described, others = np.flatnonzero(~validates & known), np.flatnonzero(~validates & ~known)
     if not learns_from_others(settings, shown):
         return described
-    return np.concatenate([np.resize(described, shown_rows(len(described), len(others), shown.share)), others])
+    repeated = np.resize(described, supervised_row_count(len(described), len(others), shown.share))
+    return np.concatenate([repeated, others])
 
 
 def check_described(shown: DescribedExamples, settings: Fit, needs_words: bool) -> str:

@@ -11,7 +11,7 @@ __all__ = ["Column", "ComparedTable", "Row"]
 
 
 class Column(NamedTuple):
-    """What scores must share to stand in one column of a table."""
+    """What scores of one column of a table have in common: metric, quantity, given attributes."""
 
     given: int | None
     quantity: str

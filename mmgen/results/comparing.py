@@ -120,7 +120,7 @@ class _Base:
 
 
 def _is_called(posterior: str, text: str) -> bool:
-    """Tell whether a text names a posterior: with its weight or without."""
+    """Return whether a text names a posterior, with its weight or without."""
     return text in (posterior, posterior.partition("(w =")[0])
 
 
@@ -173,7 +173,7 @@ def _about(conditions: Conditions, every: Sequence[Conditions], files: Mapping[s
 
 
 def _apart_notes(conditions: Sequence[Conditions]) -> list[str]:
-    """Sentences on why there are several tables of one metric."""
+    """Explain why there are several tables of one metric."""
     notes = []
     for metric in dict.fromkeys(one.metric for one in conditions):
         alike = [one for one in conditions if one.metric == metric]

@@ -153,7 +153,7 @@ def _errors(tables: Sequence[ComparedTable]) -> str:
 
 
 def _records(tables: Sequence[ComparedTable]) -> Iterator[dict[str, Any]]:
-    """Every number, as plain values."""
+    """Yield a dictionary for every number."""
     for table in tables:
         conditions = table.conditions
         for row in table.rows:

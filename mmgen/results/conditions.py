@@ -14,7 +14,7 @@ _SHORT = 12  # letters of a content id
 
 
 class Conditions(NamedTuple):
-    """What scores must share to stand in one table: metric, unit, protocol, files, and what the score itself names.
+    """Conditions that scores must share to stand in one table: metric, unit, protocol, files, and the score's own.
 
     Attributes:
         metric: Name of the metric.
@@ -34,14 +34,14 @@ class Conditions(NamedTuple):
 
     @classmethod
     def of(cls, score: Score) -> "Conditions":
-        """Return those of a score."""
+        """Return the conditions of a score."""
         dataset, judge = (str(score.ids.get(role) or "") for role in ("dataset", "judge"))
         further = tuple(sorted(score.conditions.items()))
         return cls(score.metric, score.unit, score.protocol, dataset, judge, further)
 
     @property
     def named(self) -> dict[str, str]:
-        """All of them by name."""
+        """Return all conditions by name."""
         return {**{name: getattr(self, name) for name in self._fields if name != "further"}, **dict(self.further)}
 
     def value(self, name: str, files: Mapping[str, str] = MappingProxyType({})) -> str:

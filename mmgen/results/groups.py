@@ -25,7 +25,7 @@ _EXACT = "parameters"
 
 @dataclass(frozen=True)
 class Group:
-    """One number of several runs that differ only in their seed; or of a single run.
+    """One number over several runs that differ only in their seed, or of a single run.
 
     Attributes:
         mean: Mean over the runs.
@@ -43,24 +43,24 @@ class Group:
 
     @property
     def number(self) -> Number:
-        """The mean with its standard deviation over seeds, or a single score with its standard error."""
+        """Return the mean with its standard deviation over seeds, or a single score with its standard error."""
         error = self.sd if self.n > 1 else self.stderr
         return Number(self.mean, error, whole=self.runs[0].unit == _EXACT)
 
     @property
     def by_attribute(self) -> dict[str, float]:
-        """Means over the runs for each attribute that all of them have."""
+        """Compute means over the runs for each attribute that all of them have."""
         each = [score.by_attribute for score in self.runs]
         return {name: fmean(one[name] for one in each) for name in each[0] if all(name in one for one in each)}
 
     @property
     def samples(self) -> int:
-        """Samples of all runs together."""
+        """Return the number of samples of all runs together."""
         return sum(score.n for score in self.runs)
 
     @property
     def by_seed(self) -> dict[str, Score]:
-        """The runs with a known seed, by seed."""
+        """Return the runs with a known seed, by seed."""
         return {score.run["seed"]: score for score in self.runs if score.run}
 
 
@@ -82,7 +82,7 @@ def group_of(runs: Sequence[Score]) -> Group:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Difference of two groups.
+    """Difference of two groups, with its standard error and interval.
 
     Attributes:
         value: Difference of the means.
@@ -105,7 +105,7 @@ class Contrast:
 
     @property
     def number(self) -> Number:
-        """The difference with its interval."""
+        """Return the difference with its interval."""
         interval = None if self.low is None or self.high is None else (self.low, self.high)
         note = " (no spread)" if self.stderr == 0 else ""
         error = self.stderr if interval else None
@@ -146,7 +146,7 @@ def _spread(values: Sequence[float]) -> float:
 
 
 def _paired_spread(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return the same for differences; 0 where they differ by rounding errors alone."""
+    """Return the standard deviation of differences; 0 where they differ by rounding errors alone."""
     spread = _spread([b - a for a, b in pairs])
     return 0.0 if spread <= _ROUNDED * max(map(abs, chain(*pairs))) else spread
 
@@ -200,7 +200,7 @@ def paired_difference(before: Score, after: Score) -> tuple[float, float] | None
 
 
 def _is_rounded(mean: float, value: float) -> bool:
-    """Tell whether a mean of points as files keep them, with two decimals at least, is the value of the score."""
+    """Return whether a mean of points equals the score up to the rounding of points in files."""
     return math.isclose(mean, value, rel_tol=1e-4, abs_tol=0.006)
 
 

@@ -81,7 +81,7 @@ def posterior_title(
     *,
     given: str | None = None,
 ) -> str:
-    """Return the name of a posterior and what it is, for a heading; arguments as :func:`posterior_name`.
+    """Return the name of a posterior and what it is, for a heading; arguments as in :func:`posterior_name`.
 
     Example:
         >>> posterior_title("true", 300.0)

@@ -74,12 +74,12 @@ class Number:
 
     @property
     def rounded(self) -> str:
-        """The value as printed, without its error."""
+        """Return the value as printed, without its error."""
         return self._rounded(self.value)
 
     @property
     def rounded_error(self) -> str:
-        """The error as printed; "" without one."""
+        """Return the error as printed; "" without one."""
         if self.error is None or self.whole or not math.isfinite(self.error) or not math.isfinite(self.value):
             return ""
         text = f"{self.error:,.{self._places}f}"

@@ -22,7 +22,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class _OfData:
-    """Numbers that were measured on a dataset.
+    """Base of published numbers that were measured on a dataset.
 
     Attributes:
         source: The paper, and the place in it.
@@ -70,7 +70,7 @@ class Published(_OfData):
 
     @property
     def called(self) -> str:
-        """Its source as printed beside its numbers, marked where they are from memory.
+        """Return the source as printed beside its numbers, marked if they are quoted from memory.
 
         Example:
             >>> published_table("KM Fig. 4, dSprites").called
@@ -80,13 +80,13 @@ class Published(_OfData):
 
     @property
     def remarks(self) -> str:
-        """Further remarks on its numbers; "" for none."""
+        """Return remarks on the numbers; "" for none."""
         memory = "published numbers from memory, not confirmed" if self.from_memory else ""
         return "; ".join(filter(None, [memory, self.note]))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of its rows and columns."""
+        """Return the names of rows and columns."""
         return *map(_name_of, self.row), *self.columns
 
     def number(self, one: str, other: str) -> float | None:

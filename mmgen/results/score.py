@@ -39,7 +39,7 @@ _AtLeast0 = Annotated[float, Field(ge=0)]
 
 @dataclass(frozen=True)
 class Points:
-    """Values of the examples that a score is the mean of, for paired differences of two scores.
+    """Values of single examples behind a score that is their mean, for paired differences of two scores.
 
     Attributes:
         values: One for each data point, picture or query, in the unit of the score [N].
@@ -64,13 +64,13 @@ class Points:
 
     @property
     def units(self) -> int:
-        """Number of independent units: clusters, or points where each is its own."""
+        """Return the number of independent units: clusters, or points without clusters."""
         return len(self.values) if self.clusters is None else len({*self.clusters})
 
 
 @dataclass(frozen=True)
 class Score:
-    """One number, and what is needed to read it.
+    """One measured number with its error, unit, direction, posterior, files and run.
 
     Attributes:
         metric: Name of the metric ("log-likelihood").
@@ -132,14 +132,14 @@ class Score:
 
     @property
     def source(self) -> str:
-        """Name of the posterior for people, with the weights that it was fitted with."""
+        """Return the name of the posterior, with the weights of its fit."""
         return posterior_name(
             self._drawn_from, self.text_weight, self.guidance or 0.0, self.balanced, given=self._given
         )
 
     @property
     def title(self) -> str:
-        """Name of the posterior and what it is."""
+        """Return the name of the posterior and what it is."""
         return posterior_title(
             self._drawn_from, self.text_weight, self.guidance or 0.0, self.balanced, given=self._given
         )
@@ -157,17 +157,17 @@ class Score:
 
     @property
     def number(self) -> Number:
-        """The value with its error, as every table prints it."""
+        """Return the value with its error for tables."""
         return Number(self.value, self.stderr, whole=self.unit == "parameters")
 
     @property
     def number_with_unit(self) -> Number:
-        """The same with its unit, for tables of several units."""
+        """Return the value with error and unit, for tables of several units."""
         return Number(self.value, self.stderr, self.unit, whole=self.unit == "parameters")
 
     @property
     def real_accuracy(self) -> float | None:
-        """Accuracy of the classifier on real pictures, in percent, of the attributes that the protocol counts."""
+        """Return the classifier's accuracy on real pictures, in percent, over the attributes of the protocol."""
         accuracy = self.judge_accuracy or {}
         with_words = self.protocol in ("paper", "generated-text") and "words" in accuracy
         return accuracy.get("words" if with_words else "mean")
@@ -269,7 +269,7 @@ def _score(path: Path, number: int, line: str) -> Score:
 
 
 def _numbers(value: Any) -> Iterator[float]:
-    """Every number of a JSON value."""
+    """Yield every number of a JSON value."""
     if isinstance(value, int | float):
         yield value
     elif isinstance(value, dict | list):

@@ -43,7 +43,7 @@ def binomial_error(value: float, n: int) -> float:
 
 
 def share_error(value: float, stderr: float, n: int) -> float:
-    """Return the same for a mean share whose error comes from a spread, such as that over clusters of pictures.
+    """Return the standard error of a mean of shares, such as over clusters of pictures, which is never 0.
 
     Args:
         value: The share in percent.

@@ -122,12 +122,12 @@ class Table:
         return range(len(self.columns))
 
     def _is_numeric(self, place: int) -> bool:
-        """Whether a column is aligned to the right."""
+        """Return whether a column is aligned to the right."""
         cells = [row[place] for row in self.rows]
         return place > 0 and all(isinstance(cell, Number) or cell[:1] in _NUMERIC for cell in cells)
 
     def _in_full(self) -> tuple[list[str], list[list[str]]]:
-        """Headings and cells with errors apart."""
+        """Return headings and cells with errors in columns of their own."""
         columns: list[str] = []
         rows: list[list[str]] = [[] for _ in self.rows]
         for place, heading in enumerate(self.columns):
@@ -162,7 +162,7 @@ def _wide(text: str) -> int:
 
 
 def _longest(text: str) -> int:
-    """Return the least width of a cell; a number and its error are one word."""
+    """Return the minimal width of a cell; a number and its error are one word."""
     return max(map(_wide, _whole(text).split(" ")), default=0)
 
 
@@ -173,7 +173,7 @@ def _whole(text: str) -> str:
 
 
 def _widths(columns: Sequence[Sequence[str]], room: int | None) -> list[int] | None:
-    """Return widths at which all columns fit and no word breaks; None where there are none, or cells become towers."""
+    """Return widths of columns so that all fit without breaking words; None if impossible or too narrow to read."""
     least = [max(map(_longest, cells)) for cells in columns]
     most = [max(map(_wide, cells)) for cells in columns]
     if room is None:

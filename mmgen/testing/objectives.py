@@ -71,8 +71,8 @@ def _check_opponent(name: str, objective: Adversarial, model: Model, batch: Batc
     assert moved == [], f"the {opponent.name} of {name} moves the model: {moved}"
     assert opponent.name.isidentifier()
     # Settings that there are and that fit each other, whatever optimiser the run has.
-    TrainingSettings().of_player(opponent.learns)
-    TrainingSettings(optimizer="sgd", momentum=0.9).of_player(opponent.learns)
+    TrainingSettings().for_player(opponent.learns)
+    TrainingSettings(optimizer="sgd", momentum=0.9).for_player(opponent.learns)
 
 
 def _case(objective: Objective) -> Case:

@@ -23,7 +23,7 @@ _READ_ROWS = 65536  # rows per read: large enough that decompression dominates, 
 
 
 class Rows(ABC):
-    """Examples that a training task can be given by number."""
+    """Base of training examples that are read by row number, in batches."""
 
     origin: str = ""
     """Where they are from, for messages; "" where nobody said."""
@@ -36,18 +36,19 @@ class Rows(ABC):
 
     @abstractmethod
     def batch(self, indices: Tensor) -> Batch:
-        """The examples at ``indices`` (int64 [B], any device); what is drawn anew in every view is always the same."""
+        """Return the examples at ``indices`` (int64 [B], any device); random parts are the same in every call."""
 
     def view(self, indices: Tensor, seed: int, *view: str | int) -> Batch:
-        """The examples as they look in one view, such as a step: what is drawn anew follows from seed, view and row.
+        """Return the examples in one view, such as a training step: random parts follow from seed, view and row.
 
-        Rows of which nothing is drawn anew always look the same.
+        Rows without random parts are the same in every view.
         """
         return self.batch(indices)
 
 
 class Order:
-    """An endless stream of shuffled epochs; any position can be asked for, so resuming needs only the step.
+    """An endless sequence of shuffled epochs. The order follows from the seed, so that a resumed run needs the step
+    alone.
 
     Args:
         size: Number of examples N.
@@ -76,25 +77,24 @@ class Order:
         return self._permutation
 
     def __getitem__(self, step: int) -> Tensor:
-        """Indices [B] of step ``step``; a batch may span two epochs."""
-        start, wanted, parts = step * self.batch, self.batch, []
-        while wanted:
+        """Return indices [B] of the examples of a step; a batch may span two epochs."""
+        start, positions, parts = step * self.batch, self.batch, []
+        while positions:
             epoch, offset = divmod(start, self.size)
-            part = self._permuted(epoch)[offset : offset + wanted]
+            part = self._permuted(epoch)[offset : offset + positions]
             parts.append(part)
-            start, wanted = start + len(part), wanted - len(part)
+            start, positions = start + len(part), positions - len(part)
         return torch.cat(parts)
 
 
-def batch_of(described: Mapping[str, Description], values: Mapping[str, Tensor]) -> Batch:
-    """Observations as people give them, by modality, as a batch: pixels float [B, C, H, W], codes [B, A] (255 unknown),
-    words [B, T].
+def batch_of(descriptions: Mapping[str, Description], values: Mapping[str, Tensor]) -> Batch:
+    """Make a batch from values by modality: pixels float [B, C, H, W], codes [B, A] (255 unknown), words [B, T].
 
     Args:
-        described: What each modality is.
+        descriptions: What each modality is.
         values: Values of the same examples.
     """
-    observed = {name: described[name].observed(value) for name, value in values.items()}
+    observed = {name: descriptions[name].observed(value) for name, value in values.items()}
     return Batch(*({name: pair[part] for name, pair in observed.items()} for part in (0, 1)))
 
 
@@ -110,7 +110,7 @@ class DatasetRows(Rows):
         device: Where batches are wanted.
         resident: Whether to hold all rows in memory; None decides by size.
         wanted: Modalities that are wanted, all by default; others are neither held nor unpacked, but for small ones.
-        seed: Seed of what is drawn anew in every view, as :meth:`batch` shows it.
+        seed: Seed of what is drawn anew at every sight, as :meth:`batch` shows it.
         part: Part of a split that the rows are; None where they are of none.
     """
 
@@ -120,7 +120,7 @@ class DatasetRows(Rows):
         rows: np.ndarray,
         device: torch.device,
         resident: bool | None = None,
-        wanted: Collection[str] | None = None,
+        modalities: Collection[str] | None = None,
         seed: int = 0,
         part: str | None = None,
     ) -> None:
@@ -128,11 +128,11 @@ class DatasetRows(Rows):
         self.rows = np.sort(rows)
         self.device = device
         # Streamed ones first, then small ones: the order of a batch.
-        every = sorted(dataset.modalities.items(), key=lambda item: not item[1].streamed)
+        all_names = sorted(dataset.modalities.items(), key=lambda item: not item[1].streamed)
         self.modalities = {
             name: description
-            for name, description in every
-            if not description.streamed or wanted is None or name in wanted
+            for name, description in all_names
+            if not description.streamed or modalities is None or name in modalities
         }
         streamed = [each for each in self.modalities.values() if each.streamed and each.by_rows]
         stored = sum(_bytes(description) for description in streamed)
@@ -153,38 +153,40 @@ class DatasetRows(Rows):
 
     @classmethod
     def of_split(
-        cls, dataset: Dataset, scheme: str, part: str, device: torch.device, wanted: Collection[str] | None = None
+        cls, dataset: Dataset, scheme: str, part: str, device: torch.device, modalities: Collection[str] | None = None
     ) -> "DatasetRows":
-        """The rows of one part (train, val, test) of a split scheme.
+        """Open the rows of one part (train, val, test) of a split scheme.
 
         Raises:
-            UsageError: The scheme parts rows that a wanted modality joins, such as the nodes of a graph.
+            UsageError: The scheme divides rows that a modality needs together, such as the nodes of a graph.
         """
-        joining = [n for n, each in dataset.modalities.items() if not each.by_rows and (wanted is None or n in wanted)]
+        joining = [
+            n for n, each in dataset.modalities.items() if not each.by_rows and (modalities is None or n in modalities)
+        ]
         if joining and not dataset.splits_edges(scheme):
             raise UsageError(
-                f"split '{scheme}' of {dataset.path} parts rows, which {joining[0]} joins; use one whose parts hold "
-                "back edges"
+                f"split '{scheme}' of {dataset.path} divides the rows, but {joining[0]} needs all of them; choose a "
+                "split that holds back edges"
             )
-        rows = cls(dataset, dataset.split(scheme, part), device, wanted=wanted, part=part)
+        rows = cls(dataset, dataset.split(scheme, part), device, modalities=modalities, part=part)
         rows.origin = f"part '{part}' of split '{scheme}' in {dataset.path}"
         return rows
 
     def _stored(self, name: str, description: Description) -> np.ndarray:
-        """A modality of all rows as it is held in memory; of one without rows, their numbers."""
+        """Read a modality of all rows in the form that is kept in memory; row numbers for a modality without rows."""
         if not description.by_rows:
             return self.rows
         return description.torch_rows(self._gather(partial(self.dataset.read_packed, name)))
 
-    def _gather(self, read: Callable[[slice], np.ndarray]) -> np.ndarray:
-        """Rows in order, read in slices: one pass over the compressed chunks."""
+    def _gather(self, read_slice: Callable[[slice], np.ndarray]) -> np.ndarray:
+        """Read rows in order, in slices: one pass over the compressed chunks."""
         parts = []
         for start in range(0, self.dataset.size, _READ_ROWS):
             inside = self.rows[np.searchsorted(self.rows, start) : np.searchsorted(self.rows, start + _READ_ROWS)]
             if len(inside):
                 low, high = int(inside[0]), int(inside[-1]) + 1
-                parts.append(read(slice(low, high))[inside - low])
-        return np.concatenate(parts) if parts else read(slice(0, 0))
+                parts.append(read_slice(slice(low, high))[inside - low])
+        return np.concatenate(parts) if parts else read_slice(slice(0, 0))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -196,17 +198,17 @@ class DatasetRows(Rows):
         values, present = {}, {}
         look = View(lambda: torch.from_numpy(self.rows[indices.cpu().numpy()]), (seed, *view))
         for name, description in self.modalities.items():
-            values[name], present[name] = description.tensors(self.held(name, indices), look)
+            values[name], present[name] = description.tensors(self.stored(name, indices), look)
         return Batch(values, present, self._shared)
 
-    def held(self, name: str, indices: Tensor) -> Tensor:
-        """Rows of a modality as they are held in memory, on the device."""
+    def stored(self, name: str, indices: Tensor) -> Tensor:
+        """Return rows of a modality in the form that is kept in memory, on the device."""
         if name in self._held:
             return self._held[name].index_select(0, indices.to(self.device))
         return self._read(name, indices.cpu().numpy()).to(self.device)
 
     def mean_image(self, name: str) -> Tensor:
-        """Mean of all images of a modality [C, H, W], float64; of pixels that are drawn, of their probabilities."""
+        """Compute the mean image of a modality [C, H, W], float64; of drawn pixels, the mean of probabilities."""
         info = self.modalities[name]
         assert isinstance(info, ImageDescription)
         total = torch.zeros(info.shape, dtype=torch.float64)
@@ -222,7 +224,7 @@ class DatasetRows(Rows):
 
 
 def _bytes(description: Description) -> int:
-    """Bytes of one example as stored."""
+    """Return the bytes of one example in memory."""
     stored = description.arrays()[ROWS]
     return math.prod(stored.shape) * np.dtype(stored.dtype).itemsize
 

@@ -9,7 +9,7 @@ import torch
 
 from mmgen.core.errors import UsageError
 from mmgen.core.processes import A_CORE, OWNER, check_files, end_with
-from mmgen.training.others import joining, start_others
+from mmgen.training.others import connecting, start_others
 from mmgen.training.precision import resolve_device, resolve_precision
 from mmgen.training.settings import TrainingSettings
 
@@ -20,7 +20,7 @@ __all__ = ["make_fabric"]
 
 
 def make_fabric(settings: TrainingSettings) -> "Fabric":
-    """Devices and precision for a run; with several devices, starts the other processes.
+    """Choose devices and precision of a run; with several devices, start the other processes.
 
     Raises:
         UsageError: There are not so many.
@@ -35,25 +35,25 @@ def make_fabric(settings: TrainingSettings) -> "Fabric":
         )
     if settings.devices > 1:
         _check_devices(settings, device.type)
-    chosen: list[int] | int = settings.devices
+    accelerator: list[int] | int = settings.devices
     if device.type == "cuda" and settings.devices == 1:
-        chosen = [device.index or 0]
+        accelerator = [device.index or 0]
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it announces the precision on every start
     fabric = Fabric(
         accelerator=device.type,
-        devices=chosen,
+        devices=accelerator,
         strategy="ddp" if settings.devices > 1 else "auto",
         precision=precision,
     )
     if settings.devices > 1:
         _start_others(fabric, settings.devices)
-    with joining():
+    with connecting():
         fabric.launch()
     return fabric
 
 
 def _check_devices(settings: TrainingSettings, kind: str) -> None:
-    """Refuse more processes than can be of use, before any is started."""
+    """Refuse more processes than cores or examples, before any is started."""
     cores = joblib.cpu_count()
     if kind == "cpu" and settings.devices > A_CORE * cores:
         raise UsageError(
@@ -69,7 +69,7 @@ def _check_devices(settings: TrainingSettings, kind: str) -> None:
 
 
 def _start_others(fabric: "Fabric", devices: int) -> None:
-    """Start the other processes, unless a scheduler such as torchrun or Slurm has; of those we are perhaps one."""
+    """Start the other processes, unless a launcher such as torchrun or Slurm has started them already."""
     from lightning_fabric.plugins.environments import LightningEnvironment
 
     owner = os.environ.pop(OWNER, "")

@@ -21,7 +21,7 @@ _LAYERS = (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)
 
 
 def set_first_weights(model: Model, settings: ModelSettings, rows: DatasetRows) -> None:
-    """Begin as the settings say, in place.
+    """Initialise the weights of a model in place, by its settings.
 
     Args:
         model: As it was built; draws are from torch's global generator.
@@ -42,7 +42,7 @@ def set_first_weights(model: Model, settings: ModelSettings, rows: DatasetRows) 
 
 @torch.no_grad()
 def _glorot(model: nn.Module) -> None:
-    """Linear layers and convolutions uniform within sqrt(6 / (inputs + outputs)), biases 0; all others as they are."""
+    """Draw weights of linear layers and convolutions uniform within sqrt(6 / (inputs + outputs)), with biases 0."""
     # The last layer of a Gaussian is two matrices side by side, mean and log sd.
     heads = {id(_layers(head)[-1]) for head in model.modules() if isinstance(head, GaussianHead)}
     for layer in _layers(model):
@@ -58,7 +58,7 @@ def _layers(module: nn.Module) -> list[nn.Linear | nn.Conv2d | nn.ConvTranspose2
 
 @torch.no_grad()
 def _set_output_bias(name: str, decoder: nn.Module, output: Tensor) -> None:
-    """Make the last layer's bias an output [C, H, W], or its mean by channel where that is all that a layer has."""
+    """Set the bias of a decoder's last layer to an output [C, H, W], or to its mean by channel."""
     with_weights = [part for part in decoder.modules() if any(True for _ in part.parameters(recurse=False))]
     bias = with_weights[-1].bias if isinstance(with_weights[-1], _LAYERS) else None
     if bias is None or bias.numel() not in (output.numel(), len(output)):

@@ -9,7 +9,7 @@ __all__ = ["Guard"]
 
 
 class Guard:
-    """Collects each step's term means and gradient norm on the device and checks them in batches.
+    """A check for NaN: collects loss terms and gradient norm of each step on the device and tests many steps at once.
 
     Args:
         every: Steps between checks. 1 on a CPU, where looking is free; more on a GPU, where looking waits for it.
@@ -26,7 +26,7 @@ class Guard:
         self._count = 0
 
     def add(self, step: int, figures: dict[str, Tensor]) -> None:
-        """Note scalar figures of ``step``; raises once a check falls due and finds one that is not finite."""
+        """Add scalars of ``step``; every ``every`` steps raise if one of them is not finite."""
         if not self._rows:
             self._first_step = step
         self.names = list(figures)
@@ -35,7 +35,7 @@ class Guard:
             self.check()
 
     def check(self) -> None:
-        """Look at what has been noted since the last check.
+        """Test the steps since the last check; raise if a scalar is not finite.
 
         Raises:
             TrainingError: Names the player, the step and the terms that are not finite.
@@ -62,7 +62,7 @@ class Guard:
         self._rows = []
 
     def means(self) -> dict[str, float]:
-        """Means of all figures since the last call, after checking what is still unchecked."""
+        """Return the mean of every scalar since the last call, after testing them all."""
         self.check()
         assert self._sums is not None, "no step has been taken"
         result = dict(zip(self.names, (self._sums / self._count).tolist(), strict=True))

@@ -17,7 +17,7 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.training.batches import DatasetRows, Rows
-from mmgen.training.masked import MaskedRows, shown_rows
+from mmgen.training.masked import MaskedRows, supervised_row_count
 
 if TYPE_CHECKING:
     from mmgen.models import DataSettings
@@ -27,8 +27,8 @@ __all__ = [
     "LabelledRows",
     "codes_of",
     "describe_labelled",
-    "kept_labels",
-    "label_draw",
+    "examples_with_label",
+    "label_seed",
     "labelled_examples",
     "labelled_rows",
     "learns_unlabelled",
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def labelled_examples(codes: NDArray[np.uint8], count: int, seed: int) -> NDArray[np.int64]:
-    """Choose the examples that keep their label [count], by a seed of its own.
+    """Choose the examples that keep their label [count] at random, with equally many of each class.
 
     Combinations of values take turns, so that their counts differ by one at most while examples last. A smaller count
     is the beginning of a larger one. Examples without all of their attributes are never chosen.
@@ -55,33 +55,33 @@ def labelled_examples(codes: NDArray[np.uint8], count: int, seed: int) -> NDArra
         >>> sorted(codes[chosen, 0].tolist())
         [0, 0, 1, 1]
     """
-    known = np.flatnonzero((codes != UNKNOWN).all(1))
-    if count > len(known):
+    complete = np.flatnonzero((codes != UNKNOWN).all(1))
+    if count > len(complete):
         raise DataError(
-            f"data.labelled got {count:,}, but {len(known):,} of {len(codes):,} training examples have a whole label; "
-            "choose fewer"
+            f"data.labelled got {count:,}, but {len(complete):,} of {len(codes):,} training examples have a complete "
+            "label; choose fewer"
         )
     generator = numpy_generator(seed, "labelled")
-    mixed = generator.permutation(len(codes))
-    mixed = mixed[np.isin(mixed, known)]
-    _, kind = np.unique(codes[mixed], axis=0, return_inverse=True)
+    shuffled = generator.permutation(len(codes))
+    shuffled = shuffled[np.isin(shuffled, complete)]
+    _, kind = np.unique(codes[shuffled], axis=0, return_inverse=True)
     kind = kind.reshape(-1)
     # Round-robin over combinations of values: sort by rank within each combination.
-    turn = np.empty(len(mixed), np.int64)
+    turn = np.empty(len(shuffled), np.int64)
     for one in range(int(kind.max()) + 1 if len(kind) else 0):
         places = np.flatnonzero(kind == one)
         turn[places] = np.arange(len(places))
-    return mixed[np.lexsort((np.arange(len(mixed)), turn))][:count].astype(np.int64)
+    return shuffled[np.lexsort((np.arange(len(shuffled)), turn))][:count].astype(np.int64)
 
 
 def codes_of(rows: DatasetRows, name: str) -> NDArray[np.uint8]:
     """Return attributes of all rows as stored [N, A]."""
-    held: NDArray[np.uint8] = rows.held(name, torch.arange(len(rows))).cpu().numpy()
-    return held
+    codes: NDArray[np.uint8] = rows.stored(name, torch.arange(len(rows))).cpu().numpy()
+    return codes
 
 
 class LabelledRows(MaskedRows):
-    """Labelled examples first, repeated as often as their share asks, then all others without their label.
+    """Rows of few labels: labelled examples first, repeated up to their share, then all others without their label.
 
     A row's label depends only on its example.
 
@@ -96,16 +96,18 @@ class LabelledRows(MaskedRows):
     def __init__(
         self,
         rows: Rows,
-        chosen: NDArray[np.int64],
-        hidden: Collection[str],
+        labelled: NDArray[np.int64],
+        label_names: Collection[str],
         share: float | None = None,
-        others: bool = True,
+        with_unlabelled: bool = True,
     ) -> None:
-        rest = np.setdiff1d(np.arange(len(rows)), chosen) if others else np.empty(0, np.int64)
-        self.labelled, self.unlabelled = len(chosen), len(rest)
-        self.shown = shown_rows(len(chosen), len(rest), share)
-        labelled = np.arange(self.shown + len(rest)) < self.shown
-        super().__init__(rows, np.concatenate([np.resize(chosen, self.shown), rest]), dict.fromkeys(hidden, labelled))
+        rest = np.setdiff1d(np.arange(len(rows)), labelled) if with_unlabelled else np.empty(0, np.int64)
+        self.labelled, self.unlabelled = len(labelled), len(rest)
+        self.shown = supervised_row_count(len(labelled), len(rest), share)
+        is_labelled = np.arange(self.shown + len(rest)) < self.shown
+        super().__init__(
+            rows, np.concatenate([np.resize(labelled, self.shown), rest]), dict.fromkeys(label_names, is_labelled)
+        )
 
 
 def learns_unlabelled(objective: "Objective") -> bool:
@@ -119,8 +121,8 @@ def _labels(objective: "Objective", data: "DataSettings") -> AttributesDescripti
     return next((named[name] for name in objective.demands.modalities if name in named), None)
 
 
-def label_draw(data: "DataSettings", seed: int) -> int:
-    """Return the seed of the choice of labels: one of its own, else that of the training."""
+def label_seed(data: "DataSettings", seed: int) -> int:
+    """Return the seed that chooses labelled examples: ``data.labelled_seed``, else the seed of the training."""
     return seed if data.labelled_seed is None else data.labelled_seed
 
 
@@ -144,8 +146,10 @@ def check_labelled(data: "DataSettings") -> None:
         )
 
 
-def kept_labels(rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int) -> NDArray[np.int64] | None:
-    """Return the examples that keep their label [count]; None where all do, and for objectives without labels.
+def examples_with_label(
+    rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int
+) -> NDArray[np.int64] | None:
+    """Return the examples that keep their label [count]; None if all do, or if the objective uses no labels.
 
     Args:
         rows: The training part of a split.
@@ -159,11 +163,11 @@ def kept_labels(rows: DatasetRows, objective: "Objective", data: "DataSettings",
     labels = _labels(objective, data)
     if data.labelled is None or labels is None:
         return None
-    return labelled_examples(codes_of(rows, labels.name), data.labelled, label_draw(data, seed))
+    return labelled_examples(codes_of(rows, labels.name), data.labelled, label_seed(data, seed))
 
 
 def labelled_rows(rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int) -> Rows:
-    """Return the training rows where few examples are labelled.
+    """Return the training rows for ``data.labelled``: few examples with their label, all others without.
 
     Objectives that learn from pictures alone get the labelled examples and all others without their label; those that
     need the label get the labelled ones; those without attributes get all examples as they are.
@@ -177,15 +181,15 @@ def labelled_rows(rows: DatasetRows, objective: "Objective", data: "DataSettings
     Raises:
         DataError: There are not so many examples with a label.
     """
-    chosen = kept_labels(rows, objective, data, seed)
-    if chosen is None:
+    labelled = examples_with_label(rows, objective, data, seed)
+    if labelled is None:
         return rows
     hidden = [name for name, each in data.modalities.items() if each.describes]
-    return LabelledRows(rows, chosen, hidden, data.labelled_share, others=learns_unlabelled(objective))
+    return LabelledRows(rows, labelled, hidden, data.labelled_share, with_unlabelled=learns_unlabelled(objective))
 
 
 def describe_labelled(size: int, objective: "Objective", data: "DataSettings") -> str:
-    """Describe :func:`labelled_rows` of ``size`` examples in one sentence; "" where all are labelled.
+    """Describe in one sentence how many of ``size`` examples are labelled; "" where all are.
 
     Raises:
         SettingsError: See :func:`check_labelled`.
@@ -214,16 +218,16 @@ def describe_labelled(size: int, objective: "Objective", data: "DataSettings") -
             f"{which}; this objective needs labels and leaves the other {size - count:,} out (semi-supervised and mvae "
             f"learn from them too){'' if share is None else ', so data.labelled_share changes nothing'}.{few}"
         )
-    shown = shown_rows(count, size - count, share)
-    drawn = ""
-    if shown > count:
-        drawn = (
-            f"; they are repeated {_times(shown / count)} times, until they are "
-            f"{100 * shown / (shown + size - count):.3g} % of what is drawn, and weigh as much more"
+    rows_labelled = supervised_row_count(count, size - count, share)
+    repetition = ""
+    if rows_labelled > count:
+        repetition = (
+            f"; they are repeated {_times(rows_labelled / count)} times, until they are "
+            f"{100 * rows_labelled / (rows_labelled + size - count):.3g} % of what is drawn, and weigh as much more"
         )
     elif share is not None:
-        drawn = "; data.labelled_share changes nothing, as they are at least that part of these rows"
-    return f"{which}{drawn}.{few}"
+        repetition = "; data.labelled_share changes nothing, as they are at least that part of these rows"
+    return f"{which}{repetition}.{few}"
 
 
 def _times(ratio: float) -> str:

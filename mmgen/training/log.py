@@ -17,12 +17,12 @@ __all__ = ["RunLog", "log_path"]
 
 
 def log_path(out: Path) -> Path:
-    """Where the log of the run that makes ``out`` is kept: ``model.safetensors`` has ``model.log.jsonl``."""
+    """Return the path of a run's log: ``model.log.jsonl`` for ``model.safetensors``."""
     return out.with_name(f"{out.name.removesuffix('.safetensors')}{LOG_ENDING}")
 
 
 class RunLog:
-    """Appends one JSON object a line; each has a ``step``.
+    """The log of a run: one JSON object a line, each with a ``step``.
 
     The run's own file has to be written. A logger that fails later than at the start (no network, an expired account, a
     full disk) is left out from there on with a warning, and the training goes on.
@@ -64,7 +64,7 @@ class RunLog:
             raise cannot_write(Path(error.filename or path), error) from error
 
     def write(self, record: dict[str, Any]) -> None:
-        """Append one line and flush it, so that a killed run loses at most the line being written.
+        """Append one line and write it to disk at once, so that a killed run loses at most this line.
 
         Raises:
             ArtifactError: The file system refuses.
@@ -76,34 +76,34 @@ class RunLog:
             raise cannot_write(self.path, error) from error
         numbers = dict(_scalars(record))
         for one in list(self._loggers):
-            self._told(one, partial(one.write, record["step"], numbers))
+            self._call_logger(one, partial(one.write, record["step"], numbers))
 
     def close(self) -> None:
-        """Close the log; a failed write has been reported already. A log without a line is removed."""
+        """Close the log and delete it if it has no line; a failed write has been reported already."""
         with suppress(OSError):
             self._file.close()
             if not self.path.stat().st_size:  # the run failed before its first line
                 self.path.unlink()
         for one in list(self._loggers):
-            self._told(one, partial(one.close, self.finished))
+            self._call_logger(one, partial(one.close, self.finished))
 
-    def _told(self, one: Logger, tell: Callable[[], None]) -> None:
-        """Tell a logger something; one that fails, in whatever way its library does, is told nothing more."""
+    def _call_logger(self, logger: Logger, call: Callable[[], None]) -> None:
+        """Call a logger; after any error it is not called again."""
         try:
-            tell()
+            call()
         except Exception as error:  # of libraries that talk to servers, each with errors of its own
-            self._loggers.remove(one)
+            self._loggers.remove(logger)
             with suppress(Exception):
-                one.close(False)
+                logger.close(False)
             why = printable(next(iter(str(error).splitlines()), "") or type(error).__name__, 200)
             warnings.warn(
-                f"{one.name} fails ({why}) and gets no more of this run; {self.path} has all of it", stacklevel=2
+                f"{logger.name} fails ({why}) and gets no more of this run; {self.path} has all of it", stacklevel=2
             )
 
 
 def _lines(path: Path, last: int) -> list[str]:
-    """The whole lines of an earlier log up to step ``last``."""
-    kept = []
+    """Return the complete lines of an earlier log up to step ``last``."""
+    lines = []
     try:
         text = read_bounded(path, MAX_LOG_BYTES, errors="replace")
     except OSError:  # an earlier log that is gone is not missed
@@ -115,17 +115,17 @@ def _lines(path: Path, last: int) -> list[str]:
     for line in text.splitlines():
         try:
             if parse_json(line)["step"] <= last:
-                kept.append(line + "\n")
+                lines.append(line + "\n")
         except (Malformed, KeyError, TypeError):
             continue  # a line that a killed run did not finish
-    return kept
+    return lines
 
 
 def _scalars(record: dict[str, Any], prefix: str = "") -> list[tuple[str, float]]:
-    found: list[tuple[str, float]] = []
+    scalars: list[tuple[str, float]] = []
     for key, value in record.items():
         if isinstance(value, dict):
-            found += _scalars(value, f"{prefix}{key}/")
+            scalars += _scalars(value, f"{prefix}{key}/")
         elif isinstance(value, int | float) and key != "step":
-            found.append((f"{prefix}{key}", float(value)))
-    return found
+            scalars.append((f"{prefix}{key}", float(value)))
+    return scalars

@@ -44,9 +44,7 @@ Resume = str
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What a run came to: the artifact, steps done, best validation bound (nats per example; or what else the task
-    selects by, None where it does not), training seconds.
-    """
+    """Result of a training: the file, steps, best validation value (nats per example by default) and seconds."""
 
     path: Path
     steps: int
@@ -55,7 +53,7 @@ class TrainingResult:
 
 
 def validate(module: nn.Module, rows: Rows, settings: TrainingSettings) -> dict[str, tuple[float, float]]:
-    """Mean and standard error of every figure of validation, over fixed examples with fixed noise.
+    """Return mean and standard error of every validation figure, over fixed examples with fixed noise.
 
     Args:
         module: Called as ``module(values, present, shared, None)``, in evaluation mode; see :meth:`Task.validate`.
@@ -64,12 +62,12 @@ def validate(module: nn.Module, rows: Rows, settings: TrainingSettings) -> dict[
     """
     count = min(settings.validation_examples, len(rows))
     generator = torch.Generator().manual_seed(stream_key(settings.seed, "validation rows"))
-    chosen = torch.randperm(len(rows), generator=generator)[:count]
+    examples = torch.randperm(len(rows), generator=generator)[:count]
     was_training = module.training
     module.eval()
     collected: dict[str, list[Tensor]] = {}
     with torch.no_grad():
-        for number, indices in enumerate(chosen.split(rows.together)):
+        for number, indices in enumerate(examples.split(rows.together)):
             torch.manual_seed(stream_key(settings.seed, "validation", number))
             batch = rows.view(indices, settings.seed, "validation")
             for name, figure in module(batch.values, batch.present, batch.shared, None).items():
@@ -92,12 +90,12 @@ def train(
     settings: TrainingSettings,
     out: Path,
     save: Callable[[Path, dict[str, Any]], None],
-    described: dict[str, Any],
+    run_settings: dict[str, Any],
     description: str = "training",
     resume: Resume = "auto",
     fabric: "Fabric | None" = None,
 ) -> Work[TrainingResult]:
-    """Maximise a task's values and keep the best weights by what it selects (or the last, see the settings).
+    """Train by maximising a task's value; write the weights that are best on validation examples, or the last ones.
 
     Args:
         task: What is trained; left holding its last weights.
@@ -107,7 +105,7 @@ def train(
         out: The artifact to make; the run's log is kept beside it, and its state: whole until the run has ended, then
             a record of some kB of what the run was, unless the settings keep it.
         save: Writes the artifact from the task's present weights, given the path and facts about the run.
-        described: Everything that determines the run, JSON; a saved state is continued only if it is the same.
+        run_settings: Everything that determines the run, JSON; a saved state is continued only if it is the same.
         description: What is being trained, for progress bars.
         resume: "auto", "never" or "require".
         fabric: Devices to run on, if the caller has made them already.
@@ -124,7 +122,7 @@ def train(
             raise DataError(
                 f"{origin} holds no examples, expected at least one; choose another split or make the dataset again"
             )
-    run = _Run(task, rows, validation, settings, out, save, described, resume, fabric)
+    run = _Run(task, rows, validation, settings, out, save, run_settings, resume, fabric)
     if run.state.step and not run.state.finished:
         description += f", continuing from step {run.state.step:,}"
     return Work(description, settings.steps, "step", run.steps)
@@ -141,12 +139,12 @@ class _Run:
         settings: TrainingSettings,
         out: Path,
         save: Callable[[Path, dict[str, Any]], None],
-        described: dict[str, Any],
+        run_settings: dict[str, Any],
         resume: Resume,
         fabric: "Fabric | None",
     ) -> None:
         self.task, self.rows, self.validation, self.settings = task, rows, validation, settings
-        self.out, self.save, self.described = out, save, described
+        self.out, self.save, self.run_settings = out, save, run_settings
         self.fabric = fabric or make_fabric(settings)
         self.precision = resolve_precision(settings.precision, self.fabric.device)
         self.state = RunState()
@@ -172,12 +170,12 @@ class _Run:
 
         # The state of an earlier part of this run.
         if resume != "never" and path.exists():
-            self.state = load_state(path, self.task, optimizers, self.described, self.precision)
+            self.state = load_state(path, self.task, optimizers, self.run_settings, self.precision)
             self.saved_step = self.state.step
             if self.state.finished and not self.out.exists():
                 if resume == "require" or read_checkpoint(path, "training-state")[1]:  # weights that would be lost
-                    said = f"{path} says that this run has ended, but {self.out} is gone"
-                    raise UsageError(f"{said}; remove {path} too to run it again")
+                    notice = f"{path} says that this run has ended, but {self.out} is gone"
+                    raise UsageError(f"{notice}; remove {path} too to run it again")
                 self.state, self.saved_step = RunState(), None
 
         # Memory.
@@ -188,7 +186,7 @@ class _Run:
         return set_up(self.task, optimizers, self.fabric, settings)
 
     def steps(self) -> Generator[Progress, None, TrainingResult]:
-        """The loop: yields progress every ``log_every`` steps."""
+        """Run the training loop; yield progress every ``log_every`` steps."""
         settings, state = self.settings, self.state
         if state.finished:
             return TrainingResult(self.out, state.step, state.best, state.seconds)
@@ -196,7 +194,7 @@ class _Run:
         orders = [Order(len(self.rows), settings.batch, settings.seed, name) for name in names]
         log = None
         if self.fabric.is_global_zero:
-            log = RunLog(log_path(self.out), state.step, settings.log_to, {**self.described, "seed": settings.seed})
+            log = RunLog(log_path(self.out), state.step, settings.log_to, {**self.run_settings, "seed": settings.seed})
         began, before = time.monotonic(), state.seconds
         for player in self.players:
             player.module.train()
@@ -205,32 +203,32 @@ class _Run:
                 while state.step < settings.steps and not self._out_of_time():
                     self._step([order[state.step] for order in orders])
                     state.step += 1
-                    state.seconds = self._agreed(before + time.monotonic() - began)
+                    state.seconds = self._common_seconds(before + time.monotonic() - began)
                     if state.step % settings.log_every == 0 or state.step == settings.steps:
                         yield Progress(state.step, self._record(log), self._seconds_left())
                     if state.step % settings.validate_every == 0 and state.step < settings.steps:
                         self._validate(log)
-                    self._stop_if_asked(request)
+                    self._stop_on_signal(request)
                 state.finished = True
                 self._validate(log)
             except TrainingError as error:
-                raise TrainingError(f"{error} ({self._kept()})") from None
+                raise TrainingError(f"{error} ({self._describe_saved_files()})") from None
             finally:
                 if log is not None:
                     log.finished = state.finished
                     log.close()
         return TrainingResult(self.out, state.step, state.best, state.seconds)
 
-    def _agreed(self, seconds: float) -> float:
-        """The first process's clock, in every process: by it each decides when to stop and how fast to learn."""
+    def _common_seconds(self, seconds: float) -> float:
+        """Return the seconds of the first process, the same in every process, for time limits and schedules."""
         fabric = self.fabric
         if fabric.world_size == 1 or self.settings.minutes is None:
             return seconds
         if fabric.device.type == "cuda" and self.state.step % 20:
             return self.state.seconds  # asking waits for the GPU
-        told = torch.tensor(seconds, dtype=torch.float64, device=fabric.device)
-        torch.distributed.broadcast(told, src=0)
-        return float(told)
+        shared = torch.tensor(seconds, dtype=torch.float64, device=fabric.device)
+        torch.distributed.broadcast(shared, src=0)
+        return float(shared)
 
     def _seconds_left(self) -> float | None:
         return None if self.settings.minutes is None else max(0.0, 60 * self.settings.minutes - self.state.seconds)
@@ -239,7 +237,7 @@ class _Run:
         return self._seconds_left() == 0
 
     def _step(self, batches: list[Tensor]) -> None:
-        """One step of every player: on the indices of the first batch, or on those of as many as it looks at."""
+        """Make one step of every player, on the batch of the first indices or on as many batches as it needs."""
         settings, step = self.settings, self.state.step
         # Each process takes its share of the batch, and its own stream of noise.
         shares = [indices[self.fabric.global_rank :: self.fabric.world_size] for indices in batches]
@@ -252,7 +250,7 @@ class _Run:
         self.in_step = False
 
     def _move(self, player: Player, batch: Batch) -> None:
-        """One player's step: its value, its gradient, its update."""
+        """Update one player's parameters from the gradient of its value."""
         settings, step, optimizer = player.settings, self.state.step, player.optimizer
         rate = settings.rate(step, self.state.seconds)
         for group in optimizer.param_groups:
@@ -273,26 +271,26 @@ class _Run:
         optimizer.step()
 
     def _record(self, log: RunLog | None) -> dict[str, float]:
-        """Average the figures since the last line, write them, and return those worth showing."""
+        """Average the figures since the last line of the log, write them, and return those for the progress line."""
         state = self.state
         rate = state.step / state.seconds * self.settings.batch if state.seconds else 0.0
-        shown: dict[str, float] = {}
-        found = {}
+        progress: dict[str, float] = {}
+        records = {}
         for player in self.players:
             means = player.guard.means()
             bound, norm = means.pop(BOUND), means.pop(_NORM)
             learning_rate = player.optimizer.param_groups[0]["lr"]
-            found[player.name] = {
+            records[player.name] = {
                 "bound": bound,
                 "terms": means,
                 "gradient_norm": norm,
                 "learning_rate": learning_rate,
             }
-            shown[player.name if len(self.players) > 1 else self.task.quantity] = bound
+            progress[player.name if len(self.players) > 1 else self.task.quantity] = bound
         if log is not None:
-            own = {"players": found} if len(found) > 1 else next(iter(found.values()))
-            log.write({"step": state.step, "seconds": round(state.seconds, 3), **own, "rate": round(rate, 1)})
-        return shown | {"examples/s": rate}
+            record = {"players": records} if len(records) > 1 else next(iter(records.values()))
+            log.write({"step": state.step, "seconds": round(state.seconds, 3), **record, "rate": round(rate, 1)})
+        return progress | {"examples/s": rate}
 
     def _validate(self, log: RunLog | None) -> None:
         """Validate, keep the weights if they are the best so far, and save the state."""
@@ -307,7 +305,7 @@ class _Run:
             terms = {name: mean for name, (mean, _) in figures.items() if name != selects}
             chosen = {} if selects is None else {selects: figures[selects][0], "stderr": figures[selects][1]}
             log.write({"step": self.state.step, "validation": {**chosen, "terms": terms}})
-            keeps = self._is_to_keep(None if selects is None else figures[selects][0])
+            keeps = self._replaces_saved_weights(None if selects is None else figures[selects][0])
             first = not self.state.finished and not state_path(self.out).exists()
             if first:  # before the weights, which are of no use to a run that cannot be gone on with
                 self._save_state()
@@ -321,8 +319,8 @@ class _Run:
                 self._save_state()
         self.fabric.barrier()
 
-    def _is_to_keep(self, selected: float | None) -> bool:
-        """Whether the present weights are those that the artifact is to hold, by the figure that the task selects."""
+    def _replaces_saved_weights(self, selected: float | None) -> bool:
+        """Return whether the present weights replace those in the artifact: the best by validation, or the last."""
         state = self.state
         if selected is None:
             return True
@@ -332,11 +330,11 @@ class _Run:
         state.best = selected if state.best is None else max(selected, state.best)
         return better or self.settings.keep == "last"
 
-    def _facts(self, chosen: dict[str, float], terms: dict[str, float]) -> dict[str, Any]:
-        """What the artifact says of the run: of the chosen figure "validation_bound" and "validation_stderr"."""
+    def _facts(self, figures: dict[str, float], terms: dict[str, float]) -> dict[str, Any]:
+        """Return the facts in the artifact's header, with the best value as "validation_bound" and its error."""
         return {
             "step": self.state.step,
-            **{f"validation_{name.replace('/', '_').replace(' ', '_')}": figure for name, figure in chosen.items()},
+            **{f"validation_{name.replace('/', '_').replace(' ', '_')}": figure for name, figure in figures.items()},
             "validation_examples": min(self.settings.validation_examples, len(self.validation)),
             "validation_terms": terms,
             "seconds": round(self.state.seconds, 2),
@@ -347,11 +345,11 @@ class _Run:
         path, seed = state_path(self.out), self.settings.seed
         optimizers = {player.name: player.optimizer for player in self.players}
         whole = self.settings.keep_state or not self.state.finished
-        save_state(path, self.task, optimizers, self.state, self.described, seed, self.precision, whole)
+        save_state(path, self.task, optimizers, self.state, self.run_settings, seed, self.precision, whole)
         self.saved_step = self.state.step
 
-    def _kept(self) -> str:
-        """What is on disk of a run that met a NaN; where the weights are those from before it, they are saved first."""
+    def _describe_saved_files(self) -> str:
+        """Describe the files of a run that met a NaN; the weights from before it are saved first if possible."""
         # A GPU is asked too late: the weights have gone on since, as have those of players that moved before the one
         # that met it. Running statistics may have seen the NaN.
         on_time = self.fabric.device.type == "cpu" and not self.in_step
@@ -364,7 +362,7 @@ class _Run:
         best = f", {self.out} has the best weights before it" if self.state.best is not None else ""
         return f"{state_path(self.out)} has the run at step {self.saved_step}{best}"
 
-    def _stop_if_asked(self, request: StopRequest) -> None:
+    def _stop_on_signal(self, request: StopRequest) -> None:
         number = request.signal_number or 0
         if self.fabric.world_size > 1:
             # A signal reaches the processes at different steps; all must leave at the same one.

@@ -10,11 +10,11 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.training.batches import Rows
 
-__all__ = ["MaskedRows", "shown_rows", "without"]
+__all__ = ["MaskedRows", "supervised_row_count", "without"]
 
 
 class MaskedRows(Rows):
-    """Rows that show each example with some of its modalities; hidden ones are not present and their values are 0.
+    """Rows of examples with modalities hidden: hidden ones are not present and have the value 0.
 
     Args:
         rows: Whole examples.
@@ -27,20 +27,20 @@ class MaskedRows(Rows):
         self,
         rows: Rows,
         example: NDArray[np.int64],
-        shows: Mapping[str, NDArray[np.bool_]],
-        others: NDArray[np.bool_] | None = None,
+        present: Mapping[str, NDArray[np.bool_]],
+        default: NDArray[np.bool_] | None = None,
     ) -> None:
         self.rows, self.origin, self.together = rows, rows.origin, rows.together
         self._example = torch.from_numpy(example.astype(np.int64))
-        self._shows = {name: torch.from_numpy(mask) for name, mask in shows.items()}
-        self._others = None if others is None else torch.from_numpy(others)
+        self._shows = {name: torch.from_numpy(mask) for name, mask in present.items()}
+        self._others = None if default is None else torch.from_numpy(default)
 
     def __len__(self) -> int:
         return len(self._example)
 
     def batch(self, indices: Tensor) -> Batch:
-        chosen = indices.cpu()
-        return self._masked(self.rows.batch(self._example[chosen]), chosen)
+        indices_here = indices.cpu()
+        return self._masked(self.rows.batch(self._example[indices_here]), indices_here)
 
     def view(self, indices: Tensor, seed: int, *view: str | int) -> Batch:
         chosen = indices.cpu()
@@ -54,7 +54,7 @@ class MaskedRows(Rows):
 
 
 def without(whole: Batch, hidden: Collection[str], shows: Tensor) -> Batch:
-    """Hide modalities of some examples: there they are 0 and not present.
+    """Hide modalities of some examples of a batch: values become 0 and are marked as not present.
 
     Args:
         whole: B examples.
@@ -69,16 +69,16 @@ def without(whole: Batch, hidden: Collection[str], shows: Tensor) -> Batch:
     return Batch(values, present, whole.shared)
 
 
-def shown_rows(count: int, others: int, share: float | None) -> int:
-    """Return R, the number of rows of ``count`` supervised examples beside ``others``: R / (R + others) >= share.
+def supervised_row_count(count: int, unsupervised: int, share: float | None) -> int:
+    """Return how many rows R repeat ``count`` supervised examples so that they make up at least ``share``.
 
     Without a share it is ``count``.
 
     Example:
-        >>> shown_rows(100, 59_900, 0.5), shown_rows(100, 59_900, None)
+        >>> supervised_row_count(100, 59_900, 0.5), supervised_row_count(100, 59_900, None)
         (59900, 100)
     """
-    wanted = 0 if share is None or not count else round(share / (1 - share) * others)
+    wanted = 0 if share is None or not count else round(share / (1 - share) * unsupervised)
     return max(count, wanted)
 
 

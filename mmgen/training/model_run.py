@@ -26,7 +26,7 @@ from mmgen.training.first_weights import set_first_weights
 from mmgen.training.loop import Resume, TrainingResult
 from mmgen.training.pairing import training_rows
 from mmgen.training.settings import TrainingSettings
-from mmgen.training.stage import Built, Stage, load_trained, run_stage
+from mmgen.training.stage import Stage, TaskParts, load_trained, run_stage
 from mmgen.training.start import first_weights_of, load_start
 from mmgen.training.task import ModelTask
 
@@ -34,7 +34,7 @@ __all__ = [
     "ExperimentSettings",
     "check_data",
     "complete_settings",
-    "describe_left_out",
+    "describe_unused_modalities",
     "load_model",
     "read_experiment",
     "train_model",
@@ -45,7 +45,7 @@ _USUAL_MODEL = "multimodal-vae"
 
 
 class ExperimentSettings(Settings):
-    """Everything that determines a trained model, nested by room."""
+    """All settings that determine a trained model, in tables: data, model, objective, training."""
 
     model: SerializeAsAny[ModelSettings] = Field(default_factory=MultimodalSettings)
     """The kind of model by name, and its own settings; see :func:`read_experiment`."""
@@ -55,20 +55,20 @@ class ExperimentSettings(Settings):
     training: TrainingSettings = Field(default_factory=TrainingSettings)
 
     def build_objective(self) -> Objective:
-        """The objective that the settings name."""
+        """Make the objective from its settings."""
         objective: Objective = build_member(mmgen.objectives, self.objective, "objective", leaves_of(type(self)))
         return objective
 
     @property
     def modalities(self) -> dict[str, Description]:
-        """What the model looks at, by name: what the objective takes of all that its data hold."""
+        """Return the modalities that the objective uses, by name."""
         used = self.build_objective().demands.modalities
         return {name: each for name, each in self.data.modalities.items() if name in used}
 
 
 @cache
 def _schema(name: str) -> type[ExperimentSettings]:
-    """Settings whose model is of one kind, so that wrong ones are named as all others are."""
+    """Return the class of settings for one kind of model."""
     member: type[ModelSettings] = mmgen.models.get(name).settings
     # Annotated as it is declared: a model of any other kind would be cut down to what all have.
     return create_model(
@@ -79,7 +79,7 @@ def _schema(name: str) -> type[ExperimentSettings]:
 
 
 def read_experiment(values: Mapping[str, Any]) -> ExperimentSettings:
-    """Settings from plain values; the model is of the kind that ``model.name`` says, else a multimodal VAE.
+    """Validate settings; ``model.name`` chooses the kind of model, by default a multimodal VAE.
 
     Raises:
         UsageError: There is no such kind.
@@ -93,7 +93,7 @@ def read_experiment(values: Mapping[str, Any]) -> ExperimentSettings:
 
 
 def _leaves_of(objective: Any) -> list[str]:
-    """Dotted names of the settings of the objective that is named, which are a table of its own."""
+    """List dotted names of the settings of the objective."""
     name = objective.get("name") if isinstance(objective, Mapping) else None
     if name not in mmgen.objectives.names():
         return []
@@ -101,47 +101,45 @@ def _leaves_of(objective: Any) -> list[str]:
 
 
 def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSettings:
-    """Validate user-given values and fill in what the dataset and the objective determine.
+    """Validate settings and fill in values that follow from the dataset and the objective.
 
     Raises:
         SettingsError: Names all wrong keys and values.
     """
     # Settings of an objective without its name are those of the default one.
     settings = read_experiment(merge({"objective": {"name": "elbo"}}, values))
-    settings = settings.model_copy(update={"objective": _described_by_text(settings, dataset)})
+    settings = settings.model_copy(update={"objective": _captions_for_attributes(settings, dataset)})
     objective = settings.build_objective()
     name = settings.objective["name"]
-    given = settings.data.model_dump(exclude={"modalities"})
+    data_settings = settings.data.model_dump(exclude={"modalities"})
     if "split" not in settings.data.model_fields_set and settings.data.split not in dataset.schemes:
-        given["split"] = dataset.default_scheme or settings.data.split
-    data = validate(DataSettings, {**given, "modalities": dataset.modalities}, "data")
+        data_settings["split"] = dataset.default_scheme or settings.data.split
+    data = validate(DataSettings, {**data_settings, "modalities": dataset.modalities}, "data")
     model = mmgen.models.get(settings.model.name).complete(settings.model, objective.demands, data)
     return settings.model_copy(
         update={"model": model, "objective": {"name": name, **json_values(objective)}, "data": data}
     )
 
 
-def _described_by_text(settings: ExperimentSettings, dataset: Dataset) -> dict[str, Any]:
-    """The objective's settings, with captions in place of the attributes that it looks at by default and that a dataset
-    of captions alone does not have.
-    """
-    given, defaults = settings.objective, json_values(settings.build_objective())
+def _captions_for_attributes(settings: ExperimentSettings, dataset: Dataset) -> dict[str, Any]:
+    """Return settings of the objective that replace attributes by captions, for a dataset that has captions alone."""
+    objective, Xsettings.build_objective())
     if "attributes" in dataset.modalities or "text" not in dataset.modalities:
-        return given
-    found = dict(given)
-    if "description" in defaults and "description" not in given:
-        found["description"] = "text"
-    if "modalities" in defaults and "modalities" not in given:
-        found["modalities"] = ["text" if name == "attributes" else name for name in defaults["modalities"]]
-    return found
+        return objective
+    changed = dict(objective)
+    if "description" in defaults and "description" not in objective:
+        changed["description"] = "text"
+    if "modalities" in defaults and "modalities" not in objective:
+        changed["modalities"] = ["text" if name == "attributes" else name for name in defaults["modalities"]]
+    return changed
 
 
-def describe_left_out(settings: ExperimentSettings, said: Mapping[str, Any] | None = None) -> str:
-    """One sentence about the modalities of the dataset that the objective does not look at; "" where it sees them all.
+def describe_unused_modalities(settings: ExperimentSettings, user_settings: Mapping[str, Any] | None = None) -> str:
+    """Name in one sentence the modalities of the dataset that the objective ignores; "" if it uses all.
 
     Args:
         settings: Completed settings (see :func:`complete_settings`).
-        said: Nested values that were given one by one: what a preset weighs for other datasets is no mistake.
+        user_settings: Nested values that were given one by one: what a preset weighs for other datasets is no mistake.
 
     Raises:
         SettingsError: The dataset lacks one that the objective looks at, and others could be named instead; or a weight
@@ -155,66 +153,59 @@ def describe_left_out(settings: ExperimentSettings, said: Mapping[str, Any] | No
         choices: list[dict[str, Any]] = [{"observation": part} for part in data.observed]
         choices += [{"modalities": able}, {"modalities": able, "given": able[:1]}]
         for choice in choices if able else ():
-            if (there := _demanded(settings.objective | choice)) and set(there) <= set(able):
+            if (there := _modalities_of(settings.objective | choice)) and set(there) <= set(able):
                 chosen = " ".join(
                     f"--set {shlex.quote(f'objective.{key}={value if isinstance(value, str) else json.dumps(value)}')}"
                     for key, value in choice.items()
                 )
                 raise SettingsError(
-                    f"{name} looks at {_listed(used)}, but the dataset holds no {lacking[0]}; use {chosen}"
+                    f"{name} looks at {_joined_by_and(used)}, but the dataset holds no {lacking[0]}; use {chosen}"
                 )
         return ""  # what the model says of it when it is built is enough
-    _check_weights(settings, (said or {}).get("objective"))
+    _check_weights(settings, (user_settings or {}).get("objective"))
     left = [name for name in data.modalities if name not in used]
     if not left:
         return ""
-    sentence = f"{name} looks at {_listed(used)}, and leaves out {_listed(left)} of this dataset"
+    sentence = f"{name} looks at {_joined_by_and(used)}, and leaves out {_joined_by_and(left)} of this dataset"
     if not all(data.modalities[part].by_rows for part in used if part in data.modalities):
         return f"{sentence}."  # no objective here learns a graph together with other modalities
     generated = objective.demands.generates
     wanted = [*generated, *(part for part in left if part not in generated)]
-    if _demanded(settings.objective | {"modalities": wanted}):
+    if _modalities_of(settings.objective | {"modalities": wanted}):
         chosen = shlex.quote(f"objective.modalities={json.dumps(wanted)}")
         way = f"--set {chosen} takes {'it' if len(left) == 1 else 'them'} in"
     else:
-        several = [other for other in mmgen.objectives.importable() if _demanded({"name": other, "modalities": wanted})]
-        way = f"{_listed(several)} can learn from more modalities"
+        several = [
+            other for other in mmgen.objectives.importable() if _modalities_of({"name": other, "modalities": wanted})
+        ]
+        way = f"{_joined_by_and(several)} can learn from more modalities"
         described = settings.objective.get("description", left[-1])
         if described != left[-1] in ("attributes", "text") and not objective.demands.conditions_on:
             way = f"--set objective.description={left[-1]} takes {left[-1]} instead of {described}"
     return f"{sentence}; {way}."
 
 
-def _check_weights(settings: ExperimentSettings, said: Any) -> None:
-    """Make sure that every weight which somebody gave by name weighs something.
-
-    Args:
-        settings: Completed settings (see :func:`complete_settings`).
-        said: Settings of the objective that were given one by one, if any; all that a model says of its own is among
-            them where somebody gives that, so that defaults are no mistake.
-
-    Raises:
-        SettingsError: One is of a kind of modality that the objective does not generate.
-    """
-    if not isinstance(said, Mapping):
+def _check_weights(settings: ExperimentSettings, user_settings: Any) -> None:
+    """Refuse a weight set by the user for a modality that the objective does not generate."""
+    if not isinstance(user_settings, Mapping):
         return
     objective, modalities = settings.build_objective(), settings.data.modalities
     generated = objective.demands.generates
     usual = json_values(mmgen.objectives.get(settings.objective["name"])())
     for name in objective.weightless({modalities[part].kind for part in generated}):
-        if said.get(name, usual[name]) == usual[name]:
+        if user_settings.get(name, usual[name]) == usual[name]:
             continue
         kind = name.removesuffix("_weight")
         able = [part for part, each in modalities.items() if each.kind == kind]
         way = f", or name {' or '.join(able)} in objective.modalities" if able else ""
         raise SettingsError(
-            f"objective.{name} got {said[name]}, but {settings.objective['name']} generates no {kind} here, only "
-            f"{_listed(generated)}; leave it out{way}"
+            f"objective.{name} got {user_settings[name]}, but {settings.objective['name']} generates no {kind} here, "
+            f"only {_joined_by_and(generated)}; leave it out{way}"
         )
 
 
-def _demanded(objective: Mapping[str, Any]) -> tuple[str, ...]:
-    """The modalities that an objective looks at; none where it refuses its settings, as not all take any by name."""
+def _modalities_of(objective: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the modalities that an objective uses; () if it refuses its settings."""
     try:
         built: Objective = build_member(mmgen.objectives, objective, "objective")
     except SettingsError:
@@ -222,8 +213,8 @@ def _demanded(objective: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(built.demands.modalities)
 
 
-def _listed(names: Sequence[str]) -> str:
-    """``image, attributes and text``."""
+def _joined_by_and(names: Sequence[str]) -> str:
+    """Join names as ``image, attributes and text``."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
@@ -235,7 +226,7 @@ def train_model(
     resume: Resume = "auto",
     start: Path | None = None,
 ) -> Work[TrainingResult]:
-    """Train a model on the training part of a split; validate on its validation part; write the best as ``out``.
+    """Train a model on the training part of a split, validate on its validation part, and write the best to ``out``.
 
     Args:
         dataset_path: Dataset file.
@@ -254,7 +245,7 @@ def train_model(
     if start is not None:  # the file says what the weights began as, and those are the other model's
         settings = settings.model_copy(update={"model": settings.model.model_copy(update=first_weights_of(start))})
 
-    def build(device: torch.device) -> Built:
+    def build(device: torch.device) -> TaskParts:
         objective, split = settings.build_objective(), settings.data.split
         used = objective.demands.modalities
         model = build_model(settings.model, objective.demands, settings.data)
@@ -267,7 +258,7 @@ def train_model(
             determines["start"] = load_start(start, model, settings.data, used, determines["dataset"])
         learnt = training_rows(rows, objective, settings.data, settings.training.seed)
         task = ModelTask(model, objective.trained_on(len(learnt)), settings.model.l2_attributes_decoder)
-        return Built(task, learnt, validation, determines)
+        return TaskParts(task, learnt, validation, determines)
 
     stage = Stage(
         kind="model",
@@ -282,7 +273,7 @@ def train_model(
 
 
 def check_data(dataset: Dataset, path: Path, *described: Description | None) -> None:
-    """Make sure that a dataset has the modalities that the model or aggregate at ``path`` was made for.
+    """Refuse a dataset without the modalities that the model or aggregate at ``path`` was made for.
 
     Raises:
         UsageError: It lacks one, or has one of other words, another shape, or grey where all was black and white.
@@ -304,7 +295,7 @@ def check_data(dataset: Dataset, path: Path, *described: Description | None) -> 
 
 
 def load_model(path: Path, device: torch.device | str = "cpu") -> tuple[Header, ExperimentSettings, Model]:
-    """A trained model in evaluation mode, with its header and settings.
+    """Load a trained model for evaluation, with its header and settings.
 
     Raises:
         ArtifactError: The file is no model checkpoint, or its tensors do not fit its settings.

@@ -15,9 +15,9 @@ from torch.optim.adamw import adamw
 
 from mmgen.core.errors import SettingsError
 
-__all__ = ["Muon", "Own", "check_muon", "is_own", "orthogonalise"]
+__all__ = ["Muon", "MuonParameters", "check_muon", "is_orthogonalised", "orthogonalise"]
 
-Own = Literal["kernels", "matrices"]
+MuonParameters = Literal["kernels", "matrices"]
 """What Muon moves in its own way: kernels of convolutions, or those and all other matrices."""
 
 _ITERATIONS = 5
@@ -25,29 +25,29 @@ _POLYNOMIAL = (3.4445, -4.7750, 2.0315)
 """Coefficients of s, s^3 and s^5 (Jordan et al., 2024), which carry singular values to about 1 in few iterations."""
 
 
-def is_own(parameter: Tensor, own: Own) -> bool:
-    """Whether Muon moves a parameter in its own way; one that is a vector in all but its axes it leaves to AdamW."""
-    if parameter.dim() < (3 if own == "kernels" else 2) or not parameter.numel():
+def is_orthogonalised(parameter: Tensor, which: MuonParameters) -> bool:
+    """Return whether Muon moves a parameter by orthogonalised momentum; it leaves vectors to AdamW."""
+    if parameter.dim() < (3 if which == "kernels" else 2) or not parameter.numel():
         return False
     return 1 < len(parameter) < parameter.numel()
 
 
-def check_muon(parameters: Iterable[Tensor], own: Own) -> None:
-    """Make sure that there is something for Muon to do.
+def check_muon(parameters: Iterable[Tensor], which: MuonParameters) -> None:
+    """Refuse parameters among which Muon has no matrix to move.
 
     Raises:
         SettingsError: There is no kernel, or no matrix.
     """
-    if not any(is_own(parameter, own) for parameter in parameters):
-        way = "use adamw" if own == "matrices" else "set training.muon_parameters=matrices, or use adamw"
+    if not any(is_orthogonalised(parameter, which) for parameter in parameters):
+        way = "use adamw" if which == "matrices" else "set training.muon_parameters=matrices, or use adamw"
         raise SettingsError(
-            f"training.optimizer got muon, which moves {own} in a way of its own, but nothing that is trained here has "
-            f"any; {way}"
+            f"training.optimizer got muon, which is for {which}, but the trained parameters have none; {way}"
         )
 
 
 def orthogonalise(matrix: Tensor) -> Tensor:
-    r"""The matrix with all singular values near 1 [R, C]: U V^T of U S V^T, up to what few iterations leave.
+    r"""Replace all singular values of a matrix [R, C] by about 1: U S V^T becomes U V^T, by a few Newton-Schulz
+    iterations.
 
     Each iteration maps every singular value s to a s + b s^3 + c s^5, which is done by products of matrices alone.
     Singular values from 0.002 of the Frobenius norm end between 0.68 and 1.21; smaller ones have grown up to 485-fold.
@@ -66,7 +66,8 @@ def orthogonalise(matrix: Tensor) -> Tensor:
 
 
 class Muon(Optimizer):
-    r"""Groups with the option ``"orthogonal"`` move by Muon, all others by AdamW; weights decay apart in both.
+    r"""The optimiser Muon: groups with ``"orthogonal"`` move by Muon, all others by AdamW, both with decoupled weight
+    decay.
 
     .. math:: m \leftarrow \mu m + (1 - \mu) g, \quad
               W \leftarrow W - \eta \, r \sqrt{\max(R, C)} \; \mathrm{orthogonalise}(\mu m + (1 - \mu) g)
@@ -105,7 +106,7 @@ class Muon(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Move all parameters that have a gradient.
+        """Update all parameters that have a gradient.
 
         Args:
             closure: Computes the loss anew, which is then returned.

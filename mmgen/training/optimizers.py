@@ -20,35 +20,35 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from mmgen.training.muon import Muon, Own, check_muon, is_own
+from mmgen.training.muon import Muon, MuonParameters, check_muon, is_orthogonalised
 
-__all__ = ["OPTIMIZERS", "Groups", "adagrad", "adam", "adamw", "kept_by", "muon", "rmsprop", "sgd"]
+__all__ = ["OPTIMIZERS", "Groups", "adagrad", "adam", "adamw", "optimizer_state", "muon", "rmsprop", "sgd"]
 
 Groups = list[dict[str, Any]]
 
 
 def adam(groups: Groups, rate: float, *, adam_betas: tuple[float, float], adam_epsilon: float) -> Optimizer:
-    """Adam; weight decay is part of the gradient (Kingma, Ba, 2015)."""
+    """Make Adam, with weight decay as part of the gradient (Kingma, Ba, 2015)."""
     return torch.optim.Adam(groups, lr=rate, betas=adam_betas, eps=adam_epsilon, fused=True)
 
 
 def adamw(groups: Groups, rate: float, *, adam_betas: tuple[float, float], adam_epsilon: float) -> Optimizer:
-    """Adam whose weight decay is no part of the gradient: weights shrink by rate times decay (Loshchilov, Hutter)."""
+    """Make AdamW, whose weight decay multiplies weights by 1 - rate * decay (Loshchilov, Hutter)."""
     return torch.optim.AdamW(groups, lr=rate, betas=adam_betas, eps=adam_epsilon, fused=True)
 
 
 def rmsprop(groups: Groups, rate: float, *, momentum: float) -> Optimizer:
-    """The gradient over the root of its running mean square (Tieleman, Hinton, 2012)."""
+    """Make RMSprop: the gradient over the root of its running mean square (Tieleman, Hinton, 2012)."""
     return torch.optim.RMSprop(groups, lr=rate, momentum=momentum)
 
 
 def sgd(groups: Groups, rate: float, *, momentum: float) -> Optimizer:
-    """Steps along the gradient, with a velocity where there is momentum (Sutskever et al., 2013)."""
+    """Make stochastic gradient descent, with a velocity where there is momentum (Sutskever et al., 2013)."""
     return torch.optim.SGD(groups, lr=rate, momentum=momentum)
 
 
 def adagrad(groups: Groups, rate: float, *, adagrad_epsilon: float) -> Optimizer:
-    """The gradient over the root of the sum of its squares so far (Duchi, Hazan, Singer, 2011)."""
+    """Make Adagrad: the gradient over the root of the sum of all its squares (Duchi, Hazan, Singer, 2011)."""
     return torch.optim.Adagrad(groups, lr=rate, eps=adagrad_epsilon)
 
 
@@ -58,10 +58,10 @@ def muon(
     *,
     adam_betas: tuple[float, float],
     adam_epsilon: float,
-    muon_parameters: Own,
+    muon_parameters: MuonParameters,
     muon_scale: float,
 ) -> Optimizer:
-    """Kernels of convolutions, or all matrices, along momentum made orthogonal (Jordan et al.), all else as adamw.
+    """Make Muon for kernels of convolutions, or for all matrices (Jordan et al.); all else moves as under adamw.
 
     Raises:
         SettingsError: There is none of them.
@@ -72,7 +72,7 @@ def muon(
         {**group, "params": parameters, "orthogonal": orthogonal}
         for group in groups
         for orthogonal in (True, False)
-        if (parameters := [p for p in group["params"] if is_own(p, muon_parameters) is orthogonal])
+        if (parameters := [p for p in group["params"] if is_orthogonalised(p, muon_parameters) is orthogonal])
     ]
     return Muon(parted, rate, adam_betas, adam_epsilon, scale=muon_scale)
 
@@ -81,8 +81,8 @@ OPTIMIZERS = {one.__name__: one for one in (adam, adamw, rmsprop, sgd, adagrad, 
 """What ``training.optimizer`` chooses from, by name."""
 
 
-def kept_by(optimizer: Optimizer, group: Mapping[str, Any]) -> dict[str, Tensor]:
-    """What an optimiser keeps of a parameter that it has moved: here of a single number, moved once.
+def optimizer_state(optimizer: Optimizer, group: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Return the tensors that an optimiser stores for one parameter, found by one step on a single number.
 
     Args:
         optimizer: One of torch's.
@@ -90,7 +90,7 @@ def kept_by(optimizer: Optimizer, group: Mapping[str, Any]) -> dict[str, Tensor]
 
     Example:
         >>> found = sgd([{"params": [nn.Parameter(torch.zeros(3))]}], 0.1, momentum=0.9)
-        >>> list(kept_by(found, found.param_groups[0]))
+        >>> list(optimizer_state(found, found.param_groups[0]))
         ['momentum_buffer']
     """
     probe = nn.Parameter(torch.zeros(1))

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from mmgen.core.errors import UsageError
 from mmgen.core.processes import OWNER, is_program, start_mmgen
 
-__all__ = ["how_another_ended", "joining", "start_others"]
+__all__ = ["failure_of_another_process", "connecting", "start_others"]
 
 _LOOK_EVERY = 0.1  # seconds, whether all are there
 _LAST_WORDS = 1.0  # seconds in which we may meet what has ended another one, and say it ourselves
@@ -25,7 +25,7 @@ _joined = threading.Event()
 
 
 def start_others(count: int, shared: Mapping[str, str]) -> None:
-    """Start what is running so many times more: ``mmgen``, or a script of the user's as it was started.
+    """Start ``count`` more processes of the running program, ``mmgen`` or a script of the user.
 
     If one of them fails, we end with a sentence.
 
@@ -48,15 +48,15 @@ def start_others(count: int, shared: Mapping[str, str]) -> None:
             continue
         spec = getattr(main, "__spec__", None)
         again = [os.path.abspath(sys.argv[0])] if spec is None else ["-m", spec.name]
-        own = {**os.environ, **environment, OWNER: str(os.getpid())}
-        _others.append(subprocess.Popen([sys.executable, *again, *sys.argv[1:]], env=own, text=True))
+        command = {**os.environ, **environment, OWNER: str(os.getpid())}
+        _others.append(subprocess.Popen([sys.executable, *again, *sys.argv[1:]], env=command, text=True))
     atexit.register(_end_others)
     threading.Thread(target=_watch, name="watch-others", daemon=True).start()
 
 
 @contextmanager
-def joining() -> Iterator[None]:
-    """In this block we wait for the others; whoever loses one later mostly hears of it from a library."""
+def connecting() -> Iterator[None]:
+    """Mark a block in which a process waits for the others to connect, where a failed one is reported at once."""
     try:
         yield
     except BaseException:
@@ -65,8 +65,8 @@ def joining() -> Iterator[None]:
     _joined.set()
 
 
-def how_another_ended(patience: float = _LAST_WORDS) -> str | None:
-    """A sentence, if another process has failed, or does so in a moment; None if none has."""
+def failure_of_another_process(patience: float = _LAST_WORDS) -> str | None:
+    """Return a sentence on another process that has failed, or fails within ``patience`` seconds; None if none has."""
     until = time.monotonic() + patience
     while _others:
         for rank, other in enumerate(_others, 1):
@@ -83,12 +83,12 @@ def how_another_ended(patience: float = _LAST_WORDS) -> str | None:
 
 
 def _watch() -> None:
-    """End this process, which may wait for the others in vain, deaf to everything, once one of them has failed."""
+    """End this process once another has failed, since it may wait for it for ever."""
     while any(other.poll() is None for other in _others):
         if any(other.poll() for other in _others):
             break
         time.sleep(_LOOK_EVERY)
-    said = how_another_ended(0.0)
+    said = failure_of_another_process(0.0)
     if said is None:
         return
     time.sleep(_LAST_WORK if _joined.is_set() else _LAST_WORDS)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from mmgen.core.errors import DataError, SettingsError
 from mmgen.core.seeding import numpy_generator
 from mmgen.training.batches import DatasetRows, Rows
-from mmgen.training.labelling import check_labelled, describe_labelled, kept_labels, labelled_rows
-from mmgen.training.masked import MaskedRows, shown_rows
+from mmgen.training.labelling import check_labelled, describe_labelled, examples_with_label, labelled_rows
+from mmgen.training.masked import MaskedRows, supervised_row_count
 
 if TYPE_CHECKING:
     from mmgen.models import DataSettings
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 __all__ = [
     "PairedRows",
     "describe_rows",
-    "described_examples",
-    "drawn_share",
+    "examples_with_description",
+    "effective_paired_share",
     "paired_count",
     "paired_examples",
     "training_rows",
@@ -66,7 +66,8 @@ def paired_examples(size: int, share: float, seed: int) -> NDArray[np.int64]:
 
 
 class PairedRows(MaskedRows):
-    """Whole examples first, then each modality of every other example in a row of its own, shuffled apart.
+    """Rows of few pairs: paired examples first, then every modality of each other example in a row of its own,
+    shuffled.
 
     Row numbers do not tell which picture and which description were one example.
 
@@ -79,20 +80,22 @@ class PairedRows(MaskedRows):
             every row equally often, as the paper does.
     """
 
-    def __init__(self, rows: Rows, apart: Sequence[str], share: float, seed: int, drawn: float | None = None) -> None:
+    def __init__(
+        self, rows: Rows, modalities: Sequence[str], share: float, seed: int, paired_share: float | None = None
+    ) -> None:
         order = numpy_generator(seed, "paired").permutation(len(rows))
         count = paired_count(len(rows), share)
-        whole, rest = order[:count], np.sort(order[count:])
-        self.paired, self.left = count, len(rest)
-        repeated = np.resize(whole, shown_rows(count, len(rest) * len(apart), drawn))
-        parts = [repeated, *(numpy_generator(seed, "apart", name).permutation(rest) for name in apart)]
-        kind = np.repeat([_WHOLE, *apart], [len(part) for part in parts])
-        shows = {name: (kind == _WHOLE) | (kind == name) for name in apart}
+        whole, unpaired = order[:count], np.sort(order[count:])
+        self.paired, self.left = count, len(unpaired)
+        repeated = np.resize(whole, supervised_row_count(count, len(unpaired) * len(modalities), paired_share))
+        parts = [repeated, *(numpy_generator(seed, "apart", name).permutation(unpaired) for name in modalities)]
+        kind = np.repeat([_WHOLE, *modalities], [len(part) for part in parts])
+        shows = {name: (kind == _WHOLE) | (kind == name) for name in modalities}
         super().__init__(rows, np.concatenate(parts), shows, kind == _WHOLE)
 
 
 def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed: int) -> Rows:
-    """Return the training rows where not all examples are paired or labelled.
+    """Return the training rows for ``data.paired`` and ``data.labelled``, or all rows as they are.
 
     Objectives that learn from subsets of modalities (mvae) get the paired examples and the others taken apart; those
     that need whole examples get the paired ones, as WG train JMVAE; those of a single modality get all examples.
@@ -127,10 +130,10 @@ def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed
     return PairedRows(rows, apart, data.paired, seed, data.least_paired_share)
 
 
-def described_examples(
+def examples_with_description(
     rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int
 ) -> NDArray[np.int64] | None:
-    """Return the examples that :func:`training_rows` shows with their description; None where that is all of them.
+    """Return the examples that training shows with their description; None if that is all of them.
 
     It is also None for objectives without descriptions.
 
@@ -144,15 +147,15 @@ def described_examples(
         DataError: There are not so many examples with a label, or a share above nothing leaves no pair.
     """
     if data.labelled is not None:
-        return kept_labels(rows, objective, data, seed)
+        return examples_with_label(rows, objective, data, seed)
     names = objective.demands.modalities
     if data.paired == 1 or len(names) < 2 or not any(data.modalities[name].describes for name in names):
         return None
     return paired_examples(len(rows), data.paired, seed)
 
 
-def drawn_share(size: int, objective: "Objective", data: "DataSettings") -> float | None:
-    """Return ``least_paired_share`` where it changes the draws from ``size`` training examples, else None.
+def effective_paired_share(size: int, objective: "Objective", data: "DataSettings") -> float | None:
+    """Return ``least_paired_share`` if it makes paired examples more frequent than they are; None otherwise.
 
     It changes nothing where all examples are paired or none is, for an objective that needs whole examples or looks at
     a single modality, and where the paired rows are already that part.
@@ -161,12 +164,12 @@ def drawn_share(size: int, objective: "Objective", data: "DataSettings") -> floa
     if data.paired == 1 or len(names) < 2 or "subsets" not in objective.demands.needs:
         return None
     count = paired_count(size, data.paired)
-    repeated = shown_rows(count, len(names) * (size - count), data.least_paired_share)
+    repeated = supervised_row_count(count, len(names) * (size - count), data.least_paired_share)
     return data.least_paired_share if repeated > count else None
 
 
 def describe_rows(size: int, objective: "Objective", data: "DataSettings") -> str:
-    """Describe :func:`training_rows` of ``size`` examples in one sentence; "" where all are used whole.
+    """Describe in one sentence how many of ``size`` examples stay paired or labelled; "" if all do.
 
     Raises:
         DataError: No example is left to train on.
@@ -189,7 +192,7 @@ def describe_rows(size: int, objective: "Objective", data: "DataSettings") -> st
             f"(mvae learns from them too){', so data.least_paired_share changes nothing' if wished else ''}."
         )
     drawn = ""
-    if (share := drawn_share(size, objective, data)) is not None:
+    if (share := effective_paired_share(size, objective, data)) is not None:
         drawn = f"; the pairs are repeated until they are {100 * share:g} % of what is drawn"
     elif wished:
         there = "they are at least that part of these rows" if count else "there are no pairs"

@@ -20,7 +20,7 @@ __all__ = ["Player", "make_optimizers", "set_up"]
 
 
 class _Step(nn.Module):
-    """The task of one player behind plain dictionaries: Fabric's wrappers cannot look into frozen dataclasses."""
+    """One player's task with dictionaries in and out, since Fabric's wrappers cannot look into dataclasses."""
 
     def __init__(self, task: Task, player: str) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class _Step(nn.Module):
         shared: dict[str, Tensor],
         step: int | None,
     ) -> dict[str, Tensor]:
-        """The player's value, called "bound", and its terms, each [B]; in validation what the task validates by."""
+        """Return the player's value as "bound" and its terms, each [B]; without a step, the validation figures."""
         batch = Batch(values, present, shared)
         if step is None:
             return self.task.validate(batch)
@@ -44,7 +44,7 @@ class _Step(nn.Module):
 
 @dataclass(frozen=True)
 class Player:
-    """One player.
+    """One player of a training: its parameters, its optimiser and its check for NaN.
 
     Attributes:
         name: As the task calls it.
@@ -66,7 +66,7 @@ class Player:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Inside, gradients pass through the other players' parameters, and none is taken of them."""
+        """Switch off gradients of the other players' parameters within a block."""
         for parameter in self.others:
             parameter.requires_grad_(False)
         try:
@@ -77,7 +77,7 @@ class Player:
 
 
 def make_optimizers(task: Task, settings: TrainingSettings) -> dict[str, Optimizer]:
-    """An optimiser for each player of a task."""
+    """Make an optimiser for each player of a task."""
     assert all(player.isidentifier() for player in task.players), f"players {task.players} are not called by words"
     made = {}
     for player in task.players:
@@ -92,7 +92,7 @@ def make_optimizers(task: Task, settings: TrainingSettings) -> dict[str, Optimiz
 def set_up(
     task: Task, optimizers: Mapping[str, Optimizer], fabric: "Fabric", settings: TrainingSettings
 ) -> list[Player]:
-    """The players in their order, on the devices of the run."""
+    """Set up the players of a task in order, on the devices of the run."""
     own = {
         name: [p for group in optimizer.param_groups for p in group["params"]] for name, optimizer in optimizers.items()
     }

@@ -16,7 +16,7 @@ Precision = Literal["auto", "32-true", "bf16-mixed"]
 
 @cache
 def _cpu_flags() -> frozenset[str]:
-    """Instruction sets of this processor, as Linux names them; empty where that cannot be read."""
+    """Read the instruction sets of this processor from Linux; empty on other systems."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("flags"):
@@ -27,7 +27,7 @@ def _cpu_flags() -> frozenset[str]:
 
 
 def resolve_device(name: str) -> torch.device:
-    """The device meant by ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
+    """Return the device for ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
 
     Raises:
         UsageError: There is no such device here.
@@ -46,7 +46,7 @@ def resolve_device(name: str) -> torch.device:
 
 
 def resolve_precision(precision: str, device: torch.device) -> Literal["32-true", "bf16-mixed"]:
-    """What ``auto`` means on a device: bf16 autocast where the hardware multiplies bf16, else fp32."""
+    """Resolve ``auto`` on a device: bf16 autocast if its hardware multiplies bf16, else fp32."""
     if precision == "bf16-mixed":
         return "bf16-mixed"
     if precision == "32-true":
@@ -59,7 +59,7 @@ def resolve_precision(precision: str, device: torch.device) -> Literal["32-true"
 
 
 def autocast(device: torch.device, precision: str = "auto") -> AbstractContextManager[object]:
-    """A context in which networks run in the resolved precision."""
+    """Return a context in which networks run in the resolved precision."""
     if resolve_precision(precision, device) == "bf16-mixed":
         return torch.autocast(device.type, torch.bfloat16)
     return nullcontext()

@@ -16,12 +16,12 @@ _LEAST = 0.01  # where cosine and linear end
 
 
 def constant(done: float) -> float:
-    """The same all the time."""
+    """Return 1: the learning rate is constant."""
     return 1.0
 
 
 def cosine(done: float) -> float:
-    """From 1 to 0.01 along half a wave.
+    """Fall from 1 to 0.01 along half a cosine.
 
     Example:
         >>> [round(cosine(done), 6) for done in (0.0, 0.5, 1.0)]
@@ -31,7 +31,7 @@ def cosine(done: float) -> float:
 
 
 def linear(done: float) -> float:
-    """From 1 to 0.01 along a line.
+    """Fall from 1 to 0.01 linearly.
 
     Example:
         >>> [round(linear(done), 6) for done in (0.0, 0.5, 1.0)]
@@ -41,7 +41,7 @@ def linear(done: float) -> float:
 
 
 def stages(done: float, *, stages: tuple[tuple[float, float], ...]) -> float:
-    """One factor after the other.
+    """Return the factor of the stage at a fraction of the run; ``stages`` are pairs (duration, factor).
 
     Args:
         done: Part of the run that is done, 0 to 1.
@@ -56,7 +56,7 @@ def stages(done: float, *, stages: tuple[tuple[float, float], ...]) -> float:
 
 
 def warmup(step: int, steps: int) -> float:
-    """A rise from 1 / ``steps`` at the first step to 1 at step ``steps``; 1 from there on.
+    """Rise linearly from 1 / ``steps`` at the first step to 1 at step ``steps``.
 
     Example:
         >>> [warmup(step, 4) for step in (0, 1, 3, 4)], warmup(0, 0)
@@ -66,7 +66,7 @@ def warmup(step: int, steps: int) -> float:
 
 
 def decay(step: int, factor: float) -> float:
-    """``factor`` at every step.
+    """Return ``factor`` to the power of ``step``.
 
     Example:
         >>> [decay(step, 0.5) for step in (0, 1, 2)]

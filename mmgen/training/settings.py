@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from mmgen.settings.config import Settings, merge, validate
 from mmgen.settings.registry import unknown_name
 from mmgen.training.loggers import LOGGERS
-from mmgen.training.muon import Own, check_muon
+from mmgen.training.muon import MuonParameters, check_muon
 from mmgen.training.optimizers import OPTIMIZERS, Groups
 from mmgen.training.precision import Precision
 from mmgen.training.schedules import SCHEDULES, decay, warmup
@@ -24,12 +24,12 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
-def _one_of(what: str, functions: Collection[str]) -> tuple[Any, Any]:
-    """How pydantic checks the name of a function or of another thing, and how lists and pages say which there are."""
+def _one_of(noun: str, functions: Collection[str]) -> tuple[Any, Any]:
+    """Make annotations of a setting whose value is the name of one of ``functions``: a check and a list of choices."""
 
     def check(name: str) -> str:
         if name not in functions:
-            raise ValueError(unknown_name(what, name, list(functions)))
+            raise ValueError(unknown_name(noun, name, list(functions)))
         return name
 
     return AfterValidator(check), Field(json_schema_extra={"enum": list(functions)})
@@ -37,13 +37,13 @@ def _one_of(what: str, functions: Collection[str]) -> tuple[Any, Any]:
 
 @cache
 def _settings_of(function: Callable[..., Any]) -> list[str]:
-    """Names of the settings that a function takes: what stands after the ``*``."""
+    """List the settings of a function: its keyword-only parameters."""
     parameters = inspect.signature(function).parameters.values()
     return [one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
 
 
 class TrainingSettings(Settings):
-    """How long, how fast, where."""
+    """Settings of the training loop: length, learning rate, optimiser, devices."""
 
     steps: Annotated[int, Field(ge=0)] = 10_000
     """Optimiser steps."""
@@ -69,7 +69,7 @@ class TrainingSettings(Settings):
     """What adagrad adds to the root of the sum of squares."""
     momentum: Share = 0.0
     """How much of the last step the next one keeps, for sgd and rmsprop."""
-    muon_parameters: Own = "kernels"
+    muon_parameters: MuonParameters = "kernels"
     """What muon moves in its own way: kernels of convolutions, or everything with two axes or more, which takes longer
     on a CPU and includes tables of embeddings."""
     muon_scale: Positive = 0.2
@@ -129,10 +129,10 @@ class TrainingSettings(Settings):
 
     @model_validator(mode="after")
     def _has_settings_of_its_optimizer_alone(self) -> Self:
-        own = _settings_of(OPTIMIZERS[self.optimizer])
+        accepted = _settings_of(OPTIMIZERS[self.optimizer])
         for name in dict.fromkeys(name for one in OPTIMIZERS.values() for name in _settings_of(one)):
             got, default = getattr(self, name), type(self).model_fields[name].default
-            if name not in own and got != default:
+            if name not in accepted and got != default:
                 users = [other for other, one in OPTIMIZERS.items() if name in _settings_of(one)]
                 raise ValueError(
                     f"training.{name} got {got} with optimizer {self.optimizer}, which has no such setting; leave it "
@@ -140,17 +140,17 @@ class TrainingSettings(Settings):
                 )
         return self
 
-    def of_player(self, own: Mapping[str, Any]) -> "TrainingSettings":
-        """These with some of a player's own; of another optimiser none of what this one's settings say is kept.
+    def for_player(self, player_settings: Mapping[str, Any]) -> "TrainingSettings":
+        """Return these settings with a player's own; another optimiser drops this one's settings.
 
         Raises:
             SettingsError: There are no such settings, or they do not fit each other.
         """
-        found = merge_settings({"training": dict(self)}, {"training": own})
+        found = merge_settings({"training": dict(self)}, {"training": player_settings})
         return validate(TrainingSettings, found["training"], "training")
 
     def check_optimizer(self, parameters: Callable[[], Iterable[Tensor]]) -> None:
-        """Refuse an optimiser that has nothing to do for what is to be trained, before any work.
+        """Refuse an optimiser that can update none of the parameters, before any work.
 
         Args:
             parameters: Makes parameters of the same shapes; asked only where these matter.
@@ -162,12 +162,12 @@ class TrainingSettings(Settings):
             check_muon(parameters(), self.muon_parameters)
 
     def build_optimizer(self, groups: Groups) -> Optimizer:
-        """The optimiser that the settings name, of groups of parameters."""
+        """Make the optimiser for groups of parameters."""
         function: Callable[..., Optimizer] = OPTIMIZERS[self.optimizer]
         return function(groups, self.learning_rate, **{name: getattr(self, name) for name in _settings_of(function)})
 
     def rate(self, step: int, seconds: float = 0.0) -> float:
-        """The learning rate of a step.
+        """Return the learning rate of a step.
 
         Args:
             step: Steps done before it.
@@ -183,7 +183,7 @@ class TrainingSettings(Settings):
 
 
 def merge_settings(values: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested settings with others laid on top, as :func:`mmgen.settings.config.merge`; of another optimiser none stays.
+    """Merge nested settings, the second over the first; another optimiser drops the former one's settings.
 
     Example:
         >>> preset = {"training": {"steps": 9, "optimizer": "muon", "muon_scale": 0.8}}

@@ -13,14 +13,14 @@ _SAME = 1.0  # seconds in which a terminal or a scheduler, and a program that ru
 
 
 class StopRequest:
-    """Number of the signal that asked to stop, or None."""
+    """A request to stop: the number of the signal, or None."""
 
     signal_number: int | None = None
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Turn the first SIGINT or SIGTERM into a request; a later one acts as usual (for somebody in a hurry)."""
+    """Turn the first SIGINT or SIGTERM into a request to stop; a second one ends the process as usual."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request  # only the main thread may install handlers

@@ -22,15 +22,15 @@ from mmgen.training.task import Task
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-__all__ = ["Built", "Stage", "add_facts", "load_trained", "run_stage"]
+__all__ = ["TaskParts", "Stage", "add_facts", "load_trained", "run_stage"]
 
 S = TypeVar("S")
 M = TypeVar("M", bound=nn.Module)
 
 
 @dataclass(frozen=True)
-class Built:
-    """What a stage trains, once it is built.
+class TaskParts:
+    """Everything that a training stage needs once its data are loaded: task, rows, validation rows, facts.
 
     Attributes:
         task: The task, with its first weights.
@@ -51,7 +51,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Stage:
-    """What a stage that trains is.
+    """A stage that trains: kind of artifact, settings, parents, and the function that builds its task.
 
     Attributes:
         kind: Kind of artifact that it makes.
@@ -69,14 +69,14 @@ class Stage:
     settings: Mapping[str, Any]
     training: TrainingSettings
     parents: Mapping[str, Path]
-    build: Callable[[torch.device], Built]
+    build: Callable[[torch.device], TaskParts]
     description: str = "training"
     command: str = ""
     stream: str = "initial weights"
 
 
 def run_stage(stage: Stage, out: Path, resume: Resume = "auto", fabric: "Fabric | None" = None) -> Work[TrainingResult]:
-    """Build what a stage trains, and give the work of training it and writing it to ``out``.
+    """Build a stage's task and return the work of training it and writing it to ``out``.
 
     Args:
         stage: The stage.
@@ -122,7 +122,7 @@ def run_stage(stage: Stage, out: Path, resume: Resume = "auto", fabric: "Fabric 
 
 
 def add_facts(path: Path, kind: str, facts: Mapping[str, Any]) -> None:
-    """Write a finished artifact again, whole or not at all, with what was measured of it since."""
+    """Rewrite a finished artifact with further facts, such as measurements, whole or not at all."""
     header, tensors = read_checkpoint(path, kind)
     write_checkpoint(
         path,
@@ -142,7 +142,7 @@ def load_trained(
     build: Callable[[Header, Mapping[str, Tensor]], tuple[S, M]],
     device: torch.device | str = "cpu",
 ) -> tuple[Header, S, M]:
-    """What a stage has trained, in evaluation mode and without gradients, with its header and settings.
+    """Load a trained network for evaluation, without gradients, with its header and settings.
 
     Args:
         path: The artifact.

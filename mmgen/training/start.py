@@ -32,7 +32,7 @@ _OF_TRAINING = ("l2_attributes_decoder",)
 
 
 def start_values(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of a run that starts from a model: the model's networks and split, and what its objective looks at.
+    """Return settings for a run that starts from a model: its networks, its split and its objective's modalities.
 
     Another objective takes over modalities and their weights alone, the same one its other weights too. Not taken are
     how often z is drawn and how divergences are annealed, nor anything of its training.
@@ -44,56 +44,58 @@ def start_values(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ArtifactError: ``path`` is no model.
     """
-    taken = require_kind(path, "model").settings
-    before = taken.get("objective", {})
-    given = values.get("objective", {})
-    name = given.get("name", before.get("name")) if isinstance(given, Mapping) else None
+    model_settings = require_kind(path, "model").settings
+    old_objective = model_settings.get("objective", {})
+    new_objective = values.get("objective", {})
+    name = new_objective.get("name", old_objective.get("name")) if isinstance(new_objective, Mapping) else None
     base: dict[str, Any] = {
-        "model": {key: value for key, value in taken.get("model", {}).items() if key not in _OF_TRAINING},
-        "data": {"split": taken.get("data", {}).get("split", "iid")},
+        "model": {key: value for key, value in model_settings.get("model", {}).items() if key not in _OF_TRAINING},
+        "data": {"split": model_settings.get("data", {}).get("split", "iid")},
     }
     if isinstance(name, str) and name in mmgen.objectives.names():
-        known = {field.name for field in fields(mmgen.objectives.get(name))} - {*_NOT_TAKEN}  # type: ignore[arg-type]  # a dataclass
-        known &= {*_OF_ANY} if name != before.get("name") else known
-        base["objective"] = {"name": name, **{key: value for key, value in before.items() if key in known}}
+        inherited = {field.name for field in fields(mmgen.objectives.get(name))} - {*_NOT_TAKEN}  # type: ignore[arg-type]  # a dataclass
+        inherited &= {*_OF_ANY} if name != old_objective.get("name") else inherited
+        base["objective"] = {"name": name, **{key: value for key, value in old_objective.items() if key in inherited}}
     return merge(base, values)
 
 
 def first_weights_of(path: Path) -> dict[str, Any]:
-    """How the model at ``path`` began, which is how a run that starts from it began; {} where its file does not say."""
-    taken = require_kind(path, "model").settings.get("model", {})
-    return {key: taken[key] for key in ("initial_weights", "output_bias") if key in taken}
+    """Return how the weights of the model at ``path`` were initialised; {} if its file does not record it."""
+    model_settings = require_kind(path, "model").settings.get("model", {})
+    return {key: model_settings[key] for key in ("initial_weights", "output_bias") if key in model_settings}
 
 
-def load_start(path: Path, model: nn.Module, now: DataSettings, used: Collection[str], dataset_id: str) -> str:
-    """Put the weights of the model at ``path`` into ``model``; returns its content id.
+def load_start(
+    path: Path, model: nn.Module, data_settings: DataSettings, modalities: Collection[str], dataset_id: str
+) -> str:
+    """Copy the weights of the model at ``path`` into ``model``; return its content id.
 
     Args:
         path: The model to start from.
         model: The model to be trained.
-        now: The data of the run.
-        used: Modalities that its objective looks at.
+        data_settings: The data of the run.
+        modalities: Modalities that its objective looks at.
         dataset_id: Content id of the dataset of the run.
 
     Raises:
         UsageError: Its networks, its data or its split are others than this run's.
     """
     header, tensors = read_checkpoint(path, "model")
-    before = validate(DataSettings, header.settings.get("data", {}))
+    model_data = validate(DataSettings, header.settings.get("data", {}))
     ours = any(parent.content_id == dataset_id for parent in header.parents)
-    if ours and before.split != now.split:
+    if ours and model_data.split != data_settings.split:
         raise UsageError(
-            f"--from got {path}, which was trained on split '{before.split}' of this dataset, but this run is on "
-            f"'{now.split}', whose test part it may have seen; leave --split out"
+            f"--from got {path}, which was trained on split '{model_data.split}' of this dataset, but this run is on "
+            f"'{data_settings.split}', whose test part it may have seen; leave --split out"
         )
-    joined = [name for name in used if not now.modalities[name].by_rows]
+    joined = [name for name in modalities if not data_settings.modalities[name].by_rows]
     if joined and not ours:
         raise UsageError(
             f"--from got {path}, which was trained on another dataset, whose edges of {joined[0]} may be those that "
             "this one holds back; give a model of this very dataset"
         )
-    for name in used:
-        was, is_now = before.modalities.get(name), now.modalities[name]
+    for name in modalities:
+        was, is_now = model_data.modalities.get(name), data_settings.modalities[name]
         if was is None or not was.fits(is_now):
             fields = ["kind", *type(is_now).model_fields]
             differs = next(key for key in fields if getattr(was, key, None) != getattr(is_now, key))
@@ -101,13 +103,13 @@ def load_start(path: Path, model: nn.Module, now: DataSettings, used: Collection
                 f"--from got {path}, which was trained with another {name} (its {differs} differs); give a "
                 "dataset of the same kind"
             )
-    here = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
-    there = {name: list(tensor.shape) for name, tensor in tensors.items()}
-    for name in [*here, *there]:
-        if here.get(name) != there.get(name):
-            said = [str(shapes[name]) if name in shapes else "missing" for shapes in (there, here)]
+    shapes = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
+    shapes_in_file = {name: list(tensor.shape) for name, tensor in tensors.items()}
+    for name in [*shapes, *shapes_in_file]:
+        if shapes.get(name) != shapes_in_file.get(name):
+            got = [str(sizes[name]) if name in sizes else "missing" for sizes in (shapes_in_file, shapes)]
             raise UsageError(
-                f"--from got {path}, whose networks are not those of this run: {name} is {said[0]} there and {said[1]} "
+                f"--from got {path}, whose networks are not those of this run: {name} is {got[0]} there and {got[1]} "
                 "here; leave out settings of the model, or choose an objective that needs the same networks"
             )
     model.load_state_dict(tensors)

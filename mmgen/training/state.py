@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 from mmgen.artifacts import Header, read_checkpoint, read_header, write_checkpoint
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import printable
-from mmgen.training.optimizers import kept_by
+from mmgen.training.optimizers import optimizer_state
 
 __all__ = [
     "UNFINISHED",
@@ -40,7 +40,7 @@ _EXACT = 2**24  # float32, in which optimisers count their steps, holds every wh
 
 @dataclass
 class RunState:
-    """Figures of a run beside its tensors.
+    """Progress of a run beside its tensors: step, best value, seconds, whether it has ended.
 
     Attributes:
         step: Steps done.
@@ -57,17 +57,17 @@ class RunState:
 
 
 def state_path(out: Path) -> Path:
-    """Where the state of the run that makes ``out`` is kept: ``model.safetensors`` has ``model.last.safetensors``."""
+    """Return the path of a run's training state: ``model.last.safetensors`` for ``model.safetensors``."""
     return out.with_name(f"{out.name.removesuffix('.safetensors')}.last.safetensors")
 
 
 def is_finished(header: Header) -> bool:
-    """Whether the run that has made an artifact, or a training state, has ended by itself."""
+    """Return whether the run behind an artifact or a training state ran to its end."""
     return header.facts.get("finished", True) is True
 
 
 def mark_finished(out: Path) -> None:
-    """Write an artifact again as that of a run which has ended, whole or not at all."""
+    """Mark an artifact as that of a run which has ended; it is rewritten whole or not at all."""
     header = read_header(out)
     if is_finished(header):
         return
@@ -85,15 +85,13 @@ def mark_finished(out: Path) -> None:
 
 
 def interrupted(out: Path) -> str:
-    """What is to be said of weights whose training was interrupted, by the state beside them or by what they say
-    themselves; "" where it has ended.
-    """
+    """Return a sentence if the training of ``out`` was interrupted, by its state or its header; "" otherwise."""
     path = state_path(out)
     try:
         header = read_header(path)
-        state = _figures(header.facts) if header.kind == "training-state" else RunState(finished=True)
+        state = _read_progress(header.facts) if header.kind == "training-state" else RunState(finished=True)
     except (ArtifactError, OSError, ValueError):
-        return _interrupted_for_good(out)
+        return _interruption_without_state(out)
     if state.finished:
         return ""
     steps = header.settings.get("training", {}).get("steps")
@@ -101,8 +99,8 @@ def interrupted(out: Path) -> str:
     return f"{out} is what a run had learnt when it was interrupted at step {state.step:,}{of}; go on with its command"
 
 
-def _interrupted_for_good(out: Path) -> str:
-    """The same where no state can be read."""
+def _interruption_without_state(out: Path) -> str:
+    """Return a sentence if the training of ``out`` was interrupted and no training state can be read; "" otherwise."""
     try:
         header = read_header(out)
     except (ArtifactError, OSError):
@@ -114,8 +112,8 @@ def _interrupted_for_good(out: Path) -> str:
     )
 
 
-def _places(players: Mapping[str, Any]) -> dict[str, str]:
-    """What the names of a player's moments begin with."""
+def _moment_prefixes(players: Mapping[str, Any]) -> dict[str, str]:
+    """Return the prefix of the names of each player's moments in a training state."""
     return {name: "optimizer." if len(players) == 1 else f"optimizer.{name}." for name in players}
 
 
@@ -129,7 +127,7 @@ def save_state(
     precision: str,
     whole: bool = True,
 ) -> None:
-    """Write everything atomically as a ``training-state`` artifact (no pickle: named tensors and JSON).
+    """Write a ``training-state`` artifact, whole or not at all (no pickle: named tensors and JSON).
 
     Args:
         path: Where.
@@ -150,11 +148,11 @@ def save_state(
     }
     tensors: dict[str, Tensor] = {f"task.{name}": value for name, value in task.state_dict().items()}
     counts = {}
-    for player, place in _places(optimizers).items():
-        kept = optimizers[player].state_dict()["state"]
-        for number, moments in kept.items():
+    for player, place in _moment_prefixes(optimizers).items():
+        moments_by_parameter = optimizers[player].state_dict()["state"]
+        for number, moments in moments_by_parameter.items():
             tensors |= {f"{place}{number}.{name}": torch.as_tensor(value) for name, value in moments.items()}
-        counts[player] = len(kept)  # a parameter whose gradient is always None has no moments
+        counts[player] = len(moments_by_parameter)  # a parameter whose gradient is always None has no moments
     figures["parameters_with_moments"] = counts if len(counts) > 1 else sum(counts.values())
     write_checkpoint(
         path,
@@ -171,7 +169,7 @@ def save_state(
 def load_state(
     path: Path, task: nn.Module, optimizers: Mapping[str, Optimizer], settings: dict[str, Any], precision: str
 ) -> RunState:
-    """Put a saved state back into ``task`` and the ``optimizers`` of its players.
+    """Load a training state into ``task`` and the ``optimizers`` of its players.
 
     Of a run that has ended and left only its figures nothing is put back. One that has ended and left everything goes
     on where more steps are asked for, if its learning rate does not depend on their number.
@@ -182,12 +180,12 @@ def load_state(
     """
     header, tensors = read_checkpoint(path, "training-state")
     try:
-        state = _figures(header.facts)
-        more = _check_same(path, header, settings, precision, has_tensors=bool(tensors))
+        state = _read_progress(header.facts)
+        more = _check_settings(path, header, settings, precision, has_tensors=bool(tensors))
         if state.finished and not tensors:
             return state
         state.finished = state.finished and not more
-        _put_back(tensors, task, optimizers)
+        _load_tensors(tensors, task, optimizers)
         _check_moments(header.facts, state, optimizers)
     except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
         reason = printable((str(error) or type(error).__name__).splitlines()[0])
@@ -197,12 +195,8 @@ def load_state(
     return state
 
 
-def _figures(facts: dict[str, Any]) -> RunState:
-    """The figures of a run out of a file.
-
-    Raises:
-        ValueError: One is missing, or is nothing that a run comes to.
-    """
+def _read_progress(facts: dict[str, Any]) -> RunState:
+    """Read the progress of a run out of a file's facts."""
     step, best, seconds, finished = (facts.get(name) for name in ("step", "best", "seconds", "finished"))
     number = _finite(seconds)
     if type(step) is not int or step < 0:
@@ -217,13 +211,13 @@ def _figures(facts: dict[str, Any]) -> RunState:
 
 
 def _finite(value: Any) -> float | None:
-    """A number that is finite; None for anything else."""
+    """Return a number if it is finite, else None."""
     good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if good else None
 
 
-def _put_back(tensors: dict[str, Tensor], task: nn.Module, optimizers: Mapping[str, Optimizer]) -> None:
-    """Weights and moments from ``tensors``; raises whatever torch does where they do not fit."""
+def _load_tensors(tensors: dict[str, Tensor], task: nn.Module, optimizers: Mapping[str, Optimizer]) -> None:
+    """Load weights and moments from ``tensors``; raise torch's errors where they do not fit."""
     weights = {n.removeprefix("task."): t for n, t in tensors.items() if n.startswith("task.")}
     for name, _ in task.named_parameters():
         if name not in weights:
@@ -231,17 +225,17 @@ def _put_back(tensors: dict[str, Tensor], task: nn.Module, optimizers: Mapping[s
         if not weights[name].isfinite().all():
             raise ValueError(f"its weights '{name}' are not finite")
     task.load_state_dict(weights)
-    rest = {name: value for name, value in tensors.items() if name.startswith("optimizer.")}
-    for player, place in _places(optimizers).items():
-        own = {name: rest.pop(name) for name in list(rest) if name.startswith(place)}
-        _put_moments_back(place, own, optimizers[player])
-    if rest:
-        raise ValueError(f"its optimisers have '{next(iter(rest))}', which belongs to no player")
+    remaining = {name: value for name, value in tensors.items() if name.startswith("optimizer.")}
+    for player, place in _moment_prefixes(optimizers).items():
+        moments = {name: remaining.pop(name) for name in list(remaining) if name.startswith(place)}
+        _load_moments(place, moments, optimizers[player])
+    if remaining:
+        raise ValueError(f"its optimisers have '{next(iter(remaining))}', which belongs to no player")
 
 
-def _put_moments_back(place: str, tensors: dict[str, Tensor], optimizer: Optimizer) -> None:
-    """The moments of one player, whose names begin with ``place``; raises ValueError where they are others."""
-    groups = [(kept_by(optimizer, group), group["params"]) for group in optimizer.param_groups]
+def _load_moments(place: str, tensors: dict[str, Tensor], optimizer: Optimizer) -> None:
+    """Load the moments of one player, whose names begin with ``place``; raise ValueError where they do not fit."""
+    groups = [(optimizer_state(optimizer, group), group["params"]) for group in optimizer.param_groups]
     parameters = [(p, kept) for kept, own in groups for p in own]
     moments: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():
@@ -265,68 +259,70 @@ def _put_moments_back(place: str, tensors: dict[str, Tensor], optimizer: Optimiz
 
 
 def _check_moments(facts: dict[str, Any], state: RunState, optimizers: Mapping[str, Optimizer]) -> None:
-    """Make sure that the optimisers would go on from here: without some moments they stop, or begin anew in silence.
-
-    Raises:
-        ValueError: One is missing, is nothing that an optimiser comes to, or is of another step than the run.
-    """
-    said = facts.get("parameters_with_moments")  # not said before format version 2
+    """Refuse a state without the moments of its optimisers, or with those of another step."""
+    expected_counts = facts.get("parameters_with_moments")  # not said before format version 2
     for player, optimizer in optimizers.items():
-        kept = [optimizer.state[p] for group in optimizer.param_groups for p in group["params"] if p in optimizer.state]
-        expected = said.get(player) if isinstance(said, dict) else len(kept) if said is None else said
-        if len(kept) != expected:
-            raise ValueError(f"it has moments of {len(kept)} parameters, expected {expected}")
+        with_moments = [
+            optimizer.state[p] for group in optimizer.param_groups for p in group["params"] if p in optimizer.state
+        ]
+        expected = (
+            expected_counts.get(player)
+            if isinstance(expected_counts, dict)
+            else len(with_moments)
+            if expected_counts is None
+            else expected_counts
+        )
+        if len(with_moments) != expected:
+            raise ValueError(f"it has moments of {len(with_moments)} parameters, expected {expected}")
         steps = []
-        for moments in kept:
+        for moments in with_moments:
             squares = [moments[name] for name in _SQUARES if name in moments]
             if not all(one.isfinite().all() for one in moments.values()) or any((one < 0).any() for one in squares):
                 raise ValueError("a moment is negative or not finite")
             steps += [float(moments["step"])] if "step" in moments else []
         # Some parameter has had a gradient at every step; sgd does not count them.
-        counts = any("step" in kept_by(optimizer, group) for group in optimizer.param_groups)
+        counts = any("step" in optimizer_state(optimizer, group) for group in optimizer.param_groups)
         if counts and max(steps, default=0.0) != state.step and state.step <= _EXACT:
             raise ValueError(f"its optimiser has made {max(steps, default=0.0):g} steps, but it says {state.step}")
         if any(step < 0 or step != int(step) for step in steps):
             raise ValueError("its optimiser has made a number of steps that is no whole number from 0")
 
 
-def _check_same(path: Path, header: Header, settings: dict[str, Any], precision: str, has_tensors: bool = True) -> bool:
-    """Make sure that a state is of the run with these settings; returns whether more steps are asked of it.
-
-    Raises:
-        UsageError: It is of another run, or of one that has ended and left too little to go on.
-    """
-    saved, wanted = (_flatten(json.loads(json.dumps(values))) for values in (header.settings, settings))
+def _check_settings(
+    path: Path, header: Header, settings: dict[str, Any], precision: str, has_tensors: bool = True
+) -> bool:
+    """Refuse a state of other settings; return True if the settings ask for more steps than a finished run made."""
+    saved, requested = (_flatten(json.loads(json.dumps(values))) for values in (header.settings, settings))
     ended = bool(header.facts.get("finished"))
-    more = ended and _more_steps(saved, wanted)
-    if "precision" in header.facts and (more or not ended):
+    extends = ended and _extends_steps(saved, requested)
+    if "precision" in header.facts and (extends or not ended):
         # "auto" may mean something else on another machine, and what it meant there can be asked for by name here.
-        saved["training.precision"], wanted["training.precision"] = header.facts["precision"], precision
+        saved["training.precision"], requested["training.precision"] = header.facts["precision"], precision
     different = [
-        f"{key} ({_clipped(saved.get(key))} there, {_clipped(wanted.get(key))} now)"
-        for key in sorted(saved.keys() | wanted.keys())
-        if saved.get(key) != wanted.get(key)
+        f"{key} ({_clipped(saved.get(key))} there, {_clipped(requested.get(key))} now)"
+        for key in sorted(saved.keys() | requested.keys())
+        if saved.get(key) != requested.get(key)
     ]
-    more = more and len(different) == 1
-    if more and not has_tensors:
+    extends = extends and len(different) == 1
+    if extends and not has_tensors:
         raise UsageError(
             f"{path} says that this run has ended after {saved['training.steps']:,} steps; it could take more only if "
             "--keep-state had kept its last weights and moments: use --overwrite to begin anew, or another --output"
         )
-    if different and not more:
+    if different and not extends:
         listed = printable(", ".join(different), 2000)
         raise UsageError(
             f"{path} holds a run with other settings: {listed}; use the same settings to continue it, "
             "another --output, or --overwrite to begin anew"
         )
-    return more
+    return extends
 
 
-def _more_steps(saved: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """Whether the settings differ in the number of steps alone, and that decides nothing but where the run ends."""
-    differ = {key for key in saved.keys() | wanted.keys() if saved.get(key) != wanted.get(key)}
-    constant = wanted.get("training.schedule") == "constant" and wanted.get("training.minutes") is None
-    before, now = (values.get("training.steps") for values in (saved, wanted))
+def _extends_steps(saved: dict[str, Any], requested: dict[str, Any]) -> bool:
+    """Return whether settings differ in the number of steps alone, and no schedule depends on it."""
+    differ = {key for key in saved.keys() | requested.keys() if saved.get(key) != requested.get(key)}
+    constant = requested.get("training.schedule") == "constant" and requested.get("training.minutes") is None
+    before, now = (values.get("training.steps") for values in (saved, requested))
     return (
         differ == {"training.steps"} and constant and isinstance(before, int) and isinstance(now, int) and before < now
     )

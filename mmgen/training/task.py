@@ -27,7 +27,7 @@ BOUND = "bound"
 
 
 class Task(nn.Module, ABC):
-    """A module whose forward pass is the objective, so that distributed wrappers see every parameter used.
+    """Base of training tasks: a module whose forward pass is the value to maximise, for one player or several.
 
     A task has one player, or several as in a game: each has parameters, a value to maximise and an optimiser of its
     own. In every step all of them move, in their order; each sees what those before it have become. They look at the
@@ -44,7 +44,7 @@ class Task(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
-        """The value to maximise on a batch.
+        """Return the value to maximise on a batch.
 
         Args:
             batch: B examples.
@@ -53,29 +53,29 @@ class Task(nn.Module, ABC):
         """
 
     def validate(self, batch: Batch) -> dict[str, Tensor]:
-        """Figures of a batch of validation examples, each [B]; by default every player's value and its terms."""
+        """Return figures of a batch of validation examples, each [B]; by default every player's value and its terms."""
         figures: dict[str, Tensor] = {}
         for player in self.players:
             figures |= figures_of(self, player, self(batch, None, player))
         return figures
 
     def batches(self, player: str) -> int:
-        """Batches that a player looks at in a step, given as one: the step's own, then others drawn apart from it."""
+        """Return how many batches a player needs in each step."""
         return 1
 
     def settings_of(self, player: str, settings: "TrainingSettings") -> "TrainingSettings":
-        """How a player learns: as the run does, unless it has an optimiser or a learning rate of its own."""
+        """Return the settings of a player: those of the run, possibly with another optimiser or learning rate."""
         return settings
 
     def player_parameters(self, player: str) -> list[nn.Parameter]:
-        """The parameters of a player, in the order by which a training state numbers them (but for muon's).
+        """List the parameters of a player, in the order by which a training state numbers them (except for muon's).
 
         By default those of the part of the task that is called as the player is; a player alone has all.
         """
         return list((self if len(self.players) == 1 else self.get_submodule(player)).parameters())
 
     def parameter_groups(self, player: str = ALONE, weight_decay: float = 0.0) -> list[dict[str, Any]]:
-        """Groups of a player's trainable parameters for the optimiser, each with its weight decay.
+        """Return groups of a player's trainable parameters for the optimiser, each with its weight decay.
 
         A group may have further options of torch's optimiser ("betas"), and a "rate", a factor of the learning rate.
 
@@ -86,12 +86,12 @@ class Task(nn.Module, ABC):
         return groups_of(self.player_parameters(player), weight_decay)
 
     def saved_tensors(self) -> dict[str, Tensor]:
-        """What the finished artifact holds."""
+        """Return the tensors that the finished artifact holds."""
         return dict(self.state_dict())
 
 
 def figures_of(task: Task, player: str, bound: Bound) -> dict[str, Tensor]:
-    """A player's value and its terms by name; of several players each name begins with theirs."""
+    """Return a player's value and its terms by name; with several players each name begins with the player's."""
     before = "" if len(task.players) == 1 else f"{player}/"
     return {f"{before}{name}": figure for name, figure in {BOUND: bound.value, **bound.terms}.items()}
 
@@ -99,7 +99,7 @@ def figures_of(task: Task, player: str, bound: Bound) -> dict[str, Tensor]:
 def groups_of(
     parameters: Iterable[nn.Parameter], weight_decay: float, further: Iterable[nn.Parameter] = (), decay: float = 0.0
 ) -> list[dict[str, Any]]:
-    """Those of ``parameters`` that are trained, with ``weight_decay``; ``further`` ones have ``decay`` on top of it.
+    """Group trainable ``parameters`` with ``weight_decay``, and ``further`` ones with ``decay`` added to it.
 
     Raises:
         SettingsError: There is such a decay, and nothing that it is for.
@@ -118,7 +118,7 @@ def groups_of(
 
 
 class ModelTask(Task):
-    """Trains a model with an objective, and beside it the opponent that the objective may bring.
+    """Trains a model by an objective, and an opponent such as a discriminator if the objective has one.
 
     The last weights are kept of an objective whose value does not say which are best, and of one with an opponent.
     Against that the model moves first; its value is measured by an opponent that goes on learning, so that those of two
@@ -153,7 +153,7 @@ class ModelTask(Task):
         return self.opponent(self.model, batch[own[0]], batch[own[1]], step)
 
     def validate(self, batch: Batch) -> dict[str, Tensor]:
-        """The model's figures as they are called without an opponent, and the opponent's by its name."""
+        """Return the model's figures by their plain names, and the opponent's with its name before them."""
         if self.opponent is None:
             return super().validate(batch)
         bound = self(batch, None, MODEL)
@@ -167,10 +167,10 @@ class ModelTask(Task):
 
     def settings_of(self, player: str, settings: "TrainingSettings") -> "TrainingSettings":
         opponent = self._opponent(player)
-        return settings.of_player(opponent.learns) if opponent else settings
+        return settings.for_player(opponent.learns) if opponent else settings
 
     def player_parameters(self, player: str) -> list[nn.Parameter]:
-        """Decoders of attributes come last, as in all states so far."""
+        """List parameters with those of attribute decoders last, the order in training states."""
         if opponent := self._opponent(player):
             return list(opponent.parameters())
         last = {id(p) for p in self.model.label_parameters()}
@@ -187,5 +187,5 @@ class ModelTask(Task):
         return dict(self.model.state_dict())
 
     def _opponent(self, player: str) -> Opponent | None:
-        """The opponent, where it is the player of this name."""
+        """Return the opponent if it is the player of this name."""
         return self.opponent if self.opponent is not None and player == self.opponent.name else None

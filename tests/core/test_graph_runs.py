@@ -16,7 +16,7 @@ from mmgen.modalities.graph import GraphDescription
 from mmgen.modalities.vector import VectorDescription
 from mmgen.testing.metrics import _write_graph
 from mmgen.training.batches import DatasetRows
-from mmgen.training.model_run import complete_settings, describe_left_out
+from mmgen.training.model_run import complete_settings, describe_unused_modalities
 from tests.program import exit_code
 
 PAIRS = np.array([[0, 1], [1, 2]], np.int32)
@@ -168,7 +168,7 @@ def test_groups_of_nodes_are_fitted(graphs: Path, capsys: pytest.CaptureFixture[
         (["fit-aggregate", "star.safetensors", "--given", "attributes"], "points without a density"),
         (["eval", "vgae.safetensors", "--metric", "link-prediction", "--dataset", "others.h5"], "on another file"),
         (["train", "others.h5", "--preset", "kipf/vgae", "--from", "vgae.safetensors"], "a model of this very dataset"),
-        (["train", "rows.h5", "--preset", "kipf/vgae", "--split", "iid"], "parts rows, which graph joins"),
+        (["train", "rows.h5", "--preset", "kipf/vgae", "--split", "iid"], "but graph needs all of them"),
         (["train", "nodes.h5", "--preset", "kipf/vgae", "--set", 'objective.given=["graph","x"]'], "the modality x"),
     ],
 )  # fmt: skip
@@ -218,5 +218,5 @@ def test_a_dataset_without_an_iid_split_has_its_own_default(graphs: Path) -> Non
 def test_no_way_is_told_that_a_graph_cannot_go(graphs: Path, objective: dict[str, object]) -> None:
     with Dataset.open(graphs / "nodes.h5") as dataset:
         values = {"model": {"name": "graph-vae"}, "objective": {**objective, "given": ["graph", "features"]}}
-        said = describe_left_out(complete_settings(values, dataset))
+        said = describe_unused_modalities(complete_settings(values, dataset))
     assert said.endswith("and leaves out attributes of this dataset.")

@@ -84,7 +84,7 @@ def test_labels_are_balanced_over_combinations_of_values(count: int) -> None:
 def test_a_rare_value_gives_all_that_it_has() -> None:
     codes = np.array([[0]] * 20 + [[1]] * 2, np.uint8)
     assert Counter(codes[labelled_examples(codes, 10, 0), 0].tolist()) == {0: 8, 1: 2}
-    with pytest.raises(DataError, match=r"got 30, but 22 of 22 training examples have a whole label; choose fewer"):
+    with pytest.raises(DataError, match=r"got 30, but 22 of 22 training examples have a complete label; choose fewer"):
         labelled_examples(codes, 30, 0)
 
 

@@ -15,7 +15,7 @@ from mmgen.core.errors import SettingsError
 from mmgen.modalities.patch import PatchDescription
 from mmgen.models._build import build_model
 from mmgen.settings.config import merge, parse_assignments
-from mmgen.training.model_run import complete_settings, describe_left_out
+from mmgen.training.model_run import complete_settings, describe_unused_modalities
 
 MODALITIES = ("image", "edges", "attributes", "text")
 SMALL = ["model.latent_size=2", "model.hidden=8", "model.image_network.name=mlp", "model.image_network.hidden=[8]"]
@@ -44,7 +44,7 @@ def said(path: Path, assignments: list[str], objective: str) -> str:
     with Dataset.open(path) as dataset:
         settings = complete_settings(values, dataset)
     build_model(settings.model, settings.build_objective().demands, settings.data)
-    return describe_left_out(settings)
+    return describe_unused_modalities(settings)
 
 
 OF_PICTURES = [name for name, one in mmgen.objectives.importable().items() if "image" in one().demands.modalities]
@@ -119,7 +119,7 @@ def test_modalities_of_a_dataset_of_captions_alone(objective: str, tmp_path: Pat
     with Dataset.open(_captions_alone(tmp_path / "captions.h5")) as data:
         settings = complete_settings({"objective": {"name": objective}}, data)
         assert tuple(settings.objective["modalities"]) == ("image", "text")
-        assert describe_left_out(settings) == ""
+        assert describe_unused_modalities(settings) == ""
 
 
 @pytest.mark.parametrize("name", ["beta-tcvae", "capacity", "elbo", "factor-vae", "hfvae", "iwae", "mvae"])
@@ -134,10 +134,10 @@ def test_what_the_data_lack_is_told_with_what_they_have(name: str, tmp_path: Pat
         with pytest.raises(
             SettingsError, match=r"holds no image; use --set 'objective.modalities=\[\"patch\"\]'"
         ) as error:
-            describe_left_out(settings)
+            describe_unused_modalities(settings)
         words = shlex.split(str(error.value).split("; use ")[1])
         told = parse_assignments([word for word in words if word != "--set"])
-        assert describe_left_out(complete_settings(merge({"objective": {"name": name}}, told), data)) == ""
+        assert describe_unused_modalities(complete_settings(merge({"objective": {"name": name}}, told), data)) == ""
 
 
 def _captions_alone(path: Path) -> Path:
@@ -167,15 +167,15 @@ def test_a_weight_of_what_is_not_generated_is_refused(name: str, generated: list
         given = {"objective": {weight: 3.0}}
         with Dataset.open(path) as dataset:
             settings = complete_settings(merge({"objective": chosen}, given), dataset)
-        describe_left_out(settings)  # a preset has weights for other datasets
-        describe_left_out(settings, {"objective": {weight: 1.0}})  # a model's settings say all defaults
+        describe_unused_modalities(settings)  # a preset has weights for other datasets
+        describe_unused_modalities(settings, {"objective": {weight: 1.0}})  # a model's settings say all defaults
         if kind in kinds:
-            describe_left_out(settings, given)
+            describe_unused_modalities(settings, given)
             continue
         there = {"image": "image or edges"}.get(kind, kind)
         refusal = rf"{weight} got 3\.0, but {name} generates no {kind} here, only .*; leave it out, or name {there} in"
         with pytest.raises(SettingsError, match=refusal):
-            describe_left_out(settings, given)
+            describe_unused_modalities(settings, given)
 
 
 def test_a_weight_of_what_the_data_lack(tmp_path: Path) -> None:
@@ -186,10 +186,10 @@ def test_a_weight_of_what_the_data_lack(tmp_path: Path) -> None:
             merge({"objective": {"modalities": ["sketch"], "given": ["sketch"]}}, weight), data
         )
         with pytest.raises(SettingsError, match="elbo looks at sketch, but the dataset holds no sketch"):
-            describe_left_out(settings, weight)
+            describe_unused_modalities(settings, weight)
         settings = complete_settings(merge({"objective": {"modalities": ["image"]}}, weight), data)
         with pytest.raises(SettingsError, match=r"generates no attributes here, only image; leave it out$"):
-            describe_left_out(settings, weight)
+            describe_unused_modalities(settings, weight)
 
 
 def test_the_command_refuses_it_and_takes_it_from_a_preset(
@@ -218,4 +218,4 @@ def test_a_dry_run_tells_of_an_optimiser_that_has_nothing_to_do(path: Path, caps
     with pytest.raises(SystemExit) as stop:
         main(["train", str(path), "--objective", "elbo", "--dry-run", *options, "--set", "training.optimizer=muon"])
     assert stop.value.code == 2
-    assert "training.optimizer got muon, which moves kernels in a way of its own" in capsys.readouterr().err
+    assert "training.optimizer got muon, which is for kernels, but" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mmgen.core.errors import SettingsError
-from mmgen.training.muon import Muon, is_own, orthogonalise
+from mmgen.training.muon import Muon, is_orthogonalised, orthogonalise
 from mmgen.training.settings import TrainingSettings, merge_settings
 
 RATE, SCALE, MOMENTUM, DECAY = 0.1, 0.3, 0.95, 0.5
@@ -105,10 +105,10 @@ def test_groups_keep_their_own_options() -> None:
 
 def test_what_has_nothing_that_muon_moves_is_refused() -> None:
     matrix, vector = nn.Parameter(torch.zeros(2, 2)), nn.Parameter(torch.zeros(2))
-    with pytest.raises(SettingsError, match=r"moves kernels .* set training\.muon_parameters=matrices, or use adamw"):
+    with pytest.raises(SettingsError, match=r"is for kernels.* set training\.muon_parameters=matrices, or use adamw"):
         TrainingSettings(optimizer="muon").build_optimizer([{"params": [matrix, vector]}])
     settings = TrainingSettings(optimizer="muon", muon_parameters="matrices")
-    with pytest.raises(SettingsError, match=r"moves matrices .* has any; use adamw"):
+    with pytest.raises(SettingsError, match=r"is for matrices.* have none; use adamw"):
         settings.build_optimizer([{"params": [vector]}])
     assert isinstance(settings.build_optimizer([{"params": [matrix, vector]}]), Muon)
 
@@ -116,9 +116,9 @@ def test_what_has_nothing_that_muon_moves_is_refused() -> None:
 def test_vectors_in_all_but_their_axes_are_left_to_adamw() -> None:
     """A background [C, 1, 1], a single row, nothing at all."""
     shapes = ((3, 1, 1), (1, 3, 3), (1, 4), (4, 1), (0, 3, 3), (0, 4), (4, 0), (2,), ())
-    assert not any(is_own(torch.zeros(shape), "matrices") for shape in shapes)
-    assert is_own(torch.zeros(2, 2), "matrices") and not is_own(torch.zeros(2, 2), "kernels")
-    assert is_own(torch.zeros(2, 1, 2), "kernels")
+    assert not any(is_orthogonalised(torch.zeros(shape), "matrices") for shape in shapes)
+    assert is_orthogonalised(torch.zeros(2, 2), "matrices") and not is_orthogonalised(torch.zeros(2, 2), "kernels")
+    assert is_orthogonalised(torch.zeros(2, 1, 2), "kernels")
     background, kernel = nn.Parameter(torch.zeros(3, 1, 1)), nn.Parameter(torch.zeros(2, 2, 2))
     optimizer = TrainingSettings(optimizer="muon", learning_rate=RATE).build_optimizer(
         [{"params": (p for p in (background, kernel))}]

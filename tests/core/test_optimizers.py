@@ -8,7 +8,7 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from mmgen.training.optimizers import OPTIMIZERS, kept_by
+from mmgen.training.optimizers import OPTIMIZERS, optimizer_state
 from mmgen.training.schedules import SCHEDULES, constant, cosine, decay, linear, stages, warmup
 from mmgen.training.settings import TrainingSettings
 
@@ -97,7 +97,7 @@ def test_an_optimiser_keeps_what_its_state_says() -> None:
         weight = nn.Parameter(torch.zeros(2, 2, 2))
         optimizer = TrainingSettings(optimizer=name).build_optimizer([{"params": [weight]}])
         before = {key: value.clone() for key, value in optimizer.state[weight].items()}  # adagrad has some at once
-        assert kept_by(optimizer, optimizer.param_groups[0]).keys() == kept
+        assert optimizer_state(optimizer, optimizer.param_groups[0]).keys() == kept
         after = optimizer.state[weight]
         assert after.keys() == before.keys(), "the question moves nothing"
         assert all(after[key].equal(value) for key, value in before.items())

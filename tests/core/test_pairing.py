@@ -19,7 +19,14 @@ from mmgen.core.errors import DataError, Interrupted, SettingsError
 from mmgen.objectives._base import Objective
 from mmgen.training.batches import DatasetRows, Rows
 from mmgen.training.model_run import ExperimentSettings, complete_settings, train_model
-from mmgen.training.pairing import PairedRows, describe_rows, drawn_share, paired_count, paired_examples, training_rows
+from mmgen.training.pairing import (
+    PairedRows,
+    describe_rows,
+    effective_paired_share,
+    paired_count,
+    paired_examples,
+    training_rows,
+)
 from mmgen.training.state import state_path
 
 NAMES = ("image", "attributes", "text")
@@ -123,11 +130,13 @@ def test_masks_are_those_of_the_row_and_of_the_data() -> None:
 
 def test_whole_rows_can_be_drawn_more_often() -> None:
     """2 pairs and 2 x 38 rows alone; a quarter of the draws whole takes R / (R + 76) = 1 / 4, R = 25.3."""
-    rows = PairedRows(Numbered(40), ("image", "attributes"), 0.05, seed=0, drawn=0.25)
+    rows = PairedRows(Numbered(40), ("image", "attributes"), 0.05, seed=0, paired_share=0.25)
     assert len(rows) == 25 + 76
     counts = Counter(row["image"] for row in rows_of(rows)[:25])
     assert sorted(counts.values()) == [12, 13] and set(counts) == set(paired_examples(40, 0.05, 0).tolist())
-    assert len(PairedRows(Numbered(40), ("image", "attributes"), 0.9, seed=0, drawn=0.25)) == 36 + 8, "never fewer"
+    assert len(PairedRows(Numbered(40), ("image", "attributes"), 0.9, seed=0, paired_share=0.25)) == 36 + 8, (
+        "never fewer"
+    )
 
 
 SIZE = 96
@@ -236,9 +245,9 @@ def test_a_share_of_draws_that_changes_nothing_is_said(
     built, rows = settings.build_objective(), Numbered(64)
     assert describe_rows(64, built, settings.data).endswith(said)
     plain = settings.data.model_copy(update={"least_paired_share": None})
-    assert "drawn" not in describe_rows(64, built, plain) and drawn_share(64, built, plain) is None
+    assert "drawn" not in describe_rows(64, built, plain) and effective_paired_share(64, built, plain) is None
     with_it, without = (len(training_rows(rows, built, data, 0)) for data in (settings.data, plain))
-    assert drawn_share(64, built, settings.data) == (drawn if with_it != without else None)
+    assert effective_paired_share(64, built, settings.data) == (drawn if with_it != without else None)
     assert (with_it != without) == ("repeated" in said)
     if with_it != without:
         assert (without, with_it) == (6 + 116, 29 + 116)

@@ -9,8 +9,8 @@ import pytest
 import torch
 from scipy.stats import gaussian_kde
 
-from mmgen.figures.explore.asked import frequent, near
-from mmgen.figures.explore.density import CELLS, Chart, apart, densities, smoothed
+from mmgen.figures.explore.density import CELLS, Chart, densities, smoothed, split_middle
+from mmgen.figures.explore.questions import frequent, near
 from mmgen.figures.explore.sprites import STEP, pack
 from mmgen.generation.encodings import principal_plane
 from mmgen.posteriors import Guidance
@@ -47,7 +47,7 @@ def test_densities_of_draws_are_kernel_estimates() -> None:
     line = (np.arange(cells) + 0.5) * 2 / cells - 1
     grid = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
     expected = gaussian_kde(places.T, weights=weights)(grid.T).reshape(cells, cells)
-    found, beside = apart(smoothed(places, weights, cells))
+    found, beside = split_middle(smoothed(places, weights, cells))
     assert found.sum() + beside.sum() == pytest.approx(1)
     assert np.abs(found / found.sum() - expected / expected.sum()).max() < 0.08 * (expected / expected.sum()).max()
 
@@ -55,7 +55,7 @@ def test_densities_of_draws_are_kernel_estimates() -> None:
 def test_a_draw_that_lies_anywhere_leaves_a_density() -> None:
     """A model that has hardly been trained draws some z by far too large: no kernel is wider than what is looked at."""
     places = np.concatenate([np.random.default_rng(0).normal(0, 0.3, (100, 2)), [[1e21, -1e20]]])
-    found, _ = apart(smoothed(places, np.ones(101), 31))
+    found, _ = split_middle(smoothed(places, np.ones(101), 31))
     assert np.isfinite(found).all() and 0 < found.sum() < 1
 
 
@@ -98,7 +98,7 @@ def test_sheets_hold_every_picture_in_sixteen_greys() -> None:
     pictures = generator.integers(0, 256, (800, 60, 90, 1)).astype(np.uint8)
     sheets = pack(pictures)
     assert len(sheets.images) > 1
-    for number in (0, 1, sheets.each - 1, sheets.each, 799):
+    for number in (0, 1, sheets.per_sheet - 1, sheets.per_sheet, 799):
         shown = picture(sheets.to_json(), number)
         assert (shown[..., 0] == np.rint(pictures[number, ..., 0] / STEP) * STEP).all()
         assert (shown == shown[..., :1]).all()

@@ -60,7 +60,7 @@ def test_what_cannot_be_balanced_is_refused_before_other_weights_are_measured(
     few = ["--guidance", "1", "--steps", "2", "--examples", "40", "--set", "aggregate.family.name=gaussian"]
     given = ["--given", "attributes", "--from", readers / "elbo-attributes.safetensors", "-o", fitted]
     assert exit_code("fit-aggregate", readers / "elbo.safetensors", *given, *few) == 0
-    monkeypatch.setattr("mmgen.metrics.evaluate_by_all", lambda *_: pytest.fail("something was measured"))
+    monkeypatch.setattr("mmgen.metrics.evaluate_with_classifiers", lambda *_: pytest.fail("something was measured"))
     capsys.readouterr()
     assert exit_code("eval", fitted, "-m", "log-likelihood", "--guidance", "0,2:balanced") == 2
     assert "is fitted with guidance, which has changed the shares" in capsys.readouterr().err

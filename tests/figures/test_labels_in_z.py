@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mmgen.cli._main import main
-from mmgen.figures.plots._chosen import chosen_examples
+from mmgen.figures.plots._chosen import start_examples
 from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.session import gather, open_session
 from mmgen.generation import load
@@ -28,7 +28,7 @@ def test_the_style_is_traversed_and_the_label_held(world: Path, tmp_path: Path) 
     ranked = ranking(model, encodings)
     assert sorted(ranked.dimensions) == list(places) and sorted(ranked.names) == ["z 1", "z 2", "z 3"]
     (group,) = gather([out]).groups
-    chosen = chosen_examples(open_session(group, 0), encodings.rows[:4].tolist(), 4)
+    chosen = start_examples(open_session(group, 0), encodings.rows[:4].tolist(), 4)
     hot = chosen.z[:, : layers["y"]]
     assert torch.equal(hot, encodings.mean[:4, : layers["y"]]), "both are the likeliest label, no draw"
     assert set(hot.unique().tolist()) == {0.0, 1.0}

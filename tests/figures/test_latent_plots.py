@@ -35,12 +35,12 @@ def test_steps_at_a_pictures_own_value_are_its_reconstruction(world: Path) -> No
     moved to 0 before."""
     import torch
 
-    from mmgen.figures.plots._chosen import Chosen, chosen_examples
+    from mmgen.figures.plots._chosen import StartExamples, start_examples
     from mmgen.figures.plots.traversal import _panel
 
     (group,) = gather([world / "telbo.safetensors"]).groups
-    chosen = chosen_examples(open_session(group, 0), [7], 1)
-    at_zero = Chosen(chosen.session, chosen.shown, torch.zeros_like(chosen.z), chosen.given)
+    chosen = start_examples(open_session(group, 0), [7], 1)
+    at_zero = StartExamples(chosen.session, chosen.examples, torch.zeros_like(chosen.z), chosen.conditions)
     panel = _panel(at_zero, 0, [2, 0], torch.linspace(-3, 3, 7).expand(2, 7))
     with Dataset.open(world / "data.h5") as data:
         assert np.array_equal(panel.images[0, 0], data.read_pixels("image", np.array([7]))[0])

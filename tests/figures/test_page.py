@@ -85,7 +85,7 @@ def test_what_frames_mean_is_said_once_in_a_section(source: str) -> None:
 
 def test_a_picture_alone_says_what_its_page_says_once() -> None:
     picture = Picture("T", "Caption.", image_grid(np.ones((1, 1, 8, 8), np.float32)), "Note.")
-    assert (picture.words, picture.told) == ("Caption.", "Caption. Note.")
+    assert (picture.words, picture.full_caption) == ("Caption.", "Caption. Note.")
 
 
 def test_what_is_drawn_from_comes_first_and_the_file_after_it(source: str) -> None:

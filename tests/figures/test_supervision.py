@@ -12,11 +12,11 @@ from mmgen.figures.plots.weak_supervision import (
     Curve,
     Point,
     curves_of,
-    departures,
+    differences_from_paper,
     draw_curves,
     finding,
-    learnt_from,
     repeated,
+    unlabelled_sentence,
 )
 from mmgen.figures.report.make import make_report
 from mmgen.results.score import Score
@@ -65,10 +65,10 @@ def test_a_point_of_several_seeds_is_their_mean_with_both_errors() -> None:
     files = [score("vae", 5, 60.0, seed="0"), score("vae", 5, 80.0, seed="0"), score("vae", 5, 84.0, seed="1")]
     (curve,) = curves_of(files)
     (point,) = curve.points
-    assert (point.value, point.n, point.each) == (82.0, 1000, (80.0, 84.0))
+    assert (point.value, point.n, point.by_seed) == (82.0, 1000, (80.0, 84.0))
     assert point.stderr == pytest.approx(math.sqrt(2**2 + (1.6 + 1.344) / 2))
     assert repeated(files) == 1 and repeated(files[1:]) == 0
-    assert curves_of([*files, score("rbm", 5, 1.0, seed="3")])[1].points[0].each == ()
+    assert curves_of([*files, score("rbm", 5, 1.0, seed="3")])[1].points[0].by_seed == ()
     with pytest.raises(UsageError, match=r"VAE . logistic regression with 5 pairs got 2 runs whose settings differ"):
         curves_of([files[1], score("vae", 5, 84.0, seed="1", settings="longer")])
 
@@ -85,12 +85,14 @@ def test_the_finding_by_hand() -> None:
 
 def test_what_methods_learnt_from_and_how() -> None:
     curves = curves_of(SCORES)
-    assert "all but supervised network and logistic regression on pixels also" in learnt_from(curves)
-    assert learnt_from(curves[:1]).endswith("without labels.") and learnt_from(curves[1:]).endswith("pairs alone.")
-    assert departures(SCORES) == ""
+    assert "all but supervised network and logistic regression on pixels also" in unlabelled_sentence(curves)
+    assert unlabelled_sentence(curves[:1]).endswith("without labels.") and unlabelled_sentence(curves[1:]).endswith(
+        "pairs alone."
+    )
+    assert differences_from_paper(SCORES) == ""
     departed = score("mvae", 10, 1.0, "mean")
     departed.details.update(least_paired_share=0.2, predicts={"image": ["attributes"]})
-    assert departures([*SCORES, departed]) == (
+    assert differences_from_paper([*SCORES, departed]) == (
         "Unlike in the paper, at least 20 % of the examples drawn are paired and q(z|image) explains attributes of "
         "paired examples too."
     )

@@ -12,7 +12,7 @@ from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.labels import Labels
 from mmgen.figures.drawing.style import category_colours, new_figure
 from mmgen.figures.plots._draw import draw_plot
-from mmgen.figures.plots._trade_off import published_points, trade_off, which_metrics
+from mmgen.figures.plots._trade_off import axes_of_trade_off, published_points, trade_off
 from mmgen.figures.plots.trade_off import _of_judges, draw_trade
 from mmgen.results.score import read_scores
 
@@ -106,7 +106,7 @@ def test_precision_and_recall_end_in_the_corner_of_real_halves(tmp_path: Path) -
         line("recall", 50.0, details={"ceiling": 78.0}),
         line("precision", 1.0, protocol="pooled", details={"ceiling": 2.0}),
     ]
-    trade = trade_off(read_scores(write(tmp_path / "s.jsonl", scores)), which_metrics(["precision"]))
+    trade = trade_off(read_scores(write(tmp_path / "s.jsonl", scores)), axes_of_trade_off(["precision"]))
     assert trade.corner == (78.0, 80.0)
     assert [(point.x, point.y) for point in trade.curves[0].points] == [(50.0, 60.0)]
 
@@ -158,10 +158,10 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"measures in % of which more is better, got fid in squared distance"):
         draw_plot("trade-off", [fid], metrics=["fid", "recall"])
     with pytest.raises(UsageError, match="got one --metric recall, expected correctness, precision, or two"):
-        which_metrics(["recall"])
+        axes_of_trade_off(["recall"])
     with pytest.raises(UsageError, match="expected two that differ"):
-        which_metrics(["recall", "recall"])
-    assert which_metrics(["precision", "coverage"]) == ("precision", "coverage")
+        axes_of_trade_off(["recall", "recall"])
+    assert axes_of_trade_off(["precision", "coverage"]) == ("precision", "coverage")
 
 
 def test_what_is_left_out_is_said(tmp_path: Path) -> None:

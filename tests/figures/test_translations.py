@@ -54,7 +54,9 @@ def _expected(model: TrainedModel, source: str, target: str, pictures: dict[str,
 def test_blocks_lie_where_their_boxes_say() -> None:
     images = np.random.default_rng(0).integers(0, 256, (2, 1, 8, 8)).astype(np.uint8)
     small = np.random.default_rng(1).integers(0, 256, (2, 3, 4, 4)).astype(np.uint8)
-    block = Block("a", [Group("x", [Column(images, "given", given=True)]), Group("y", [Column(small), Column(images)])])
+    block = Block(
+        "a", [Group("x", [Column(images, "given", is_source=True)]), Group("y", [Column(small), Column(images)])]
+    )
     grid = block_table([block, block], title="title")
     assert len(grid.boxes) == 2 * 3 * 2
     for start in (0, 6):

@@ -145,7 +145,7 @@ def test_rows_alike() -> None:
     found, rng = code("perfect"), np.random.default_rng(0)
     rows = rng.integers(len(found), size=(500, 3))
     for factor in range(4):
-        others = found.alike(rows, factor, rng)
+        others = found.draw_same_value(rows, factor, rng)
         assert np.array_equal(found.factors[others, factor], found.factors[rows, factor])
         assert len(np.unique(others)) > 900, "not the same few every time"
         assert not (others == rows).any(), "another row"
@@ -153,7 +153,7 @@ def test_rows_alike() -> None:
 
 def test_the_others_are_equally_likely_and_a_lone_row_is_its_own() -> None:
     found = Code(np.zeros((5, 1)), np.array([[0], [1], [0], [0], [2]]), ("a",))
-    others = found.alike(np.repeat(np.arange(5)[:, None], 6000, 1), 0, np.random.default_rng(0))
+    others = found.draw_same_value(np.repeat(np.arange(5)[:, None], 6000, 1), 0, np.random.default_rng(0))
     for row, expected in ((0, [2, 3]), (2, [0, 3]), (3, [0, 2]), (1, [1]), (4, [4])):
         values, counts = np.unique(others[row], return_counts=True)
         assert values.tolist() == expected
@@ -203,7 +203,7 @@ def test_which_factors(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="use a larger dataset, or one with factors"):
             read_factors(data, np.arange(10))
         with pytest.raises(UsageError, match="use more --encodings, or one with factors"):
-            read_factors(data, np.arange(10), every=False)
+            read_factors(data, np.arange(10), require_all=False)
         with pytest.raises(UsageError, match="--factor got side, but the dataset has none"):
             read_factors(data, np.arange(10), ["side"])
         with pytest.raises(UsageError, match="20 examples"):

@@ -199,10 +199,10 @@ def test_captions_are_asked_whole(dataset: Dataset) -> None:
 
 def test_no_query_leaves_out_what_the_judge_is_told() -> None:
     codes = np.array([[0, 0, 1], [2, 1, 0]], np.uint8)
-    found = queries(codes, 1, always_given=(1,))
+    found = queries(codes, 1, never_dropped=(1,))
     assert sorted(found.codes.tolist()) == sorted([[255, 0, 1], [0, 0, 255], [255, 1, 0], [2, 1, 255]])
     with pytest.raises(UsageError, match="got 3, expected 0 to 2"):
-        queries(codes, 3, always_given=(1,))
+        queries(codes, 3, never_dropped=(1,))
 
 
 def test_many_queries_are_a_random_choice() -> None:

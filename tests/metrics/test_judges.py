@@ -12,8 +12,8 @@ from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.generation import judge as judges
-from mmgen.metrics._asked import usual_metrics
-from mmgen.metrics._evaluate import evaluate, evaluate_by_all
+from mmgen.metrics._evaluate import evaluate, evaluate_with_classifiers
+from mmgen.metrics._options import usual_metrics
 from mmgen.metrics.recall import Recall
 from mmgen.results.score import Score, judge_names
 from mmgen.results.score_table import Scores
@@ -50,7 +50,7 @@ MEASURED = ("correctness", "coverage", "recall")
 
 def test_each_judge_says_what_it_says_alone(dataset: Dataset) -> None:
     """Same draws, so the same numbers to the last bit, features as well as codes; unjudged metrics are asked once."""
-    by_all = evaluate_by_all(asked(dataset, Judge()), [*MEASURED, "parameters"], [Sceptic()])
+    by_all = evaluate_with_classifiers(asked(dataset, Judge()), [*MEASURED, "parameters"], [Sceptic()])
     together = [score for work in by_all for score in work.run()]
     alone = [
         score
@@ -82,7 +82,7 @@ def test_nothing_is_drawn_twice(dataset: Dataset, monkeypatch: pytest.MonkeyPatc
         return pictures(self, queries, posterior, n, have)
 
     monkeypatch.setattr(type(first.draws), "pictures", counted)
-    for work in evaluate_by_all(first, MEASURED, [Sceptic()]):
+    for work in evaluate_with_classifiers(first, MEASURED, [Sceptic()]):
         work.run()
     assert len(drawn) == 4
     assert all(numbers == list(range(len(numbers))) for numbers in drawn.values())
@@ -90,7 +90,7 @@ def test_nothing_is_drawn_twice(dataset: Dataset, monkeypatch: pytest.MonkeyPatc
 
 def test_features_are_those_of_the_pictures_that_were_judged(dataset: Dataset) -> None:
     draws = (evaluation := asked(dataset, Judge())).draws
-    draws.keep_features(5)
+    draws.store_features(5)
 
     def run(work: Any) -> np.ndarray:
         while True:

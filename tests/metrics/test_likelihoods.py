@@ -15,7 +15,7 @@ from mmgen.evaluation.likelihoods import (
     image_terms,
     proposal_of,
     text_estimate,
-    text_through,
+    text_posterior_estimate,
     under_prior,
 )
 from tests.metrics.toy import LEARNED, TEXT_SD, Gaussian, gaussian_points, loaded_gaussian, text_posterior
@@ -34,7 +34,7 @@ def finish(work: Any) -> Any:
 
 
 def terms(model: Gaussian, samples: int, seed: int = 0, wanted: str = "image") -> Terms:
-    return finish(image_terms(loaded_gaussian(model), POINTS, ("prior", "own"), samples, seed, wanted=wanted))
+    return finish(image_terms(loaded_gaussian(model), POINTS, ("prior", "own"), samples, seed, proposal=wanted))
 
 
 def close(found: Estimate, expected: Tensor, errors: float = 5) -> None:
@@ -205,7 +205,7 @@ def test_text_through_a_fitted_posterior_of_another_file() -> None:
     it gains by q(z) what log p(y) gains, not what log p(x) does."""
     model = Gaussian(widening=1.4, words="text")
     loaded, fitted = loaded_gaussian(model, own_text=False), loaded_gaussian(model)
-    assert finish(text_through(loaded, POINTS, "prior", 10, seed=0)) is None
+    assert finish(text_posterior_estimate(loaded, POINTS, "prior", 10, seed=0)) is None
     own = fitted.posteriors["own"]
     fitted.fitted, fitted.given = StandIn("aggregate", own.draw, own.density, fitted=True, reads=("text",)), "text"
     fitted.posteriors["aggregate"] = fitted.fitted
@@ -215,14 +215,17 @@ def test_text_through_a_fitted_posterior_of_another_file() -> None:
         ("aggregate", LEARNED[0], LEARNED[1].square().diag()),
     ):
         exact = model.log_text(Y, mean, covariance)
-        many = finish(text_through(loaded, POINTS, name, 20_000, seed=0, more=fitted))
+        many = finish(text_posterior_estimate(loaded, POINTS, name, 20_000, seed=0, text_proposal=fitted))
         assert many.names == ("q_agg(z|y)",)
         torch.testing.assert_close(many.value, exact.double(), rtol=0, atol=0.1)
         ten = torch.stack(
-            [finish(text_through(loaded, POINTS, name, 10, seed, more=fitted)).value.mean() for seed in range(40)]
+            [
+                finish(text_posterior_estimate(loaded, POINTS, name, 10, seed, text_proposal=fitted)).value.mean()
+                for seed in range(40)
+            ]
         )
         assert float(exact.mean()) - 0.5 < float(ten.mean()) < float(exact.mean()) + 0.02  # below: Burda et al.
-        mixed = finish(text_estimate(loaded, POINTS, name, 4000, seed=0, more=fitted))
+        mixed = finish(text_estimate(loaded, POINTS, name, 4000, seed=0, text_proposal=fitted))
         assert mixed.names == ("q_agg(z|y)", "p(z)" if name == "prior" else "q(z)")
         torch.testing.assert_close(mixed.value, exact.double(), rtol=0, atol=0.06)
         truths.append(float(exact.mean()))

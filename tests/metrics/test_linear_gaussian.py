@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import EvaluationSettings
-from mmgen.evaluation.likelihoods import proposal_given
+from mmgen.evaluation.likelihoods import proposal_conditions
 from mmgen.generation import TrainedModel
 from mmgen.inference._base import Inference, Parts
 from mmgen.inference.product_of_experts import ProductOfExperts
@@ -308,12 +308,12 @@ def test_posteriors_that_a_model_lacks() -> None:
 
     model = linear_gaussian()
     model.inference = OnlyImages()
-    assert proposal_given(loaded(model), "auto") == proposal_given(loaded(model), "image") == ("image",)
+    assert proposal_conditions(loaded(model), "auto") == proposal_conditions(loaded(model), "image") == ("image",)
     with pytest.raises(UsageError, match=r"--proposal got joint, .* it has auto, image, mixture"):
-        proposal_given(loaded(model), "joint")
+        proposal_conditions(loaded(model), "joint")
     del model.modalities["image"]
     with pytest.raises(UsageError, match="generates none"):
-        proposal_given(loaded(model))
+        proposal_conditions(loaded(model))
 
 
 def test_a_conditional_model_says_log_p_of_x_given_y_itself() -> None:

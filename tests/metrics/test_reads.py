@@ -16,8 +16,8 @@ from mmgen.cli._main import load_command, main
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.experiments._plan import read_plan
-from mmgen.metrics._asked import check_read
 from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._options import check_options_are_read
 from mmgen.testing.metrics import small_evaluation, suits
 from tests.cli.test_docs import PAGES, command_lines
 
@@ -65,7 +65,7 @@ def test_no_command_line_of_ours_gives_what_nothing_reads(source: Callable[[], I
     assert forms
     for line in forms.values():
         asked, said = said_in(line)
-        check_read(asked or ["correctness", "coverage"], said)
+        check_options_are_read(asked or ["correctness", "coverage"], said)
 
 
 @pytest.mark.parametrize("name", metrics.names())
@@ -127,9 +127,9 @@ def test_what_is_said_twice_or_is_too_much_is_refused(
 
 
 def test_what_one_of_several_reads_is_accepted() -> None:
-    check_read(["parameters", "retrieval"], ["pool", "seed", "precision"])
+    check_options_are_read(["parameters", "retrieval"], ["pool", "seed", "precision"])
     with pytest.raises(UsageError, match="parameters and retrieval got options that it does not read: --proposal"):
-        check_read(["parameters", "retrieval"], ["pool", "proposal"])
+        check_options_are_read(["parameters", "retrieval"], ["pool", "proposal"])
 
 
 def test_what_is_said_to_be_nothing_is_not_said(made: Evaluation) -> None:
@@ -141,7 +141,7 @@ def test_what_is_said_to_be_nothing_is_not_said(made: Evaluation) -> None:
 
 def test_a_metric_that_does_not_say_reads_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics.get("parameters"), "reads", None)
-    check_read(["parameters"], ["pool", "factors", "judge"])
+    check_options_are_read(["parameters"], ["pool", "factors", "judge"])
 
 
 class Watched(EvaluationSettings):

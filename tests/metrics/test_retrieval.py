@@ -22,32 +22,32 @@ def test_ties_count_as_every_order_of_them() -> None:
     """Three wrong and two right ones tie below a better wrong one; another right one is worse. All 120 orders."""
     scores = np.array([[2.0, 1, 1, 1, 1, 1, 0.5, 0.0]])
     same = np.array([[False, True, True, False, False, False, True, False]])
-    ranks = Ranks.of(scores, same)
+    ranks = Ranks.from_scores(scores, same)
     first = [2 + min(order.index(0), order.index(1)) for order in itertools.permutations(range(5))]
     assert ranks.ranks.tolist() == pytest.approx([np.mean(first)])
     for k in range(1, 8):
-        assert ranks.found(k).tolist() == pytest.approx([np.mean([rank <= k for rank in first])]), k
+        assert ranks.recall_at(k).tolist() == pytest.approx([np.mean([rank <= k for rank in first])]), k
     chance = ranks.chance
     everywhere = [1 + min(order) for order in itertools.combinations(range(8), 3)]
     assert chance.ranks.tolist() == pytest.approx([np.mean(everywhere)])
-    assert chance.found(2).tolist() == pytest.approx([np.mean([rank <= 2 for rank in everywhere])])
+    assert chance.recall_at(2).tolist() == pytest.approx([np.mean([rank <= 2 for rank in everywhere])])
 
 
 def test_scores_apart_by_rounding_are_ties() -> None:
     scores = np.array([[-1234.5, -1234.5 * (1 + 1e-9), -1233.0]])
-    ranks = Ranks.of(scores, np.array([[True, False, False]]))
+    ranks = Ranks.from_scores(scores, np.array([[True, False, False]]))
     assert (ranks.better.tolist(), ranks.tied.tolist()) == ([1], [1])
 
 
 def test_what_is_not_finite_is_last_and_knows_nothing() -> None:
     """All of four NaN: any order. A right one at minus infinity below two finite ones ties with the other: 3 or 4."""
     right = np.eye(4, dtype=bool)[:1]
-    nothing = Ranks.of(np.full((1, 4), np.nan), right)
-    assert (nothing.found(1).tolist(), nothing.ranks.tolist()) == ([0.25], [2.5])
-    last = Ranks.of(np.array([[-np.inf, -3.0, np.nan, -5.0]]), right)
-    assert (last.found(1).tolist(), last.found(3).tolist(), last.ranks.tolist()) == ([0.0], [0.5], [3.5])
-    certain = Ranks.of(np.array([[np.inf, -3.0, 0.0, -np.inf]]), right)
-    assert (certain.found(1).tolist(), certain.ranks.tolist()) == ([1.0], [1.0])
+    nothing = Ranks.from_scores(np.full((1, 4), np.nan), right)
+    assert (nothing.recall_at(1).tolist(), nothing.ranks.tolist()) == ([0.25], [2.5])
+    last = Ranks.from_scores(np.array([[-np.inf, -3.0, np.nan, -5.0]]), right)
+    assert (last.recall_at(1).tolist(), last.recall_at(3).tolist(), last.ranks.tolist()) == ([0.0], [0.5], [3.5])
+    certain = Ranks.from_scores(np.array([[np.inf, -3.0, 0.0, -np.inf]]), right)
+    assert (certain.recall_at(1).tolist(), certain.ranks.tolist()) == ([1.0], [1.0])
 
 
 def scores_of(model: Any, points: Batch, q: Any = None, **settings: Any) -> dict[tuple[str, str, str], Any]:
@@ -96,11 +96,11 @@ def test_ranks_are_those_of_the_closed_form() -> None:
     tables = {("text-given-image", "image"): said, ("evidence", "own"): evidence}
     for (protocol, source), table in tables.items():
         for direction, asked in (("image to text", table), ("text to image", table.T)):
-            exact = Ranks.of(asked, same)
+            exact = Ranks.from_scores(asked, same)
             for k in (1, 5, 10):
                 score = found[protocol, source, f"R@{k}, {direction}"]
                 # Two neighbours may change places where their scores are as near as the noise of the draws.
-                assert score.value == pytest.approx(100 * exact.found(k).mean(), abs=2.6), (protocol, direction, k)
+                assert score.value == pytest.approx(100 * exact.recall_at(k).mean(), abs=2.6), (protocol, direction, k)
                 assert score.details["chance"] == pytest.approx(100 * k / 40) and score.details["pool"] == score.n == 40
             median = found[protocol, source, f"median rank, {direction}"]
             assert (median.unit, median.better, median.details["chance"]) == ("ranks", "lower", 20.5)

@@ -22,14 +22,14 @@ FRAMES = "Red frame: the judge reads at least one of the given attributes differ
 
 
 def looks_at(samples: bool | None) -> str:
-    """What the judge looks at, in words; None where nobody knows what the data are."""
+    """Describe the pixels that the classifier sees; None if the kind of data is unknown."""
     if samples is None:
         return "sampled pixels if data are binary, else means"
     return "sampled pixels, since the data are binary" if samples else "means, since the data are not binary"
 
 
 def judge_note(accuracy: dict[str, float] | None, samples: bool | None = None) -> str:
-    """What a reader must know about the frames: what the judge sees, and how often it is right itself.
+    """Explain the red frames: which pixels the classifier sees, and how often it is right on real pictures.
 
     Args:
         accuracy: The judge's own, in percent; None without a judge.
@@ -43,7 +43,7 @@ def judge_note(accuracy: dict[str, float] | None, samples: bool | None = None) -
 
 
 def comparison(draws: Sequence[tuple[str, Draws]], labels: Sequence[str], *, title: str = "", note: str = "") -> Grid:
-    """A row for each description, a block for each posterior.
+    """Draw a row for each description and a block for each posterior.
 
     Args:
         draws: Names and images, all for the same descriptions.
@@ -62,7 +62,7 @@ def comparison(draws: Sequence[tuple[str, Draws]], labels: Sequence[str], *, tit
 
 
 def hierarchy(draws: Sequence[tuple[str, Draws]], info: Vocabulary, *, title: str = "", note: str = "") -> Grid:
-    """One row for each level of abstraction, one block for each model or posterior.
+    """Draw a row for each level of abstraction and a block for each model or posterior.
 
     Args:
         draws: Names and images; all of the same levels, from :func:`hierarchy_queries`.

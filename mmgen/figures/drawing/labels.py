@@ -20,7 +20,7 @@ _STEP = 4.0
 
 
 class Labels:
-    """Places labels one after the other: each at the first place around its point that is free.
+    """Places labels one after another, each at the first free place around its point.
 
     Args:
         axes: Where; its limits and size are final.
@@ -33,10 +33,10 @@ class Labels:
         figure.draw_without_rendering()  # settles where the axes are
         self._figure = figure
         self._pixels = figure.dpi / 72
-        self._taken: list[tuple[float, float, float, float]] = []  # x0, y0, x1, y1 of boxes, in pixels
+        self._occupied: list[tuple[float, float, float, float]] = []  # x0, y0, x1, y1 of boxes, in pixels
 
     def keep_free(self, x: Sequence[float], y: Sequence[float], radius: float = 2.5) -> None:
-        """No label on the line through these points, ``radius`` in typographic points to each side."""
+        """Keep labels off the line through these points, with ``radius`` typographic points to each side."""
         places = self._axes.transData.transform(np.column_stack([x, y]))
         for start, end in zip(places, [*places[1:], places[-1]], strict=True):
             steps = max(1, math.ceil(math.dist(start, end) / (_STEP * self._pixels)))
@@ -45,12 +45,12 @@ class Labels:
 
     def _take(self, place: np.ndarray, radius: float) -> None:
         reach = radius * self._pixels
-        self._taken.append((*(place - reach), *(place + reach)))
+        self._occupied.append((*(place - reach), *(place + reach)))
 
     def put(
         self, x: float, y: float, text: str, colour: str, *, must: bool = True, bold: bool = False, size: float = 9
     ) -> Annotation | None:
-        """A label at a point; None where nothing is free around it and it need not be there."""
+        """Place a label at a point; return None if nothing around it is free and the label is optional."""
         label = self._axes.annotate(
             text, (x, y), xytext=(0, 0), textcoords="offset points", color=colour, fontsize=size,
             fontweight="bold" if bold else "normal", ha="center", va="center", annotation_clip=False, zorder=20,
@@ -71,7 +71,7 @@ class Labels:
             return None
         label.set_position(best)
         extent = label.get_window_extent()
-        self._taken.append(extent.padded(1).extents)
+        self._occupied.append(extent.padded(1).extents)
         place = self._axes.transData.transform((x, y))
         away = (np.clip(place, extent.min, extent.max) - place) / self._pixels
         if math.hypot(*away) > _NEAR + 0.5:
@@ -88,8 +88,8 @@ class Labels:
                 yield across * (distance + half[0]), up * (distance + half[1])
 
     def _cost(self, box: Bbox) -> float:
-        """What a box hides, in pixels; very much outside the picture."""
-        taken = np.array(self._taken).reshape(-1, 4)
+        """Return the pixels that a box would cover; very many outside the picture."""
+        taken = np.array(self._occupied).reshape(-1, 4)
         common = np.minimum(taken[:, 2:], box.max) - np.maximum(taken[:, :2], box.min)
         covered = float(common.clip(0).prod(1).sum())
         whole = self._figure.bbox

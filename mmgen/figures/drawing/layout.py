@@ -32,20 +32,20 @@ class Words(Protocol):
 
     @property
     def height(self) -> int:
-        """Pixels from its top to its bottom."""
+        """Return the height in pixels."""
 
     def draw(self, canvas: ImageDraw.ImageDraw, left: int, top: int, centred_in: int = 0) -> None:
-        """Draw it with its upper left corner at (left, top), or centred in ``centred_in`` pixels."""
+        """Draw with the upper left corner at (left, top), or centred in ``centred_in`` pixels."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """Pictures below each other, one for each row.
+    """A column of pictures, one for each row.
 
     Attributes:
         images: [R, C, H, W], or a list with None where a row has none.
         head: A word above them: "given", "drawn", "truth".
-        given: They are what the rest was inferred from, and stand on grey.
+        is_source: They are what the rest was inferred from, and stand on grey.
         wrong: Bool [R] or None: the judge disagrees.
         words: For each row what stands under its picture, from top to bottom; none by default.
         least: Pixels that the column has at least; words then begin at its left edge and are not centred.
@@ -53,7 +53,7 @@ class Column:
 
     images: np.ndarray | Sequence[np.ndarray | None]
     head: str = ""
-    given: bool = False
+    is_source: bool = False
     wrong: np.ndarray | None = None
     words: Sequence[Sequence[Words]] = ()
     least: int = 0
@@ -61,7 +61,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Group:
-    """Columns under one head: drawn and true pictures of one modality."""
+    """Columns under one heading, such as drawn and true pictures of one modality."""
 
     head: str
     columns: Sequence[Column]
@@ -89,7 +89,7 @@ class Block:
 
     @property
     def columns(self) -> list[Column]:
-        """Its columns from left to right."""
+        """Return the columns from left to right."""
         return [column for group in self.groups for column in group.columns]
 
 
@@ -111,7 +111,7 @@ def _labels(texts: Sequence[str], size: int) -> list[Lines]:
 
 @dataclass
 class _Cell:
-    """A picture on the page, enlarged; its place in the table is block, row and column."""
+    """An enlarged picture with its place in the table: block, row and column."""
 
     pixels: np.ndarray
     wrong: bool
@@ -121,17 +121,17 @@ class _Cell:
 
 
 class _Column:
-    """A column, measured."""
+    """A column with its width in pixels."""
 
     def __init__(self, column: Column, cells: Sequence[_Cell | None]) -> None:
-        self.cells, self.given, self.centred = cells, column.given, not column.least
+        self.cells, self.is_source, self.centred = cells, column.is_source, not column.least
         widths = [cell.pixels.shape[1] + 2 * FRAME for cell in cells if cell is not None]
         self.width = max([column.least, *widths])
         self.head = fitted(column.head, 17, self.width, MUTED)
 
 
 class _Placed:
-    """A block, measured: its columns at pixels from its left edge, its words wrapped."""
+    """A block with the places of its columns in pixels and its wrapped words."""
 
     def __init__(self, block: Block, columns: Sequence[_Column]) -> None:
         self.columns = columns
@@ -139,7 +139,9 @@ class _Placed:
         left = max((label.width for label in self.labels), default=0)
         self.inner = left = left + 2 * GAP if left else 0
         # Groups of one picture merely belong together; others stand apart.
-        apart = 2 * GAP if any(len(group.columns) > 1 or group.columns[0].given for group in block.groups) else GAP
+        spacing = (
+            2 * GAP if any(len(group.columns) > 1 or group.columns[0].is_source for group in block.groups) else GAP
+        )
         self.lefts: list[int] = []
         self.heads: list[tuple[Lines, int, int]] = []  # with their left and right edges
         numbered = iter(columns)
@@ -150,14 +152,14 @@ class _Placed:
                 left += next(numbered).width + block.gap
             left -= block.gap
             self.heads.append((fitted(group.head, 20, left - start), start, left))
-            left += apart
-        self.width = left - apart
+            left += spacing
+        self.width = left - spacing
         self.title = fitted(block.title, 23, self.width - self.inner, bold=True)
         self.subtitle = fitted(block.subtitle, 20, self.width - self.inner, MUTED)
 
 
 class _Band:
-    """Blocks side by side: depths that they share, and the tops of their rows."""
+    """Blocks side by side, with common heights and rows."""
 
     def __init__(self, blocks: Sequence[_Placed], gap: int) -> None:
         self.blocks = blocks
@@ -195,7 +197,7 @@ class _Band:
 
     def _draw_column(self, grid: Grid, draw: ImageDraw.ImageDraw, column: _Column, left: int, top: int) -> None:
         first = top + self.rows[0][0] - (GAP // 2 if self.rows[0][0] else 0)
-        if column.given:
+        if column.is_source:
             bottom = top + sum(self.rows[len(column.cells) - 1])
             draw.rectangle((left, first - self.words, left + column.width - 1, bottom - 1), fill=GIVEN)
         column.head.draw(draw, left, first - column.head.height, centred_in=column.width)
@@ -213,7 +215,7 @@ class _Band:
 
 
 def _measured(blocks: Sequence[Block], tile: int) -> tuple[list[_Placed], list[_Cell], str]:
-    """Enlarge the pictures of a page, all on one ground, and measure its blocks."""
+    """Enlarge the pictures of a page, all on one background, and measure its blocks."""
     images = [image for block in blocks for column in block.columns for image in column.images if image is not None]
     shown, remark = lit([to_bytes(image[None]) for image in images])
     enlarged = iter(shown)

@@ -86,7 +86,7 @@ class Grid:
 
 
 def to_bytes(images: np.ndarray) -> np.ndarray:
-    """Images as RGB bytes.
+    """Convert images to RGB bytes.
 
     Args:
         images: [..., C, H, W] with one or three channels; float in [0, 1] (values outside are clipped) or uint8 0..255.
@@ -107,7 +107,7 @@ def to_bytes(images: np.ndarray) -> np.ndarray:
 
 
 def lit(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
-    """Images on a lighter ground where some are nearly black, so that those do not look like missing ones.
+    """Put images on a lighter background if some are nearly black, so that they do not look like missing ones.
 
     Args:
         blocks: uint8 [n, H, W, 3] each, all on one page; sizes may differ.
@@ -123,23 +123,23 @@ def lit(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
     lighter = [np.rint(255 * _GROUND + (1 - _GROUND) * block).astype(np.uint8) for block in blocks]
     which = f"All {dark:,} pictures" if dark == len(peaks) else f"{dark:,} of {len(peaks):,} pictures"
     which = "The picture" if len(peaks) == 1 else which
-    said = f"{which} {'is' if dark == 1 else 'are'} nearly black: no pixel is half as bright as white"
-    return lighter, f"{said}. Black is drawn as dark grey{'' if len(peaks) == 1 else ' in all'}."
+    remark = f"{which} {'is' if dark == 1 else 'are'} nearly black: no pixel is half as bright as white"
+    return lighter, f"{remark}. Black is drawn as dark grey{'' if len(peaks) == 1 else ' in all'}."
 
 
 def frame_colour(wrong: bool) -> tuple[int, int, int]:
-    """The colour just outside an image's box: red where the judge disagrees, else the hairline's grey."""
+    """Return the colour around an image: red where the classifier disagrees, else grey."""
     return rgb(WRONG if wrong else RULE)
 
 
 def enlarge(images: np.ndarray, tile: int = TILE) -> np.ndarray:
-    """uint8 [n, H, W, 3] enlarged by a whole factor to about ``tile`` pixels, each pixel kept square and sharp."""
+    """Enlarge uint8 [n, H, W, 3] by a whole factor to about ``tile`` pixels, with sharp pixels."""
     factor = max(1, round(tile / max(images.shape[1:3])))
     return images.repeat(factor, axis=1).repeat(factor, axis=2)
 
 
 def paste(canvas: Image.Image, pixels: np.ndarray, box: Box, wrong: bool) -> None:
-    """Put an image into its box and a frame around it: red where the judge disagrees."""
+    """Draw an image into its box with a frame around it: red where the classifier disagrees."""
     draw = ImageDraw.Draw(canvas)
     left, top, right, bottom = box
     if wrong:
@@ -151,7 +151,7 @@ def paste(canvas: Image.Image, pixels: np.ndarray, box: Box, wrong: bool) -> Non
 
 @dataclass(frozen=True)
 class Sheet:
-    """A white page with a title above and a note below its content."""
+    """A white page with a title above its content and a note below."""
 
     width: int
     height: int
@@ -171,12 +171,12 @@ class Sheet:
 
     @property
     def top(self) -> int:
-        """Where the content begins."""
+        """Return the y coordinate where the content begins."""
         return MARGIN + self.title.height + (GAP if self.title.lines else 0)
 
 
 def sheet(width: int, height: int, title: str, note: str, remark: str = "") -> Sheet:
-    """A page for content of this size; small ones are widened for their words.
+    """Make a page for content of this size, wider if the words need it.
 
     A picture without a note of its own has it, and the remark, in words beside it.
     """
@@ -191,12 +191,12 @@ def sheet(width: int, height: int, title: str, note: str, remark: str = "") -> S
 
 
 def framed(image: Image.Image) -> Grid:
-    """A drawing with a page's margin around it."""
+    """Put a drawing on a page with margins."""
     return Grid(ImageOps.expand(image, MARGIN, "white"), [])
 
 
 def annotated(grid: Grid, title: str, note: str) -> Grid:
-    """The same picture with a title above and a note below it, for a picture that stands alone."""
+    """Add a title above and a note below a picture, for a picture that stands alone."""
     inner = grid.image
     page = sheet(inner.width - 2 * MARGIN, max(1, inner.height - 2 * MARGIN), title, note)
     shift = page.top - MARGIN
@@ -207,7 +207,7 @@ def annotated(grid: Grid, title: str, note: str) -> Grid:
 
 
 def below(image: Image.Image, grid: Grid) -> Grid:
-    """The grid under another image."""
+    """Put the grid below another image."""
     shift = MARGIN + image.height
     canvas = Image.new("RGB", (max(image.width + 2 * MARGIN, grid.image.width), shift + grid.image.height), "white")
     canvas.paste(image, (MARGIN, MARGIN))

@@ -17,7 +17,7 @@ __all__ = ["Picture", "check_ending"]
 
 
 def check_ending(path: Path, lines: bool) -> None:
-    """Refuse a file whose name does not end as a picture's does.
+    """Refuse a file name that does not end in .png, or .pdf and .svg for line drawings.
 
     Args:
         path: Where it is to go.
@@ -50,41 +50,41 @@ class Picture:
 
     @property
     def ground(self) -> str:
-        """What it is drawn on: "lines" on white, which a dark page may turn, or "paper" with pictures of its own."""
+        """Return the background: "lines" on white, which a dark page may invert, or "paper" with images."""
         turned = isinstance(self.drawn, Figure) and not any(axes.images for axes in self.drawn.axes)
         return "lines" if turned and not self.telling else "paper"
 
     @property
     def words(self) -> str:
-        """The caption, with how the images are shown where that is not as they are."""
+        """Return the caption, with a remark if images are shown on another background."""
         remark = self.drawn.remark if isinstance(self.drawn, Grid) else ""
         return f"{self.caption} {remark}".strip()
 
     @property
-    def told(self) -> str:
-        """All of it, for a picture that stands alone."""
+    def full_caption(self) -> str:
+        """Return the caption with all explanations, for a picture that stands alone."""
         return f"{self.words} {self.note}".strip()
 
     @cached_property
     def uri(self) -> str:
-        """The PNG as a ``data:`` address."""
+        """Return the PNG as a ``data:`` address."""
         if isinstance(self.drawn, Grid):
             return data_uri(self.drawn.image)
         return data_uri(figure_image(self.drawn), palette=True)
 
     @property
     def width(self) -> int:
-        """Width on the page in CSS pixels; the PNG has more, for sharp screens."""
+        """Return the width on the page in CSS pixels; the PNG has more, for sharp screens."""
         if isinstance(self.drawn, Grid):
             return round(self.drawn.image.width / 2)
         return round(96 * self.drawn.get_figwidth())
 
     def _repr_html_(self) -> str:
-        shown = f'<img alt="{escape(self.title)}" width="{self.width}" src="{self.uri}">'
-        return f"<figure>{shown}<figcaption>{escape(self.told)}</figcaption></figure>"
+        image = f'<img alt="{escape(self.title)}" width="{self.width}" src="{self.uri}">'
+        return f"<figure>{image}<figcaption>{escape(self.full_caption)}</figcaption></figure>"
 
     def save(self, path: Path) -> None:
-        """Write it alone: .png with title and caption, or bare lines as .pdf and .svg.
+        """Write the picture: .png with title and caption, or bare lines as .pdf and .svg.
 
         Raises:
             UsageError: Another ending, or lines asked of a picture of images.
@@ -92,8 +92,8 @@ class Picture:
         check_ending(path, lines=isinstance(self.drawn, Figure))
         ending = path.suffix.lower()
         if ending == ".png":
-            drawn = self.drawn if isinstance(self.drawn, Grid) else framed(figure_image(self.drawn))
-            annotated(drawn, self.title, self.told).save(path)
+            grid = self.drawn if isinstance(self.drawn, Grid) else framed(figure_image(self.drawn))
+            annotated(grid, self.title, self.full_caption).save(path)
             return
         assert isinstance(self.drawn, Figure)
         with atomic_path(path) as temporary, plain_words(self.drawn):

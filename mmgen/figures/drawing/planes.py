@@ -61,29 +61,29 @@ class Plane:
 
     @property
     def edges(self) -> np.ndarray:
-        """[cells + 1], ascending."""
+        """Return the edges of cells [cells + 1], ascending."""
         return np.linspace(-self.reach, self.reach, self.cells + 1)
 
     @property
     def centres(self) -> np.ndarray:
-        """[cells], ascending."""
+        """Return the centres of cells [cells], ascending."""
         edges = self.edges
         return np.asarray(0.5 * (edges[1:] + edges[:-1]))
 
     @property
     def area(self) -> float:
-        """Area of a cell."""
+        """Return the area of a cell."""
         return (2 * self.reach / self.cells) ** 2
 
     @property
     def points(self) -> np.ndarray:
-        """z at the cell centres, float32 [cells, cells, 2]; the first axis is z_2 and ascends, the second is z_1."""
+        """Return z at the cell centres, float32 [cells, cells, 2]; the first axis is z_2, ascending, the second z_1."""
         first, second = np.meshgrid(self.centres, self.centres)
         return np.stack([first, second], -1).astype(np.float32)
 
 
 def normalise(log_density: np.ndarray, plane: Plane) -> np.ndarray:
-    """A density on the plane from its logarithm up to a constant (CK Section 5.5: "then normalized").
+    """Normalise a density on the plane, given its logarithm up to a constant (CK Section 5.5).
 
     With ``log p(y|z) + log p(z)`` this is the true posterior p(z|y) on the grid.
 
@@ -99,7 +99,7 @@ def normalise(log_density: np.ndarray, plane: Plane) -> np.ndarray:
 
 
 def aggregate_density(mean: np.ndarray, log_sd: np.ndarray, plane: Plane) -> np.ndarray:
-    """The mixture of the image posteriors, CK Eq. 4, on the plane.
+    """Compute the mixture of the image posteriors (CK Eq. 4) on the plane.
 
     Each cell gets the mixture's exact mass, not its density at the centre: image posteriors are often narrower than any
     affordable cell, and would slip between the centres.
@@ -121,14 +121,14 @@ def aggregate_density(mean: np.ndarray, log_sd: np.ndarray, plane: Plane) -> np.
 
 
 def mass_levels(density: np.ndarray, masses: Sequence[float] = MASSES) -> list[float]:
-    """Density levels whose regions above hold the given shares of the mass, ascending as contour plots want them."""
+    """Return density levels above which the given shares of the mass lie, ascending for contour plots."""
     descending = np.sort(density.ravel())[::-1]
-    held = np.cumsum(descending) / descending.sum()
-    return sorted(float(descending[np.searchsorted(held, mass)]) for mass in masses)
+    cumulative = np.cumsum(descending) / descending.sum()
+    return sorted(float(descending[np.searchsorted(cumulative, mass)]) for mass in masses)
 
 
 def tinted(images: np.ndarray, colours: np.ndarray) -> np.ndarray:
-    """Grey images as ink on tinted paper.
+    """Draw grey images as ink on tinted paper.
 
     Args:
         images: float [..., 1 or 3, H, W] in [0, 1]; colour images keep their own colours.
@@ -145,7 +145,7 @@ def tinted(images: np.ndarray, colours: np.ndarray) -> np.ndarray:
 
 
 def _pale(colour: str) -> tuple[float, float, float]:
-    """The paper of a map in this colour."""
+    """Return the pale version of a colour, the background of a map."""
     red, green, blue = to_rgb(colour)
     return _PAPER + (1 - _PAPER) * red, _PAPER + (1 - _PAPER) * green, _PAPER + (1 - _PAPER) * blue
 
@@ -153,7 +153,7 @@ def _pale(colour: str) -> tuple[float, float, float]:
 def latent_map(
     images: np.ndarray, probabilities: np.ndarray, names: Sequence[str], plane: Plane, title: str = ""
 ) -> Figure:
-    """What the model draws at each z, coloured by p(y|z) (VE Fig. 7).
+    """Draw the decoded image at each z, coloured by p(y|z) (VE Fig. 7).
 
     Args:
         images: Decoded at ``plane.points``, [cells, cells, C, H, W] in [0, 1].
@@ -197,7 +197,7 @@ def latent_map(
 
 @dataclass(frozen=True)
 class Concept:
-    """The densities of one description on a plane, each float [cells, cells].
+    """Densities of one description on a plane, each float [cells, cells].
 
     Attributes:
         name: The description.
@@ -213,13 +213,13 @@ class Concept:
 
 
 def share_outside(density: np.ndarray, reference: np.ndarray, mass: float = 0.95) -> float:
-    """Share of ``density`` in cells outside the smallest region that holds ``mass`` of ``reference``."""
+    """Return the share of ``density`` outside the smallest region that holds ``mass`` of ``reference``."""
     (level,) = mass_levels(reference, [mass])
     return float(density[reference < level].sum() / density.sum())
 
 
 def _levels(density: np.ndarray) -> list[float]:
-    """Levels to draw; none where all of the mass lies beyond the plane or in one cell."""
+    """Return contour levels; [] if all of the mass lies beyond the plane or in one cell."""
     if not density.sum() > 0:
         return []
     levels = mass_levels(density)
@@ -261,14 +261,14 @@ def _key(figure: Figure, concepts: Sequence[Concept], palette: Sequence[str]) ->
 
 
 def _mean_outside(concepts: Sequence[Concept], title: str) -> str:
-    """For a panel's title: the part of what it draws that lies where hardly any image does."""
+    """Describe for a panel's title how much of the density lies where hardly any image is encoded."""
     pairs = [(c.fitted[title] if title else c.true, c.aggregate) for c in concepts if not title or title in c.fitted]
     shares = [100 * share_outside(density, aggregate) for density, aggregate in pairs if aggregate is not None]
     return f"{np.mean(shares):.0f} % in holes of the aggregate" if shares else ""
 
 
 def posterior_contours(concepts: Sequence[Concept], plane: Plane) -> Figure:
-    """Where the posteriors of some descriptions lie (CK Fig. 1): the true ones, then a panel for each fitted one.
+    """Draw the posteriors of descriptions (CK Fig. 1): the true ones, then a panel for each fitted one.
 
     Filled in every panel: the aggregate of the image posteriors, dark and pale regions holding 50 % and 90 % of it.
     Lines over it: the true posterior (dashed) or what was fitted (solid). White places inside the lines are what the

@@ -67,7 +67,7 @@ _TOL_MUTED = (
 
 
 def category_colours(count: int) -> list[str]:
-    """``count`` colours as #rrggbb, the most distinct first; beyond ten they come from an even wheel."""
+    """Return ``count`` colours as #rrggbb, the most distinct first; beyond ten they come from an even wheel."""
     if count <= len(_OKABE_ITO):
         return list(_OKABE_ITO[:count])
     if count <= len(_TOL_MUTED):
@@ -79,9 +79,7 @@ def category_colours(count: int) -> list[str]:
 
 
 def value_colours(words: Sequence[str]) -> list[str]:
-    """A colour as #rrggbb for each value of an attribute: what they are called where all are names of CSS colours
-    ("red", "Light Blue", "colour=red", "#ff8800"), no two of the same one; else those of :func:`category_colours`.
-    """
+    """Return a colour #rrggbb for each value of an attribute: CSS colours if all are named so ("red", "colour=red")."""
     named = [_css(word) for word in words]
     if None in named or len(set(named)) < len(words):
         return category_colours(len(words))
@@ -96,33 +94,33 @@ def _css(word: str) -> str | None:
 
 
 def rim(colour: str) -> str:
-    """What to draw around a mark of a colour on white: grey where it would hardly be seen, else the colour itself."""
+    """Return the colour of a mark's outline on white: grey for pale marks, else the mark's own."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in rgb(colour))]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]  # as WCAG 2 has it
     return MUTED if 1.05 / (luminance + 0.05) < _LEAST_CONTRAST else colour
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
-    """``#rrggbb`` as three bytes."""
+    """Convert ``#rrggbb`` to three bytes."""
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
 @lru_cache
 def font(size: int, bold: bool = False) -> ImageFont.FreeTypeFont:
-    """DejaVu Sans, which matplotlib brings along, so that pictures look the same on every machine."""
+    """Load DejaVu Sans as matplotlib ships it, so that pictures are the same on every machine."""
     name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
     return ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name), size)
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """A figure of ``width`` by ``height`` inches drawn by Agg; pyplot and its global state stay out of it."""
+    """Make a figure of ``width`` by ``height`` inches with the Agg backend, without pyplot's global state."""
     figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 
 
 def tidy(axes: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
-    """Axes in the house style: two spines, small type, titles to the left."""
+    """Style axes: two spines, small type, titles to the left."""
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -140,7 +138,7 @@ def tidy(axes: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
 
 @contextmanager
 def plain_words(figure: Figure) -> Iterator[None]:
-    """While a figure is drawn, all of its words are plain letters: names out of files are no formulas.
+    """Draw a figure with all words as plain letters, so that names from files are no formulas.
 
     Only the labels of axes that are ours (:data:`OUR_FORMULAS`) are set as formulas; ticks never are.
     """
@@ -156,7 +154,7 @@ def plain_words(figure: Figure) -> Iterator[None]:
 
 
 def figure_image(figure: Figure, dots_per_inch: int = DOTS) -> Image.Image:
-    """The figure as an RGB image."""
+    """Render a figure as an RGB image."""
     figure.set_dpi(dots_per_inch)
     canvas = FigureCanvasAgg(figure)
     with plain_words(figure):
@@ -165,7 +163,7 @@ def figure_image(figure: Figure, dots_per_inch: int = DOTS) -> Image.Image:
 
 
 def data_uri(image: Image.Image, palette: bool = False) -> str:
-    """The image as a ``data:`` address holding a PNG, so that a page needs no other file.
+    """Encode an image as a ``data:`` address holding a PNG.
 
     Args:
         image: RGB.

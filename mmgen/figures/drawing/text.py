@@ -17,7 +17,7 @@ _MOST_LETTERS = 10_000
 
 
 def _split_long(word: str, size: int, bold: bool, width: int) -> list[str]:
-    """A word in pieces that fit ``width``, for words that are wider than a line."""
+    """Split a word into pieces that fit ``width``."""
     pieces, current = [], ""
     for letter in word:
         if current and font(size, bold).getlength(current + letter) > width:
@@ -28,13 +28,13 @@ def _split_long(word: str, size: int, bold: bool, width: int) -> list[str]:
 
 
 def column_width(texts: Sequence[str], size: int, least: int, most: int) -> int:
-    """Pixels of a column in which no word of ``texts`` is broken, between ``least`` and ``most``."""
+    """Return the width in pixels of a column that breaks no word of ``texts``, between ``least`` and ``most``."""
     words = (word for text in texts for word in text.split())
     return min(most, max([least, *(math.ceil(font(size).getlength(word)) for word in words)]))
 
 
 def wrap(text: str, size: int, width: int, bold: bool = False, most: int = 0) -> list[str]:
-    """``text`` in lines at most ``width`` pixels wide; past ``most`` lines (0: no limit) it ends in an ellipsis."""
+    """Wrap ``text`` into lines at most ``width`` pixels wide, at most ``most`` lines (0: all), then an ellipsis."""
     lines = [""]
     for word in strip_controls(text[:_MOST_LETTERS]).split():
         for piece in _split_long(word, size, bold, width):
@@ -69,17 +69,17 @@ class Lines:
 
     @property
     def pitch(self) -> int:
-        """Pixels from one line to the next."""
+        """Return the pixels from one line to the next."""
         return round(self.size * 1.35)
 
     @property
     def height(self) -> int:
-        """Pixels from the top of the block to its bottom; 0 without text."""
+        """Return the height of the block in pixels; 0 without text."""
         return self.pitch * len(self.lines)
 
     @property
     def width(self) -> int:
-        """Pixels of the widest line."""
+        """Return the width of the widest line in pixels."""
         return max((round(font(self.size, self.bold).getlength(line)) for line in self.lines), default=0)
 
     def draw(self, canvas: ImageDraw.ImageDraw, left: int, top: int, centred_in: int = 0) -> None:
@@ -92,7 +92,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class MarkedLines:
-    """Wrapped words of which some stand out: bold and dark, where the others are grey.
+    """Wrapped words, some bold and dark, the others grey.
 
     Attributes:
         lines: For each line its words, and whether each stands out.
@@ -104,7 +104,7 @@ class MarkedLines:
 
     @property
     def height(self) -> int:
-        """Pixels from the top of the block to its bottom; 0 without text."""
+        """Return the height of the block in pixels; 0 without text."""
         return round(self.size * 1.35) * len(self.lines)
 
     def draw(self, canvas: ImageDraw.ImageDraw, left: int, top: int, centred_in: int = 0) -> None:
@@ -118,7 +118,7 @@ class MarkedLines:
 
 
 def wrap_marked(words: Sequence[str], marked: Sequence[bool], size: int, width: int) -> MarkedLines:
-    """Words in lines at most ``width`` pixels wide; a word that is wider than a line has one to itself."""
+    """Wrap words into lines at most ``width`` pixels wide; a wider word has a line of its own."""
     lines: list[list[tuple[str, bool]]] = []
     used = 0.0
     for text, mark in zip(words, marked, strict=True):

@@ -22,7 +22,7 @@ def strip_page(
     title: str = "",
     note: str = "",
 ) -> Grid:
-    """Each example's kinds of pictures side by side, under their names.
+    """Draw the pictures of each example side by side, under the names of their modalities.
 
     Args:
         pictures: [n, C, H, W] by modality, all of the same examples.
@@ -42,7 +42,7 @@ def strip_page(
 
 
 def views_page(
-    drawn: Draws,
+    draws: Draws,
     words: Sequence[str],
     texts: Sequence[Sequence[str]] = (),
     *,
@@ -50,10 +50,10 @@ def views_page(
     title: str = "",
     note: str = "",
 ) -> Grid:
-    """For each description its draws, every one with all kinds of pictures that were drawn from its z.
+    """Draw all kinds of pictures of each z, for each description.
 
     Args:
-        drawn: With further modalities.
+        draws: With further modalities.
         words: The descriptions.
         texts: For each description the texts drawn with its pictures; none by default.
         sampled: Show draws from p(picture | z) instead of its means.
@@ -63,8 +63,8 @@ def views_page(
     blocks: list[Block] = []
     for row, label in enumerate(words):
         columns = {}
-        for number, (name, images) in enumerate(drawn.pictures(sampled).items()):
-            wrong = drawn.wrong[row] if drawn.wrong is not None and number == 0 else None
+        for number, (name, images) in enumerate(draws.pictures(sampled).items()):
+            wrong = draws.wrong[row] if draws.wrong is not None and number == 0 else None
             columns[name] = Column(images[row], wrong=wrong)
         several = len(words) > 1
         blocks += strips(columns, texts[row] if texts else (), title=label if several else "", together=several)
@@ -72,26 +72,26 @@ def views_page(
 
 
 def translation_page(
-    shown: Paired, sources: Sequence[str], drawn: Draws, *, sampled: bool = False, title: str = "", note: str = ""
+    examples: Paired, sources: Sequence[str], draws: Draws, *, sampled: bool = False, title: str = "", note: str = ""
 ) -> Grid:
-    """A block for each kind of picture that was drawn: what was given, the truth where it is known, and the draws.
+    """Draw translations: a block for each target, with sources, true pictures if known, and draws.
 
     Args:
-        shown: The examples.
+        examples: The examples.
         sources: What was given.
-        drawn: What was drawn for each of them.
+        draws: What was drawn for each of them.
         sampled: Show draws from p(picture | z) instead of its means.
         title: What the page shows.
         note: How it was made.
     """
-    given = [Group(name, [Column(shown.pictures[name], "given", given=True)]) for name in sources]
+    given = [Group(name, [Column(examples.pictures[name], "given", is_source=True)]) for name in sources]
     blocks = []
-    for number, (name, images) in enumerate(drawn.pictures(sampled).items()):
-        truth = [Column(shown.pictures[name], "truth")] if name in shown.pictures else []
-        draws = [Column(images[:, i], "" if i else "drawn") for i in range(images.shape[1])]
-        labels = [] if number else shown.names
-        head = f"To {name}" if drawn.further else ""
-        blocks.append(Block(head, [*given, Group(name, [*truth, *draws])], labels))
+    for number, (name, images) in enumerate(draws.pictures(sampled).items()):
+        truth = [Column(examples.pictures[name], "truth")] if name in examples.pictures else []
+        drawn = [Column(images[:, i], "" if i else "drawn") for i in range(images.shape[1])]
+        labels = [] if number else examples.names
+        head = f"To {name}" if draws.further else ""
+        blocks.append(Block(head, [*given, Group(name, [*truth, *drawn])], labels))
     return block_table(blocks, title=title, note=note)
 
 

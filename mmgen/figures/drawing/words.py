@@ -52,7 +52,7 @@ class Text:
 
 
 def entropies(probabilities: np.ndarray) -> np.ndarray:
-    """Entropy of each word's distribution in bits: float [..., T, V + 1] -> [..., T].
+    """Compute the entropy of each word's distribution in bits: float [..., T, V + 1] -> [..., T].
 
     One bit is the doubt between two equally probable words.
 
@@ -65,7 +65,7 @@ def entropies(probabilities: np.ndarray) -> np.ndarray:
 
 
 def slot_words(info: TextVocabulary, attributes: Vocabulary | None) -> list[list[int]]:
-    """For each position the codes of the words that belong there; [] for free text."""
+    """Return for each position the codes of the words that belong there; [] for free text."""
     if attributes is None or not info.slots or not set(info.slots) <= set(attributes.names):
         return []
     values = [attributes.values[attributes.names.index(slot)] for slot in info.slots]
@@ -73,7 +73,7 @@ def slot_words(info: TextVocabulary, attributes: Vocabulary | None) -> list[list
 
 
 def vocabulary_note(info: TextVocabulary, attributes: Vocabulary | None = None) -> str:
-    """What the bars stand for: all words from left to right, those of one position together."""
+    """Explain the bars of word histograms."""
     groups = [info.vocabulary[0]]
     kinds = slot_words(info, attributes)
     for code in range(1, len(info.vocabulary)):
@@ -99,23 +99,23 @@ class WordPanels:
 
     @property
     def height(self) -> int:
-        """Pixels from the top of the first panel to the bottom of the last."""
+        """Return the pixels from the top of the first panel to the bottom of the last."""
         return _PITCH * self.info.length
 
     @cached_property
     def bars(self) -> int:
-        """Bars of a panel: the words, and for free text "no word"."""
+        """Return the number of bars of a panel: the words, and for free text "no word"."""
         return len(self.info.vocabulary) + (not slot_words(self.info, self.attributes))
 
     @cached_property
     def label_width(self) -> int:
-        """Pixels to the left of the bars, for the words."""
+        """Return the pixels to the left of the bars, for the words."""
         longest = max(round(font(_TYPE).getlength(word)) for word in self.info.vocabulary)
         return min(longest + 10, round(0.45 * self.width))
 
     @cached_property
     def bar_pitch(self) -> int:
-        """Pixels from one bar to the next.
+        """Return the pixels from one bar to the next.
 
         Raises:
             UsageError: So many words do not fit.
@@ -126,7 +126,7 @@ class WordPanels:
         return pitch
 
     def bar(self, position: int, code: int, probability: float, left: int, top: int) -> tuple[int, int, int, int]:
-        """Box (left, top, right, bottom), right and bottom excluded, of a bar in panels whose corner is (left, top)."""
+        """Return the box (left, top, right, bottom; the last two excluded) of a bar in panels at (left, top)."""
         floor = top + position * _PITCH + _HEIGHT
         x = left + self.label_width + code * self.bar_pitch
         return x, floor - round(_HEIGHT * probability), x + max(1, self.bar_pitch - 1), floor
@@ -154,10 +154,10 @@ class WordPanels:
 
 
 def average_entropies(texts: Sequence[Text]) -> np.ndarray:
-    """Mean entropy at each position over texts, bits [T]."""
+    """Compute the mean entropy at each position over texts, bits [T]."""
     return np.asarray(np.mean([entropies(text.probabilities) for text in texts], axis=0))
 
 
 def texts_of(spoken: Spoken) -> list[Text]:
-    """Drawn texts with their distributions."""
+    """Return the drawn texts with their distributions."""
     return [Text(tokens, table) for tokens, table in zip(spoken.tokens, spoken.probabilities, strict=True)]

@@ -6,19 +6,19 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from torch import Tensor
 
-from mmgen.figures.explore.asked import Questions
 from mmgen.figures.explore.density import Chart, densities
+from mmgen.figures.explore.questions import Questions
 from mmgen.figures.explore.sprites import tiles
 from mmgen.figures.session import Session, Source, draw_pictures
 from mmgen.generation.descriptions import Descriptions, nothing
 from mmgen.generation.draws import Draws
 
-__all__ = ["Answer", "Answers", "answer", "reference"]
+__all__ = ["Answer", "Answers", "draw_answers", "reference"]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one posterior draws for one description.
+    """Pictures that one posterior draws for one description.
 
     Attributes:
         row: Which description.
@@ -39,42 +39,42 @@ class Answer:
 
 @dataclass
 class Answers:
-    """What one posterior draws for the descriptions of a page; a guided one has none for that which says nothing."""
+    """Pictures that one posterior draws for all descriptions of a page; guided ones lack the empty description."""
 
     source: Source
-    each: list[Answer] = field(default_factory=list)
+    items: list[Answer] = field(default_factory=list)
 
     def first(self, count: int) -> "Answers":
-        """What belongs to the first ``count`` descriptions alone."""
-        return Answers(self.source, [one for one in self.each if one.row < count])
+        """Return the part of the first ``count`` descriptions."""
+        return Answers(self.source, [one for one in self.items if one.row < count])
 
 
-def _drawn(session: Session, source: Source, asked: Descriptions, count: int) -> Draws:
-    return draw_pictures(session, source, asked, count)
+def _draw(session: Session, source: Source, descriptions: Descriptions, count: int) -> Draws:
+    return draw_pictures(session, source, descriptions, count)
 
 
-def _apart(drawn: Draws) -> list[tuple[np.ndarray, np.ndarray | None, tuple[int, int]]]:
-    """Pictures, readings and words right of each description."""
+def _by_description(draws: Draws) -> list[tuple[np.ndarray, np.ndarray | None, tuple[int, int]]]:
+    """Split draws by description: pictures, attributes read off them, and counts of correct words."""
     found = []
-    for row in range(len(drawn.means)):
-        judged = None if drawn.predicted is None else drawn.predicted[row]
+    for row in range(len(draws.means)):
+        judged = None if draws.predicted is None else draws.judged[row]
         part = slice(row, row + 1)
         one = replace(
-            drawn,
-            descriptions=drawn.descriptions[part],
-            means=drawn.means[part],
-            sampled=drawn.sampled[part],
-            z=drawn.z[part],
+            draws,
+            descriptions=draws.descriptions[part],
+            means=draws.means[part],
+            sampled=draws.sampled[part],
+            z=draws.z[part],
             predicted=judged if judged is None else judged[None],
         )
-        found.append((tiles(drawn.means[row]), judged, one.right))
+        found.append((tiles(draws.means[row]), judged, one.right))
     return found
 
 
-def answer(
+def draw_answers(
     session: Session, answers: Sequence[Answers], questions: Questions, rows: range, count: int, chart: Chart | None
 ) -> None:
-    """Draw for some descriptions from every posterior, and add what was drawn to ``answers``.
+    """Draw for some descriptions from every posterior, and append the pictures to ``answers``.
 
     Args:
         session: The model and its judge.
@@ -84,24 +84,24 @@ def answer(
         count: n, pictures of each.
         chart: The map; None without one.
     """
-    known: dict[tuple[str, str, tuple[int | str, ...]], Tensor] = {}
+    cache: dict[tuple[str, str, tuple[int | str, ...]], Tensor] = {}
     for one in answers:
-        source, loaded, found = one.source, one.source.loaded, []
-        for places, alike in questions.alike(loaded, rows):
-            said = [place for place in range(len(places)) if not loaded.guidance or alike.modalities(loaded, place)]
-            if not said:
+        source, loaded, pictures_by_row = one.source, one.source.loaded, []
+        for places, group in questions.group_by_completeness(loaded, rows):
+            readable = [place for place in range(len(places)) if not loaded.guidance or group.modalities(loaded, place)]
+            if not readable:
                 continue
-            asked = Descriptions(alike.codes[said], None if alike.tokens is None else alike.tokens[said])
-            parts = _apart(_drawn(session, source, asked, count))
-            lies: list[tuple[np.ndarray | None, float]] = [(None, 0.0)] * len(said)
+            descriptions = Descriptions(group.codes[readable], None if group.tokens is None else group.tokens[readable])
+            parts = _by_description(_draw(session, source, descriptions, count))
+            lies: list[tuple[np.ndarray | None, float]] = [(None, 0.0)] * len(readable)
             if chart is not None:
-                lies = [*densities(source, asked, chart, session.seed, known)]
-            for place, (pictures, judged, right), (density, outside) in zip(said, parts, lies, strict=True):
-                found.append(Answer(int(places[place]), pictures, judged, right, density, outside))
-        one.each += sorted(found, key=lambda each: each.row)
+                lies = [*densities(source, descriptions, chart, session.seed, cache)]
+            for place, (pictures, judged, right), (density, outside) in zip(readable, parts, lies, strict=True):
+                pictures_by_row.append(Answer(int(places[place]), pictures, judged, right, density, outside))
+        one.items += sorted(pictures_by_row, key=lambda each: each.row)
 
 
 def reference(session: Session, source: Source, count: int) -> Answers:
-    """What is drawn where nothing is given: of the prior, or of a learned one."""
-    (part,) = _apart(_drawn(session, source, nothing(source.loaded), count))
+    """Draw without a description, from the prior or a learned one."""
+    (part,) = _by_description(_draw(session, source, nothing(source.loaded), count))
     return Answers(source, [Answer(0, *part, None)])

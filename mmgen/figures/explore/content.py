@@ -8,8 +8,8 @@ import numpy as np
 
 from mmgen.figures.drawing.style import rim, value_colours
 from mmgen.figures.explore.answers import Answers
-from mmgen.figures.explore.asked import Questions
 from mmgen.figures.explore.density import CELLS, DRAWS, Chart
+from mmgen.figures.explore.questions import Questions
 from mmgen.figures.explore.space import Decoded, Landscape, Neighbours, Traversals
 from mmgen.figures.explore.sprites import Sheets, lighter, pack
 from mmgen.figures.session import Session
@@ -23,25 +23,25 @@ _GRID = 1000
 
 @dataclass(frozen=True)
 class Part:
-    """Descriptions of one kind, and what the posteriors that read them answer."""
+    """Descriptions of one kind, and the pictures of each posterior that reads them."""
 
     questions: Questions
     answers: list[Answers]
 
     def first(self, count: int) -> "Part":
-        """The first ``count`` descriptions alone."""
+        """Return the part of the first ``count`` descriptions."""
         return Part(self.questions.first(count), [one.first(count) for one in self.answers])
 
     def letters(self) -> int:
-        """What it takes on the page, but for pictures on a lighter ground."""
-        found = len(str(self.questions.keys.tolist())) + self.questions.asked.codes.size * 4 // 3
-        found += 40 * len(self.questions)  # words
+        """Return the size on the page in letters, without pictures on a lighter background."""
+        size = len(str(self.questions.keys.tolist())) + self.questions.descriptions.codes.size * 4 // 3
+        size += 40 * len(self.questions)  # words
         for one in self.answers:
-            if one.each:
-                found += len(pack(np.concatenate([each.pictures for each in one.each])))
-                found += sum(each.judged.size * 4 // 3 for each in one.each if each.judged is not None)
-                found += len(pack(lies)) + 4 * len(lies) if len(lies := _densities(one)) else 0
-        return found
+            if one.items:
+                size += len(pack(np.concatenate([each.pictures for each in one.items])))
+                size += sum(each.judged.size * 4 // 3 for each in one.items if each.judged is not None)
+                size += len(pack(lies)) + 4 * len(lies) if len(lies := _densities(one)) else 0
+        return size
 
 
 @dataclass
@@ -74,11 +74,11 @@ class Content:
 
     @property
     def chart(self) -> Chart | None:
-        """The map that densities are drawn on."""
+        """Return the map that densities are drawn on."""
         return self.landscape.chart if self.landscape is not None else None
 
     def space_size(self) -> int:
-        """Letters that traversals and map take."""
+        """Return the size in letters of traversals and map."""
         sheets = [*self._space(), *(_pictures(one) for one in self.references)]
         drawn = [*(self.traversals.pictures if self.traversals else ()), *([self.over_map] if self.over_map else ())]
         drawn += [self.neighbours.decoded] if self.neighbours else []
@@ -87,19 +87,21 @@ class Content:
         return sum(len(pack(part)) for part in sheets if len(part)) + judged + points
 
     def _space(self) -> list[np.ndarray]:
-        found = [self.over_map.pictures] if self.over_map is not None else []
-        found += [self.neighbours.decoded.pictures] if self.neighbours is not None else []
+        pictures = [self.over_map.pictures] if self.over_map is not None else []
+        pictures += [self.neighbours.decoded.pictures] if self.neighbours is not None else []
         if self.traversals is not None:
-            found += [np.concatenate([one.pictures for one in self.traversals.pictures]), self.traversals.originals]
-        return found
+            pictures += [np.concatenate([one.pictures for one in self.traversals.pictures]), self.traversals.originals]
+        return pictures
 
 
-def _pictures(one: Answers) -> np.ndarray:
-    return np.concatenate([each.pictures for each in one.each]) if one.each else np.zeros((0, 1, 1, 1), np.uint8)
+def _pictures(answers: Answers) -> np.ndarray:
+    return (
+        np.concatenate([each.pictures for each in answers.items]) if answers.items else np.zeros((0, 1, 1, 1), np.uint8)
+    )
 
 
-def _densities(one: Answers) -> np.ndarray:
-    found = [each.density for each in one.each if each.density is not None]
+def _densities(answers: Answers) -> np.ndarray:
+    found = [each.density for each in answers.items if each.density is not None]
     return np.stack(found) if found else np.zeros((0, 1, 1, 1), np.uint8)
 
 
@@ -107,20 +109,20 @@ def _bytes(codes: np.ndarray | None) -> str | None:
     return None if codes is None else base64.b64encode(np.ascontiguousarray(codes, np.uint8).tobytes()).decode()
 
 
-def _verdict(one: Answers) -> str:
-    """Words right over everything that it draws; "" without a judge."""
-    right, asked = (sum(each.right[place] for each in one.each) for place in (0, 1))
+def _verdict(answers: Answers) -> str:
+    """Return the share of correct words over all pictures; "" without a classifier."""
+    right, asked = (sum(each.right[place] for each in answers.items) for place in (0, 1))
     share = f"{100 * right / max(asked, 1):.1f}\N{NO-BREAK SPACE}%"
     return f"{share} of {asked:,} words right over all descriptions of this page" if asked else ""
 
 
-def _source(one: Answers, sheets: Sheets | None, count: int) -> dict[str, Any]:
-    """A posterior: what it is called, how to draw from it, its pictures."""
-    source, rows = one.source, [each.row for each in one.each]
+def _source(answers: Answers, sheets: Sheets | None, count: int) -> dict[str, Any]:
+    """Return a posterior for the page: its name, the command that draws from it, its pictures."""
+    source, rows = answers.source, [each.row for each in answers.items]
     name, _, what = source.name.partition(": ")
     what = what or source.loaded.posteriors[source.posterior].title.partition(": ")[2]
-    judged = [each.judged for each in one.each if each.judged is not None]
-    densities = _densities(one)
+    judged = [each.judged for each in answers.items if each.judged is not None]
+    densities = _densities(answers)
     return {
         "name": name,
         "about": what,
@@ -130,20 +132,20 @@ def _source(one: Answers, sheets: Sheets | None, count: int) -> dict[str, Any]:
         "rows": None if rows == list(range(count)) else rows,
         "pictures": sheets.to_json() if sheets else None,
         "judged": _bytes(np.stack(judged)) if judged else None,
-        "verdict": _verdict(one),
+        "verdict": _verdict(answers),
         "density": pack(densities).to_json() if len(densities) else None,
-        "outside": [round(100 * each.outside) for each in one.each],
+        "outside": [round(100 * each.outside) for each in answers.items],
     }
 
 
 def _part(part: Part, packed: list[Sheets | None], session: Session) -> dict[str, Any]:
     questions = part.questions
     return {
-        "given": questions.given,
+        "given": questions.kind,
         "menus": [{"name": m.name, "values": list(m.values), "any": m.any} for m in questions.menus],
         "keys": questions.keys.tolist(),
-        "words": questions.asked.words(session.model),
-        "asked": _bytes(questions.asked.codes),
+        "words": questions.descriptions.words(session.model),
+        "asked": _bytes(questions.descriptions.codes),
         "starts": list(questions.starts),
         "selection": _selection(questions),
         "sources": [_source(one, sheets, len(questions)) for one, sheets in zip(part.answers, packed, strict=True)],
@@ -151,7 +153,7 @@ def _part(part: Part, packed: list[Sheets | None], session: Session) -> dict[str
 
 
 def _selection(questions: Questions) -> str:
-    """Which descriptions there are, where they are not all."""
+    """Describe which descriptions are offered, if not all."""
     count, total = len(questions), questions.total
     if count >= total:
         return ""
@@ -166,37 +168,37 @@ def _first(axis: Axis) -> int:
 
 
 def _short(values: list[float]) -> list[float]:
-    """Values with three digits; what is 0 but for rounding is 0."""
+    """Round values to three digits; rounding errors of 0 become 0."""
     span = max(values) - min(values) or 1.0
     return [float(f"{round(value / span, 4) * span:.3g}") + 0.0 for value in values]
 
 
 def _name(name: str) -> str:
-    """A dimension as "z3", or "z1 3" where z has layers."""
+    """Name a dimension "z3", or "z1 3" for z with layers."""
     return name.replace("z ", "z")
 
 
-def _traversals(one: Traversals, land: Landscape, packed: Sheets, originals: Sheets) -> dict[str, Any]:
-    judged = [part.judged for part in one.pictures]
+def _traversals(traversals: Traversals, land: Landscape, packed: Sheets, originals: Sheets) -> dict[str, Any]:
+    judged = [part.judged for part in traversals.pictures]
     said = dict(zip(land.ranking.dimensions, land.ranking.values, strict=True))
     named = dict(zip(land.ranking.dimensions, land.ranking.names, strict=True))
     return {
-        "values": [_short(values) for values in one.values],
-        "reach": one.reach,
+        "values": [_short(values) for values in traversals.values],
+        "reach": traversals.reach,
         "dimensions": [
             {
                 "number": _first(d) + 1,
                 "name": _name(named[d]),
                 "value": float(f"{said[d]:.3g}"),
             }
-            for d in one.dimensions
+            for d in traversals.dimensions
         ],
-        "held": one.held,
+        "held": traversals.fixed_labels,
         "of": len(land.ranking.dimensions),
         "measure": land.ranking.measure,
-        "means": [[round(float(value), 3) for value in row] for row in one.means],
-        "rows": [int(row) for row in one.shown.rows],
-        "codes": _bytes(one.shown.codes),
+        "means": [[round(float(value), 3) for value in row] for row in traversals.means],
+        "rows": [int(row) for row in traversals.examples.rows],
+        "codes": _bytes(traversals.examples.codes),
         "pictures": packed.to_json(),
         "originals": originals.to_json(),
         "judged": _bytes(np.stack([part for part in judged if part is not None])) if judged[0] is not None else None,
@@ -243,7 +245,7 @@ def _map(content: Content, land: Landscape, packed: Sheets | None, near: Sheets 
 
 
 def page_data(content: Content, seed: int) -> dict[str, Any]:
-    """What the page's script reads, plain values that JSON can hold."""
+    """Return the data of the page's script as plain values for JSON."""
     info, judge, session = content.session.model.attributes, content.session.judge, content.session
     every = [one for part in content.parts for one in part.answers] + content.references
     blocks, remark = lighter([*(_pictures(one) for one in every), *content._space()])

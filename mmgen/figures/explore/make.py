@@ -20,9 +20,9 @@ from mmgen.core.parsing import strip_controls
 from mmgen.core.progress import Progress, Work
 from mmgen.core.version import __version__
 from mmgen.figures.drawing.comparison import judge_note
-from mmgen.figures.explore.answers import Answers, answer, reference
-from mmgen.figures.explore.asked import Questions, questions_of
+from mmgen.figures.explore.answers import Answers, draw_answers, reference
 from mmgen.figures.explore.content import Content, Part, page_data
+from mmgen.figures.explore.questions import Questions, questions_of
 from mmgen.figures.explore.space import landscape, neighbours, over_map, traversals
 from mmgen.figures.explore.sprites import pack
 from mmgen.figures.report.context import about
@@ -49,7 +49,7 @@ _MARGIN = 0.96
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a page holds.
+    """How much a page holds: descriptions, pictures, dimensions, size.
 
     Attributes:
         number: n, pictures of each description and posterior.
@@ -74,11 +74,7 @@ def _only(groups: list[Group]) -> Group:
 
 
 def _check(session: Session, limits: Limits) -> None:
-    """Refuse what no page could show.
-
-    Raises:
-        UsageError: The model draws no pictures, or has fewer dimensions than are to be traversed.
-    """
+    """Refuse a model that a page cannot show: without pictures, or with too few dimensions."""
     loaded = session.model
     layer, places = movable(loaded.model)
     if loaded.observation is None or loaded.observation.name not in drawable_pictures(loaded):
@@ -91,7 +87,7 @@ def _check(session: Session, limits: Limits) -> None:
 
 
 def _questions(session: Session, limits: Limits) -> list[tuple[Questions, list[Answers]]]:
-    """What can be asked, and the posteriors that answer it, by kind of description."""
+    """Return the descriptions that can be offered, with the posteriors that read them, by kind of description."""
     found = []
     for given in ("attributes", "text"):
         sources = [source for source in session.sources if source.given == given]
@@ -113,7 +109,7 @@ def make_explorer(
     command: str = "",
     report: Path | None = None,
 ) -> Work[Path]:
-    """A page as work to do: draws everything that it can show, and writes it.
+    """Return a page as work to do: draw everything that it shows, and write it.
 
     Args:
         paths: A model, what was fitted to it, a judge; what is missing is found by lineage.
@@ -161,10 +157,10 @@ def make_explorer(
             drawn, limit = 0, min(_CHUNK, len(asked))
             while drawn < limit:
                 rows = range(drawn, min(drawn + _CHUNK, limit))
-                answer(session, answers, asked, rows, limits.number, content.chart)
+                draw_answers(session, answers, asked, rows, limits.number, content.chart)
                 drawn = rows.stop
                 if drawn == limit:  # the size of what was drawn says how many more there is room for
-                    limit = _fitting(asked, answers, drawn, room)
+                    limit = _count_that_fits(asked, answers, drawn, room)
                 yield Progress(done + drawn)
             kept = asked.first(min(drawn, limit))
             done += len(asked)
@@ -179,7 +175,7 @@ def make_explorer(
 
 
 def _draw_space(content: Content, limits: Limits) -> None:
-    """Traversals and map, smaller where they would take too much of the page."""
+    """Draw traversals and map, in smaller size if they need too much of the page."""
     session, most = content.session, int(limits.size * _PART)
     land = content.landscape = landscape(session)
     if land is None:
@@ -207,41 +203,37 @@ def _draw_space(content: Content, limits: Limits) -> None:
             break
 
 
-def _fitting(asked: Questions, answers: list[Answers], drawn: int, room: float) -> int:
-    """How many descriptions fit into ``room``, from the size of those drawn so far."""
-    each = Part(asked.first(drawn), answers).letters() / drawn
-    return max(1, min(len(asked), int(_MARGIN * room / each)))
+def _count_that_fits(questions: Questions, answers: list[Answers], count: int, room: float) -> int:
+    """Return how many descriptions fit into ``room``, judging by the size of those drawn so far."""
+    each = Part(questions.first(count), answers).letters() / count
+    return max(1, min(len(questions), int(_MARGIN * room / each)))
 
 
-def _read(name: str) -> str:
+def _read_template(name: str) -> str:
     return resources.files("mmgen.figures.explore").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _page_size() -> int:
-    """Bytes of a page without anything drawn."""
-    return sum(len(_read(name)) for name in ("explore.html.jinja", "explore.css", "explore.js")) + 20_000
+    """Return the bytes of a page without pictures."""
+    return sum(len(_read_template(name)) for name in ("explore.html.jinja", "explore.css", "explore.js")) + 20_000
 
 
 def _hash(text: str) -> str:
-    """What a content security policy knows a script or a style sheet by."""
+    """Return the hash by which a content security policy allows a script or a style sheet."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _plain(value: Any) -> Any:
-    """The same with plain letters alone: names out of files do not steer a page."""
+def _without_control_characters(value: Any) -> Any:
+    """Remove control characters from names, so that files cannot steer a page."""
     if isinstance(value, str):
         return strip_controls(value, keep="")
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
-    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+        return {key: _without_control_characters(part) for key, part in value.items()}
+    return [_without_control_characters(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _page(content: Content, limits: Limits, title: str, command: str, seed: int, report: str) -> str:
-    """The page, with fewer descriptions where all make it too large.
-
-    Raises:
-        UsageError: What else there is is too large alone.
-    """
+    """Render the page, with fewer descriptions if it would be too large."""
     while True:
         page = _rendered(content, title, command, seed, report)
         size, most = len(page.encode()), max((len(part.questions) for part in content.parts), default=0)
@@ -261,7 +253,7 @@ def _rendered(content: Content, title: str, command: str, seed: int, report: str
     from jinja2.utils import htmlsafe_json_dumps
 
     session, group = content.session, content.session.group
-    style, script = _read("explore.css"), _read("explore.js")
+    style, script = _read_template("explore.css"), _read_template("explore.js")
     judge = session.judge
     return page_environment("explore").get_template("explore.html.jinja").render(
         title=title or f"Explore {group.model.stem}",
@@ -275,6 +267,6 @@ def _rendered(content: Content, title: str, command: str, seed: int, report: str
         script=script,
         style_hash=_hash(style),
         script_hash=_hash(script),
-        data=htmlsafe_json_dumps(_plain(page_data(content, seed))),
+        data=htmlsafe_json_dumps(_without_control_characters(page_data(content, seed))),
         footer=f"Made with mmgen {__version__}" + (f": {command}" if command else "."),
     )  # fmt: skip

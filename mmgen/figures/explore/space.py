@@ -30,7 +30,7 @@ __all__ = [
     "Landscape",
     "Neighbours",
     "Traversals",
-    "decoded",
+    "decode_pictures",
     "landscape",
     "neighbours",
     "over_map",
@@ -49,7 +49,7 @@ _EDGE = 0.995
 
 @dataclass(frozen=True)
 class Decoded:
-    """Pictures from z.
+    """Pictures decoded from z.
 
     Attributes:
         pictures: Means, uint8 [n, H, W, C].
@@ -64,25 +64,25 @@ class Decoded:
 
 
 @torch.no_grad()
-def decoded(session: Session, z: Tensor, asked: Descriptions, purpose: str, number: int = 0) -> Decoded:
-    """Pictures of z [n, D] and what the judge reads there; a conditional decoder sees one description for all.
+def decode_pictures(session: Session, z: Tensor, description: Descriptions, purpose: str, number: int = 0) -> Decoded:
+    """Decode z [n, D], with a classifier's answers; a conditional decoder gets one description for all.
 
     Args:
         session: The model and its judge.
         z: Latents.
-        asked: One description.
+        description: One description.
         purpose: What the stream of pixels is known by, together with ``number``.
         number: See ``purpose``.
     """
     loaded, main = session.model, session.model.observation
     assert main is not None
-    condition: Batch | None = asked.batch(loaded, 0) if loaded.model.conditional_on else None
+    condition: Batch | None = description.batch(loaded, 0) if loaded.model.conditional_on else None
     generator = torch_generator(session.seed, purpose, number, device=loaded.device)
     means, drawn = decode.means_and_draws(loaded, main.name, z.to(loaded.device), condition, generator)
     judged = None
     if session.judge is not None:
         seen = (drawn if sees_samples(loaded) else means).cpu().numpy()
-        judged = judge_images(session.judge, seen, np.repeat(asked.codes, len(seen), axis=0))
+        judged = judge_images(session.judge, seen, np.repeat(description.codes, len(seen), axis=0))
     return Decoded(tiles(main.picture(means.cpu().numpy())), judged)
 
 
@@ -108,7 +108,7 @@ class Landscape:
 
 
 def landscape(session: Session) -> Landscape | None:
-    """The map of a model whose data are at hand; None without them."""
+    """Make the map of a model; None without its dataset."""
     dataset, loaded = session.group.dataset, session.model
     if dataset is None:
         return None
@@ -127,15 +127,15 @@ def landscape(session: Session) -> Landscape | None:
 
 
 def over_map(session: Session, chart: Chart, cells: int) -> Decoded | None:
-    """What is decoded in every cell of the map, row by row from the bottom; None where decoders want a description."""
+    """Decode every cell of the map, row by row from the bottom; None if decoders need a description."""
     if session.model.model.conditional_on:
         return None
-    return decoded(session, chart.centres(cells), nothing(session.model), "map")
+    return decode_pictures(session, chart.centres(cells), nothing(session.model), "map")
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """What is decoded from the encodings of some of the pictures on the map.
+    """Pictures decoded from the encodings of some of the examples on the map.
 
     Attributes:
         points: Which of the map's points, int [m].
@@ -147,48 +147,41 @@ class Neighbours:
 
 
 def neighbours(session: Session, land: Landscape, count: int) -> Neighbours | None:
-    """Pictures to show for the encoding nearest to the pointer, where the plane is not all of z: it passes through
-    places where no picture lies. None where it is, or where decoders want a description.
-
-    Args:
-        session: The model.
-        land: Its encodings.
-        count: m at most.
-    """
+    """Decode examples to show beside the pointer; None if z is the plane, or if decoders need a description."""
     if land.chart.exact or session.model.model.conditional_on:
         return None
     points = np.unique(np.linspace(0, len(land.places) - 1, count).round().astype(int))
     z = land.encodings.mean[torch.from_numpy(points)]
-    return Neighbours(points, decoded(session, z, nothing(session.model), "encodings"))
+    return Neighbours(points, decode_pictures(session, z, nothing(session.model), "encodings"))
 
 
 @dataclass(frozen=True)
 class Traversals:
-    """Pictures with one dimension of z at a time moved.
+    """Pictures with one dimension of z changed at a time.
 
     Attributes:
-        shown: P examples.
+        examples: P examples.
         dimensions: d axes of z.
         values: What each takes, [d, STEPS].
         reach: What these values are, in words.
         originals: The examples' own pictures, uint8 [P, H, W, C].
         means: The value that each dimension has in q(z|x), [P, d].
         pictures: For each example first what is decoded where nothing is moved, then dimension by dimension.
-        held: Labels that are part of z, which stay the likeliest of each example; "" where none is.
+        fixed_labels: Labels that are part of z, which stay the likeliest of each example; "" where none is.
     """
 
-    shown: Examples
+    examples: Examples
     dimensions: list[Axis]
     values: list[list[float]]
     reach: str
     originals: np.ndarray
     means: np.ndarray
     pictures: list[Decoded]
-    held: str = ""
+    fixed_labels: str = ""
 
 
 def traversals(session: Session, land: Landscape, examples: int, dimensions: int) -> Traversals:
-    """Traversals of some test examples, dimensions in the order of the ranking.
+    """Decode traversals of some test examples, most informative dimensions first.
 
     Args:
         session: The model.
@@ -212,7 +205,9 @@ def traversals(session: Session, land: Landscape, examples: int, dimensions: int
         codes = shown.codes[place : place + 1] if shown.codes is not None else np.full((1, width), UNKNOWN, np.uint8)
         tokens = None if shown.tokens is None else shown.tokens[place : place + 1]
         every = torch.cat([means[place : place + 1], z.flatten(0, 1)])
-        pictures.append(decoded(session, every, Descriptions(codes, tokens), "traversal", int(shown.rows[place])))
+        pictures.append(
+            decode_pictures(session, every, Descriptions(codes, tokens), "traversal", int(shown.rows[place]))
+        )
     held = " and ".join(loaded.model.latent_modalities)
     originals, own = tiles(loaded.observation.picture(shown.images)), along(means, ranked).numpy()
     return Traversals(shown, ranked, values.tolist(), reach, originals, own, pictures, held)

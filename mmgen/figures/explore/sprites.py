@@ -25,31 +25,31 @@ _QUALITY = 80
 
 @dataclass(frozen=True)
 class Sheets:
-    """n pictures of one size, row by row in images that are all full but the last.
+    """n pictures of one size in few large images, row by row.
 
     Attributes:
         size: Width and height of a picture, pixels.
         columns: Pictures in a row of a sheet.
-        each: Pictures on a sheet.
+        per_sheet: Pictures on a sheet.
         images: The sheets as ``data:`` addresses.
     """
 
     size: tuple[int, int]
     columns: int
-    each: int
+    per_sheet: int
     images: tuple[str, ...]
 
     def __len__(self) -> int:
-        """Letters that they take on the page."""
+        """Return the size on the page in letters."""
         return sum(map(len, self.images))
 
     def to_json(self) -> dict[str, Any]:
-        """What the page's script finds a picture by."""
-        return {"size": list(self.size), "columns": self.columns, "each": self.each, "images": list(self.images)}
+        """Return where the page's script finds each picture."""
+        return {"size": list(self.size), "columns": self.columns, "each": self.per_sheet, "images": list(self.images)}
 
 
 def tiles(images: np.ndarray) -> np.ndarray:
-    """Pictures float [..., C, H, W] in [0, 1] as bytes uint8 [n, H, W, C].
+    """Convert pictures float [..., C, H, W] in [0, 1] to bytes uint8 [n, H, W, C].
 
     Raises:
         UsageError: Neither one nor three channels.
@@ -62,7 +62,7 @@ def tiles(images: np.ndarray) -> np.ndarray:
 
 
 def lighter(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
-    """Pictures uint8 [n, H, W, C] on a lighter ground where some are nearly black; and a sentence that says so."""
+    """Put pictures uint8 [n, H, W, C] on a lighter background if some are nearly black; return a sentence on it."""
     full = [block for block in blocks if len(block)]
     if not full:
         return list(blocks), ""
@@ -72,7 +72,7 @@ def lighter(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
 
 
 def pack(pictures: np.ndarray) -> Sheets:
-    """Pictures uint8 [n, H, W, C] as sheets: one channel in 16 greys, three as they are but for WebP's losses."""
+    """Pack pictures uint8 [n, H, W, C] into sheets: one channel in 16 greys, three as WebP."""
     count, height, width, channels = pictures.shape
     columns = max(1, min(_SIDE // width, math.ceil(math.sqrt(count * height / width))))
     each = columns * max(1, min(_SIDE // height, math.ceil(count / columns)))

@@ -18,7 +18,7 @@ from mmgen.settings.registry import unknown_name
 if TYPE_CHECKING:
     from mmgen.modalities.text import TextDescription
 
-__all__ = ["Plot", "PlotOptions", "PlotOption", "asked", "dataset_of", "accepts", "judged_note"]
+__all__ = ["Plot", "PlotOptions", "PlotOption", "descriptions_of", "dataset_of", "accepts", "judged_note"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ OPTIONS: dict[PlotOption, str] = {
 
 @dataclass(frozen=True)
 class Plot:
-    """A member of this package: models with what was fitted to them, and the options of a figure, to one picture.
+    """Base of figures: from models with their fits, and options, to one picture.
 
     Attributes:
         draw: What draws it.
@@ -82,7 +82,7 @@ class Plot:
 
     @property
     def reads_scores(self) -> bool:
-        """Whether it is drawn from files of scores."""
+        """Return whether the figure is drawn from files of scores."""
         return self.shows.startswith("scores")
 
     def __call__(self, sessions: Sequence[Session], options: PlotOptions) -> Picture:
@@ -98,17 +98,17 @@ class Plot:
         Raises:
             UsageError: It names those that the figure accepts.
         """
-        asked = [typed for field, typed in OPTIONS.items() if getattr(options, field) and field not in self.accepts]
-        if asked:
+        unused = [typed for field, typed in OPTIONS.items() if getattr(options, field) and field not in self.accepts]
+        if unused:
             known = " and ".join(typed for field, typed in OPTIONS.items() if field in self.accepts)
             chooses = f"accepts {known} only" if known else "chooses itself what it shows"
-            raise UsageError(f"{name} {chooses}, got {' and '.join(asked)}; leave out {' and '.join(asked)}")
+            raise UsageError(f"{name} {chooses}, got {' and '.join(unused)}; leave out {' and '.join(unused)}")
         for metric in options.metrics:
             if metric not in mmgen.metrics.names():
                 raise UsageError(unknown_name("metric", metric, mmgen.metrics.names(), more="mmgen list metric"))
 
     def check_output(self, path: Path) -> None:
-        """Refuse a file with another ending than its own, before anything is computed.
+        """Refuse a file name with a wrong ending, before anything is computed.
 
         Args:
             path: Where it is to go.
@@ -119,7 +119,7 @@ class Plot:
         check_ending(path, self.lines)
 
     def check_models(self, name: str, groups: Sequence[Group]) -> None:
-        """Refuse models that it cannot show, by their headers: before anything is loaded or computed.
+        """Refuse models that the figure cannot show, by their headers alone.
 
         Args:
             name: Name of the figure.
@@ -154,21 +154,12 @@ def accepts(
 
 
 def dataset_of(session: Session) -> Path:
-    """Return the dataset of a model.
-
-    Raises:
-        MissingParentError: It is gone; says how to make it.
-    """
+    """Return the dataset of a model."""
     return session.group.dataset or session.model.dataset_path()
 
 
-def asked(session: Session, options: PlotOptions, number: int) -> Descriptions:
-    """Return the descriptions of the options, else ``number`` that differ.
-
-    Raises:
-        UsageError: The model does not know the words, or nothing at all to describe; or something that draws reads
-            none of them.
-    """
+def descriptions_of(session: Session, options: PlotOptions, number: int) -> Descriptions:
+    """Return the descriptions of the options, else ``number`` that differ."""
     model = session.model
     count = options.number or number
     if not options.descriptions:
@@ -181,26 +172,28 @@ def asked(session: Session, options: PlotOptions, number: int) -> Descriptions:
             raise UsageError(
                 f"a figure compares plain descriptions, got '{words}'; draw it with mmgen sample --guidance"
             )
-    found = parse(model, options.descriptions)
-    for expression in found.expressions:
+    descriptions = parse(model, options.descriptions)
+    for expression in descriptions.expressions:
         if expression is not None:
             raise UsageError(f"a figure compares plain descriptions, got '{expression}'; draw it with mmgen sample")
     for source in session.sources:
-        check_read(source.loaded, source.posterior, found)
+        check_read(source.loaded, source.posterior, descriptions)
     for row, words in enumerate(options.descriptions):
-        said = found.modalities(model, row)
-        if not session.sources and said and not set(said) & set(model.likelihood.names):
-            raise UsageError(f"got the description '{words}', but {model.path} says and reads no {' and '.join(said)}")
-    return found
+        modalities = descriptions.modalities(model, row)
+        if not session.sources and modalities and not set(modalities) & set(model.likelihood.names):
+            raise UsageError(
+                f"got the description '{words}', but {model.path} says and reads no {' and '.join(modalities)}"
+            )
+    return descriptions
 
 
 def judged_note(session: Session, text: "TextDescription") -> str:
-    """Say who compared generated images with generated texts."""
+    """Explain which words the classifier compared."""
     judge = session.judge
     if judge is None or not text.slots:
         return "No judge compared images and texts."
-    told = [slot for slot in text.slots if slot in judge.hints]
-    knowing = f", told the generated {', '.join(told)}," if told else ""
+    inputs = [slot for slot in text.slots if slot in judge.hints]
+    knowing = f", told the generated {', '.join(inputs)}," if inputs else ""
     mean = judge.accuracy.get("mean")
     itself = f" (itself right on {mean:.1f} % of held-out words)" if mean is not None else ""
     return f"Red frame: the judge{itself}{knowing} reads at least one word differently from the text."

@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 
     from mmgen.figures.session import Session
 
-__all__ = ["Chosen", "chosen_examples"]
+__all__ = ["StartExamples", "start_examples"]
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """Examples and the means of their posteriors.
+class StartExamples:
+    """Examples to start from, and the means of their posteriors.
 
     Attributes:
         session: The model that encoded them.
-        shown: The examples.
+        examples: The examples.
         z: [n, D].
-        given: What the posteriors were given: the image alone where the model has such a posterior.
+        conditions: What the posteriors were given: the image alone where the model has such a posterior.
     """
 
     session: "Session"
-    shown: Examples
+    examples: Examples
     z: Tensor
-    given: tuple[str, ...]
+    conditions: tuple[str, ...]
 
-    def said(self, number: int) -> str:
-        """What is known of an example in words, else which it is."""
-        info, text, shown = self.session.model.attributes, self.session.model.text, self.shown
+    def label(self, number: int) -> str:
+        """Return the words of an example, else its number."""
+        info, text, shown = self.session.model.attributes, self.session.model.text, self.examples
         if info is not None and shown.codes is not None and (shown.codes[number] != UNKNOWN).any():
             return format_values(shown.codes[number], info)
         if text is not None and shown.tokens is not None and (caption := format_caption(shown.tokens[number], text)):
@@ -53,31 +53,31 @@ class Chosen:
 
     @property
     def name(self) -> str:
-        """The main modality, of which examples and what is decoded are."""
+        """Return the main modality of the examples."""
         return self.session.model.observation.name if self.session.model.observation is not None else ""
 
     @property
     def pictures(self) -> np.ndarray:
-        """Pictures [n, C, H, W] of the examples."""
+        """Return pictures [n, C, H, W] of the examples."""
         assert self.session.model.observation is not None
-        return self.session.model.observation.picture(self.shown.images)
+        return self.session.model.observation.picture(self.examples.images)
 
-    def decoded(self, number: int, z: Tensor) -> np.ndarray:
-        """Pictures [..., C, H, W] at z [..., D], a conditional decoder being told what example ``number`` is."""
+    def decode(self, number: int, z: Tensor) -> np.ndarray:
+        """Decode z [..., D] to pictures [..., C, H, W], with the description of example ``number`` if needed."""
         model = self.session.model
         main = model.observation
         assert main is not None
         condition = None
         if model.model.conditional_on:
-            codes = self.shown.codes
+            codes = self.examples.codes
             known = np.full((1, 0), UNKNOWN, np.uint8) if codes is None else codes[number : number + 1]
-            tokens = None if self.shown.tokens is None else self.shown.tokens[number : number + 1]
+            tokens = None if self.examples.tokens is None else self.examples.tokens[number : number + 1]
             condition = Descriptions(known, tokens).batch(model, 0)
         return main.pictures(means(model, main.name, z, condition).cpu().numpy())
 
 
-def chosen_examples(session: "Session", rows: "Sequence[int]", count: int) -> Chosen:
-    """Rows that were asked for, else test examples at random, encoded.
+def start_examples(session: "Session", rows: "Sequence[int]", count: int) -> StartExamples:
+    """Encode the examples of the given rows, else test examples at random.
 
     Raises:
         UsageError: The model does not draw images or does not encode them, or the data have no test examples.
@@ -89,13 +89,13 @@ def chosen_examples(session: "Session", rows: "Sequence[int]", count: int) -> Ch
         raise UsageError(f"{session.group.model} draws no images from z, which this figure shows")
     path = dataset_of(session)
     with Dataset.open(path) as data:
-        wanted = np.asarray(rows, np.int64)
+        row_numbers = np.asarray(rows, np.int64)
         if not rows:
-            wanted = rows_to_show(data, model.settings.data.split, count, session.seed)
-        if not len(wanted):
+            row_numbers = rows_to_show(data, model.settings.data.split, count, session.seed)
+        if not len(row_numbers):
             raise UsageError(f"{path} has no test examples to start from; choose rows with --dataset-row")
-        shown = read_examples(model, data, wanted)
+        examples = read_examples(model, data, row_numbers)
     alone = model.model.has_posterior((main.name,))
     with torch.no_grad():
-        q = encode_pictures(model, shown.images) if alone else encode_examples(model, shown)
-    return Chosen(session, shown, q.mean, (main.name,) if alone else model.encoder_inputs)
+        q = encode_pictures(model, examples.images) if alone else encode_examples(model, examples)
+    return StartExamples(session, examples, q.mean, (main.name,) if alone else model.encoder_inputs)

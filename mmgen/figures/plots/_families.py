@@ -21,7 +21,7 @@ _LETTERS = {"beta", "gamma", "alpha", "capacity"}
 
 @dataclass(frozen=True)
 class Axis:
-    """What is measured along an axis: a quantity of a metric, in a unit."""
+    """An axis of a figure: a quantity of a metric, with its unit."""
 
     metric: str
     quantity: str
@@ -30,7 +30,7 @@ class Axis:
 
     @property
     def label(self) -> str:
-        """What stands beside the axis, with the way that is better."""
+        """Return the label of the axis, with the direction that is better."""
         name = self.quantity if self.metric == "negative-elbo" else f"{self.metric}: {self.quantity}"
         return f"{name}, {self.unit}" + ("" if self.better == "neither" else f" ({self.better} is better)")
 
@@ -54,7 +54,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Family:
-    """Models of one objective, by its weights."""
+    """Models of one objective, ordered by its weights."""
 
     title: str
     points: tuple[Point, ...]
@@ -62,7 +62,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Families:
-    """Everything that the figure shows.
+    """All families of points in one figure.
 
     Attributes:
         x: The axis to the right.
@@ -78,27 +78,18 @@ class Families:
 
 
 def families(scores: Sequence[Score], x: tuple[str, str], y: str) -> Families:
-    """Points of models for which both were measured, by objective.
-
-    Args:
-        scores: Scores of any number of models.
-        x: Metric and quantity along the axis to the right.
-        y: Metric of the upward axis; its first quantity is taken.
-
-    Raises:
-        UsageError: No model has both, or they were not measured alike.
-    """
+    """Group models with both measures by their objective."""
     across, up = _of(scores, x[0], x[1]), _of(scores, y)
     both = [model for model in across if model in up]
     if not both:
-        asked = " ".join(f"--metric {name}" for name in dict.fromkeys((x[0], y)))
+        options = " ".join(f"--metric {name}" for name in dict.fromkeys((x[0], y)))
         there = ", ".join(dict.fromkeys(score.metric for score in scores)) or "none"
         raise UsageError(
             f"disentanglement shows {y} over {x[1]} of the same models, got scores of {there}; measure both with "
-            f"mmgen eval {asked} -o"
+            f"mmgen eval {options} -o"
         )
-    _check_alike([across[model] for model in both])
-    _check_alike([up[model] for model in both], encodings=True)
+    _check_comparable([across[model] for model in both])
+    _check_comparable([up[model] for model in both], encodings=True)
     by_family: dict[str, list[str]] = {}
     for model in both:
         objective = _objective(across[model])
@@ -115,7 +106,7 @@ def families(scores: Sequence[Score], x: tuple[str, str], y: str) -> Families:
             runs.setdefault((tuple(one.get(key) for key in differing), run), []).append(model)
         points = [
             Point(
-                ", ".join(_named(setting, value) for setting, value in zip(differing, key, strict=True)),
+                ", ".join(_setting_text(setting, value) for setting, value in zip(differing, key, strict=True)),
                 tuple(map(_order, key)),
                 group_of([across[model] for model in same]),
                 group_of([up[model] for model in same]),
@@ -133,7 +124,7 @@ def families(scores: Sequence[Score], x: tuple[str, str], y: str) -> Families:
 
 
 def _of(scores: Sequence[Score], metric: str, quantity: str = "") -> dict[str, Score]:
-    """Scores of a metric by model; of several of the same model the last."""
+    """Return scores of a metric by model, the last one for each."""
     own = [score for score in scores if score.metric == metric and math.isfinite(score.value)]
     quantity = quantity or (own[0].quantity if own else "")
     return {str(score.ids.get("model", "")): score for score in own if score.quantity == quantity}
@@ -145,7 +136,7 @@ def _objective(score: Score) -> dict[str, Any]:
 
 
 def _title(name: str, objective: dict[str, Any]) -> str:
-    """What papers call models of an objective, which are of pictures alone; else its name and what it looks at."""
+    """Return the usual name of an objective for pictures alone, such as beta-VAE; else its name and modalities."""
     modalities = objective.get("modalities")
     if not isinstance(modalities, list | tuple) or len(modalities) < 2:
         return _TITLES.get(name, name)
@@ -153,7 +144,7 @@ def _title(name: str, objective: dict[str, Any]) -> str:
 
 
 def _settings(objective: dict[str, Any]) -> dict[str, Any]:
-    """Settings of an objective by which points differ, numbers as such and others as text."""
+    """Return the settings in which points of an objective differ, numbers as such and others as text."""
     return {
         key: float(value) if isinstance(value, int | float) and not isinstance(value, bool) else _text(value)
         for key, value in objective.items()
@@ -165,14 +156,14 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else str(value)
 
 
-def _named(name: str, value: Any) -> str:
-    """``beta = 4``, ``groups = 2, 3``; "default" where a file does not say it."""
+def _setting_text(name: str, value: Any) -> str:
+    """Return a setting as ``beta = 4`` or ``groups = 2, 3``; "default" if a file lacks it."""
     said = "default" if value is None else f"{value:g}" if isinstance(value, float) else value
     return f"{name} = {said}"
 
 
 def _order(value: Any) -> tuple[int, float, str]:
-    """Numbers by size, then words, then what is not said."""
+    """Return a sort key: numbers by size, then words, then missing values."""
     if value is None:
         return 2, 0.0, ""
     return (0, value, "") if isinstance(value, float) else (1, 0.0, value)
@@ -182,14 +173,9 @@ def _keys(settings: Sequence[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(key for one in settings for key in one))
 
 
-def _check_alike(scores: Sequence[Score], encodings: bool = False) -> None:
-    """Raise a UsageError where points were measured on other data or in another way than others.
-
-    Args:
-        scores: Scores of one measure.
-        encodings: Whether it depends on how many examples it looks at, as measures of disentanglement do.
-    """
-    asked: dict[str, Callable[[Score], Any]] = {
+def _check_comparable(scores: Sequence[Score], encodings: bool = False) -> None:
+    """Refuse points that were measured on other data or in another way than the rest."""
+    conditions: dict[str, Callable[[Score], Any]] = {
         "dataset": lambda score: score.ids.get("dataset"),
         "split": lambda score: score.conditions.get("split"),
         "part": lambda score: score.conditions.get("part"),
@@ -197,8 +183,8 @@ def _check_alike(scores: Sequence[Score], encodings: bool = False) -> None:
         "protocol": lambda score: score.protocol,
     }
     if encodings:
-        asked["number of examples"] = lambda score: score.n
-    for name, of in asked.items():
+        conditions["number of examples"] = lambda score: score.n
+    for name, of in conditions.items():
         values = list(dict.fromkeys(str(of(score) or "") for score in scores))
         if len(values) > 1:
             shown = " and ".join(f"'{value[:40]}'" for value in values[:2])

@@ -12,7 +12,7 @@ __all__ = ["describe", "get", "importable", "names"]
 
 
 class _Figures(Registry[Any]):
-    """Figures are loaded after matplotlib, which reads no settings of the current folder then."""
+    """Figures are imported without the current folder's matplotlib settings."""
 
     def _import(self, stem: str) -> Any:
         import mmgen.figures.drawing  # noqa: F401  # which imports it elsewhere

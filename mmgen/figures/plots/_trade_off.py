@@ -11,19 +11,19 @@ from mmgen.results.groups import group_of
 from mmgen.results.published import published_tables
 from mmgen.results.score import Score
 
-__all__ = ["Axis", "Curve", "Point", "Trade", "published_points", "trade_off", "which_metrics"]
+__all__ = ["Axis", "Curve", "Point", "Trade", "published_points", "trade_off", "axes_of_trade_off"]
 
 _PARTNERS = {"correctness": "coverage", "precision": "recall"}
 _PROTOCOLS = ("exact", "description")
 """Preferred where scores of several protocols are there."""
 _OWN = ("prior", "own", "image")
-"""Posteriors of the model itself, whichever file they were asked of."""
+"""Posteriors of the model itself, whichever file names them."""
 _NAMES = {"true": "q_true", "aggregate": "q_agg", "own": "q(z|y)", "prior": "p(z)", "image": "q(z|x)", "scan": "q_scan"}
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What is measured along an axis: metric, protocol, number of given attributes."""
+    """An axis of a figure: metric, protocol, number of given attributes."""
 
     metric: str
     protocol: str
@@ -31,24 +31,24 @@ class Axis:
 
     @property
     def label(self) -> str:
-        """What stands beside the axis."""
+        """Return the label of the axis."""
         words = {
             "correctness": "correctness: given words that the judge reads, %",
             "coverage": "coverage: variety of what is not given, %",
             "precision": "precision: drawn pictures that could be real, %",
             "recall": "recall: real pictures that could be drawn, %",
         }
-        return words.get(self.metric, f"{self.metric}, %") + self.asked
+        return words.get(self.metric, f"{self.metric}, %") + self.given_text
 
     @property
-    def asked(self) -> str:
-        """How many attributes were given, in brackets."""
+    def given_text(self) -> str:
+        """Return how many attributes were given, in brackets."""
         return f" ({self.given} given)" if self.given is not None else ""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One posterior with one weight.
+    """One posterior with one weight of guidance.
 
     Attributes:
         weight: Power of p(y|z); 0 where it is not guided.
@@ -69,7 +69,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """A posterior over its weights, small ones first."""
+    """Points of one posterior, small weights first."""
 
     posterior: str
     guided: bool
@@ -79,14 +79,14 @@ class Curve:
 
     @property
     def label(self) -> str:
-        """What it is called beside its curve."""
+        """Return the label beside the curve."""
         name = _NAMES.get(self.posterior, self.posterior)
         if self.text_weight is not None:
             name += f"(w = {self.text_weight:g})"
         return name + (", guided" if self.guided else "") + (", balanced" if self.balanced else "")
 
-    def told(self, point: Point) -> str:
-        """What is said of a point: its weight; that nothing guides it; nothing where there is no weight at all."""
+    def point_label(self, point: Point) -> str:
+        """Return the label of a point: its weight, or that it is not guided; "" for a posterior without weights."""
         if self.guided and not point.weight:
             return _NAMES.get(self.posterior, self.posterior)
         return f"w = {point.weight:g}" if self.guided or self.posterior == "true" else ""
@@ -94,7 +94,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Trade:
-    """Everything that the figure shows.
+    """All curves of the figure, with their axes.
 
     Attributes:
         y: The upward axis.
@@ -113,23 +113,19 @@ class Trade:
     alone: tuple[str, ...]
 
 
-def which_metrics(asked: Sequence[str]) -> tuple[str, str]:
-    """The upward metric and the other: correctness and coverage, the partner of the one that is asked for, or both.
-
-    Raises:
-        UsageError: More than two, twice the same, or one without a partner.
-    """
-    if not asked:
+def axes_of_trade_off(metrics: Sequence[str]) -> tuple[str, str]:
+    """Return the vertical and the horizontal metric, by default correctness and coverage."""
+    if not metrics:
         return "correctness", "coverage"
-    if len(asked) > 2 or len(set(asked)) < len(asked):
-        raise UsageError(f"trade-off got --metric {' --metric '.join(asked)}, expected two that differ, upward first")
-    if len(asked) == 2:
-        return asked[0], asked[1]
-    if asked[0] not in _PARTNERS:
+    if len(metrics) > 2 or len(set(metrics)) < len(metrics):
+        raise UsageError(f"trade-off got --metric {' --metric '.join(metrics)}, expected two that differ, upward first")
+    if len(metrics) == 2:
+        return metrics[0], metrics[1]
+    if metrics[0] not in _PARTNERS:
         raise UsageError(
-            f"trade-off got one --metric {asked[0]}, expected correctness, precision, or two: the upward one first"
+            f"trade-off got one --metric {metrics[0]}, expected correctness, precision, or two: the upward one first"
         )
-    return asked[0], _PARTNERS[asked[0]]
+    return metrics[0], _PARTNERS[metrics[0]]
 
 
 Key = tuple[str, float | None, float, bool]
@@ -143,37 +139,33 @@ def _key(score: Score) -> Key:
 
 
 def _model(score: Score, key: Key) -> tuple[str, str]:
-    """Which files it is of: the model, and what was fitted to it."""
+    """Return the model of a score and the file that was fitted to it."""
     fitted = "" if key[0] in _OWN else str(score.ids.get("aggregate") or "")
     return str(score.ids.get("model") or fitted), fitted
 
 
-def _question(scores: Sequence[Score], metric: str) -> tuple[Axis, list[Score]]:
-    """The scores of a metric that answer one question: by one protocol, with the most attributes given."""
-    own = [score for score in scores if score.metric == metric and math.isfinite(score.value)]
-    if not own:
+def _scores_of_axis(scores: Sequence[Score], metric: str) -> tuple[Axis, list[Score]]:
+    """Return the scores of a metric by one protocol, with the most attributes given."""
+    matching = [score for score in scores if score.metric == metric and math.isfinite(score.value)]
+    if not matching:
         there = ", ".join(dict.fromkeys(score.metric for score in scores)) or "none"
         raise UsageError(
             f"trade-off shows {metric}, got scores of {there}; measure it with mmgen eval --metric {metric} -o"
         )
-    if own[0].unit != "%" or own[0].better != "higher":
-        raise UsageError(f"trade-off shows measures in % of which more is better, got {metric} in {own[0].unit}")
-    protocols = list(dict.fromkeys(score.protocol for score in own))
+    if matching[0].unit != "%" or matching[0].better != "higher":
+        raise UsageError(f"trade-off shows measures in % of which more is better, got {metric} in {matching[0].unit}")
+    protocols = list(dict.fromkeys(score.protocol for score in matching))
     protocol = next((name for name in _PROTOCOLS if name in protocols), protocols[0])
-    own = [score for score in own if score.protocol == protocol]
-    given = max((score.given for score in own if score.given is not None), default=None)
-    return Axis(metric, protocol, given), [score for score in own if score.given == given]
+    matching = [score for score in matching if score.protocol == protocol]
+    given = max((score.given for score in matching if score.given is not None), default=None)
+    return Axis(metric, protocol, given), [score for score in matching if score.given == given]
 
 
 Found = dict[Key, dict[tuple[str, str], Score]]
 
 
 def _by_posterior(scores: Sequence[Score]) -> Found:
-    """Scores by posterior and files; of several of the same by one judge the last, of several judges the first.
-
-    Raises:
-        UsageError: Two fits of the same posterior to one model.
-    """
+    """Index scores by posterior and files: the last of one classifier, the first of several."""
     found: Found = {}
     for score in scores:
         key = _key(score)
@@ -190,8 +182,8 @@ def _by_posterior(scores: Sequence[Score]) -> Found:
     return found
 
 
-def _check_alike(groups: Sequence[Found]) -> None:
-    """Raise a UsageError where points were measured on other data, or by another judge, than others."""
+def _check_comparable(groups: Sequence[Found]) -> None:
+    """Refuse points that were measured on other data or by another classifier than the rest."""
     for name, of in (
         ("split", lambda score: score.conditions.get("split", "")),
         ("part", lambda score: score.conditions.get("part", "")),
@@ -208,16 +200,8 @@ def _check_alike(groups: Sequence[Found]) -> None:
 
 
 def trade_off(scores: Sequence[Score], metrics: tuple[str, str]) -> Trade:
-    """Curves of all posteriors that both metrics are known of.
-
-    Args:
-        scores: Scores of the files that were named.
-        metrics: The upward one, and the other.
-
-    Raises:
-        UsageError: There are none, or they were not measured alike.
-    """
-    (y, upward), (x, across) = (_question(scores, metric) for metric in metrics)
+    """Make curves of all posteriors with both measures."""
+    (y, upward), (x, across) = (_scores_of_axis(scores, metric) for metric in metrics)
     ys, xs = _by_posterior(upward), _by_posterior(across)
     points: dict[Key, Point] = {}
     kept: list[Found] = [{}, {}]
@@ -237,7 +221,7 @@ def trade_off(scores: Sequence[Score], metrics: tuple[str, str]) -> Trade:
             f"mmgen eval --metric {y.metric} --metric {x.metric} -o"
         )
     for group in kept:
-        _check_alike([group])
+        _check_comparable([group])
     alone = sorted(
         {Curve(key[0], bool(key[2]), (), balanced=key[3]).label for key in (ys.keys() | xs.keys()) - points.keys()}
     )
@@ -247,7 +231,7 @@ def trade_off(scores: Sequence[Score], metrics: tuple[str, str]) -> Trade:
 
 
 def _curves(points: Mapping[Key, Point]) -> tuple[Curve, ...]:
-    """A curve for each posterior; one that is guided starts where nothing guides it."""
+    """Make a curve for each posterior; a guided one starts at the unguided point."""
     curves = []
     for posterior in sorted({key[0] for key in points}):
         own = {key: point for key, point in points.items() if key[0] == posterior}
@@ -270,7 +254,7 @@ def _ordered(points: Sequence[Point]) -> tuple[Point, ...]:
 
 
 def _real(scores: Sequence[Score], axis: Axis) -> float | None:
-    """What real pictures get in percent: the judge's own accuracy, all of the variety, the ceiling of real halves."""
+    """Return the score of real pictures in percent: the classifier's accuracy, 100, or that of two halves."""
     if axis.metric == "coverage":
         return 100.0
     own = [score for score in scores if score.metric == axis.metric]
@@ -283,12 +267,12 @@ def _real(scores: Sequence[Score], axis: Axis) -> float | None:
 
 
 def published_points(trade: Trade, recipe: str) -> list[tuple[str, str, float, float]]:
-    """Published methods of the same recipe, measured alike: (source, method, x, y)."""
+    """Return published methods on the same recipe and protocol: (source, method, x, y)."""
     found = []
     for table in published_tables():
         if not recipe or table.recipe != recipe:
             continue
-        sides = [next((row for row in table.row if _says(row, axis)), None) for axis in (trade.x, trade.y)]
+        sides = [next((row for row in table.row if _belongs_to(row, axis)), None) for axis in (trade.x, trade.y)]
         if sides[0] is None or sides[1] is None:
             continue
         for method, far, high in zip(table.columns, sides[0]["values"], sides[1]["values"], strict=True):
@@ -297,7 +281,7 @@ def published_points(trade: Trade, recipe: str) -> list[tuple[str, str, float, f
     return found
 
 
-def _says(row: Mapping[str, object], axis: Axis) -> bool:
-    """Whether a row of a published table has what an axis shows."""
+def _belongs_to(row: Mapping[str, object], axis: Axis) -> bool:
+    """Return whether a row of a published table belongs to an axis."""
     protocol = row.get("protocol", axis.protocol)
     return (row.get("metric"), protocol, row.get("given")) == (axis.metric, axis.protocol, axis.given)

@@ -24,7 +24,7 @@ from mmgen.figures.drawing.planes import (
     posterior_contours,
     share_outside,
 )
-from mmgen.figures.plots._base import PlotOptions, accepts, asked, dataset_of
+from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of, descriptions_of
 from mmgen.figures.session import Session
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encode import encode_examples
@@ -51,26 +51,26 @@ class _Encodings:
     log_sd: np.ndarray
 
 
-def _rows(session: Session, data: Dataset, asked: Descriptions) -> np.ndarray:
-    """Training rows with this description, as many as are encoded."""
+def _rows(session: Session, data: Dataset, descriptions: Descriptions) -> np.ndarray:
+    """Return training rows with this description, as many as are encoded."""
     model = session.model
     rows = data.split(model.settings.data.split, "train")
-    if asked.tokens is not None and model.text is not None:
-        matching = (data.read_text(model.text.name, rows) == asked.tokens[0]).all(1)
+    if descriptions.tokens is not None and model.text is not None:
+        matching = (data.read_text(model.text.name, rows) == descriptions.tokens[0]).all(1)
     else:
         assert model.attributes is not None
-        known = asked.codes[0] != UNKNOWN
+        known = descriptions.codes[0] != UNKNOWN
         attributes = data.read_attributes(model.attributes.name, rows)
-        matching = (attributes[:, known] == asked.codes[0, known]).all(1)
+        matching = (attributes[:, known] == descriptions.codes[0, known]).all(1)
     return np.asarray(rows[np.flatnonzero(matching)[:_MOST_IMAGES]])
 
 
-def _encodings(session: Session, asked: Descriptions) -> _Encodings:
+def _encodings(session: Session, descriptions: Descriptions) -> _Encodings:
     model = session.model
     assert session.group.dataset is not None and model.observation is not None
     means, log_sds = [np.zeros((0, 2), np.float32)], [np.zeros((0, 2), np.float32)]
     with Dataset.open(session.group.dataset) as data:
-        rows = _rows(session, data, asked)
+        rows = _rows(session, data, descriptions)
         for start in range(0, len(rows), _IMAGES):
             part = rows[start : start + _IMAGES]
             encoded = encode_examples(model, read_examples(model, data, part))
@@ -81,13 +81,13 @@ def _encodings(session: Session, asked: Descriptions) -> _Encodings:
     return _Encodings(np.concatenate(means), np.concatenate(log_sds))
 
 
-def _true_posterior(session: Session, asked: Descriptions, z: "torch.Tensor", plane: Plane) -> np.ndarray:
-    """p(z|y) on the plane, proportional to p(y|z) p(z) (CK Section 5.5): of the text if the model generates text."""
+def _true_posterior(session: Session, descriptions: Descriptions, z: "torch.Tensor", plane: Plane) -> np.ndarray:
+    """Compute p(z|y) on the plane, proportional to p(y|z) p(z) (CK Section 5.5), with y the text if there is one."""
     import torch
 
     model = session.model.model
-    condition = asked.batch(session.model, 0)
-    described = session.model.text if asked.tokens is not None else session.model.attributes
+    condition = descriptions.batch(session.model, 0)
+    described = session.model.text if descriptions.tokens is not None else session.model.attributes
     log_true = model.log_prior(z)[:, 0]
     if described is not None and described.name in model.generates:
         parts = [model.log_likelihood(described.name, part, condition)[:, 0] for part in torch.split(z, _POINTS)]
@@ -95,8 +95,8 @@ def _true_posterior(session: Session, asked: Descriptions, z: "torch.Tensor", pl
     return normalise(log_true.reshape(plane.cells, plane.cells).float().cpu().numpy(), plane)
 
 
-def _concept(session: Session, asked: Descriptions, encodings: _Encodings, plane: Plane) -> Concept:
-    """The densities of one description on the plane."""
+def _concept(session: Session, descriptions: Descriptions, encodings: _Encodings, plane: Plane) -> Concept:
+    """Compute the densities of one description on the plane."""
     import torch
 
     z = torch.from_numpy(plane.points.reshape(-1, 1, 2)).to(session.model.device)  # [M, 1, 2]: for one description
@@ -104,23 +104,23 @@ def _concept(session: Session, asked: Descriptions, encodings: _Encodings, plane
     fitted = {}
     for source in session.sources:
         posterior = source.loaded.posteriors[source.posterior]
-        condition = asked.batch(source.loaded, 0)
+        condition = descriptions.batch(source.loaded, 0)
         log_q = torch.cat([posterior.log_prob(part, condition)[:, 0] for part in torch.split(z, _POINTS)])
         fitted[source.name] = normalise(log_q.reshape(plane.cells, plane.cells).float().cpu().numpy(), plane)
-    name = asked.words(session.model)[0]
-    return Concept(name, _true_posterior(session, asked, z, plane), aggregate, fitted)
+    name = descriptions.words(session.model)[0]
+    return Concept(name, _true_posterior(session, descriptions, z, plane), aggregate, fitted)
 
 
 def _plane(encodings: list[_Encodings]) -> Plane:
-    """Large enough for nearly all images, wherever the model put them."""
+    """Return a plane that is large enough for nearly all images."""
     outermost = [float(np.quantile(np.abs(each.mean).max(1), 0.98)) + 0.5 for each in encodings if len(each.mean)]
     return Plane(reach=max([3.0, *outermost]), cells=_CELLS)
 
 
-def _in_holes(found: list[Concept]) -> str:
-    """How much of each posterior lies where (nearly) no image of the description maps to."""
+def _share_without_images(concepts: list[Concept]) -> str:
+    """Describe how much of each posterior lies where (nearly) no image of the description is encoded."""
     shares: dict[str, list[float]] = {}
-    for concept in found:
+    for concept in concepts:
         if concept.aggregate is not None:
             for name, density in {"the true posterior": concept.true, **concept.fitted}.items():
                 shares.setdefault(name, []).append(100 * share_outside(density, concept.aggregate))
@@ -130,21 +130,26 @@ def _in_holes(found: list[Concept]) -> str:
     return f" In holes, outside the smallest region that holds 95 % of the aggregate, lies: {listed}."
 
 
-def contour_pictures(session: Session, asked: Descriptions | None = None) -> list[Picture]:
-    """CK Fig. 1: true posteriors, the aggregates of the image posteriors, and what was fitted; [] if it cannot be.
+def contour_pictures(session: Session, descriptions: Descriptions | None = None) -> list[Picture]:
+    """Draw CK Fig. 1: true posteriors, aggregated posteriors, and fits; [] for a model without them.
 
     Args:
         session: A model of two latent dimensions with what was fitted to it.
-        asked: The descriptions; by default some that differ.
+        descriptions: The descriptions; by default some that differ.
     """
     import torch
 
-    asked = session.concepts[:_CONCEPTS] if asked is None else asked
+    descriptions = session.concepts[:_CONCEPTS] if descriptions is None else descriptions
     model = session.model
-    if session.group.dataset is None or model.observation is None or model.model.latent_size != 2 or not len(asked):
+    if (
+        session.group.dataset is None
+        or model.observation is None
+        or model.model.latent_size != 2
+        or not len(descriptions)
+    ):
         return []
     with torch.inference_mode():
-        each = [asked[row : row + 1] for row in range(len(asked))]
+        each = [descriptions[row : row + 1] for row in range(len(descriptions))]
         encodings = [_encodings(session, one) for one in each]
         plane = _plane(encodings)
         found = [_concept(session, *pair, plane) for pair in zip(each, encodings, strict=True)]
@@ -152,7 +157,7 @@ def contour_pictures(session: Session, asked: Descriptions | None = None) -> lis
     caption = (
         f"Dashed: true posterior, proportional to p(y|z) p(z), normalised on {_CELLS} x {_CELLS} points. Filled: the "
         f"aggregate of the posteriors of {counts} training images with these words. Solid: what was fitted. Dark and "
-        f"pale, thick and thin hold 50 % and 90 %.{_in_holes(found)}"
+        f"pale, thick and thin hold 50 % and 90 %.{_share_without_images(found)}"
     )
     figure = posterior_contours(found, plane)
     return [Picture("Posteriors of descriptions in the latent plane", caption, figure)]
@@ -160,14 +165,14 @@ def contour_pictures(session: Session, asked: Descriptions | None = None) -> lis
 
 @accepts("descriptions", "number", shows="plane", lines=True)
 def contours(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Contours for a few descriptions of one model.
+    """Draw contours for a few descriptions of one model.
 
     Raises:
         UsageError: It has no images.
     """
     session = sessions[0]
     dataset_of(session)
-    found = contour_pictures(session, asked(session, options, 4))
+    found = contour_pictures(session, descriptions_of(session, options, 4))
     if not found:
         raise UsageError(f"{session.group.model} encodes no images, whose posteriors this figure shows")
     return found[0]

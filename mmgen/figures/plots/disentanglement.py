@@ -26,7 +26,7 @@ _UPWARD = "factor-score"
 
 @accepts("metrics", shows="scores", lines=True)
 def disentanglement(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """The scores in score files; models that are named beside them are not asked.
+    """Draw the scores of score files; models beside them are ignored.
 
     Raises:
         UsageError: No model has both measures, or they were not measured alike.
@@ -40,39 +40,40 @@ def disentanglement(sessions: Sequence[Session], options: PlotOptions) -> Pictur
     return Picture("Disentanglement and reconstruction", _caption(found), draw_families(found))
 
 
-def _caption(found: Families) -> str:
-    points = [point for family in found.families for point in family.points]
+def _caption(families: Families) -> str:
+    points = [point for family in families.families for point in family.points]
     counts = sorted({group.n for point in points for group in (point.x, point.y)})
     scores = [score for point in points for score in point.x.runs]
     pictures = " or ".join(f"{count:,}" for count in sorted({score.n for score in scores}))
-    said = [f"To the right -E log p(x|z) of {pictures} pictures, upward {found.y.metric}."]
+    said = [f"To the right -E log p(x|z) of {pictures} pictures, upward {families.y.metric}."]
     if counts == [1]:
         said.append("Bars are standard errors, over pictures and over repeats of the measure.")
     else:
         number = " or ".join(map(str, counts))
         single = ", of a single one its standard error" if 1 in counts else ""
         said.append(f"Points are means over {number} seeds, bars their standard deviations{single}.")
-    if found.alone:
+    if families.alone:
         said.append(
-            f"Left out, for only one of both was measured: {found.alone} {'model' if found.alone == 1 else 'models'}."
+            f"Left out, for only one of both was measured: {families.alone} "
+            f"{'model' if families.alone == 1 else 'models'}."
         )
     return " ".join(said)
 
 
 def _error(group: Group) -> float:
-    """Half the length of a bar: the standard deviation over seeds, of a single one its standard error."""
+    """Return half the length of an error bar: the standard deviation over seeds, or a single score's standard error."""
     return group.stderr or 0.0 if group.sd is None else group.sd
 
 
-def draw_families(found: Families) -> Figure:
-    """The figure: lines with markers, crosses of errors, weights beside the points and names at the ends."""
+def draw_families(families: Families) -> Figure:
+    """Draw lines with markers, error bars, weights beside the points and names at the ends."""
     figure = new_figure(7.2, 5.0)
-    axes = tidy(figure.add_subplot(), "", found.x.label, found.y.label)
+    axes = tidy(figure.add_subplot(), "", families.x.label, families.y.label)
     axes.tick_params(labelsize=9)
     axes.grid(color=FAINT, linewidth=1)
     axes.set_axisbelow(True)
-    colours = category_colours(len(found.families))
-    for number, (family, colour) in enumerate(zip(found.families, colours, strict=True)):
+    colours = category_colours(len(families.families))
+    for number, (family, colour) in enumerate(zip(families.families, colours, strict=True)):
         axes.errorbar(
             [point.x.mean for point in family.points],
             [point.y.mean for point in family.points],
@@ -88,14 +89,14 @@ def draw_families(found: Families) -> Figure:
     axes.margins(0.12)
     axes.autoscale_view()
     labels = Labels(axes)
-    for family in found.families:
+    for family in families.families:
         labels.keep_free([point.x.mean for point in family.points], [point.y.mean for point in family.points])
         for point in family.points:
             across, up = _error(point.x), _error(point.y)
             labels.keep_free([point.x.mean], [point.y.mean], 5)
             labels.keep_free([point.x.mean - across, point.x.mean + across], [point.y.mean] * 2, 1)
             labels.keep_free([point.x.mean] * 2, [point.y.mean - up, point.y.mean + up], 1)
-    for family, colour in zip(found.families, colours, strict=True):
+    for family, colour in zip(families.families, colours, strict=True):
         for point in family.points:
             labels.put(point.x.mean, point.y.mean, point.label or family.title, colour)
     axes.legend(frameon=False, fontsize=9, labelcolor=INK)

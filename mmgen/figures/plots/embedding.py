@@ -30,7 +30,7 @@ _MOST_PANELS, _MOST_COLOURS = 6, 12
 
 @dataclass(frozen=True)
 class Colouring:
-    """What is known of n points.
+    """Values of n points that colour them.
 
     Attributes:
         values: Codes int [n], -1 where unknown, or numbers float [n], NaN where unknown.
@@ -42,7 +42,7 @@ class Colouring:
 
 
 def embeddings(session: Session, count: int = _POINTS, by: str = "") -> Picture:
-    """Encodings of test examples in a plane.
+    """Draw encodings of test examples in a plane.
 
     Args:
         session: A model that encodes something.
@@ -57,7 +57,7 @@ def embeddings(session: Session, count: int = _POINTS, by: str = "") -> Picture:
     plane = principal_plane(encodings.mean)
     with Dataset.open(path) as data:
         known = _colourings(session, data, encodings.rows, by)
-    figure = _drawn(plane(encodings.mean).double().numpy(), plane, known)
+    figure = _draw(plane(encodings.mean).double().numpy(), plane, known)
     size = encodings.mean.shape[1]
     given = ", ".join(encodings.inputs)
     if size > 2:
@@ -80,7 +80,7 @@ def embeddings(session: Session, count: int = _POINTS, by: str = "") -> Picture:
 
 
 def _colourings(session: Session, data: Dataset, rows: np.ndarray, by: str) -> dict[str, Colouring]:
-    """What points can be coloured by: what was asked for, else the attributes of few values."""
+    """Return the values that can colour the points: the one chosen by the user, else attributes of few values."""
     found: dict[str, Colouring] = {}
     for part in data.attributes.values():
         codes = data.read_attributes(part.name, rows).astype(np.int64)
@@ -109,8 +109,8 @@ def _of_factor(name: str, values: np.ndarray) -> Colouring:
     return Colouring(values.astype(np.float64))
 
 
-def _drawn(points: np.ndarray, plane: Projection, known: Mapping[str, Colouring]) -> Figure:
-    panels: list[tuple[str, Colouring | None]] = list(known.items()) or [("", None)]
+def _draw(points: np.ndarray, plane: Projection, colourings: Mapping[str, Colouring]) -> Figure:
+    panels: list[tuple[str, Colouring | None]] = list(colourings.items()) or [("", None)]
     columns = min(3, len(panels))
     rows = math.ceil(len(panels) / columns)
     figure = new_figure(max(5.0, 3.7 * columns), 3.9 * rows)
@@ -158,7 +158,7 @@ def _scatter(figure: Figure, axes: Axes, points: np.ndarray, colouring: Colourin
 
 @accepts("number", "by", lines=True)
 def embedding(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """The map of one model.
+    """Draw the map of encodings of one model.
 
     Raises:
         UsageError: There is no such attribute or factor, or the data have no test examples.

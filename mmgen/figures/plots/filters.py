@@ -32,7 +32,7 @@ _INCHES = 3.2  # width of a block
 
 @dataclass(frozen=True)
 class _Pixels:
-    """The pictures that filters are of.
+    """The modality of pictures or patches that filters apply to.
 
     Attributes:
         name: The modality.
@@ -46,18 +46,14 @@ class _Pixels:
     shape: tuple[int, int]
     dropped: bool
 
-    def drawn(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Directions of the numbers [n, size] as pictures [n, H, W]: the dropped pixel is minus the sum."""
+    def directions_as_pictures(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Convert directions [n, size] to pictures [n, H, W]; a dropped pixel is minus the sum of the others."""
         if self.dropped:
             weights = np.concatenate([weights, -weights.sum(1, keepdims=True)], 1)
         return weights.reshape(-1, *self.shape)
 
-    def read(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Weights on the numbers [n, size] as filters [n, H, W] of whole patches that give the same answers.
-
-        Whatever is added to all pixels of a filter changes no answer where the patch has mean 0: it is chosen so that
-        the filter itself has.
-        """
+    def weights_as_filters(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Convert weights [n, size] to filters [n, H, W] of mean 0 on whole patches."""
         if self.dropped:
             weights = np.concatenate([weights, np.zeros((len(weights), 1))], 1)
             weights = weights - weights.mean(1, keepdims=True)
@@ -66,7 +62,7 @@ class _Pixels:
 
 @accepts("number")
 def filters(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Weights of the encoder's first layer and of the decoder's last one, and principal components of the data.
+    """Draw weights of the encoder's first and the decoder's last layer, and principal components of the data.
 
     Raises:
         UsageError: The model has no fully connected layer next to grey pixels.
@@ -88,9 +84,12 @@ def filters(sessions: Sequence[Session], options: PlotOptions) -> Picture:
         )
     components, examples = _components(session, pixels, count)
     blocks = [
-        ("encoder's first layer", pixels.read(_largest(_numbers(reader.weight), count))),
+        ("encoder's first layer", pixels.weights_as_filters(_largest(_numbers(reader.weight), count))),
         # Of several parameters a value, means come first.
-        ("decoder's last layer, means", pixels.drawn(_largest(_numbers(writers[-1].weight)[: pixels.size].T, count))),
+        (
+            "decoder's last layer, means",
+            pixels.directions_as_pictures(_largest(_numbers(writers[-1].weight)[: pixels.size].T, count)),
+        ),
         ("principal components of the data", components),
     ]
     restored = ""
@@ -119,27 +118,27 @@ def _numbers(weight: torch.Tensor) -> NDArray[np.float64]:
 
 
 def _largest(weights: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """The ``count`` rows of largest norm, in that order."""
+    """Return the ``count`` rows of largest norm, largest first."""
     order = np.argsort(-np.square(weights).sum(1), kind="stable")
     return weights[order[:count]]
 
 
 def _components(session: Session, pixels: _Pixels, count: int) -> tuple[NDArray[np.float64], int]:
-    """Principal components of training examples as pictures [n, H, W], and how many examples these were."""
+    """Compute principal components of training examples as pictures [n, H, W], and the number of examples."""
     with Dataset.open(dataset_of(session)) as dataset:
         split = session.model.settings.data.split
         rows = DatasetRows.of_split(dataset, split, "train", torch.device("cpu"), (pixels.name,))
         examples = min(len(rows), _EXAMPLES)
         chosen = torch.linspace(0, len(rows) - 1, examples).round().long()
         parts = [rows.batch(some).values[pixels.name].flatten(1).double().numpy() for some in chosen.split(1000)]
-    whole = pixels.drawn(np.concatenate(parts)).reshape(examples, -1)
+    whole = pixels.directions_as_pictures(np.concatenate(parts)).reshape(examples, -1)
     variances, directions = np.linalg.eigh(np.cov(whole.T))
     order = np.argsort(-variances)[: min(count, pixels.size)]
     return directions[:, order].T.reshape(-1, *pixels.shape), examples
 
 
 def _mosaic(tiles: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Tiles [n, H, W] side by side, each scaled to [-1, 1], NaN between them."""
+    """Place tiles [n, H, W] side by side, each scaled to [-1, 1], with NaN between them."""
     across = math.ceil(math.sqrt(len(tiles)))
     down = math.ceil(len(tiles) / across)
     height, width = tiles.shape[1] + 1, tiles.shape[2] + 1

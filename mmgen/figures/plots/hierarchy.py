@@ -12,7 +12,7 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import format_query
 from mmgen.figures.drawing.comparison import hierarchy as hierarchy_grid
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.plots._base import PlotOptions, accepts, asked
+from mmgen.figures.plots._base import PlotOptions, accepts, descriptions_of
 from mmgen.figures.session import Session, across, blocks, draw_all
 from mmgen.generation.concepts import hierarchy_queries
 from mmgen.generation.descriptions import Descriptions
@@ -21,7 +21,7 @@ __all__ = ["hierarchy"]
 
 
 def abstraction(session: Session, concepts: Descriptions | None = None) -> list[Picture]:
-    """A concept, the first of ``concepts``, and its ancestors (VE Fig. 4b)."""
+    """Draw a concept, the first of ``concepts``, and its ancestors (VE Fig. 4b)."""
     concepts = session.concepts if concepts is None else concepts
     info = session.model.attributes
     sources = [source for source in session.sources if source.given != "text"]  # a sentence is whole
@@ -43,7 +43,7 @@ def abstraction(session: Session, concepts: Descriptions | None = None) -> list[
 
 @accepts("descriptions", "guidance", frames=True)
 def hierarchy(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """The abstraction hierarchy of a concept.
+    """Draw the abstraction hierarchy of a concept.
 
     Raises:
         UsageError: Nothing that was named draws from partial descriptions, or several concepts are wanted.
@@ -51,7 +51,7 @@ def hierarchy(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     if (count := len(options.descriptions)) > 1:
         raise UsageError(f"hierarchy drops the attributes of one concept, got {count} --given; give one")
     session = sessions[0]
-    found = abstraction(session, asked(session, options, 1))
+    found = abstraction(session, descriptions_of(session, options, 1))
     if not found:
         raise UsageError(
             f"{session.group.model} has no posterior given attributes of which some are unknown; fit one with "

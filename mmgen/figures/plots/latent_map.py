@@ -40,7 +40,7 @@ def _points(session: Session, plane: Plane) -> "torch.Tensor":
 
 
 def _by_attribute(session: Session, z: "torch.Tensor") -> list[tuple[str, list[str], np.ndarray]]:
-    """p(y|z) of all attributes together where their combinations are few, else of each: (title, values, [M, V])."""
+    """Return p(y|z) of all attributes together if their combinations are few, else of each: (title, values, [M, V])."""
     info = session.model.attributes
     assert info is not None
     table = decode.means(session.model, info.name, z).cpu().numpy()  # [M, A, V]
@@ -56,7 +56,7 @@ def _by_attribute(session: Session, z: "torch.Tensor") -> list[tuple[str, list[s
 
 
 def _by_text(session: Session, z: "torch.Tensor") -> list[tuple[str, list[str], np.ndarray]]:
-    """p(y|z) of the texts that the data have, where they are few: (title, texts, [M, V])."""
+    """Return p(y|z) of the dataset's texts, if they are few: (title, texts, [M, V])."""
     text, dataset = session.model.text, session.group.dataset
     if text is None or text.name not in session.model.model.generates or dataset is None:
         return []
@@ -69,17 +69,17 @@ def _by_text(session: Session, z: "torch.Tensor") -> list[tuple[str, list[str], 
     known = [] if session.concepts.tokens is None else session.concepts.tokens.tolist()
     places = [known.index(row) if row in known else len(known) for row in tokens.tolist()]
     tokens = tokens[np.argsort(places, kind="stable")]
-    asked = complete(session.model, tokens=tokens)
+    descriptions_of = complete(session.model, tokens=tokens)
     likelihoods = [
-        session.model.model.log_likelihood(text.name, z[:, None], asked.batch(session.model, row))[:, 0].exp()
+        session.model.model.log_likelihood(text.name, z[:, None], descriptions_of.batch(session.model, row))[:, 0].exp()
         for row in range(len(tokens))
     ]
     table = np.stack([each.float().cpu().numpy() for each in likelihoods], -1)
-    return [("texts", asked.words(session.model), table)]
+    return [("texts", descriptions_of.words(session.model), table)]
 
 
 def _nearest(session: Session, z: np.ndarray) -> tuple[list[tuple[str, list[str], np.ndarray]], int]:
-    """The label of the training image that maps closest to each z (VE Fig. 7a), and how many images were searched."""
+    """Return the label of the training image encoded closest to each z (VE Fig. 7a), and the number of images."""
     info, main = session.model.attributes, session.model.observation
     if info is None or main is None or session.group.dataset is None:
         return [], 0
@@ -99,7 +99,7 @@ def _nearest(session: Session, z: np.ndarray) -> tuple[list[tuple[str, list[str]
 
 
 def latent_maps(session: Session) -> list[Picture]:
-    """VE Fig. 7: what is decoded where, coloured by attribute."""
+    """Draw VE Fig. 7: decoded images over the plane, coloured by attribute."""
     model, main = session.model.model, session.model.observation
     if main is None or main.picture_shape is None or model.conditional_on or model.discrete_layers:
         return []
@@ -126,7 +126,7 @@ def latent_maps(session: Session) -> list[Picture]:
 
 @accepts(shows="plane", lines=True)
 def latent_map(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """The map of one model; coloured by its attributes, the first where they do not fit together.
+    """Draw the map of one model, coloured by its attributes together, or by the first one if they are too many.
 
     Raises:
         UsageError: It does not draw images from z alone.

@@ -16,7 +16,7 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_table, tile_table
 from mmgen.figures.drawing.words import HISTOGRAM_NOTE, texts_of, vocabulary_note
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of, judged_note
-from mmgen.figures.plots._chosen import chosen_examples
+from mmgen.figures.plots._chosen import start_examples
 from mmgen.figures.session import Session
 from mmgen.generation.descriptions import nothing
 from mmgen.generation.encode import encode_examples
@@ -42,21 +42,21 @@ def _row(label: str, spoken: Spoken, judged: Verdicts) -> TileRow:
     return TileRow(f"{label}. {counted}" if counted else label, [tiles])
 
 
-def _plain(session: Session, count: int) -> Picture:
-    """Test pictures above the same decoded."""
-    chosen = chosen_examples(session, (), count)
+def _reconstructed_tests(session: Session, count: int) -> Picture:
+    """Draw test pictures above their reconstructions."""
+    start = start_examples(session, (), count)
     with torch.inference_mode():
-        decoded = np.stack([chosen.decoded(number, z[None])[0] for number, z in enumerate(chosen.z)])
-    through = f"q(z|{', '.join(chosen.given)})"
+        decoded = np.stack([start.decode(number, z[None])[0] for number, z in enumerate(start.z)])
+    through = f"q(z|{', '.join(start.conditions)})"
     labels = ["Test pictures", f"Decoded from the mean of {through}"]
-    grid = image_table([Panel("", np.stack([chosen.pictures, decoded]))], labels)
+    grid = image_table([Panel("", np.stack([start.pictures, decoded]))], labels)
     note = f"{len(decoded)} test pictures, drawn at random. Shown: means of p(image|z). Seed {session.seed}."
     return Picture("Reconstructions", note, grid)
 
 
 @accepts("number", frames=True)
 def reconstructions(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Examples of both parts of the data above what the model makes of them; then samples of each prior.
+    """Draw training and validation examples above their reconstructions, then samples of each prior.
 
     Of a model without text they are test examples above what is decoded from the mean of their posteriors.
 
@@ -65,7 +65,7 @@ def reconstructions(sessions: Sequence[Session], options: PlotOptions) -> Pictur
     """
     session = sessions[0]
     if session.model.text is None:
-        return _plain(session, options.number or _PICTURES)
+        return _reconstructed_tests(session, options.number or _PICTURES)
     model, seed = session.model, session.seed
     text, device = generated_text(model), str(model.device)
     through = "q(z|x,y)" if len(model.encoder_inputs) > 1 else "q(z|x)"

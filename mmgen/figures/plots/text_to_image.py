@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.comparison import judge_note
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.samples import spoken_tiles
+from mmgen.figures.drawing.samples import tiles_with_text
 from mmgen.figures.drawing.tables import TileRow, tile_table
-from mmgen.figures.plots._base import PlotOptions, accepts, asked
+from mmgen.figures.plots._base import PlotOptions, accepts, descriptions_of
 from mmgen.figures.session import Session, draw_pictures
 from mmgen.generation.draws import share_right
 from mmgen.generation.judge import sees_samples
@@ -25,7 +25,7 @@ _ROWS = 6
 
 @accepts("descriptions", "number", "guidance", frames=True)
 def text_to_image(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """A row for each text, a block for each posterior: three images, under each the text decoded from the same z.
+    """Draw a row for each text and a block for each posterior: three images, each above the text from the same z.
 
     Raises:
         UsageError: The model does not generate images and text, or nothing draws z for a text.
@@ -39,11 +39,11 @@ def text_to_image(sessions: Sequence[Session], options: PlotOptions) -> Picture:
             f"nothing draws z for a text of {session.group.model}; fit something with mmgen fit-aggregate "
             f"{session.group.model} --given text, and name its file"
         )
-    descriptions = asked(session, options, _ROWS)
+    descriptions = descriptions_of(session, options, _ROWS)
     images = {1: 6, 2: 3, 3: 3}.get(len(sources), 2)  # CK has three
     draws = [draw_pictures(session, source, descriptions, images) for source in sources]
     rows = [
-        TileRow(label, [spoken_tiles(drawn, row, text, model.attributes, False) for drawn in draws])
+        TileRow(label, [tiles_with_text(drawn, row, text, model.attributes, False) for drawn in draws])
         for row, label in enumerate(descriptions.words(model))
     ]
     heads = [(source.name, share_right(drawn)) for source, drawn in zip(sources, draws, strict=True)]

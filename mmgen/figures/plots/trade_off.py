@@ -15,7 +15,7 @@ from mmgen.figures.drawing.labels import Labels
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import FAINT, INK, MUTED, category_colours, new_figure, tidy
 from mmgen.figures.plots._base import PlotOptions, accepts
-from mmgen.figures.plots._trade_off import Curve, Trade, published_points, trade_off, which_metrics
+from mmgen.figures.plots._trade_off import Curve, Trade, axes_of_trade_off, published_points, trade_off
 from mmgen.figures.session import Session
 from mmgen.results.score import Score, judge_names
 
@@ -31,19 +31,19 @@ Published = list[tuple[str, str, float, float]]
 
 @accepts("metrics", shows="scores and models", lines=True)
 def trade_off_figure(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """The scores in score files; of models that are named beside them only the dataset is asked what it is.
+    """Draw the scores of score files; of models beside them only the dataset's recipe is read.
 
     Raises:
         UsageError: No posterior has both measures, or they were not measured alike.
     """
-    trade = trade_off(options.scores, which_metrics(options.metrics))
+    trade = trade_off(options.scores, axes_of_trade_off(options.metrics))
     published = published_points(trade, _recipe(sessions))
     caption = f"{_caption(trade, published)}{_of_judges(options.scores)}"
     return Picture(_title(trade), caption, draw_trade(trade, published))
 
 
 def _of_judges(scores: Sequence[Score]) -> str:
-    """Whose scores are shown, where several judges looked at the same pictures."""
+    """Name the classifier behind the scores, if there were several."""
     judges: dict[str, dict[str, str]] = {}
     for score, name in zip(scores, judge_names(scores), strict=True):
         if name:
@@ -54,7 +54,7 @@ def _of_judges(scores: Sequence[Score]) -> str:
 
 
 def _recipe(sessions: Sequence[Session]) -> str:
-    """Recipe of the models' datasets where it made pictures like the papers'; "" where it did not, or nobody knows."""
+    """Return the recipe of the models' datasets if its pictures are like the papers'; "" otherwise."""
     known = [read_header(session.group.dataset).settings for session in sessions if session.group.dataset is not None]
     known = known if not any(settings.get("content") for settings in known) else []
     alike = known and all(all(settings.get(key) == value for key, value in _VE.items()) for settings in known)
@@ -67,8 +67,10 @@ def _title(trade: Trade) -> str:
 
 
 def _caption(trade: Trade, published: Published) -> str:
-    said = [f"Upward {trade.y.metric}{trade.y.asked}, to the right {trade.x.metric}{trade.x.asked}; both in %."]
-    if any(curve.told(point) for curve in trade.curves for point in curve.points):
+    said = [
+        f"Upward {trade.y.metric}{trade.y.given_text}, to the right {trade.x.metric}{trade.x.given_text}; both in %."
+    ]
+    if any(curve.point_label(point) for curve in trade.curves for point in curve.points):
         said.append("Along each curve w, the power of p(y|z), grows.")
     counts = sorted({point.models for curve in trade.curves for point in curve.points})
     if trade.models > 1:
@@ -93,7 +95,7 @@ def _caption(trade: Trade, published: Published) -> str:
 
 
 def draw_trade(trade: Trade, published: Published) -> Figure:
-    """The figure: curves with their names beside them, crosses of errors, the corner that real pictures mark."""
+    """Draw curves with their names, error bars, and the corner that real pictures mark."""
     figure = new_figure(7.2, 5.0)
     axes = tidy(figure.add_subplot(), "", trade.x.label, trade.y.label)
     axes.tick_params(labelsize=9)
@@ -138,7 +140,7 @@ def _draw_curve(axes: Axes, curve: Curve, colour: str, number: int) -> None:
 
 
 def _label(axes: Axes, trade: Trade, colours: Sequence[str], published: Published) -> None:
-    """Names beside the ends of curves, then what real pictures are, then weights as far as there is room."""
+    """Label the ends of curves, then real pictures, then weights where there is room."""
     labels = Labels(axes)
     for curve in trade.curves:
         labels.keep_free([point.x for point in curve.points], [point.y for point in curve.points])
@@ -164,7 +166,7 @@ def _label(axes: Axes, trade: Trade, colours: Sequence[str], published: Publishe
     for curve in trade.curves:
         ends = (curve.points[0], curve.points[-1])
         for point in sorted(curve.points, key=lambda point: point not in ends):
-            told = curve.told(point)
+            told = curve.point_label(point)
             if told and (point.x, point.y, told) not in said:
                 said.add((point.x, point.y, told))
                 labels.put(point.x, point.y, told, INK, must=point in ends)

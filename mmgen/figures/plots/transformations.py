@@ -20,10 +20,10 @@ _ROWS = 6
 
 @accepts("number", "sources", "targets")
 def transformations(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """A block for each kind of picture that is given, a row for each test example: drawn pictures beside true ones.
+    """Draw a block for each source and a row for each test example: drawn pictures beside true ones.
 
     Raises:
-        UsageError: The model has one kind of picture draws none of what is asked for or infers nothing from it.
+        UsageError: The model has one kind of picture, or infers z from none of them, or a choice is not among them.
     """
     from mmgen.generation.decode import drawable_pictures
 
@@ -34,14 +34,14 @@ def transformations(sessions: Sequence[Session], options: PlotOptions) -> Pictur
             f"{session.group.model} draws {', '.join(drawable_pictures(model)) or 'no images'}, expected several kinds "
             "of pictures: train one on a dataset that has them, such as celeba-transforms, with --objective mvae"
         )
-    asked = select_routes(model, options.sources, options.targets)
-    if not asked:
+    translations = select_routes(model, options.sources, options.targets)
+    if not translations:
         raise UsageError(
             f"{session.group.model} infers z from no kind of picture alone; name several with --from edges+mask, or "
             "train one with --objective mvae"
         )
     shown = paired(model, dataset_of(session), options.number or _ROWS, session.seed)
-    found = [translate(model, shown, sources, targets) for sources, targets in asked]
+    found = [translate(model, shown, sources, targets) for sources, targets in translations]
     grid = block_table([_block(shown, translation) for translation in found])
     note = (
         f"Rows: {len(shown)} test examples, drawn at random. On grey: what is given. Drawn: the mean of "
@@ -51,11 +51,11 @@ def transformations(sessions: Sequence[Session], options: PlotOptions) -> Pictur
     return Picture("Transformations: each kind of picture from others", note, grid)
 
 
-def _block(shown: Paired, translation: Translation) -> Block:
-    """The given columns, then for each target a column of drawn pictures beside the true ones."""
-    given = [Group(name, [Column(shown.pictures[name], "given", given=True)]) for name in translation.sources]
+def _block(examples: Paired, translation: Translation) -> Block:
+    """Make a block of sources, then drawn and true pictures of each target."""
+    given = [Group(name, [Column(examples.pictures[name], "given", is_source=True)]) for name in translation.sources]
     drawn = [
-        Group(name, [Column(images, "drawn"), Column(shown.pictures[name], "truth")])
+        Group(name, [Column(images, "drawn"), Column(examples.pictures[name], "truth")])
         for name, images in translation.drawn.items()
     ]
     to = next(iter(translation.drawn)) if len(translation.drawn) == 1 else "each"

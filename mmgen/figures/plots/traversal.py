@@ -18,7 +18,7 @@ from mmgen.evaluation import LEAST, Code, Factors, chance, information, read_fac
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
-from mmgen.figures.plots._chosen import Chosen, chosen_examples
+from mmgen.figures.plots._chosen import StartExamples, start_examples
 from mmgen.figures.session import Session
 from mmgen.generation.encodings import Encodings, Ranking, along, encoded_part, movable, ranking
 from mmgen.generation.traversals import steps_of, traversal as moved
@@ -35,7 +35,7 @@ _INACTIVE = 0.01
 
 
 def traversals(session: Session, count: int = _EXAMPLES, rows: Sequence[int] = ()) -> Picture:
-    """Rows of dimensions, a block for each picture.
+    """Draw rows of dimensions, a block for each picture.
 
     Args:
         session: A model that encodes and draws images.
@@ -45,26 +45,27 @@ def traversals(session: Session, count: int = _EXAMPLES, rows: Sequence[int] = (
     Raises:
         UsageError: The model does not draw images or the data have none to start from.
     """
-    chosen = chosen_examples(session, rows, count)
+    examples = start_examples(session, rows, count)
     followed = _with_factors(session)
     encodings, ranked = followed.encodings, followed.ranked
     shown = ranked.dimensions[:_DIMENSIONS]
     values, reach = steps_of(encodings, shown, _REACH, _STEPS)
-    panels = [_panel(chosen, number, shown, values) for number in range(len(chosen.z))]
+    panels = [_panel(examples, number, shown, values) for number in range(len(examples.z))]
     labels = ["the picture, decoded from its z"]
     labels += [followed.label(*row) for row in zip(shown, ranked.names, ranked.values, strict=False)]
     caption = (
         f"Each row one {_axis(session)} of {_layer(session)} {reach}, in {_STEPS} equal steps, all others as in the "
-        f"picture{_held(session)}; ordered by "
-        f"{ranked.measure} over {len(encodings.rows):,} training examples.{followed.said}{_left_out(ranked)} z of a "
-        f"picture: the mean of q(z|{', '.join(chosen.given)}). Shown: means of p({chosen.name}|z). Seed {session.seed}."
+        f"picture{_explain_labels(session)}; ordered by "
+        f"{ranked.measure} over {len(encodings.rows):,} training examples.{followed.label}{_left_out(ranked)} z of a "
+        f"picture: the mean of q(z|{', '.join(examples.conditions)}). Shown: means of "
+        f"p({examples.name}|z). Seed {session.seed}."
     )
     return Picture("Traversals of z", caption, image_table(panels, labels))
 
 
 @dataclass(frozen=True)
-class _Followed:
-    """Encodings, their dimensions by how much they say, and what each dimension says most of.
+class _RankedDimensions:
+    """Encodings, their dimensions by information, and the factor that each dimension follows.
 
     Attributes:
         encodings: Encodings of training examples.
@@ -81,11 +82,11 @@ class _Followed:
     rare: bool = False
 
     def inactive(self, value: float) -> bool:
-        """Whether a dimension of this KL says nothing of the data."""
+        """Return whether a dimension of this KL carries no information on the data."""
         return "nats" in self.ranked.measure and value < _INACTIVE
 
     def label(self, dimension: Axis, name: str, value: float) -> str:
-        """What stands beside a row: "z 3: 2.41 nats, x (0.81)"."""
+        """Return the label of a row: "z 3: 2.41 nats, x (0.81)"."""
         digits = 2 if value >= 0.1 else 3  # on which side of the threshold it is can be seen
         measured = f"{name}: {value:.{digits}f} {'nats' if 'nats' in self.ranked.measure else ''}".rstrip()
         if self.inactive(value):
@@ -96,7 +97,7 @@ class _Followed:
 
     @property
     def said(self) -> str:
-        """What the labels mean, in sentences."""
+        """Explain the labels in sentences."""
         unused = f" Inactive: below {_INACTIVE:g} nats." if any(map(self.inactive, self.ranked.values)) else ""
         if self.rare:
             return (
@@ -112,8 +113,8 @@ class _Followed:
         )
 
 
-def _with_factors(session: Session) -> _Followed:
-    """Encodings, and factors where the dataset has at least two behind them."""
+def _with_factors(session: Session) -> _RankedDimensions:
+    """Encode the examples, with factors if the dataset has at least two."""
     path = dataset_of(session)
     with Dataset.open(path) as data:
         some = any(data.attributes) or any(data.factor_names)
@@ -124,12 +125,12 @@ def _with_factors(session: Session) -> _Followed:
         try:
             factors = read_factors(data, encodings.rows)
         except UsageError:  # none to label rows with
-            return _Followed(encodings, ranked, (), {}, rare=some)
-    return _Followed(encodings, ranked, factors.names, _best(encodings, ranked, factors))
+            return _RankedDimensions(encodings, ranked, (), {}, rare=some)
+    return _RankedDimensions(encodings, ranked, factors.names, _best(encodings, ranked, factors))
 
 
 def _best(encodings: Encodings, ranked: Ranking, factors: Factors) -> dict[Axis, tuple[str, float]]:
-    """By dimension the factor that it says most of, where that is enough to be told from chance."""
+    """Return for each dimension the factor it tells most about, if above chance."""
     means = along(encodings.mean.double(), ranked.dimensions).numpy()[np.isin(encodings.rows, factors.rows)]
     code = Code(means, factors.values, factors.names)
     known, noise = information(code), chance(code)
@@ -141,13 +142,13 @@ def _best(encodings: Encodings, ranked: Ranking, factors: Factors) -> dict[Axis,
     return found
 
 
-def _panel(chosen: Chosen, number: int, dimensions: Sequence[Axis], values: torch.Tensor) -> Panel:
-    """The picture and its reconstruction above what becomes of it; the places beside them stay white."""
-    z = chosen.z[number]
-    drawn = chosen.decoded(number, moved(z[None], dimensions, values)[0])  # [d, S, C, H, W]
+def _panel(examples: StartExamples, number: int, dimensions: Sequence[Axis], values: torch.Tensor) -> Panel:
+    """Draw the picture and its reconstruction above its traversals."""
+    z = examples.z[number]
+    drawn = examples.decode(number, moved(z[None], dimensions, values)[0])  # [d, S, C, H, W]
     first = np.ones((1, *drawn.shape[1:]), drawn.dtype)
-    first[0, 0], first[0, 1] = chosen.pictures[number], chosen.decoded(number, z[None])[0]
-    return Panel(chosen.said(number), np.concatenate([first, drawn]))
+    first[0, 0], first[0, 1] = examples.pictures[number], examples.decode(number, z[None])[0]
+    return Panel(examples.label(number), np.concatenate([first, drawn]))
 
 
 def _axis(session: Session) -> str:
@@ -157,13 +158,13 @@ def _axis(session: Session) -> str:
 
 
 def _layer(session: Session) -> str:
-    """What rows are dimensions of."""
+    """Name the layer of z that rows are dimensions of."""
     model = session.model.model
     return f"the layer {movable(model)[0]}" if len(model.latent.layers) > 1 else "z"
 
 
-def _held(session: Session) -> str:
-    """What becomes of labels that are part of z, for a caption; "" where none is."""
+def _explain_labels(session: Session) -> str:
+    """Explain for a caption what happens to labels in z; "" without labels."""
     labels = session.model.model.latent_modalities
     return f", and {' and '.join(labels)} held at its likeliest" if labels else ""
 
@@ -175,7 +176,7 @@ def _left_out(ranked: Ranking) -> str:
 
 @accepts("number", "rows")
 def traversal(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Traversals of one model.
+    """Draw traversals of one model.
 
     Raises:
         UsageError: It does not draw images or the data have none to start from.

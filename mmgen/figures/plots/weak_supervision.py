@@ -37,42 +37,42 @@ _MARKERS = "osD^vP*XphH"
 
 @dataclass(frozen=True)
 class Point:
-    """One accuracy.
+    """One accuracy of a method at one number of pairs.
 
     Attributes:
         pairs: Number of pairs.
         value: Percent right, the mean over seeds where there are several.
         stderr: Its standard error.
         n: Test images.
-        each: Percent right of each seed; empty where there is one.
+        by_seed: Percent right of each seed; empty where there is one.
     """
 
     pairs: int
     value: float
     stderr: float
     n: int
-    each: tuple[float, ...] = ()
+    by_seed: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The accuracies of one method, few pairs first."""
+    """Accuracies of one method by number of pairs."""
 
     method: str
     points: tuple[Point, ...]
 
     @property
     def label(self) -> str:
-        """What the method is called in words."""
+        """Return the name of the method."""
         return _NAMES.get(self.method, self.method)
 
     def at(self, pairs: int) -> Point | None:
-        """The accuracy with this many pairs."""
+        """Return the accuracy with this many pairs."""
         return next((point for point in self.points if point.pairs == pairs), None)
 
 
 def curves_of(scores: Sequence[Score]) -> list[Curve]:
-    """Curves of all methods that scores are of, joint models first; a point is the mean over seeds.
+    """Make curves of all methods, joint models first; a point is the mean over seeds.
 
     Of the two ways to read a label through a model the one at the mean of q(z|x) is taken; of several scores of the
     same method, number of pairs and seed the last (:func:`repeated` counts them).
@@ -97,7 +97,7 @@ def curves_of(scores: Sequence[Score]) -> list[Curve]:
     ]
 
 
-def _is_shown(score: Score) -> bool:
+def _belongs_to_figure(score: Score) -> bool:
     pairs, method = score.details.get("paired"), score.details.get("method")
     return (
         score.metric == "label-accuracy"
@@ -111,9 +111,9 @@ def _is_shown(score: Score) -> bool:
 
 
 def _by_point(scores: Sequence[Score]) -> dict[tuple[str, int], dict[str, Score]]:
-    """What is shown by method and number of pairs, and there by the seed of the run; "" where a score names none."""
+    """Group scores by method and number of pairs, then by the seed of the run; "" without a seed."""
     found: dict[tuple[str, int], dict[str, Score]] = {}
-    for score in filter(_is_shown, scores):
+    for score in filter(_belongs_to_figure, scores):
         runs = found.setdefault((score.details["method"], score.details["paired"]), {})
         seed = score.run.get("seed", "")
         runs.pop(seed, None)
@@ -122,16 +122,12 @@ def _by_point(scores: Sequence[Score]) -> dict[tuple[str, int], dict[str, Score]
 
 
 def repeated(scores: Sequence[Score]) -> int:
-    """How many scores are of a method, number of pairs and seed that a later one is of too, and so are not shown."""
-    return sum(map(_is_shown, scores)) - sum(map(len, _by_point(scores).values()))
+    """Count scores that a later one of the same method, number of pairs and seed replaces."""
+    return sum(map(_belongs_to_figure, scores)) - sum(map(len, _by_point(scores).values()))
 
 
 def _point(method: str, pairs: int, runs: Sequence[Score]) -> Point:
-    """The mean of runs. Its error has two parts: sd / sqrt(n) over seeds, and that over test images, which they share.
-
-    Raises:
-        UsageError: The runs differ in more than their seed.
-    """
+    """Return the mean of runs; its error combines sd / sqrt(n) over seeds with that over test images."""
     if len({score.run.get("settings", "") for score in runs}) > 1:
         raise UsageError(
             f"{_NAMES.get(method, method)} with {pairs:,} pairs got {len(runs)} runs whose settings differ, expected "
@@ -145,8 +141,8 @@ def _point(method: str, pairs: int, runs: Sequence[Score]) -> Point:
     return Point(pairs, group.mean, math.hypot(of_images, group.stderr or 0.0), runs[0].n, each)
 
 
-def _ahead(curves: Sequence[Curve]) -> list[tuple[Point, Point]]:
-    """Where MVAE is above the supervised network by more than two standard errors: both points."""
+def _leading_points(curves: Sequence[Curve]) -> list[tuple[Point, Point]]:
+    """Return the points where MVAE is above the supervised network by more than two standard errors."""
     by_method = {curve.method: curve for curve in curves}
     if "mvae" not in by_method or "supervised" not in by_method:
         return []
@@ -159,18 +155,18 @@ def _ahead(curves: Sequence[Curve]) -> list[tuple[Point, Point]]:
 
 
 def finding(curves: Sequence[Curve]) -> str:
-    """What the curves say about MVAE, in sentences; the paper's finding is that it leads in the middle."""
+    """Describe what the curves show about MVAE; the paper found that it leads in the middle."""
     mvae = next((curve for curve in curves if curve.method == "mvae"), None)
     if mvae is None:
         return ""
     said = []
-    ahead = _ahead(curves)
+    ahead = _leading_points(curves)
     if ahead:
         ours, theirs = max(ahead, key=lambda pair: pair[0].value - pair[1].value)
         where = f"{ours.pairs:,} pairs"
         said.append(
             f"MVAE is above the supervised network by more than two standard errors at "
-            f"{_listed([f'{point.pairs:,}' for point, _ in ahead])} pairs, most of all at {where}: "
+            f"{_joined_by_and([f'{point.pairs:,}' for point, _ in ahead])} pairs, most of all at {where}: "
             f"{ours.value:.1f} % against {theirs.value:.1f} %."
         )
     elif any(curve.method == "supervised" for curve in curves):
@@ -185,45 +181,47 @@ def finding(curves: Sequence[Curve]) -> str:
         )
     ]
     if first:
-        said.append(f"It is above every other method at {_listed([f'{pairs:,}' for pairs in first])} pairs.")
+        said.append(f"It is above every other method at {_joined_by_and([f'{pairs:,}' for pairs in first])} pairs.")
     return " ".join(said)
 
 
-def learnt_from(curves: Sequence[Curve]) -> str:
-    """Which methods have seen the images without labels, in a sentence."""
+def unlabelled_sentence(curves: Sequence[Curve]) -> str:
+    """Describe which methods learn from images without labels."""
     alone = [curve.label.removesuffix(", pairs alone") for curve in curves if curve.method in _PAIRS_ALONE]
     if not alone:
         return "All methods learn from the same pairs, and from the other images without labels."
     if len(alone) == len(curves):
         return "All methods learn from the same pairs alone."
-    return f"All methods learn from the same pairs; all but {_listed(alone)} also from the other images without labels."
+    return f"All methods learn from the same pairs; all but {_joined_by_and(alone)} also from images without labels."
 
 
-def departures(scores: Sequence[Score]) -> str:
-    """How a model's training differed from the paper's, in a sentence; "" where it did not."""
+def differences_from_paper(scores: Sequence[Score]) -> str:
+    """Describe how a model's training differed from the paper's; "" if it did not."""
     said = {}
     for score in scores:
         drawn, predicts = score.details.get("least_paired_share"), score.details.get("predicts")
         if isinstance(drawn, int | float):
             said["drawn"] = f"at least {100 * drawn:g} % of the examples drawn are paired"
         if isinstance(predicts, dict):
-            each = [f"q(z|{name}) explains {_listed(list(map(str, others)))}" for name, others in predicts.items()]
-            said["predicts"] = f"{_listed(each)} of paired examples too"
-    return f"Unlike in the paper, {_listed(list(said.values()))}." if said else ""
+            each = [
+                f"q(z|{name}) explains {_joined_by_and(list(map(str, others)))}" for name, others in predicts.items()
+            ]
+            said["predicts"] = f"{_joined_by_and(each)} of paired examples too"
+    return f"Unlike in the paper, {_joined_by_and(list(said.values()))}." if said else ""
 
 
-def _listed(words: Sequence[str]) -> str:
+def _joined_by_and(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def draw_curves(curves: Sequence[Curve]) -> Figure:
-    """Accuracy over the number of pairs, logarithmic, with one standard error; shaded where MVAE leads the network."""
+    """Draw accuracy over the number of pairs with standard errors, shaded where MVAE leads the network."""
     figure = new_figure(7.6, 4.4)
     axes = tidy(figure.add_subplot(), "", "number of paired examples", "labels read off test images, % right")
     axes.set_xscale("log")
     pairs = sorted({point.pairs for curve in curves for point in curve.points})
-    for ours, _ in _ahead(curves):
-        left, right = _cell(pairs, ours.pairs)
+    for ours, _ in _leading_points(curves):
+        left, right = _interval(pairs, ours.pairs)
         axes.axvspan(left, right, color=FAINT, zorder=0, linewidth=0)
     colours = category_colours(len(curves))
     for number, (curve, colour) in enumerate(zip(curves, colours, strict=True)):
@@ -242,8 +240,8 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
         )
         for point in curve.points:
             axes.scatter(
-                [point.pairs] * len(point.each), point.each, s=12, color=colour, edgecolors="white", linewidths=0.5,
-                zorder=11,
+                [point.pairs] * len(point.by_seed), point.by_seed,
+                s=12, color=colour, edgecolors="white", linewidths=0.5, zorder=11,
             )  # fmt: skip
     axes.set_xticks(pairs, [f"{count:,}" for count in pairs])
     axes.xaxis.set_minor_formatter(NullFormatter())
@@ -251,7 +249,7 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
     axes.grid(axis="y", color=FAINT, linewidth=1)
     axes.set_axisbelow(True)
     axes.legend(frameon=False, fontsize=SMALL, loc="lower right", labelcolor=INK)
-    if _ahead(curves):
+    if _leading_points(curves):
         axes.text(
             0, 1.02, "shaded: MVAE above the supervised network by more than two standard errors",
             transform=axes.transAxes, fontsize=SMALL, color=MUTED,
@@ -259,8 +257,8 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
     return figure
 
 
-def _cell(pairs: Sequence[int], count: int) -> tuple[float, float]:
-    """From halfway to the number of pairs before, to halfway to the one after, on a logarithmic axis."""
+def _interval(pairs: Sequence[int], count: int) -> tuple[float, float]:
+    """Return the interval around a number of pairs, to the middle between its neighbours on a logarithmic axis."""
     place = pairs.index(count)
     step = 2.0
     left = math.sqrt(count * pairs[place - 1]) if place else count / step
@@ -270,14 +268,14 @@ def _cell(pairs: Sequence[int], count: int) -> tuple[float, float]:
 
 @accepts(shows="scores", lines=True)
 def weak_supervision(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """The accuracies in score files; models that are named beside them are not asked.
+    """Draw the accuracies of score files; models beside them are ignored.
 
     Raises:
         UsageError: No score says how many pairs it is of.
     """
     curves, over = curves_of(options.scores), repeated(options.scores)
     counts = sorted({point.n for curve in curves for point in curve.points})
-    seeds = sorted({len(point.each) or 1 for curve in curves for point in curve.points})
+    seeds = sorted({len(point.by_seed) or 1 for curve in curves for point in curve.points})
     images = f"{' or '.join(f'{count:,}' for count in counts)} test images"
     caption = (
         f"Each point is measured on {images}; bars are one binomial standard error."
@@ -287,7 +285,7 @@ def weak_supervision(sessions: Sequence[Session], options: PlotOptions) -> Pictu
     )
     if over:
         caption += f" {over:,} earlier scores of the same method, number of pairs and seed are not shown."
-    said = [caption, learnt_from(curves), departures(options.scores), finding(curves)]
+    said = [caption, unlabelled_sentence(curves), differences_from_paper(options.scores), finding(curves)]
     return Picture(
         "Labels read off images, by number of paired examples", " ".join(filter(None, said)), draw_curves(curves)
     )

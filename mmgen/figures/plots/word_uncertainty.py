@@ -32,28 +32,28 @@ _MEASURED = 256
 """Validation images over which entropies are averaged."""
 
 
-def _through(session: Session) -> str:
-    """How a model infers z: "q(z|x)" or "q(z|x,y)"."""
+def _inference_name(session: Session) -> str:
+    """Return how a model infers z: "q(z|x)" or "q(z|x,y)"."""
     return "joint inference q(z|x,y)" if len(session.model.encoder_inputs) > 1 else "marginal inference q(z|x)"
 
 
 def _names(sessions: Sequence[Session]) -> list[str]:
-    """What to call each model: its inference, and its file where that is not enough."""
-    kinds = [_through(session) for session in sessions]
+    """Name each model by its inference, and by its file where that is ambiguous."""
+    kinds = [_inference_name(session) for session in sessions]
     return [
         kind if kinds.count(kind) == 1 else f"{kind}, {session.group.model.stem}"
         for kind, session in zip(kinds, sessions, strict=True)
     ]
 
 
-def _decoded(session: Session, shown: Examples) -> Spoken:
+def _decode(session: Session, examples: Examples) -> Spoken:
     model, seed, device = session.model, session.seed, str(session.model.device)
-    z = encode_examples(model, shown).sample(torch_generator(seed, "reconstructions", "val", device=device))
+    z = encode_examples(model, examples).sample(torch_generator(seed, "reconstructions", "val", device=device))
     return speak(model, z, torch_generator(seed, "reconstructed words", "val", device=device))
 
 
 def entropy_chart(names: Sequence[str], bits: Sequence[np.ndarray], info: TextVocabulary, width: int) -> Figure:
-    """Mean entropy of each word's distribution, a bar for each model.
+    """Draw the mean entropy of each word's distribution, a bar for each model.
 
     Args:
         names: The models.
@@ -77,7 +77,7 @@ def entropy_chart(names: Sequence[str], bits: Sequence[np.ndarray], info: TextVo
 
 @accepts("number", shows="models")
 def word_uncertainty(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """The same validation images decoded by each model, and how uncertain their words are on average.
+    """Draw the same validation images decoded by each model, and the mean uncertainty of their words.
 
     Raises:
         UsageError: No models, models of other words, or models that do not generate images and text.
@@ -99,7 +99,7 @@ def word_uncertainty(sessions: Sequence[Session], options: PlotOptions) -> Pictu
         raise UsageError(f"the dataset of {first.group.model} has no validation examples to show")
     count = min(options.number or _ACROSS, len(shown.images))
     names = _names(sessions)
-    decoded = [_decoded(session, shown) for session in sessions]
+    decoded = [_decode(session, shown) for session in sessions]
     bits = [average_entropies(texts_of(spoken)) for spoken in decoded]
     assert shown.tokens is not None  # the model generates text
     pairs = list(zip(shown.images, shown.tokens, strict=True))[:count]

@@ -108,7 +108,7 @@ def _default_settings(header: Header) -> dict[str, str]:
 
 
 def _files(material: Material) -> list[dict[str, Any]]:
-    """Return the settings of every file, and apart from them the figures of its making."""
+    """List the settings of every file and, separately, the facts of its run."""
     return [
         {
             "name": path.name,

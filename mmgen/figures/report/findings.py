@@ -27,7 +27,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class _Row:
-    """One posterior: correctness with the most attributes given, and coverage with the most that leave one open."""
+    """Correctness with the most attributes given and coverage with the fewest, of one posterior."""
 
     right: Score
     varied: Score | None

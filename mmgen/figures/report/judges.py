@@ -47,7 +47,7 @@ def confusions(session: Session) -> list[Confusion]:
         if not len(rows):
             return []
         wanted = (model.observation.name, model.attributes.name)
-        source = DatasetRows(data, rows, judge.device, wanted=wanted, seed=session.seed)
+        source = DatasetRows(data, rows, judge.device, modalities=wanted, seed=session.seed)
         with torch.inference_mode():
             counts = {name: each.numpy() for name, each in confusion(judge, source, *wanted).items()}
     few = {name: each for name, each in counts.items() if len(each) <= _MOST_VALUES and each.sum()}

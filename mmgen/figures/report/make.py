@@ -42,7 +42,7 @@ __all__ = ["make_report", "render"]
 
 
 def _speaks(session: Session) -> bool:
-    """Tell whether the model generates images and text."""
+    """Return whether the model generates images and text."""
     text = session.model.text
     return text is not None and bool(drawable_pictures(session.model)) and text.name in session.model.model.generates
 
@@ -71,7 +71,7 @@ def _transformations(session: Session) -> list[Picture]:
 
 
 def _uncertainty(sessions: Sequence[Session]) -> list[Picture]:
-    """Draw how sure models are of their words: those of the same modalities as the first whose data are there."""
+    """Draw how uncertain models are of their words, for models with the first one's modalities."""
     speaking = [session for session in sessions if session.group.dataset is not None and _speaks(session)]
     alike = [
         session

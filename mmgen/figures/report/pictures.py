@@ -34,13 +34,13 @@ __all__ = [
 
 
 def _single(session: Session) -> bool:
-    """Tell whether a description is the value of a single attribute, such as a digit."""
+    """Return whether a description is the value of a single attribute, such as a digit."""
     asked = session.concepts
     return len(asked) > 0 and asked.tokens is None and asked.codes.shape[1] == 1
 
 
 def _with_sources(session: Session, *, aside: bool) -> Session:
-    """Return the session with folded sources alone, or with the others alone."""
+    """Return the session with the folded posteriors alone, or with the others alone."""
     return replace(session, sources=[source for source in session.sources if source.aside is aside])
 
 
@@ -134,7 +134,7 @@ def varied_words(session: Session) -> list[TileSheet]:
 
 
 def without_words(session: Session) -> list[Picture]:
-    """Draw images from the prior and from the learned prior, nothing given."""
+    """Draw images from the prior and the learned prior, without a description."""
     if session.model.model.conditional_on:  # its decoder wants a description
         return []
     columns, rows = across(session.priors), 3

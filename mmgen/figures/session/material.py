@@ -79,7 +79,7 @@ class Material:
         return found
 
     def unread(self, paths: Iterable[Path], *, scores: bool, models: bool = True, judges: bool = True) -> list[Path]:
-        """Return the files that a reader of some kinds alone does not use.
+        """Return the files that a reader of scores, models or classifiers alone does not use.
 
         Args:
             paths: The files.
@@ -101,7 +101,7 @@ class Material:
 
     @property
     def models(self) -> dict[str, str]:
-        """Content id of the model that each aggregate was fitted to, by the aggregate's content id."""
+        """Return the model that each aggregate was fitted to, both by content id."""
         return {
             content_id: parent.content_id
             for content_id, (_, header) in self.headers.items()
@@ -112,12 +112,12 @@ class Material:
 
     @property
     def data(self) -> dict[str, dict[str, Any]]:
-        """Settings of the datasets by content id: which of the papers' numbers are about the same data."""
+        """Return settings of the datasets by content id, to find published numbers on the same data."""
         return {key: dict(header.settings) for key, (_, header) in self.headers.items() if header.kind == "dataset"}
 
 
 def setting(header: Header, room: str, key: str) -> Any:
-    """Return a setting of a file, "?" if it has none: a report takes files as they are."""
+    """Return a setting of a file, "?" if the file lacks it."""
     values = header.settings.get(room)
     return values.get(key, "?") if isinstance(values, dict) else "?"
 
@@ -192,7 +192,7 @@ def _add_logs(material: Material, extra: Sequence[Path]) -> None:
 
 
 def _add_names(material: Material) -> None:
-    """Call each file by its name; by its folder as well where two share a name."""
+    """Name each file; add its folder where two have the same name."""
     paths = {content_id: path for content_id, (path, _) in material.headers.items()}
     names = [path.stem for path in paths.values()]
     for content_id, path in paths.items():
@@ -244,10 +244,7 @@ def _judged(group: Group) -> bool:
 
 
 def _judge_of(group: Group, material: Material, judges: Sequence[Path], frames: bool) -> Path | None:
-    """Choose the judge named for the report if it saw the same dataset, else one beside the files.
-
-    Where there are several it is the one that gave the scores of that dataset.
-    """
+    """Choose the judge named for the report if it saw the same dataset, else one beside the files."""
     datasets = {parent.content_id for parent in group.header.parents if parent.role == "dataset"}
     gave = {str(s.ids["judge"]) for s in material.scores if s.ids.get("judge") and s.ids.get("dataset") in datasets}
     named = {path: header for path, header in material.headers.values() if path in judges}

@@ -83,7 +83,7 @@ class Session:
 
     @property
     def note(self) -> str:
-        """Explanation of frames and seeds for readers."""
+        """Return an explanation of frames and seeds for readers."""
         return f"{judge_note(self.judge.accuracy if self.judge else None, sees_samples(self.model))} Seed {self.seed}."
 
 
@@ -94,7 +94,7 @@ def _distinct(sources: list[Source]) -> list[Source]:
 
 
 def _fits_encodings(posterior: "Posterior") -> bool:
-    """True if a posterior was fitted to encodings, not to the exact posterior."""
+    """Return whether a posterior was fitted to encodings, not to the exact posterior."""
     return posterior.is_fitted and "text_weight" not in posterior.weights
 
 
@@ -107,11 +107,7 @@ def _in_order(sources: list[Source]) -> list[Source]:
 
 
 def _guided(session: Session, guidance: Guidance) -> list[Source]:
-    """Guide the posteriors that were fitted to encodings, or all if there are none.
-
-    Raises:
-        UsageError: The model has no p(words | z).
-    """
+    """Guide the posteriors that were fitted to encodings, or all if there are none."""
     every = (*session.sources, *session.priors)
     fitted = [source for source in every if _fits_encodings(source.loaded.posteriors[source.posterior])]
     found = []

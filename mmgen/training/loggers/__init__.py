@@ -13,7 +13,7 @@ LOGGERS = ("tensorboard", "wandb", "mlflow")
 
 
 def logger(name: str) -> type[Logger]:
-    """The logger of a name, one of :data:`LOGGERS`.
+    """Return the class of a logger by name, one of :data:`LOGGERS`.
 
     Raises:
         UsageError: What it needs is not installed.

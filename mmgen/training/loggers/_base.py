@@ -13,12 +13,12 @@ from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.extras import how_to_install
 from mmgen.core.parsing import Malformed, read_bounded
 
-__all__ = ["Logger", "RunFacts", "remembered"]
+__all__ = ["Logger", "RunFacts", "run_id"]
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What a logger is told of a run.
+    """Name, folder and settings of a run, as loggers get them.
 
     Attributes:
         name: What is made, without its ending: "telbo-seed1".
@@ -34,7 +34,7 @@ class RunFacts:
 
 
 class Logger(ABC):
-    """A place for the numbers of one run.
+    """Base of loggers, which send the numbers of one run to another program.
 
     Args:
         run: The run; where it goes on (``after_step``), so does the one there.
@@ -54,7 +54,7 @@ class Logger(ABC):
 
     @classmethod
     def check_installed(cls) -> None:
-        """Raise a UsageError where the library is not installed."""
+        """Raise a UsageError if the logger's library is not installed."""
         try:
             with elsewhere():
                 importlib.import_module(cls.library)
@@ -66,21 +66,21 @@ class Logger(ABC):
 
     @abstractmethod
     def write(self, step: int, numbers: Mapping[str, float]) -> None:
-        """Note some numbers of a step."""
+        """Record the numbers of one step."""
 
     @abstractmethod
     def close(self, finished: bool) -> None:
-        """Finish; ``finished`` is False of a run that was interrupted or failed, and may go on."""
+        """End the log; ``finished`` is False for a run that was interrupted or failed, and may continue."""
 
 
-def remembered(run: RunFacts, what: str, new: str = "") -> str:
-    """The id of a run at a logger, kept in its folder: the same where the run goes on, else ``new``, which is kept."""
-    path = run.folder / f"{what}-run"
+def run_id(run: RunFacts, logger: str, new_id: str = "") -> str:
+    """Return the id of a run at a logger from its folder, if the run continues; else store ``new_id`` and return it."""
+    path = run.folder / f"{logger}-run"
     try:
-        if run.after_step and path.exists() and (found := read_bounded(path).strip()):
-            return found
+        if run.after_step and path.exists() and (stored_id := read_bounded(path).strip()):
+            return stored_id
     except Malformed as error:
         raise ArtifactError(f"{path} is no id of a run: {error}; remove it") from None
-    if new:
-        write_text_atomic(path, new)
-    return new
+    if new_id:
+        write_text_atomic(path, new_id)
+    return new_id

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mmgen.core.errors import UsageError, clip
 from mmgen.core.parsing import flat
-from mmgen.training.loggers._base import Logger, RunFacts, remembered
+from mmgen.training.loggers._base import Logger, RunFacts, run_id
 
 __all__ = ["RunLogger"]
 
@@ -27,14 +27,14 @@ class RunLogger(Logger):
         self._client = mlflow.MlflowClient()
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME", "mmgen")
         try:
-            self._id = remembered(run, "mlflow")
+            self._id = run_id(run, "mlflow")
             if self._id:
                 self._client.update_run(self._id, status="RUNNING")
                 return
             experiment = self._client.get_experiment_by_name(name)
             number = experiment.experiment_id if experiment else self._client.create_experiment(name)
             self._id = self._client.create_run(number, run_name=run.name).info.run_id
-            remembered(RunFacts(run.name, run.folder), "mlflow", self._id)
+            run_id(RunFacts(run.name, run.folder), "mlflow", self._id)
             parameters = [Param(key, clip(value, _LONGEST)) for key, value in flat(run.settings).items()]
             for begin in range(0, len(parameters), _AT_ONCE):
                 self._client.log_batch(self._id, params=parameters[begin : begin + _AT_ONCE])
@@ -49,18 +49,18 @@ class RunLogger(Logger):
 
         now = int(1000 * time.time())
         # Names may hold letters, digits and _-.:/ and blanks, and no brackets or bars.
-        metrics = [Metric(_called(name), value, now, step) for name, value in numbers.items()]
+        metrics = [Metric(_metric_name(name), value, now, step) for name, value in numbers.items()]
         self._client.log_batch(self._id, metrics=metrics)
 
     def close(self, finished: bool) -> None:
         self._client.set_terminated(self._id, "FINISHED" if finished else "KILLED")
 
 
-def _called(name: str) -> str:
-    """A name of a number as MLflow takes it.
+def _metric_name(name: str) -> str:
+    """Replace the characters that MLflow refuses in names of metrics.
 
     Example:
-        >>> _called("terms/log p(x|z)")
+        >>> _metric_name("terms/log p(x|z)")
         'terms/log p x z'
     """
     return " ".join("".join(letter if letter.isalnum() or letter in "_-./" else " " for letter in name).split())

@@ -9,7 +9,7 @@ __all__ = ["RunLogger"]
 
 
 class RunLogger(Logger):
-    """Scalars by step; what lies beyond the step that a run goes on from is no longer shown."""
+    """Scalars by step; a resumed run hides the points after the step that it resumes from."""
 
     name = "tensorboard"
     library = "torch.utils.tensorboard"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from mmgen.artifacts.files import own_folder
 from mmgen.core.elsewhere import elsewhere
 from mmgen.core.errors import UsageError
-from mmgen.training.loggers._base import Logger, RunFacts, remembered
+from mmgen.training.loggers._base import Logger, RunFacts, run_id
 
 __all__ = ["RunLogger"]
 
@@ -18,7 +18,7 @@ _STEP = "step"
 
 
 class RunLogger(Logger):
-    """Numbers over ``step``, which they carry: a run that goes on repeats some, and its own count only rises."""
+    """Metrics over a column ``step``: a resumed run repeats steps, and W&B's own counter cannot go back."""
 
     name = "wandb"
     library = "wandb"
@@ -26,7 +26,7 @@ class RunLogger(Logger):
     def __init__(self, run: RunFacts) -> None:
         import wandb
 
-        identity = remembered(run, "wandb", uuid.uuid4().hex[:12])
+        identity = run_id(run, "wandb", uuid.uuid4().hex[:12])
         own_folder(run.folder / "wandb")  # where the library writes
         try:
             with elsewhere():

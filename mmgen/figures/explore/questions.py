@@ -31,7 +31,7 @@ ANY = -1
 
 @dataclass(frozen=True)
 class Menu:
-    """One choice.
+    """One menu of a page: its name and its choices.
 
     Attributes:
         name: What it is about.
@@ -46,22 +46,22 @@ class Menu:
 
 @dataclass(frozen=True)
 class Questions:
-    """Descriptions that a page answers, and the menus that they are chosen by.
+    """Descriptions that a page offers, and the menus to choose them by.
 
     Attributes:
-        given: The kind of description, "attributes" or "text".
+        kind: The kind of description, "attributes" or "text".
         menus: M of them.
         keys: What is chosen in each menu, int [Q, M]; -1 where it is left open. The most important come first.
-        asked: The Q descriptions.
+        descriptions: The Q descriptions.
         starts: Captions to begin with, rows of ``keys``; none where every choice can be made from every other.
         total: How many there would be in all; 0 where nobody can say.
         selection: How these were chosen, a sentence; "" where they are all.
     """
 
-    given: str
+    kind: str
     menus: tuple[Menu, ...]
     keys: np.ndarray
-    asked: Descriptions
+    descriptions: Descriptions
     starts: tuple[int, ...] = ()
     total: int = 0
     selection: str = ""
@@ -70,19 +70,17 @@ class Questions:
         return len(self.keys)
 
     def first(self, count: int) -> "Questions":
-        """The first ``count`` of them alone."""
+        """Return the first ``count`` descriptions alone."""
         if count >= len(self):
             return self
         starts = tuple(start for start in self.starts if start < count)
-        return replace(self, keys=self.keys[:count], asked=self.asked[:count], starts=starts)
+        return replace(self, keys=self.keys[:count], descriptions=self.descriptions[:count], starts=starts)
 
-    def alike(self, loaded: "TrainedModel", rows: range) -> list[tuple[np.ndarray, Descriptions]]:
-        """Some of the rows with their descriptions, in groups that read as each description alone does: one that has
-        all words of a caption is that caption, and draws from its stream.
-        """
-        if self.asked.tokens is not None:
-            return [(np.array(rows), self.asked[slice(rows.start, rows.stop)])]
-        codes, text, info = self.asked.codes[rows.start : rows.stop], loaded.text, loaded.attributes
+    def group_by_completeness(self, loaded: "TrainedModel", rows: range) -> list[tuple[np.ndarray, Descriptions]]:
+        """Group rows by the kind of their description, so that each draws as it would alone."""
+        if self.descriptions.tokens is not None:
+            return [(np.array(rows), self.descriptions[slice(rows.start, rows.stop)])]
+        codes, text, info = self.descriptions.codes[rows.start : rows.stop], loaded.text, loaded.attributes
         whole = np.zeros(len(codes), bool)
         if text is not None and info is not None and text.slots:
             whole = (codes[:, [info.names.index(slot) for slot in text.slots]] != UNKNOWN).all(1)
@@ -91,7 +89,7 @@ class Questions:
 
 
 def frequent(codes: np.ndarray, sizes: Sequence[int]) -> Iterator[np.ndarray]:
-    """Partial descriptions, from the one that most examples have on; of equals the shorter first.
+    """Yield partial descriptions, most frequent first; of equally frequent ones the shorter first.
 
     A description is no more frequent than what is left of it without one of its words, so that the next is always among
     those with one word more than some that came before.
@@ -109,10 +107,10 @@ def frequent(codes: np.ndarray, sizes: Sequence[int]) -> Iterator[np.ndarray]:
         [[255, 255], [0, 255], [255, 1], [0, 1]]
     """
     order = itertools.count()  # ties: by length, then as they were found
-    every = np.arange(len(codes))
+    all_rows = np.arange(len(codes))
     # Count, length, tie; the description, the examples of what it was made of, and its last word.
     heap: list[tuple[int, int, int, tuple[int, ...], np.ndarray, int]]
-    heap = [(-len(every), 0, next(order), (UNKNOWN,) * len(sizes), every, ANY)]
+    heap = [(-len(all_rows), 0, next(order), (UNKNOWN,) * len(sizes), all_rows, ANY)]
     while heap:
         _, length, _, description, rows, last = heapq.heappop(heap)
         if last != ANY:
@@ -126,34 +124,39 @@ def frequent(codes: np.ndarray, sizes: Sequence[int]) -> Iterator[np.ndarray]:
 
 
 def near(starts: np.ndarray, values: Sequence[Sequence[int]]) -> Iterator[np.ndarray]:
-    """Captions in words, then those that differ from one of them in one word, then in two; none twice.
+    """Yield captions as words, then those that differ from one of them in one word, then in two, each once.
 
     Args:
         starts: Choices int [n, M].
         values: What can be chosen in each menu, [M].
     """
-    seen = set()
+    yielded = set()
     for changes in range(3):
         for start in starts:
             for places in itertools.combinations(range(len(values)), changes):
-                others = [[value for value in values[place] if value != start[place]] for place in places]
-                for chosen in itertools.product(*others):
+                alternatives = [[value for value in values[place] if value != start[place]] for place in places]
+                for words in itertools.product(*alternatives):
                     key = start.copy()
-                    key[list(places)] = chosen
-                    if tuple(key) not in seen:
-                        seen.add(tuple(key))
+                    key[list(places)] = words
+                    if tuple(key) not in yielded:
+                        yielded.add(tuple(key))
                         yield key
 
 
 def _by_attributes(info: Vocabulary, codes: np.ndarray, most: int) -> Questions:
     sizes = [len(words) for words in info.values]
     total = int(np.prod([size + 1 for size in sizes], dtype=object))
-    found = np.stack(list(itertools.islice(frequent(codes, sizes), most)))
+    codes_by_frequency = np.stack(list(itertools.islice(frequent(codes, sizes), most)))
     menus = tuple(Menu(name, tuple(words), True) for name, words in zip(info.names, info.values, strict=True))
-    keys = np.where(found == UNKNOWN, ANY, found.astype(np.int64))
+    keys = np.where(codes_by_frequency == UNKNOWN, ANY, codes_by_frequency.astype(np.int64))
     selection = "the most frequent in the data" if len(codes) else "the shortest"
     return Questions(
-        "attributes", menus, keys, Descriptions(found), total=total, selection=selection if total > most else ""
+        "attributes",
+        menus,
+        keys,
+        Descriptions(codes_by_frequency),
+        total=total,
+        selection=selection if total > most else "",
     )
 
 
@@ -180,28 +183,35 @@ def _by_slots(
     codes = np.full((len(keys), len(info.names)), UNKNOWN, np.uint8)
     codes[:, places] = keys
     menus = tuple(Menu(slot, tuple(info.values[a]), False) for slot, a in zip(text.slots, places, strict=True))
-    asked = complete(loaded, tokens=caption_of_codes(codes, text, info))
+    descriptions = complete(loaded, tokens=caption_of_codes(codes, text, info))
     first = tuple(range(min(len(starts), len(keys)))) if selection else ()
-    return Questions("text", menus, keys, asked, first, total, selection)
+    return Questions("text", menus, keys, descriptions, first, total, selection)
 
 
 def _by_captions(tokens: np.ndarray, most: int, seed: int, loaded: "TrainedModel") -> Questions:
-    """A menu of whole captions, the most frequent first, of equals some at random."""
+    """Offer a menu of whole captions, the most frequent first; random ones among equals."""
     captions, counts = np.unique(tokens, axis=0, return_counts=True)
     shuffled = numpy_generator(seed, "captions").permutation(len(captions))
-    chosen = captions[shuffled[np.argsort(-counts[shuffled], kind="stable")]][: min(most, _CAPTIONS)]
-    asked = complete(loaded, tokens=chosen)
-    menu = Menu("caption", tuple(asked.words(loaded)), False)
-    selection = "the most frequent of the test part" if len(captions) > len(chosen) else ""
-    return Questions("text", (menu,), np.arange(len(chosen))[:, None], asked, total=len(captions), selection=selection)
+    frequent_captions = captions[shuffled[np.argsort(-counts[shuffled], kind="stable")]][: min(most, _CAPTIONS)]
+    descriptions = complete(loaded, tokens=frequent_captions)
+    menu = Menu("caption", tuple(descriptions.words(loaded)), False)
+    selection = "the most frequent of the test part" if len(captions) > len(frequent_captions) else ""
+    return Questions(
+        "text",
+        (menu,),
+        np.arange(len(frequent_captions))[:, None],
+        descriptions,
+        total=len(captions),
+        selection=selection,
+    )
 
 
-def questions_of(session: Session, given: str, most: int) -> Questions | None:
-    """What can be asked of a model by one kind of description; None where nothing can.
+def questions_of(session: Session, kind: str, most: int) -> Questions | None:
+    """Return the descriptions of one kind that a page can offer for a model; None without any.
 
     Args:
         session: The model.
-        given: "attributes" or "text".
+        kind: "attributes" or "text".
         most: Descriptions at most.
     """
     loaded, dataset = session.model, session.group.dataset
@@ -209,14 +219,14 @@ def questions_of(session: Session, given: str, most: int) -> Questions | None:
     codes = tokens = None
     if dataset is not None:
         with Dataset.open(dataset) as data:
-            rows = data.split(loaded.settings.data.split, "train" if given == "attributes" else "test")
+            rows = data.split(loaded.settings.data.split, "train" if kind == "attributes" else "test")
             if len(rows) > _ROWS:
                 rows = np.sort(numpy_generator(session.seed, "frequencies").permutation(rows)[:_ROWS])
             if info is not None:
                 codes = data.read_attributes(info.name, rows)
             if text is not None:
                 tokens = data.read_text(text.name, rows)
-    if given == "attributes":
+    if kind == "attributes":
         if info is None:
             return None
         return _by_attributes(info, np.zeros((0, len(info.names)), np.uint8) if codes is None else codes, most)

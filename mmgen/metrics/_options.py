@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
     from mmgen.metrics._base import Metric
 
-__all__ = ["check_once", "check_read", "left_out", "usual_metrics"]
+__all__ = ["check_distinct", "check_options_are_read", "dropped_counts", "usual_metrics"]
 
 _OF_ALL = ("seed", "precision")
 """Settings that say how something is computed, and not what: a metric that draws nothing has no use for a seed."""
@@ -18,15 +18,15 @@ _TYPED = {"factors": "--factor", "dropped": "--given-count", "posteriors": "--po
 
 
 def usual_metrics(loaded: "TrainedModel") -> list[str]:
-    """What is measured unless told: what a judge sees, or, where there is none to ask, what the model itself finds."""
+    """Return the default metrics of a model: those of a classifier, or, without one, those of the model alone."""
     if loaded.attributes is None and loaded.text is not None:
         return ["retrieval"]
     captioned = loaded.text is not None and loaded.description_kind != "attributes"
     return ["correctness"] if captioned else ["correctness", "coverage", *(["recall"] if loaded.observation else [])]
 
 
-def left_out(given_count: Sequence[int] | None, loaded: "TrainedModel") -> list[int] | None:
-    """Return the numbers of attributes to leave out for numbers of conditioning attributes.
+def dropped_counts(given_count: Sequence[int] | None, loaded: "TrainedModel") -> list[int] | None:
+    """Convert numbers of given attributes (``--given-count``) to numbers of attributes left out.
 
     Raises:
         UsageError: A number stands twice, or the model has fewer attributes.
@@ -34,66 +34,68 @@ def left_out(given_count: Sequence[int] | None, loaded: "TrainedModel") -> list[
     if given_count is None:
         return None
     count = len(loaded.attributes.names) if loaded.attributes is not None else 0
-    check_once("--given-count", given_count)
+    check_distinct("--given-count", given_count)
     if any(not 0 <= number <= count for number in given_count):
         got = ",".join(map(str, given_count))
         raise UsageError(f"--given-count got {got}, expected numbers from 0 to {count}, the model's attributes")
     return [count - number for number in given_count]
 
 
-def check_once(option: str, said: Sequence[object]) -> None:
-    """Refuse what is said twice, which would be measured once.
+def check_distinct(option: str, values: Sequence[object]) -> None:
+    """Refuse an option with the same value twice.
 
     Args:
         option: How it was said, for the message.
-        said: What was said.
+        values: What was said.
 
     Raises:
         UsageError: Something is there twice.
     """
-    twice = next((one for place, one in enumerate(said) if one in said[:place]), None)
+    twice = next((one for place, one in enumerate(values) if one in values[:place]), None)
     if twice is not None:
         raise UsageError(f"{option} got {twice} twice, expected each once; leave one out")
 
 
-def check_read(metrics: Sequence[str], said: Iterable[str]) -> None:
-    """Refuse what is said and none of the metrics reads.
+def check_options_are_read(metrics: Sequence[str], options: Iterable[str]) -> None:
+    """Refuse options that none of the metrics reads.
 
     Args:
         metrics: Names of what is measured.
-        said: What a person set: names as in :attr:`~mmgen.metrics._base.Metric.reads`.
+        options: What a person set: names as in :attr:`~mmgen.metrics._base.Metric.reads`.
 
     Raises:
         UsageError: It names the metrics that read it.
     """
     from mmgen.metrics import get, names
 
-    read = [_read(get(name)) for name in dict.fromkeys(metrics)]
+    read = [_options_of(get(name)) for name in dict.fromkeys(metrics)]
     if None in read:
         return
     known = {setting for settings in read for setting in settings or ()}
-    unread = [name for name in said if name not in known and name not in _OF_ALL]
+    unread = [name for name in options if name not in known and name not in _OF_ALL]
     if not unread:
         return
     readers: dict[str, list[str]] = {name: [] for name in unread}
     for metric in names():
         with suppress(MmgenError):  # a metric from outside that cannot be used
-            for name in set(unread) & (_read(get(metric)) or set()):
+            for name in set(unread) & (_options_of(get(metric)) or set()):
                 readers[name].append(metric)
-    told = [f"{_typed(name)} ({', '.join(found) or 'no metric'})" for name, found in readers.items()]
+    unread_options = [
+        f"{_flag_of(name)} ({', '.join(metrics_of) or 'no metric'})" for name, metrics_of in readers.items()
+    ]
     raise UsageError(
-        f"--metric {' and '.join(dict.fromkeys(metrics))} got options that it does not read: {', '.join(told)}; leave "
-        "them out, or ask for one of the metrics in brackets, which do"
+        f"--metric {' and '.join(dict.fromkeys(metrics))} got options that it does not read: "
+        f"{', '.join(unread_options)}; leave them out, or ask for one of the metrics in brackets, which do"
     )
 
 
-def _read(metric: "type[Metric]") -> set[str] | None:
-    """What a metric reads; None where it does not say."""
+def _options_of(metric: "type[Metric]") -> set[str] | None:
+    """Return the options that a metric reads; None if it reads all."""
     if metric.reads is None:
         return None
     implied = {"posteriors": metric.posteriors == "each", "judge": metric.judged}
     return {*metric.reads, *(name for name, read in implied.items() if read)}
 
 
-def _typed(name: str) -> str:
+def _flag_of(name: str) -> str:
     return _TYPED.get(name, f"--{name.replace('_', '-')}")
