@@ -123,7 +123,7 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
 
 def _captions_for_attributes(settings: ExperimentSettings, dataset: Dataset) -> dict[str, Any]:
     """Return settings of the objective that replace attributes by captions, for a dataset that has captions alone."""
-    objective, Xsettings.build_objective())
+    objective, defaults = settings.objective, json_values(settings.build_objective())
     if "attributes" in dataset.modalities or "text" not in dataset.modalities:
         return objective
     changed = dict(objective)

@@ -73,7 +73,7 @@ def test_examples_known_in_part_are_asked_for_where_none_is_known_whole(
     assert (correctness.given, correctness.value, correctness.details["queries"]) == (1, 100, 5)
     assert (coverage.given, coverage.details["queries_without_training_examples"]) == (1, 5)
     assert coverage.value is not None and coverage.value > 97
-    with pytest.raises(UsageError, match="nothing to ask for with 2 given"):
+    with pytest.raises(UsageError, match="none can be described by 2"):
         evaluate(asked(dataset, dropped=(0,)), ["correctness"]).run()
     with pytest.raises(UsageError, match="no example of the part 'test' has all of them known; ask for --metric corr"):
         evaluate(asked(dataset), ["compositionality"])
