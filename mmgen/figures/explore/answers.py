@@ -57,7 +57,7 @@ def _by_description(draws: Draws) -> list[tuple[np.ndarray, np.ndarray | None, t
     """Split draws by description: pictures, attributes read off them, and counts of correct words."""
     found = []
     for row in range(len(draws.means)):
-        judged = None if draws.predicted is None else draws.judged[row]
+        judged = None if draws.predicted is None else draws.predicted[row]
         part = slice(row, row + 1)
         one = replace(
             draws,
