@@ -74,7 +74,8 @@ class Command(TyperCommand):
             option = name if word else before if before in options else ""
             if not option:
                 raise UsageError(
-                    f"{path.removeprefix('mmgen ')} got an empty word among its arguments; is a variable not set?"
+                    f"{path.removeprefix('mmgen ')} got an empty word among its arguments; set the variable, or "
+                    "leave the word out"
                 )
             if option not in _MAY_BE_EMPTY:
                 raise UsageError(

@@ -57,7 +57,7 @@ def _open_locked(name: Path, wanted: Callable[[], bool]) -> int:
             say(f"somebody else makes {name.name.removeprefix('.').removesuffix('.lock')} already; waiting for them")
             is_announced = True
         if not wanted():
-            raise Interrupted(f"{name} was held by somebody else until nobody wanted it", 15)
+            raise Interrupted(f"{name} was locked by another process until the run was stopped; run it again", 15)
         time.sleep(_ASK_EVERY)
 
 

@@ -161,7 +161,7 @@ def _without(function: Callable[..., None], member: str) -> Callable[..., None]:
     """Return the function with only the options that all members share."""
 
     def run(**values: Any) -> None:
-        raise AssertionError("a command without its member is not run")
+        raise AssertionError("this command needs the name of a member; see its --help")
 
     parameters = [one for one in _parameters(function) if one.name != member]
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what typer reads

@@ -78,7 +78,10 @@ def perform(
         words = [*stage.arguments, *(["--overwrite"] if ours and _can_overwrite(stage.command) else [])]
         run_command(words, folder, what, talk=talk, keep=[lock], wanted=wanted, environment=environment)
         if not (folder / stage.makes).exists():
-            raise MmgenError(f"this command did not make {stage.makes}, as its list says: {stage.typed}")
+            raise MmgenError(
+                f"this command did not make {stage.makes}, as its experiment file says; fix the output in: "
+                f"{stage.typed}"
+            )
         remember(stage, folder)
         return Ran(time.monotonic() - began, socket.gethostname())
 

@@ -37,7 +37,10 @@ def run_command(
             with suppress(subprocess.TimeoutExpired):
                 made, _ = process.communicate(timeout=_ASK_EVERY)
             if made is None and not wanted():
-                raise Interrupted(f"{shlex.join(['mmgen', *arguments])} is not wanted any more", signal.SIGTERM)
+                raise Interrupted(
+                    f"{shlex.join(['mmgen', *arguments])} was stopped, since the run ended; run it again",
+                    signal.SIGTERM,
+                )
     except KeyboardInterrupt:  # it saves what it has; a request of the terminal's own and this one count as one
         process.terminate()
         process.communicate()

@@ -154,7 +154,7 @@ def _in_time(make: Callable[[], T]) -> T:
     try:
         result = results.get(timeout=ANSWERS + 1)
     except queue.Empty:
-        raise TimeoutError("it greets, and then is silent") from None
+        raise TimeoutError("it answers once, and then no more") from None
     if isinstance(result, BaseException):
         raise result
     return result

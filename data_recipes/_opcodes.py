@@ -67,11 +67,11 @@ def _instructions(blob: bytes) -> Iterator[tuple[str, Any]]:
     while code := source.read(1):
         opcode = _OPCODES.get(code.decode("latin-1"))
         if opcode is None:
-            raise ValueError(f"no instruction {code!r}")
+            raise ValueError(f"it has the unknown instruction {code!r}")
         if opcode.name == "STRING":  # Python 2 wrote arrays so, and pickletools takes only ASCII for it
             quoted = source.readline().strip()
             if len(quoted) < 2 or quoted[:1] not in b"\"'" or quoted[:1] != quoted[-1:]:
-                raise ValueError("a text without quotes")
+                raise ValueError("it has a text without quotes")
             yield opcode.name, codecs.escape_decode(quoted[1:-1])[0].decode("latin-1")
         else:
             yield opcode.name, None if opcode.arg is None else opcode.arg.reader(source)
@@ -88,14 +88,14 @@ class _Machine:
     def run(self, blob: bytes) -> Any:
         for number, (name, argument) in enumerate(_instructions(blob)):
             if number > _MOST:
-                raise ValueError(f"more than {_MOST:,} instructions")
+                raise ValueError(f"it has more than {_MOST:,} instructions")
             if name == "STOP":
                 return self.stack.pop()
             step = _STEPS.get(name)
             if step is None:
-                raise ValueError(f"instruction {name}")
+                raise ValueError(f"it has the instruction {name}, which could run code")
             step(self, argument)
-        raise ValueError("no end")
+        raise ValueError("it ends too early")
 
     def push(self, value: Any) -> None:
         self.stack.append(value)
@@ -112,7 +112,7 @@ class _Machine:
 
     def last(self, count: int) -> list[Any]:
         if len(self.stack) < count:
-            raise ValueError("too few values")
+            raise ValueError("it has too few values")
         above = self.stack[len(self.stack) - count :]
         del self.stack[len(self.stack) - count :]
         return above
@@ -123,13 +123,13 @@ class _Machine:
     def reduce(self, _: Any) -> None:
         function, arguments = self.last(2)
         if not isinstance(function, Call) or not isinstance(arguments, tuple):
-            raise ValueError("a call of what is no function")
+            raise ValueError("it calls a value that is no function")
         self.push(Call(function.name, arguments))
 
     def build(self, _: Any) -> None:
         made, state = self.last(2)
         if not isinstance(made, Call):
-            raise ValueError("a state of what is no object")
+            raise ValueError("it sets the state of a value that is no object")
         made.state = state
         self.push(made)
 
@@ -137,13 +137,13 @@ class _Machine:
         target = self.stack[-1]
         items = target.items if isinstance(target, Call) else target
         if not isinstance(items, dict):
-            raise ValueError("items of what is no dictionary")
+            raise ValueError("it adds items to a value that is no dictionary")
         items.update(_items(pairs))
 
     def extend(self, values: list[Any]) -> None:
         target = self.stack[-1]
         if not isinstance(target, list):
-            raise ValueError("values appended to what is no list")
+            raise ValueError("it appends values to a value that is no list")
         target.extend(values)
 
     def remember(self, place: int) -> None:
@@ -153,7 +153,7 @@ class _Machine:
 def _items(pairs: list[Any]) -> dict[Any, Any]:
     """Pair keys and values; keys are numbers or texts, since deep ones need deep recursion to hash."""
     if not all(isinstance(key, int | str | bytes) for key in pairs[::2]):
-        raise ValueError("a key that is neither a number nor a text")
+        raise ValueError("it has a key that is neither a number nor a text")
     return dict(zip(pairs[::2], pairs[1::2], strict=True))
 
 
@@ -164,7 +164,7 @@ def _global(machine: _Machine, argument: str) -> None:
 def _stack_global(machine: _Machine, _: Any) -> None:
     module, name = machine.last(2)
     if not isinstance(module, str) or not isinstance(name, str):  # to write out a deep one takes deep recursion
-        raise ValueError("a function whose name is no text")
+        raise ValueError("it has a function whose name is no text")
     machine.push(Call(f"{module}.{name}"))
 
 
@@ -227,22 +227,22 @@ def _bytes(value: Any) -> bytes:
         return value.encode("latin-1")
     if isinstance(value, Call) and value.name == "_codecs.encode" and isinstance(value.arguments[0], str):
         return value.arguments[0].encode("latin-1")
-    raise TypeError("an array without its numbers")
+    raise TypeError("it has an array without numbers")
 
 
 def _dtype(value: Any) -> np.dtype[Any]:
     if not isinstance(value, Call) or value.name != "numpy.dtype":
-        raise TypeError("an array without a type of numbers")
+        raise TypeError("it has an array without a type")
     code, order = value.arguments[0], value.state[1] if value.state else "|"
     if not isinstance(code, str) or not _NUMBERS.fullmatch(code) or order not in ("<", ">", "|", "="):
-        raise TypeError("an array of something other than plain numbers")
+        raise TypeError("it has an array of other values than numbers")
     return np.dtype(f"{order}{code}")
 
 
 def array_of(value: Any) -> NDArray[Any]:
     """Build the array that a :class:`Call` describes."""
     if not isinstance(value, Call) or not value.name.endswith("multiarray._reconstruct") or value.state is None:
-        raise TypeError("something that is no array")
+        raise TypeError("it has another value where an array is expected")
     _, shape, dtype, fortran, raw = value.state
     numbers = np.frombuffer(_bytes(raw), _dtype(dtype))
     return numbers.reshape(shape, order="F" if fortran else "C")
@@ -254,7 +254,7 @@ def matrix_of(value: Any) -> Any:
 
     state = value.state if isinstance(value, Call) else None
     if not isinstance(state, dict) or not {"data", "indices", "indptr"} <= {str(key) for key in state}:
-        raise TypeError("something that is no sparse matrix")
+        raise TypeError("it has another value where a sparse matrix is expected")
     shape = state["_shape"] if "_shape" in state else state["shape"]
     parts = tuple(array_of(state[name]) for name in ("data", "indices", "indptr"))
     matrix = csr_array(parts, shape=tuple(int(side) for side in shape))

@@ -207,7 +207,7 @@ def test_two_that_offer_a_name_are_both_named(package: Callable[..., None], call
         ("import no_such_module_at_all", "ModuleNotFoundError: No module named 'no_such_module_at_all'"),
         ("raise SystemExit('leave')", "SystemExit: leave"),
         ("class Other: ...", "AttributeError: module 'broken' has no attribute 'Broken'"),
-        ("class Broken: ...", "expected what derives from Objective of mmgen.objectives._base"),
+        ("class Broken: ...", "expected a subclass of Objective in mmgen.objectives._base"),
         ("from mmgen.objectives._base import Objective as O\nclass Broken(O): 1", "does not define __call__, demands"),
     ],
 )  # fmt: skip

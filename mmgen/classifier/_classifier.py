@@ -100,7 +100,7 @@ class Classifier(nn.Module):
             axes = " (channels x height x width)" if len(self.network.event_shape) == 3 else ""
             raise UsageError(
                 f"the classifier got {self.described.kind}s of {got}, expected {expected}{axes}: "
-                f"train a judge on the dataset of these {self.described.kind}s"
+                f"use a classifier of the dataset of these {self.described.kind}s"
             )
 
     @torch.inference_mode()

@@ -80,7 +80,7 @@ def load_classifier(path: Path | str, device: str | torch.device = "cpu", measur
     if measured and "held_out_accuracy" not in header.facts:
         again = printable(header.command, 2000) or f"mmgen train-classifier with --output {path}, as before"
         raise ArtifactError(
-            f"the judge {path} is not finished, so nobody knows how good it is: its training was interrupted; go on "
+            f"the classifier {path} is not finished, so its accuracy is unknown: its training was interrupted; go on "
             f"with: {again}"
         )
     accuracy = held_out_accuracy(path, header)
@@ -106,8 +106,8 @@ def held_out_accuracy(path: Path, header: Header) -> dict[str, float]:
         )
     if said is None or not good:
         raise ArtifactError(
-            f"classifier {path} says nothing that can be its held-out accuracy, expected percentages by attribute that "
-            "its counts come to: make it again with mmgen train-classifier"
+            f"classifier {path} has no valid held-out accuracy, expected percentages by attribute that fit its counts; "
+            "make it again with mmgen train-classifier"
         )
     return said
 

@@ -123,7 +123,10 @@ def train_classifier(
         began = time.monotonic()
         with Dataset.open(data) as dataset:
             if not dataset.observed or not dataset.attributes:
-                raise DataError(f"dataset {data} has no data with attributes: there is nothing for a judge to learn")
+                raise DataError(
+                    f"dataset {data} has no attributes, which a classifier needs to learn; use a dataset with "
+                    "attributes"
+                )
             identity = _identity(dataset, settings)
             if resume != "never" and not state_path(out).exists():
                 known = _finished(out, identity, next(iter(dataset.attributes.values())).names)

@@ -26,7 +26,10 @@ class Encoder(JudgeNetwork):
         super().__init__(described.event_shape, sizes, hint_size)
         networks = described.networks({}, "network")
         if networks is None:
-            raise UsageError(f"{described.name} is a {described.kind}, which has no encoder")
+            raise UsageError(
+                f"{described.name} is a {described.kind}, which has no encoder; use a classifier network for images, "
+                "or data of a kind with an encoder"
+            )
         self.modality = described.modality()
         self.encoder, width = self.modality.encoder(networks)
         self.hidden = nn.Linear(width + hint_size, _UNITS)

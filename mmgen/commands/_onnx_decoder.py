@@ -39,7 +39,9 @@ def export_decoder(loaded: TrainedModel, out: Path) -> float:
     """Write E[main image | z] as ONNX: input ``z`` [B, D], output ``image`` [B, C, H, W] in [0, 1], any B."""
     main = loaded.observation
     if main is None or main.name not in loaded.model.generates or loaded.model.conditional_on:
-        raise UsageError(f"{loaded.model_path} draws no pictures from z alone, so that ONNX has nothing to hold")
+        raise UsageError(
+            f"{loaded.model_path} has no decoder from z alone to pictures, which --onnx needs; leave --onnx out"
+        )
     try:
         import onnxruntime
         import onnxscript  # noqa: F401  # what torch writes ONNX with

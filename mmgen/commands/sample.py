@@ -238,7 +238,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         loaded, start = self._loaded, self._start
         assert start is not None
         if loaded.attributes is None and loaded.text is None:
-            raise UsageError(f"{loaded.path} knows no words to say what is shown; use a model of data and words")
+            raise UsageError(f"{loaded.path} has no attributes and no text to predict from images; use a model of both")
         shown = read_start(loaded, start, _EXAMPLES, self.seed, list(self.rows))
         if shown.notice:
             self.watch.say(shown.notice)

@@ -269,7 +269,7 @@ def _resized(image: Image.Image, fitting: Fitting) -> Image.Image:
     if fitting.fit == "pad":
         if min(image.width / image.height * fitting.height, image.height / image.width * fitting.width) < 1:
             raise CannotReadError(
-                f"it has {image.width} x {image.height} pixels, nothing of which would be left padded"
+                f"it has {image.width} x {image.height} pixels, too narrow for padding; use --fit crop"
             )
         return ImageOps.pad(image, size, method, color=fitting.background)
     return image.resize(size, method)

@@ -159,7 +159,7 @@ def begin_worker(owner: int, by_kernel: bool = True) -> None:
     """
     sys.path[:] = without_current_folder(sys.path)
     if not sys.flags.safe_path or _means_here()((sys.path or [""])[0]):
-        raise MmgenError("a process of mmgen began with the current folder on its import path, and does nothing")
+        raise MmgenError("a process of mmgen has the current folder on its import path, and stops for safety")
     end_with(owner, by_kernel)
 
 

@@ -95,12 +95,12 @@ def caption_of_codes(codes: np.ndarray, info: TextVocabulary, attributes: Vocabu
     """
     slots = _slot_words(info, attributes)
     if not slots:
-        raise UsageError("this text does not spell attributes, so they make no caption; give a caption instead")
+        raise UsageError("captions of these data do not spell attributes; describe by a caption instead")
     tokens = np.zeros((*codes.shape[:-1], info.length), np.uint16)
     for position, (slot, words) in enumerate(slots):
         values = codes[..., attributes.names.index(slot)]
         if (values == UNKNOWN).any():
-            raise UsageError(f"a caption says every word, got no {slot}; give all of: {' '.join(info.slots)}")
+            raise UsageError(f"a caption needs every word, got no {slot}; give all of: {' '.join(info.slots)}")
         tokens[..., position] = np.array([info.vocabulary.index(word) for word in words], np.uint16)[values]
     return tokens
 

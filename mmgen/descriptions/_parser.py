@@ -182,10 +182,10 @@ class _Parser:
 
     def exclusion(self, word: str) -> tuple[int, int]:
         if word in ("", NOT):
-            raise self.error(f"has {NOT} without attribute=value after it; say what shall not be")
+            raise self.error(f"has {NOT} without attribute=value after it; name the value that is excluded")
         attribute, code = _pair(word, self.info)
         if code == UNKNOWN:
-            raise self.error(f"has {NOT} {word}, which no picture is; name a value")
+            raise self.error(f"has {NOT} {word}, expected a value; name the value that is excluded")
         return attribute, code
 
     def alternatives(self, terms: Sequence[Expression]) -> Expression:

@@ -33,7 +33,9 @@ def choose_concepts(attributes: np.ndarray, count: int, seed: int = 0) -> np.nda
     known = (attributes != UNKNOWN).sum(1)
     most = known.max(initial=0)
     if not most:
-        raise UsageError("no example has a known attribute: there is no concept to draw")
+        raise UsageError(
+            "no example has a known attribute, so there is no concept to draw; use a dataset with attributes"
+        )
     concepts = np.unique(attributes[known == most], axis=0)
     concepts = concepts[numpy_generator(seed, "concepts").permutation(len(concepts))]
     chosen: list[np.ndarray] = []

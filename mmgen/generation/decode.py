@@ -196,7 +196,7 @@ def resolve_targets(loaded: "TrainedModel", targets: Sequence[str] = ()) -> list
         UsageError: The model draws nothing but words, or not these.
     """
     if loaded.observation is None:
-        raise UsageError(f"{loaded.path} is a model of words alone; there is nothing to draw")
+        raise UsageError(f"{loaded.path} generates words alone, so it has no pictures to draw; use a model of pictures")
     names = list(dict.fromkeys(targets)) or [loaded.observation.name]
     for name in names:
         check_target(loaded, name)
@@ -224,7 +224,7 @@ def check_target(loaded: "TrainedModel", target: str) -> None:
         return
     if target in loaded.observed:
         raise UsageError(
-            f"{loaded.path} has no decoder of {target}, expected one of a modality that it draws: "
-            f"{', '.join(drawn) or 'there is none but of words'}"
+            f"{loaded.path} has no decoder of {target}, expected one of the modalities that it draws: "
+            f"{', '.join(drawn) or 'none but words'}"
         )
     raise UsageError(unknown_name("modality", target, drawn))

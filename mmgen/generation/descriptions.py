@@ -244,7 +244,7 @@ def posterior_for(loaded: "TrainedModel", descriptions: Descriptions) -> str:
     posterior = loaded.posteriors.default
     if described and not loaded.reads(posterior):
         raise UsageError(
-            f"{loaded.path} draws the same z whatever is given; fit something to descriptions first: "
+            f"{loaded.path} draws z from a posterior that reads no description; fit one that does: "
             f"mmgen fit-aggregate {loaded.model_path}{', or draw with guidance' if loaded.likelihood.names else ''}"
         )
     return posterior
@@ -270,7 +270,7 @@ def check_described(loaded: "TrainedModel", descriptions: Descriptions) -> None:
     """
     if loaded.guidance and not all(descriptions.modalities(loaded, row) for row in range(len(descriptions))):
         raise UsageError(
-            f"guidance {loaded.guidance} got a description that says nothing, expected words to hold to; describe "
+            f"guidance {loaded.guidance} got an empty description, expected at least one word; describe "
             "what to draw, or leave guidance out"
         )
 

@@ -36,7 +36,7 @@ def encode_pictures(
             raise UsageError("got images by modality and codes of a description, expected one of them")
         return infer(loaded, images)
     if loaded.observation is None:
-        raise UsageError(f"{loaded.path} is a model of words alone; there is nothing to encode")
+        raise UsageError(f"{loaded.path} has words alone, so it has no pictures to encode; use a model of pictures")
     main = loaded.observation.name
     values = {main: checked_values(loaded.observation, images)}
     size = len(values[main])

@@ -29,7 +29,7 @@ def images_of_dataset(path: Path, rows: Sequence[int], modality: str = "") -> tu
     with Dataset.open(path) as data:
         found = data.observed
         if not found:
-            raise UsageError(f"{path} holds nothing but words; choose a dataset that does")
+            raise UsageError(f"{path} holds words alone, expected images; choose a dataset with images")
         info = found.get(modality) or found.get("image") or next(iter(found.values()))
         images = data.read_values(info.name, np.asarray(rows, np.int64))
     return images, [f"{path.name} row {row}" for row in rows]

@@ -191,7 +191,8 @@ class TrainedModel:
         if guidance and not self.likelihood.names:
             made = ", ".join(self.model.generates) or "nothing"
             raise UsageError(
-                f"guidance needs p(words | z), and {self.model_path} has none: it generates {made} alone; draw without"
+                f"guidance needs p(words | z), and {self.model_path} has none: it generates {made} alone; draw "
+                "without guidance"
             )
         guided = copy.copy(self)
         guided.guidance = guidance
@@ -350,7 +351,9 @@ class TrainedModel:
             UsageError: The model infers nothing from the source or does not draw the target.
         """
         if self.observation is None:
-            raise UsageError(f"{self.path} is a model of words alone; there is nothing to translate")
+            raise UsageError(
+                f"{self.path} has words alone, so it has no pictures to translate; use a model of pictures"
+            )
         named = images if isinstance(images, Mapping) else {source or self.observation.name: images}
         return generation.translate_pictures(
             self, named, target or self.observation.name, draws, seed, description, rows

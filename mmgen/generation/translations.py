@@ -128,7 +128,7 @@ def parse_start(loaded: "TrainedModel", text: str) -> Start:
         UsageError: The model has no images.
     """
     if loaded.observation is None:
-        raise UsageError(f"{loaded.path} is a model of words alone, so there is nothing to start from")
+        raise UsageError(f"{loaded.path} has words alone, so it has no pictures to start from; use a model of pictures")
     names = tuple(text.split("+"))
     if all(name in loaded.observed for name in names):
         return Start(names)

@@ -135,7 +135,9 @@ class Inference(nn.Module, ABC):
             chosen: [S][U], which units each subset holds.
         """
         # Not abstract, since few members can; building a model refuses the others where an objective needs it.
-        raise NotImplementedError(f"{type(self).__name__} has no posterior for every subset")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no posterior for every subset of modalities; use product-of-experts"
+        )
 
     def posterior(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
         """Return q(z | inputs) [B, D].
@@ -155,7 +157,8 @@ class Inference(nn.Module, ABC):
             missing = [name for name in inputs if name not in batch.values]
             if missing:
                 raise UsageError(
-                    f"the posterior given {' and '.join(inputs)} needs {missing[0]}, which the batch does not hold"
+                    f"the posterior given {' and '.join(inputs)} needs {missing[0]}, which the batch does not hold; "
+                    "add it to the batch"
                 )
             if not self.has_posterior(inputs):
                 raise UsageError(

@@ -189,7 +189,9 @@ class Description(Settings, ABC):
 
     def write(self, path: Path, values: np.ndarray) -> None:
         """Write values [n, *event_shape] to a file whose ending is one of :attr:`files`."""
-        raise UsageError(f"{path} got a {self.kind}, expected values that are written so; use a file of samples (.h5)")
+        raise UsageError(
+            f"{path} got a {self.kind}, which cannot be written in this format; use a file of samples (.h5)"
+        )
 
     @property
     def classifier_sees_samples(self) -> bool:

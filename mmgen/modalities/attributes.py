@@ -36,7 +36,9 @@ class AttributesDescription(Description):
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if not self.names or len(self.names) != len(self.values):
-            raise ValueError("a modality of attributes has at least one attribute, and values for each")
+            raise ValueError(
+                "got no attributes, or one without values; give at least one attribute, and values for each"
+            )
         for attribute, vocabulary in zip(self.names, self.values, strict=True):
             if not 1 <= len(vocabulary) == len(set(vocabulary)) <= UNKNOWN:
                 raise ValueError(f"attribute '{attribute}' needs 1 to {UNKNOWN} distinct values")

@@ -264,7 +264,10 @@ class Model(nn.Module, ABC):
     def _text(self, name: str) -> Text:
         modality = self.modalities.get(name)
         if not isinstance(modality, Text):
-            raise UsageError(f"words were asked of {name}, but this model generates no text of that name")
+            raise UsageError(
+                f"got the modality '{name}', but this model generates no text of that name; name a text that it "
+                "generates"
+            )
         return modality
 
 
@@ -303,14 +306,18 @@ class GaussianModel(Model):
             chosen: [S][U], which units each subset holds.
         """
         # Not abstract, since few members can: the capability "subsets" says which, and build_model refuses the others.
-        raise NotImplementedError(f"{type(self).__name__} has no posterior for every subset")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no posterior for every subset of modalities; use model multimodal-vae"
+        )
 
     def log_likelihood_of_attribute(self, name: str, attribute: int, z: Tensor, batch: Batch) -> Tensor:
         """Return log p(y_k | z) of one attribute by number, in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; 0 if
         unknown.
         """
         # Not abstract either: only objectives that split attributes ask for it; build refuses those.
-        raise NotImplementedError(f"{type(self).__name__} has no network for each attribute")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no separate network for each attribute; use model multimodal-vae"
+        )
 
     def generative_networks(self) -> list[nn.Module]:
         """Return the networks from z to modalities: decoders, and layers that they share."""

@@ -167,7 +167,10 @@ class HierarchicalVAE(Model):
                 "fit one afterwards with mmgen fit-aggregate"
             )
         if self.image not in batch.values:
-            raise UsageError(f"the posterior given {self.image} needs {self.image}, which the batch does not hold")
+            raise UsageError(
+                f"the posterior given {self.image} needs {self.image}, which the batch does not hold; add it to the "
+                "batch"
+            )
         lowest: DiagonalGaussian = self.first(self.encoder(batch.values[self.image]))
         return _Chain(self.latent, lowest, list(self.upwards))
 
@@ -234,7 +237,7 @@ def _check_used(settings: HierarchicalSettings) -> None:
     for name in ("hidden", "activation"):
         if len(settings.latent_sizes) == 1 and getattr(settings, name) != getattr(usual, name):
             raise SettingsError(
-                f"model.{name} is of networks between layers of z, but model.latent_sizes has one layer; leave it out"
+                f"model.{name} sets networks between layers of z, but model.latent_sizes has one layer; leave it out"
             )
 
 

@@ -202,7 +202,10 @@ class SemiSupervisedVAE(Model):
             UsageError: The batch holds no pictures.
         """
         if self.image.name not in batch.values:
-            raise UsageError(f"the posterior given {self.image.name} needs {self.image.name}, which the batch lacks")
+            raise UsageError(
+                f"the posterior given {self.image.name} needs {self.image.name}, which the batch does not hold; add "
+                "it to the batch"
+            )
         pixels = batch.values[self.image.name]
         features = full_precision(self.encoder(pixels))  # they are read after autocast has ended, too
         read = features if self.label_encoder is None else self.label_encoder(pixels)
@@ -240,7 +243,10 @@ class SemiSupervisedVAE(Model):
 
         if self.labels.name in inputs:
             if self.labels.name not in batch.values:
-                raise UsageError(f"the posterior given {self.labels.name} needs it, which the batch does not hold")
+                raise UsageError(
+                    f"the posterior given {self.labels.name} needs it, but the batch does not hold it; add it to the "
+                    "batch"
+                )
             labels = labels.with_known(batch.values[self.labels.name], batch.present[self.labels.name])
         return LabelledStyle(labels, style)
 

@@ -60,8 +60,8 @@ class Convolutional(ImageNetwork):
             height, width = ((size + 2 * padding - _KERNEL) // stride + 1 for size in sides[-1])
             if min(height, width) < 1:
                 raise SettingsError(
-                    f"image network convolutional got images of {shape[1]}x{shape[2]}, of which its "
-                    f"{len(self.channels)} layers leave nothing; use fewer layers, or mlp"
+                    f"image network convolutional got images of {shape[1]}x{shape[2]}, which are too small for its "
+                    f"{len(self.channels)} layers; use fewer layers, or mlp"
                 )
             sides.append((height, width))
         return sides

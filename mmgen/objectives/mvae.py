@@ -79,7 +79,8 @@ class Mvae(Objective):
         own = sorted(alone for alone, others in self.predicts.items() if alone in others)
         if own:
             raise ValueError(
-                f"predicts got {own[0]} for {own[0]}, expected other modalities: its own is always explained"
+                f"predicts got {own[0]} for {own[0]}, expected other modalities; leave it out, since its own is "
+                "always predicted"
             )
         if self.subsets and len(self.modalities) < 3 and not self.split_attributes:
             raise ValueError(f"subsets got {self.subsets}, expected 0: {names} have no subsets but themselves and both")

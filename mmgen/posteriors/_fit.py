@@ -168,8 +168,8 @@ def _check_model(model: Model, path: Path, layers: Layers) -> None:
         )
     if model.discrete_layers:
         raise UsageError(
-            f"z of {path} holds {' and '.join(model.latent_modalities)}, whose values no density of this kind is "
-            "over; draw from the model's own posterior given them, or fit to a model of another kind"
+            f"z of {path} holds {' and '.join(model.latent_modalities)}, which are discrete, but a fitted density is "
+            "continuous; draw from the encoder, or fit to a model of another kind"
         )
     if layers == "top" and len(model.latent.layers) == 1:
         raise UsageError(

@@ -203,7 +203,7 @@ class Guided(Posterior):
         if text is not None and base.reads == (text.name,) and text.name not in described:
             raise UsageError(
                 f"posterior '{self.name}' reads whole captions, and '{expression or ' and '.join(described)}' "
-                "is none: guide from the prior, or from what is fitted to attributes or given nothing"
+                "is no whole caption; guide the prior, or a posterior fitted with --given attributes or nothing"
             )
         chosen: Resampled
         if base.is_unconditional:

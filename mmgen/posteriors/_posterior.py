@@ -121,7 +121,10 @@ class Posterior(ABC):
         """
         if expression is None:
             return self
-        raise UsageError(f"'{expression}' got posterior '{self.name}', which answers plain descriptions alone")
+        raise UsageError(
+            f"'{expression}' got posterior '{self.name}', which answers only attribute=value; use guidance, or "
+            "describe without operators"
+        )
 
 
 class Posteriors(Mapping[str, Posterior]):

@@ -226,7 +226,7 @@ class Registry(Generic[T_co]):
         base = getattr(importlib.import_module(f"{self.package}._base"), self.base)
         if not _is_member(loaded, base):
             raise UsageError(
-                f"{what} is {clip(repr(loaded), _LONGEST_NAME)}, expected what derives from {self.base} of "
+                f"{what} is {clip(repr(loaded), _LONGEST_NAME)}, expected a subclass of {self.base} in "
                 f"{self.package}._base; fix, update or uninstall it"
             )
         undone = ", ".join(sorted(getattr(loaded, "__abstractmethods__", ())))

@@ -47,7 +47,10 @@ def test_every_option_refuses_an_empty_word(typed: tuple[str, ...], run: Run) ->
 def test_every_command_refuses_an_empty_argument(typed: tuple[str, ...], run: Run) -> None:
     done = run(*typed, "")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"mmgen: {' '.join(typed)} got an empty word among its arguments; is a variable not set?\n"
+    assert (
+        done.stderr
+        == f"mmgen: {' '.join(typed)} got an empty word among its arguments; set the variable, or leave the word out\n"
+    )
 
 
 def test_an_option_whose_empty_text_says_something_is_read(run: Run) -> None:

@@ -72,5 +72,5 @@ def test_the_decoder_mirrors_the_fully_connected_layers_unless_it_is_told() -> N
 def test_what_does_not_fit_is_named() -> None:
     with pytest.raises(SettingsError, match="got 2 channels, 4 strides and 4 paddings"):
         Convolutional(channels=(8, 8)).encoder((1, 32, 32))
-    with pytest.raises(SettingsError, match="images of 12x40, of which its 4 layers leave nothing"):
+    with pytest.raises(SettingsError, match="images of 12x40, which are too small for its 4 layers"):
         Convolutional().decoder(3, (1, 12, 40))

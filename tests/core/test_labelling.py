@@ -249,7 +249,7 @@ def test_from_a_dataset_to_scores_and_pictures(
     for wrong, words in (
         (["plot", "latent-map", str(out), "-o", "map.png"], "holds attributes beside a style, so that no plane"),
         (["plot", "analogies", str(out), "--by", "colour", "-o", "by.png"], "colour"),
-        (["fit-aggregate", str(out)], "no density of this kind is over"),
+        (["fit-aggregate", str(out)], "a fitted density is continuous"),
         (["baseline", str(bars), "--preset", "wu/mnist", "--paired", "0.1", "--labelled", "3"], "give one"),
     ):
         assert exit_code(*wrong)

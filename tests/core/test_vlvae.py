@@ -253,7 +253,7 @@ def test_target_true_and_other_conditions(folder: Path) -> None:
     nothing = mmgen.load(fit(folder, "nothing", given="nothing"))
     assert nothing.description_kind is None and nothing.sample(n=2).shape == (2, 3, 16, 16)
     assert nothing.sample("small blue", n=2, guidance=1).shape == (2, 3, 16, 16)
-    with pytest.raises(UsageError, match="draws the same z whatever is given"):
+    with pytest.raises(UsageError, match="draws z from a posterior that reads no description"):
         nothing.sample("small blue", n=2)
     attributes = mmgen.load(fit(folder, "attributes", given="attributes"))
     assert attributes.description_kind == "attributes"

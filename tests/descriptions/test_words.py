@@ -186,9 +186,9 @@ def test_captions_and_attributes_say_the_same(data: st.DataObject) -> None:
 def test_a_misplaced_word_says_nothing_about_its_slot() -> None:
     tokens = parse_caption("red large cube left small blue sphere", CAPTION)  # no attributes: nothing to check against
     assert codes_of_caption(tokens, CAPTION, SCENE).tolist() == [UNKNOWN, UNKNOWN, 2, 1, 0, 3, 0, UNKNOWN]
-    with pytest.raises(UsageError, match="a caption says every word, got no shape_1"):
+    with pytest.raises(UsageError, match="a caption needs every word, got no shape_1"):
         caption_of_codes(np.array([0, 0, UNKNOWN, 0, 0, 0, 0, 0], np.uint8), CAPTION, SCENE)
-    with pytest.raises(UsageError, match="does not spell attributes"):
+    with pytest.raises(UsageError, match="do not spell attributes"):
         caption_of_codes(np.zeros(8, np.uint8), FREE, SCENE)
 
 

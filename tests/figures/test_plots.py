@@ -333,4 +333,4 @@ def test_sample_draws_captions_and_says_what_images_show(
     with pytest.raises(SystemExit) as done:
         main(["sample", model, "--given", "large red left", "--device", "cpu"])
     assert done.value.code == 2
-    assert "draws the same z whatever is given; fit something to descriptions first" in capsys.readouterr().err
+    assert "draws z from a posterior that reads no description; fit one that does" in capsys.readouterr().err

@@ -80,9 +80,14 @@ def test_a_description_is_read_or_refused(readers: Path, name: str, kind: str, w
         ("elbo-text", None, "colour=red", "posterior 'aggregate' of .* reads text: give a caption$"),
         ("jmvae", None, "colour=red", "posterior 'own' of .* reads text"),
         ("cvae", None, "big red", "posterior 'own' of .* reads attributes"),
-        ("elbo", None, "colour=red", "draws the same z whatever is given; fit something .* or draw with guidance"),
-        ("bare", None, "colour=red", "draws the same z whatever is given; fit something to descriptions first"),
-        ("elbo-nothing", None, "colour=red", "draws the same z whatever is given"),
+        (
+            "elbo",
+            None,
+            "colour=red",
+            "draws z from a posterior that reads no description; fit one .* or draw with guidance",
+        ),
+        ("bare", None, "colour=red", "draws z from a posterior that reads no description; fit one that does"),
+        ("elbo-nothing", None, "colour=red", "draws z from a posterior that reads no description"),
         ("elbo-attributes", "prior", "colour=red", "for posterior 'prior' of .*, which reads none"),
     ],
 )

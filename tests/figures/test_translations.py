@@ -176,7 +176,9 @@ def test_translations_that_cannot_be_say_why(views: Path, model: TrainedModel) -
     with pytest.raises(UsageError, match="different numbers of examples"):
         model.translate({"edges": pictures["edges"], "mask": pictures["mask"][:1]})
     lone = load(views / "one.safetensors")
-    with pytest.raises(UsageError, match=r"has no decoder of edges, expected one of a modality that it draws: image"):
+    with pytest.raises(
+        UsageError, match=r"has no decoder of edges, expected one of the modalities that it draws: image"
+    ):
         lone.translate(pictures["image"], target="edges")
     with pytest.raises(UsageError, match=r"infers no z from edges; it does from image"):
         lone.translate(pictures["edges"], source="edges")
