@@ -71,7 +71,7 @@ def _on_worker(stage: Stage, folder: str, earlier: list[str], read: list[str]) -
     key = worker.get_current_task()
     host = socket.gethostname()
 
-    def wanted() -> bool:
+    def is_needed() -> bool:
         task = worker.state.tasks.get(key)
         return task is not None and task.state != "cancelled" and worker.status.name == "running"
 
@@ -83,7 +83,7 @@ def _on_worker(stage: Stage, folder: str, earlier: list[str], read: list[str]) -
         )
     with tempfile.TemporaryFile() as talk:
         try:
-            return perform(stage, Path(folder), earlier, talk=talk, wanted=wanted)
+            return perform(stage, Path(folder), earlier, talk=talk, is_needed=is_needed)
         except Interrupted:
             raise Reschedule from None  # to another worker, if this one is leaving and somebody still waits
         except MmgenError as error:

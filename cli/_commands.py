@@ -10,8 +10,8 @@ from typing import Any, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from mmgen.cli._mistakes import meant_by, words_apart
-from mmgen.cli._options import LARGEST_SEED, Code, LookedAt, check_read, check_source
+from mmgen.cli._mistakes import suggest_command, suggest_quotes
+from mmgen.cli._options import LARGEST_SEED, Code, EarlyCheck, check_read, check_source
 from mmgen.commands import Reads, Source
 from mmgen.core.errors import UsageError
 from mmgen.settings.registry import with_names
@@ -30,10 +30,10 @@ _MAY_BE_EMPTY = ("--given",)
 class Command(TyperCommand):
     """A command that refuses empty words, as from ``-o "$OUT"`` with an unset variable.
 
-    Where an argument is missing those that are there are looked at first (:class:`LookedAt`).
+    Where an argument is missing those that are there are looked at first (:class:`EarlyCheck`).
     """
 
-    looked_at: Mapping[str, LookedAt] = MappingProxyType({})
+    early_checks: Mapping[str, EarlyCheck] = MappingProxyType({})
 
     def get_params(self, ctx: Any) -> list[Any]:
         return without_types(super().get_params(ctx))
@@ -54,10 +54,12 @@ class Command(TyperCommand):
             for parameter, word in zip(arguments, typed, strict=False):
                 if lacking not in arguments or word.startswith("-"):
                     break
-                if parameter.name in self.looked_at:
-                    self.looked_at[parameter.name].check(word)
-            likely = meant_by(str(self.name), typed, str(lacking.metavar) if lacking in arguments else "")
-            likely = likely or (words_apart(typed) if "extra argument" in str(error) and self._takes("--given") else "")
+                if parameter.name in self.early_checks:
+                    self.early_checks[parameter.name].check(word)
+            likely = suggest_command(str(self.name), typed, str(lacking.metavar) if lacking in arguments else "")
+            likely = likely or (
+                suggest_quotes(typed) if "extra argument" in str(error) and self._takes("--given") else ""
+            )
             if likely:
                 ctx.fail(likely)
             raise
@@ -108,7 +110,7 @@ def command_of(name: str, function: Callable[..., Any], cls: type[Command] = Com
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
     single.command(name=name, cls=cls)(_with_code(function))
     loaded: Any = typer.main.get_command(single)
-    loaded.looked_at = _marks(function, LookedAt)
+    loaded.early_checks = _marks(function, EarlyCheck)
     parameters: list[Any] = loaded.params
     for parameter in parameters:
         if getattr(parameter, "help", None):

@@ -21,10 +21,10 @@ _ASK_EVERY = 0.5  # seconds, for a lock that somebody else holds
 
 
 @contextmanager
-def locked(path: Path, wanted: Callable[[], bool]) -> Iterator[int]:
-    """Hold the lock of ``path`` in this block, and yield the locked file; waits while ``wanted`` returns True."""
+def locked(path: Path, is_needed: Callable[[], bool]) -> Iterator[int]:
+    """Hold the lock of ``path`` in this block, and yield the locked file; waits while ``is_needed`` returns True."""
     name = path.with_name(f".{path.name}.lock")
-    handle = _open_locked(name, wanted)
+    handle = _open_locked(name, is_needed)
     try:
         yield handle
     finally:
@@ -33,7 +33,7 @@ def locked(path: Path, wanted: Callable[[], bool]) -> Iterator[int]:
         os.close(handle)
 
 
-def _open_locked(name: Path, wanted: Callable[[], bool]) -> int:
+def _open_locked(name: Path, is_needed: Callable[[], bool]) -> int:
     is_announced = False
     while True:
         name.parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ def _open_locked(name: Path, wanted: Callable[[], bool]) -> int:
         if not is_announced:
             say(f"somebody else makes {name.name.removeprefix('.').removesuffix('.lock')} already; waiting for them")
             is_announced = True
-        if not wanted():
+        if not is_needed():
             raise Interrupted(f"{name} was locked by another process until the run was stopped; run it again", 15)
         time.sleep(_ASK_EVERY)
 

@@ -15,9 +15,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from mmgen.cli._commands import Command, command_of, literal, without_types
-from mmgen.cli._mistakes import meant_pictures
+from mmgen.cli._mistakes import suggest_recipe
 from mmgen.cli._parameters import FieldOption, option_of
-from mmgen.commands import Commas, Named, StageField
+from mmgen.commands import Commas, OptionName, StageField
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.settings.kinds import Range
 from mmgen.settings.registry import BUILT_IN, Registry, add_code, registry_of
@@ -74,7 +74,7 @@ class MemberCommands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not ctx.resilient_parsing:
-            if self.registry.noun == "recipe" and (meant := meant_pictures(args[0])):
+            if self.registry.noun == "recipe" and (meant := suggest_recipe(args[0])):
                 raise UsageError(meant)
             raise UsageError(self.registry.unknown(args[0]))
         return super().resolve_command(ctx, args)
@@ -100,7 +100,7 @@ class MemberCommands(TyperGroup):
     def command_of(self, name: str) -> Any:
         """Return the command of one member, with its own options."""
         noun = self.registry.noun
-        options = options_of(self.registry.get(name), name, _typed(self.params))
+        options = options_of(self.registry.get(name), name, _option_names(self.params))
         own = [option.parameter for option in options]
         shared = [one for one in _parameters(self._function) if one.name != noun]
 
@@ -141,7 +141,7 @@ class MemberCommand(Command):
             return super().parse_args(ctx, args)
         except typer.TyperException as error:
             option = getattr(error, "option_name", None)
-            if not isinstance(option, str) or option in _typed(self.params):
+            if not isinstance(option, str) or option in _option_names(self.params):
                 raise
             takers = _takers(self.registry, option)
             if not takers:
@@ -198,7 +198,7 @@ def _check_once(given: Mapping[str, tuple[str, Any]]) -> None:
         fields[field] = option
 
 
-def _typed(parameters: Sequence[Any]) -> frozenset[str]:
+def _option_names(parameters: Sequence[Any]) -> frozenset[str]:
     """Return the names that can be typed for some of typer's parameters."""
     return frozenset(name for one in parameters for name in (*one.opts, *one.secondary_opts))
 
@@ -244,7 +244,7 @@ def _option(name: str, field: Any, described: "Setting", panel: str) -> FieldOpt
     elif len(values) == 1 and len(own.leaves) == 1:
         own = replace(own, hint=values.pop(), about=f"{own.about.removesuffix('.')} ({bounds}).")
     elif own.leaves not in ([int], [float], [str], [Path]):
-        own = replace(own, hint=Annotated[field.annotation, Named(metavar="VALUE")])
+        own = replace(own, hint=Annotated[field.annotation, OptionName(metavar="VALUE")])
         read = functools.partial(_as_set, name)
     elif own.leaves in ([int], [float]) and "," in bounds:
         own = replace(own, about=f"{own.about.removesuffix('.')} ({bounds.partition(', ')[2]}).")

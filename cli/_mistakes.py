@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mmgen.core.errors import clip
 
-__all__ = ["folder_for_file", "holds_pictures", "meant_by", "meant_pictures", "words_apart"]
+__all__ = ["folder_for_file", "holds_pictures", "suggest_command", "suggest_recipe", "suggest_quotes"]
 
 _PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
 _MOST = 1000  # names of a folder that are looked at
@@ -34,7 +34,7 @@ def holds_pictures(folder: Path) -> bool:
     return any(name.lower().endswith(_PICTURES) for name in islice(_names(folder, 2), _MOST))
 
 
-def meant_pictures(text: str) -> str:
+def suggest_recipe(text: str) -> str:
     """Return a suggestion for pictures that were named in place of a recipe; "" if it is no folder or archive."""
     if not os.path.isdir(text) and not (os.path.isfile(text) and text.lower().endswith(".zip")):
         return ""
@@ -42,17 +42,17 @@ def meant_pictures(text: str) -> str:
     return f"{text} is {what}, expected a recipe; of your own pictures: mmgen make-data folder {shlex.quote(text)}"
 
 
-def meant_by(command: str, words: Sequence[str], lacking: str) -> str:
+def suggest_command(command: str, words: Sequence[str], lacking: str) -> str:
     """Return a suggestion for a command line that cannot be parsed; "" if its intention is unclear."""
     first = words[0] if words else ""
-    if command == "quickstart" and meant_pictures(first):
+    if command == "quickstart" and suggest_recipe(first):
         return f"quickstart got {first}, expected options alone: did you mean --images {shlex.quote(first)}?"
     if lacking.startswith("FILE") and (found := _newest(_READS.get(command, ".safetensors"))):
         return f"Missing argument '{lacking}': a file that mmgen made, such as {shlex.quote(found)}."
     return ""
 
 
-def words_apart(words: Sequence[str]) -> str:
+def suggest_quotes(words: Sequence[str]) -> str:
     """Return a suggestion for a description whose words are separate arguments; "" if there is none."""
     said = [word for word in words if "=" in word and not word.startswith("-")]
     together = shlex.quote(" ".join(said))

@@ -19,7 +19,7 @@ from mmgen.core.processes import MOST
 __all__ = [
     "LARGEST_SEED",
     "Code",
-    "LookedAt",
+    "EarlyCheck",
     "Seed",
     "check_read",
     "check_source",
@@ -34,7 +34,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class LookedAt:
+class EarlyCheck:
     """Check in an argument's annotation for lines where another argument is missing: a wrong word is reported first.
 
     Attributes:
@@ -100,7 +100,7 @@ def read_path(text: str, what: str = "file") -> Path:
         lines = _piped(what)
         if len(lines) > 1:
             raise UsageError(
-                f"- got {len(lines)} paths on stdin, {_shown(lines)}, expected that of one {what}; name it instead"
+                f"- got {len(lines)} paths on stdin, {_join_lines(lines)}, expected that of one {what}; name it instead"
             )
         text = lines[0]
     return _there(text, what)
@@ -136,7 +136,7 @@ def _filled(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:
     return [word for typed in arguments for word in (lines if typed == "-" else [typed])]
 
 
-def _shown(lines: Sequence[str]) -> str:
+def _join_lines(lines: Sequence[str]) -> str:
     return clip(" and ".join(map(repr, lines)), 300)
 
 

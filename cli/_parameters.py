@@ -13,14 +13,14 @@ import typer
 
 from mmgen.cli._completion import members, presets, words
 from mmgen.cli._console import CONSOLE, result
-from mmgen.cli._options import LookedAt, command_line, read_path, read_paths
+from mmgen.cli._options import EarlyCheck, command_line, read_path, read_paths
 from mmgen.commands import (
     Assignments,
     Commas,
     Input,
     MemberOf,
     MemberSettings,
-    Named,
+    OptionName,
     Reads,
     Source,
     Stage,
@@ -124,7 +124,7 @@ def option_of(field: StageField, panel: str | None = None) -> FieldOption:
         name = info.metavar
     else:
         name = f"--no-{name.removeprefix('--')}" if turned_off else name
-        info, marks = _named(field, kind, name, panel)
+        info, marks = _annotated_option(field, kind, name, panel)
     annotated = Annotated[annotation, info, *marks]
     parameter = inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotated)
     return FieldOption(name, field.name, parameter, operator.not_ if turned_off else _reader(field))
@@ -145,17 +145,17 @@ def _kind(field: StageField) -> Any:
 def _argument(field: StageField) -> tuple[Any, list[Any]]:
     source, room = field.mark(Input), field.mark(MemberOf)
     if source is None:
-        named = field.mark(Positional) or field.mark(Named)
+        named = field.mark(Positional) or field.mark(OptionName)
         metavar = (named.metavar if named else "") or field.name.upper()
         argument = typer.Argument(
             metavar=metavar, show_default=False, help=field.about, autocompletion=_completion(field)
         )
-        return argument, [LookedAt(registry_of(room.room).describe)] if room else []
+        return argument, [EarlyCheck(registry_of(room.room).describe)] if room else []
     end = "reads paths from stdin" if field.several else "reads its path from stdin"
     argument = typer.Argument(
         metavar=source.metavar, show_default=False, help=f"{field.about.removesuffix('.')}; '-' {end}."
     )
-    return argument, [] if field.several else [LookedAt(functools.partial(_look_at, source.what))]
+    return argument, [] if field.several else [EarlyCheck(functools.partial(_look_at, source.what))]
 
 
 def _look_at(what: str, text: str) -> None:
@@ -163,9 +163,9 @@ def _look_at(what: str, text: str) -> None:
         read_path(text, what)
 
 
-def _named(field: StageField, kind: Any, name: str, panel: str | None) -> tuple[Any, list[Any]]:
+def _annotated_option(field: StageField, kind: Any, name: str, panel: str | None) -> tuple[Any, list[Any]]:
     """Return an option, and the marks beside it in the annotation."""
-    named, reads = field.mark(Named) or Named(), field.mark(Reads)
+    named, reads = field.mark(OptionName) or OptionName(), field.mark(Reads)
     is_number = kind in (int, float)
     option = typer.Option(
         name,

@@ -44,9 +44,9 @@ class Ran:
     host: str
 
 
-def jobs_for(asked: int | None) -> int:
+def jobs_for(requested: int | None) -> int:
     """Return how many commands run at once: two unless the user says, one on a single core."""
-    return asked or min(2, joblib.cpu_count())
+    return requested or min(2, joblib.cpu_count())
 
 
 def run_stages(stages: Sequence[Stage], folder: Path, jobs: int = 1, what: str = WHAT) -> bool:
@@ -61,7 +61,7 @@ def perform(
     *,
     what: str = WHAT,
     talk: Any = None,
-    wanted: Callable[[], bool] = lambda: True,
+    is_needed: Callable[[], bool] = lambda: True,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Ran:
     """Run a stage under its lock, unless another process has finished it meanwhile."""
@@ -69,14 +69,14 @@ def perform(
 
     if leads_out((folder / stage.makes).parent, folder):
         raise UsageError(f"{stage.makes} is behind a link that leads out of {folder}; remove the link, or use --output")
-    with locked(folder / stage.makes, wanted) as lock:
+    with locked(folder / stage.makes, is_needed) as lock:
         began = time.monotonic()
         state = state_of(stage, folder, earlier)
         if state == "done":
             return Ran(None, socket.gethostname())
         ours = state == "outdated" and is_noted(stage, folder) is not None  # else the command says whether it is lost
         words = [*stage.arguments, *(["--overwrite"] if ours and _can_overwrite(stage.command) else [])]
-        run_command(words, folder, what, talk=talk, keep=[lock], wanted=wanted, environment=environment)
+        run_command(words, folder, what, talk=talk, keep=[lock], is_needed=is_needed, environment=environment)
         if not (folder / stage.makes).exists():
             raise MmgenError(
                 f"this command did not make {stage.makes}, as its experiment file says; fix the output in: "
@@ -207,7 +207,7 @@ class _Here(Study):
         with _relayed(f"[{place + 1}] ") if self.jobs > 1 else nullcontext() as talk:
             return perform(
                 self.stages[place], self.folder, earlier, what=self.what, talk=talk,
-                wanted=lambda: not self.stopping.is_set(), environment=self.environment,
+                is_needed=lambda: not self.stopping.is_set(), environment=self.environment,
             )  # fmt: skip
 
     def wait(self) -> Iterable[Any]:

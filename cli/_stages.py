@@ -24,7 +24,7 @@ def run_command(
     *,
     talk: IO[bytes] | None = None,
     keep: Sequence[int] = (),
-    wanted: Callable[[], bool] = lambda: True,
+    is_needed: Callable[[], bool] = lambda: True,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Run ``mmgen`` in ``folder`` and return its stdout; its messages go to stderr."""
@@ -36,7 +36,7 @@ def run_command(
         while made is None:
             with suppress(subprocess.TimeoutExpired):
                 made, _ = process.communicate(timeout=_ASK_EVERY)
-            if made is None and not wanted():
+            if made is None and not is_needed():
                 raise Interrupted(
                     f"{shlex.join(['mmgen', *arguments])} was stopped, since the run ended; run it again",
                     signal.SIGTERM,

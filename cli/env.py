@@ -16,41 +16,41 @@ def env_command(
     """Print versions, devices and plug-ins for a bug report, without names of people or folders."""
     from mmgen.commands import environment
 
-    found = environment()
+    facts = environment()
     if as_json:
-        result(json.dumps(found))
+        result(json.dumps(facts))
         return
-    rows = _rows(found)
+    rows = _rows(facts)
     width = max(len(name) for name, _ in rows)
     result_lines([f"{name:<{width}}  {value}" for name, value in rows], rows)
 
 
-def _rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """Return name and value of each line."""
     from mmgen.core.memory import readable
 
-    processor, device, memory = found["processor"], found["device"], found["memory"]
+    processor, device, memory = facts["processor"], facts["device"], facts["memory"]
     sizes = [readable(memory["bytes"]) if memory["bytes"] else "unknown"]
     sizes += [f"{readable(memory['available'])} available"] if memory["available"] is not None else []
     gpus = [f"{one['name']} ({readable(one['memory'])})" for one in device["gpus"]]
     rows = [
-        ("mmgen", found["mmgen"]["version"]),
-        ("python", f"{found['python']['version']} ({found['python']['implementation']})"),
-        ("system", " ".join(found["system"].values())),
+        ("mmgen", facts["mmgen"]["version"]),
+        ("python", f"{facts['python']['version']} ({facts['python']['implementation']})"),
+        ("system", " ".join(facts["system"].values())),
         ("processor", processor["name"]),
         ("cores", f"{processor['cores']}, {processor['threads of torch']} threads of torch"),
         ("memory", ", ".join(sizes)),
-        ("torch", ", CUDA ".join(filter(None, found["torch"].values()))),
+        ("torch", ", CUDA ".join(filter(None, facts["torch"].values()))),
         ("gpu", ", ".join(gpus) or "none that torch can use"),
         ("device auto", f"{device['auto']}, precision {device['precision']}"),
     ]
-    for group, libraries in found["libraries"].items():
+    for group, libraries in facts["libraries"].items():
         for name, version in libraries.items():
             if name == "torch":  # which stands above, with its build
                 continue
             rows.append((name if group == "needed" else f"{name} [{group}]", version or "not installed"))
-    rows += [] if found["libraries"] else [("libraries", "mmgen is not installed as a distribution")]
-    rows.append(("plug-ins", ", ".join(found["plug-ins"]) or "none"))
-    rows += [("code files", ", ".join(found["code files"]))] if found["code files"] else []
-    rows += [(name, value) for name, value in found["variables"].items()]
+    rows += [] if facts["libraries"] else [("libraries", "mmgen is not installed as a distribution")]
+    rows.append(("plug-ins", ", ".join(facts["plug-ins"]) or "none"))
+    rows += [("code files", ", ".join(facts["code files"]))] if facts["code files"] else []
+    rows += [(name, value) for name, value in facts["variables"].items()]
     return rows

@@ -46,7 +46,7 @@ def eval_command(
             say(f"scores kept in {path}")
 
 
-def _plain(scores: Sequence["Score"]) -> list[list[str]]:
+def _tsv_rows(scores: Sequence["Score"]) -> list[list[str]]:
     """Return the scores as rows of cells, with numbers in full."""
     from mmgen.results.score import judge_names
 
@@ -64,7 +64,7 @@ def show_scores(scores: Sequence["Score"], as_result: bool) -> None:
     from mmgen.results.score_table import table_of
 
     if as_result and not sys.stdout.isatty():
-        result_lines((), _plain(scores))
+        result_lines((), _tsv_rows(scores))
     else:
         show = result_table if as_result else talk_table
         for name, unit in dict.fromkeys((score.metric, score.unit) for score in scores):

@@ -115,7 +115,7 @@ def reproduce_command(
     plan = read_plan(listed)
     everything = plan.at(scale)
     if listed.endswith(".toml"):  # tests type the commands of the others
-        _check_typed(everything, listed)
+        _check_commands(everything, listed)
     if seed is not None:
         everything = with_seed(everything, seed)
     folder = output or Path(everything.folder)
@@ -146,7 +146,7 @@ def reproduce_command(
         _present(plan, everything, runs, page, ran)
 
 
-def _check_typed(scale: "Scale", listed: str) -> None:
+def _check_commands(scale: "Scale", listed: str) -> None:
     """Refuse a user's experiment file with a command that mmgen does not have, before any stage runs."""
     from mmgen.cli._main import complaint, load_command
     from mmgen.cli._members import MemberCommands

@@ -27,7 +27,7 @@ def show_command(
 
     people = _for_people(described, tree_lines(lineage(path_of(stage.file))))
     if stage.output is None:
-        result_lines(people, _plain(described))
+        result_lines(people, _flat_rows(described))
     else:
         say("\n".join(people))
         result(stage.output)
@@ -57,7 +57,7 @@ def _for_people(described: dict[str, Any], tree: list[str]) -> list[str]:
     return lines
 
 
-def _plain(described: dict[str, Any]) -> list[tuple[str, str]]:
+def _flat_rows(described: dict[str, Any]) -> list[tuple[str, str]]:
     """Return name and value of everything, with the dotted names of ``--json``."""
     from mmgen.core.parsing import flat, printable
 

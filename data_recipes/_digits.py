@@ -84,7 +84,7 @@ class SmallPictureRecipe(Recipe):
 
     name: ClassVar[str]
     vocabulary: ClassVar[Vocabulary]
-    drawn_factors: ClassVar[dict[str, Factor]] = {}
+    random_factors: ClassVar[dict[str, Factor]] = {}
     thing: ClassVar[str] = "digit"
     """Noun for a source picture."""
 
@@ -146,7 +146,7 @@ class SmallPictureRecipe(Recipe):
             with DatasetWriter(path, size=size, settings=settings, seed=seed, command=command) as writer:
                 writer.add_image("image", (1, self.size, self.size), LAYOUTS[self.binarise])
                 writer.add_attributes("attributes", self.vocabulary)
-                for name, (dtype, unit, meaning) in (self.drawn_factors | self.source_factors()).items():
+                for name, (dtype, unit, meaning) in (self.random_factors | self.source_factors()).items():
                     writer.add_factor(name, dtype, unit, meaning)
                 start = 0
                 for rows in in_order(self.rows, calls(), workers):

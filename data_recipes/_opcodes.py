@@ -176,7 +176,7 @@ def _text(machine: _Machine, argument: Any) -> None:
     machine.push(argument)
 
 
-def _made(make: "Callable[[list[Any]], Any]") -> "Callable[[_Machine, Any], None]":
+def _build(make: "Callable[[list[Any]], Any]") -> "Callable[[_Machine, Any], None]":
     return lambda machine, _: machine.push(make(machine.since_mark()))
 
 
@@ -198,9 +198,9 @@ _STEPS: "dict[str, Callable[[_Machine, Any], None]]" = {
     "EMPTY_LIST": lambda machine, _: machine.push([]),
     "EMPTY_DICT": lambda machine, _: machine.push({}),
     "EMPTY_TUPLE": _constant(()),
-    "LIST": _made(list),
-    "TUPLE": _made(tuple),
-    "DICT": _made(lambda pairs: _items(pairs)),
+    "LIST": _build(list),
+    "TUPLE": _build(tuple),
+    "DICT": _build(lambda pairs: _items(pairs)),
     "TUPLE1": lambda machine, _: machine.push(tuple(machine.last(1))),
     "TUPLE2": lambda machine, _: machine.push(tuple(machine.last(2))),
     "TUPLE3": lambda machine, _: machine.push(tuple(machine.last(3))),

@@ -28,13 +28,13 @@ Height = Annotated[float, Field(gt=0, le=_FLOOR, allow_inf_nan=False)]
 Point = tuple[Number, Number, Height]
 
 
-class _Given(BaseModel):
+class _SceneObject(BaseModel):
     """Base of objects in the file; unknown keys are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class _Object(_Given):
+class _Object(_SceneObject):
     size: str
     colour: str
     material: str
@@ -44,13 +44,13 @@ class _Object(_Given):
     rotation_rad: Number
 
 
-class _Lamps(_Given):
+class _Lamps(_SceneObject):
     key: Point
     fill: Point
     back: Point
 
 
-class _Scene(_Given):
+class _Scene(_SceneObject):
     camera: Point
     lights: _Lamps
     objects: Annotated[list[_Object], Field(min_length=1, max_length=2)]

@@ -52,14 +52,14 @@ class _Form:
     Attributes:
         separator: Sign between columns.
         quote: Sign around cells.
-        plain: Whether each line is a row, whatever quotes stand in it.
+        ignores_quotes: Whether each line is a row, whatever quotes stand in it.
         skipped: Lines before the names.
         commented: Whether the line of names begins with a ``#``.
     """
 
     separator: str = ","
     quote: str = '"'
-    plain: bool = False
+    ignores_quotes: bool = False
     skipped: int = 0
     commented: bool = False
 
@@ -74,7 +74,7 @@ class _Form:
     def of_lines(self, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         blank = self.separator == " "
         text_lines = (line.strip(" \n") + "\n" for line in lines) if blank else lines
-        if self.plain:
+        if self.ignores_quotes:
             for number, line in enumerate(text_lines, self.skipped + 1):
                 if line.strip():
                     yield number, [_unquoted(cell.strip()) for cell in line.rstrip("\n").split(self.separator)]
@@ -89,7 +89,7 @@ class _Form:
         before = 0
         for row in reader:
             if row:
-                yield self.skipped + before + 1, list(map(_plain_cell, row))
+                yield self.skipped + before + 1, list(map(_stripped_cell, row))
             before = reader.line_num
 
 
@@ -97,7 +97,7 @@ _RULE = re.compile(r"[-=+:|]{3,}")  # a line that is drawn, as in Markdown and b
 _PROTECTED = re.compile(r'="([^"]*)"')  # as tables for Excel keep 0001 from becoming 1
 
 
-def _plain_cell(cell: str) -> str:
+def _stripped_cell(cell: str) -> str:
     cell = cell.strip()
     return _PROTECTED.sub(r"\1", cell) if cell[:2] == '="' and _PROTECTED.fullmatch(cell) else cell
 
@@ -124,7 +124,7 @@ def read_separated(data: bytes, where: str, is_picture: Wanted) -> Separated:
         what = "begins with empty cells" if names else "is empty"
         raise DataError(f"{where} {what}, expected a line with the names of columns, file_name among them")
     if form.separator != ",":
-        notes.append(f"its columns are parted by {_called(form.separator)}")
+        notes.append(f"its columns are parted by {_separator_name(form.separator)}")
     if _has_numbers(form, head, len(names)):
         names = ["", *names]
     table = Separated(names, iter(()), notes)
@@ -154,7 +154,7 @@ def _has_numbers(form: _Form, head: Sequence[str], number: int) -> bool:
     return len(rows) > 1 and [row[0] for row in rows] == numbers and all(len(row) == number + 1 for row in rows)
 
 
-def _called(separator: str) -> str:
+def _separator_name(separator: str) -> str:
     return SEPARATORS.get(separator, f"'{printable(separator)}'")
 
 
@@ -238,7 +238,7 @@ def _as_lines(data: bytes, form: _Form) -> _Form:
             return form
     except csv.Error:
         pass
-    return _Form(form.separator, plain=True, skipped=form.skipped, commented=form.commented)
+    return _Form(form.separator, ignores_quotes=True, skipped=form.skipped, commented=form.commented)
 
 
 def _quotes(where: str, form: _Form, line: int, error: csv.Error) -> DataError:
@@ -299,9 +299,11 @@ def _as_long(row: list[str], names: Sequence[str], line: int, form: _Form, where
         return [*row, *[""] * (number - len(row))]
     if len(row) == number:
         return row
-    called, sign = _called(form.separator), form.separator
+    called, sign = _separator_name(form.separator), form.separator
     if len(row) > number:
-        advice = f"put cells with {called} into quotes" if not form.plain else f"take {called} out of its cells"
+        advice = (
+            f"put cells with {called} into quotes" if not form.ignores_quotes else f"take {called} out of its cells"
+        )
     else:
         advice = f"put the missing '{printable(sign)}' there, or remove the line" if sign.strip() else "fix the line"
     cells = f"{len(row)} cell{'s' * (len(row) > 1)}"

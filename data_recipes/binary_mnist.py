@@ -50,7 +50,7 @@ class BinaryMnist(DigitRecipe):
 
     @field_validator("amat")
     @classmethod
-    def _is_all_that_is_given(cls, folder: Path | None, info: ValidationInfo) -> Path | None:
+    def _check_alone(cls, folder: Path | None, info: ValidationInfo) -> Path | None:
         if folder is not None and (info.data.get("mnist") is not None or info.data.get("source") != "mnist"):
             raise PydanticCustomError("amat", "leave it out with source and mnist, which name other digits")
         if folder is not None and info.data.get("size") != DIGIT_SIZE:

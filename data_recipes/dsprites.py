@@ -66,8 +66,8 @@ class Dsprites(Recipe):
     ) -> Work[Path]:
         archive = None if self.dsprites is None else SpriteArchive(self.dsprites)
         content = None if archive is None else archive.content()
-        chosen = self._chosen(seed)
-        size = len(chosen)
+        combinations = self._select_combinations(seed)
+        size = len(combinations)
 
         def generate() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
@@ -82,14 +82,14 @@ class Dsprites(Recipe):
                 for name, meaning in _FACTORS.items():
                     writer.add_factor(name, "uint8", "", meaning)
                 done = 0
-                for places, pictures in self._pictures(archive, chosen, workers, chunk):
+                for places, pictures in self._pictures(archive, combinations, workers, chunk):
                     codes = np.stack(np.unravel_index(places, _SIZES), axis=1).astype(np.uint8)
                     factors: dict[str, NDArray[Any]] = dict(zip(_FACTORS, codes.T, strict=True))
                     writer.write(done, {"image": pictures, "attributes": codes[:, :2]}, factors)
                     done += len(places)
                     yield Progress(done)
                 # Both ends of the orientations are one picture, which no two parts may share.
-                same = np.stack(np.unravel_index(chosen, _SIZES))
+                same = np.stack(np.unravel_index(combinations, _SIZES))
                 same[2] %= ORIENTATIONS - 1
                 groups = np.ravel_multi_index(tuple(same), _SIZES)
                 parts = by_group(groups, _WHOLE, seed, "iid")
@@ -98,7 +98,7 @@ class Dsprites(Recipe):
 
         return Work(f"making {self.name}", size, "image", generate, notes_on(content))
 
-    def _chosen(self, seed: int) -> NDArray[np.int64]:
+    def _select_combinations(self, seed: int) -> NDArray[np.int64]:
         """Return the combinations that are made, ascending, the row changing fastest and the shape slowest."""
         combinations = np.arange(_WHOLE)
         combinations = combinations[(combinations // POSITIONS) % ORIENTATIONS < self.orientations]
@@ -107,11 +107,11 @@ class Dsprites(Recipe):
         return np.sort(combinations[shuffled(seed, self.name, len(combinations))[: self.number]])
 
     def _pictures(
-        self, archive: SpriteArchive | None, chosen: NDArray[np.int64], workers: Workers, chunk: int
+        self, archive: SpriteArchive | None, combinations: NDArray[np.int64], workers: Workers, chunk: int
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
-        """Yield the combinations ``chosen`` with their pictures [n, 512] of packed bits, in order, some at a time."""
-        first = np.flatnonzero(np.diff(chosen // POSITIONS, prepend=-1))  # one sprite at all of its places
-        groups = np.split(chosen, first[1:])
+        """Yield combinations with their pictures [n, 512] of packed bits, in order, some at a time."""
+        first = np.flatnonzero(np.diff(combinations // POSITIONS, prepend=-1))  # one sprite at all of its places
+        groups = np.split(combinations, first[1:])
         if archive is not None:
             for places, pictures in zip(
                 groups, archive.pictures([group[0] // POSITIONS for group in groups]), strict=True
@@ -120,11 +120,11 @@ class Dsprites(Recipe):
             return
         several = max(1, chunk // POSITIONS)
         calls = ((groups[start : start + several],) for start in range(0, len(groups), several))
-        for places, pictures in in_order(_drawn, calls, workers):
+        for places, pictures in in_order(_render_groups, calls, workers):
             yield places, pictures
 
 
-def _drawn(groups: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def _render_groups(groups: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """Yield combinations with their pictures, for groups of one sprite each."""
     pictures = []
     for group in groups:

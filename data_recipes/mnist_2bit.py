@@ -25,7 +25,7 @@ class Mnist2bit(DigitRecipe):
 
     name: ClassVar[str] = "mnist-2bit"
     vocabulary: ClassVar[Vocabulary] = {"parity": ["even", "odd"], "magnitude": ["below-5", "from-5"]}
-    drawn_factors: ClassVar[dict[str, Factor]] = {"digit": ("uint8", "", "which digit the image shows")}
+    random_factors: ClassVar[dict[str, Factor]] = {"digit": ("uint8", "", "which digit the image shows")}
 
     def picture(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
         codes = np.stack([labels % 2, labels >= 5], axis=1).astype(np.uint8)

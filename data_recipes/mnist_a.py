@@ -59,7 +59,7 @@ class MnistA(DigitRecipe):
         "orientation": ["clockwise", "upright", "counterclockwise"],
         "location": ["top-left", "top-right", "bottom-left", "bottom-right"],
     }
-    drawn_factors: ClassVar[dict[str, Factor]] = {
+    random_factors: ClassVar[dict[str, Factor]] = {
         "scale": ("float32", "", "size of the digit; 1 is its published size on a 64-pixel canvas"),
         "angle": ("float32", "degree", "rotation, clockwise positive"),
         "centre_x": ("float32", "pixel", "middle of the ink's bounding box, from the left edge"),

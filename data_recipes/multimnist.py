@@ -79,7 +79,7 @@ class Multimnist(Recipe):
 
     @field_validator("binarise", mode="before")
     @classmethod
-    def _is_drawn_once_if_at_all(cls, binarise: Any) -> Any:
+    def _refuse_dynamic(cls, binarise: Any) -> Any:
         if binarise == "dynamic":
             raise ValueError("multimnist is grey or drawn once; leave out --dynamic, or make mnist with it")
         return binarise

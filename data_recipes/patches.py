@@ -79,7 +79,7 @@ class NaturalPatches(Recipe):
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
         if self.patches is not None:
-            cut = self._chosen(read_patches(self.patches), seed)
+            cut = self._select_patches(read_patches(self.patches), seed)
             return self._work(_ready(cut), path, seed, chunk, command, len(cut.levels), notes_on(cut.content))
         assert self.pictures is not None
         source = find_pictures(self.pictures)
@@ -93,7 +93,7 @@ class NaturalPatches(Recipe):
         cutting = cut_patches(source, self.side, counts, seed)
         return self._work(cutting, path, seed, chunk, command, int(counts.sum()), notes)
 
-    def _chosen(self, cut: Patches, seed: int) -> Patches:
+    def _select_patches(self, cut: Patches, seed: int) -> Patches:
         """Choose patches at random, in their order; all by default."""
         size = len(cut.levels)
         if self.number is None or self.number >= size:
@@ -117,7 +117,7 @@ class NaturalPatches(Recipe):
         def generate() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
-            cut = yield from _counted(cutting)
+            cut = yield from _with_count(cutting)
             number, side = cut.levels.shape[:2]
             schemes = _schemes(cut, seed)
             settings = {
@@ -149,7 +149,7 @@ def _ready(cut: Patches) -> Generator[int, None, Patches]:
     return cut
 
 
-def _counted(cutting: Generator[int, None, Patches]) -> Generator[Progress, None, Patches]:
+def _with_count(cutting: Generator[int, None, Patches]) -> Generator[Progress, None, Patches]:
     """Return the patches; yields their number so far."""
     while True:
         try:

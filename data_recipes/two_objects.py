@@ -32,7 +32,7 @@ Factor = tuple[str, Any, str, str, tuple[int, ...]]
 """Name, data type, unit, meaning and further shape of a generative factor."""
 
 
-def _chosen(words: Any, info: ValidationInfo) -> Any:
+def _parse_words(words: Any, info: ValidationInfo) -> Any:
     """Parse some of the words that objects can have, in their usual order, from a list or from text with commas."""
     allowed = LOOKS[str(info.field_name).removesuffix("s")]
     some = [word.strip() for word in words.split(",")] if isinstance(words, str) else words
@@ -44,7 +44,7 @@ def _chosen(words: Any, info: ValidationInfo) -> Any:
     return tuple(word for word in allowed if word in some)
 
 
-SomeWords = Annotated[tuple[str, ...], BeforeValidator(_chosen)]
+SomeWords = Annotated[tuple[str, ...], BeforeValidator(_parse_words)]
 
 
 class TwoObjects(Recipe):

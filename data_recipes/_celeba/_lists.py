@@ -116,7 +116,7 @@ class _Table:
         return self.values[[position[name] for name in other.names]]
 
 
-def _records(where: str, data: bytes, columns: Sequence[str], counted: bool) -> Iterator[tuple[int, list[str]]]:
+def _records(where: str, data: bytes, columns: Sequence[str], has_count: bool) -> Iterator[tuple[int, list[str]]]:
     """Return line number and cells of each image, after a check of the header."""
     if where.endswith(".csv"):
         table = read_separated(data, where, {*columns}.__contains__)
@@ -128,7 +128,7 @@ def _records(where: str, data: bytes, columns: Sequence[str], counted: bool) -> 
         lines = text_of(data).split("\n")
     except NotText as error:
         raise DataError(f"cannot read {where}: {error}; get it again") from None
-    if counted:
+    if has_count:
         count = lines[0].strip() if lines else ""
         rows = sum(1 for line in lines[2:] if line.strip())
         if not count.isdecimal() or int(count) != rows:
@@ -156,14 +156,14 @@ def _check_head(head: list[str], columns: Sequence[str], where: str) -> None:
         )
 
 
-def _table(where: str, data: bytes, columns: Sequence[str], allowed: set[int] | range, counted: bool) -> _Table:
+def _table(where: str, data: bytes, columns: Sequence[str], allowed: set[int] | range, has_count: bool) -> _Table:
     """Read one list: unique names, a whole number for each column, and only ``allowed`` ones."""
     among = f"among {', '.join(map(str, sorted(allowed)))}"
     if isinstance(allowed, range):
         among, allowed = f"from {allowed[0]} to {allowed[-1]}", set(allowed)
     names: list[str] = []
     rows: list[list[int]] = []
-    for number, cells in _records(where, data, columns, counted):
+    for number, cells in _records(where, data, columns, has_count):
         try:
             row = [int(cell) for cell in cells[1:]]
         except ValueError:
@@ -186,9 +186,9 @@ def _table(where: str, data: bytes, columns: Sequence[str], allowed: set[int] | 
 def read_lists(find: FindText, place: str, use_points: Points) -> Lists:
     """Read the lists and check them against each other."""
 
-    def table(name: str, columns: Sequence[str], allowed: set[int] | range, counted: bool = True) -> _Table | None:
+    def table(name: str, columns: Sequence[str], allowed: set[int] | range, has_count: bool = True) -> _Table | None:
         located = find(name)
-        return None if located is None else _table(located[0], located[1], columns, allowed, counted)
+        return None if located is None else _table(located[0], located[1], columns, allowed, has_count)
 
     def needed(name: str, one_list: _Table | None) -> _Table:
         if one_list is None:
@@ -198,7 +198,7 @@ def read_lists(find: FindText, place: str, use_points: Points) -> Lists:
         return one_list
 
     attributes = needed("list_attr_celeba", table("list_attr_celeba", ALL_ATTRIBUTES, {-1, 1}))
-    partition = needed("list_eval_partition", table("list_eval_partition", ["partition"], {0, 1, 2}, counted=False))
+    partition = needed("list_eval_partition", table("list_eval_partition", ["partition"], {0, 1, 2}, has_count=False))
     points = None if use_points == "ignored" else table("list_landmarks_align_celeba", _POINTS, _COORDINATES)
     if use_points == "needed":
         points = needed("list_landmarks_align_celeba", points)

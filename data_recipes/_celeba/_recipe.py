@@ -38,7 +38,7 @@ _VALUES = ("no", "yes")
 
 
 @dataclass(frozen=True)
-class _Done:
+class _Finished:
     """A finished shard on disk: its stored images, and the reasons why others are left out."""
 
     file: Path
@@ -220,9 +220,9 @@ class CelebaRecipe(Recipe):
         workers: Workers,
         chunk: int,
         models: Mapping[str, str],
-    ) -> Generator[Progress, None, list[_Done]]:
+    ) -> Generator[Progress, None, list[_Finished]]:
         """Make the shards that are missing; ``digest`` covers the files of all images."""
-        done: dict[int, _Done] = {}
+        done: dict[int, _Finished] = {}
         begun: deque[tuple[int, Path]] = deque()
 
         def calls() -> Iterator[tuple[Any, ...]]:
@@ -238,7 +238,7 @@ class CelebaRecipe(Recipe):
                 place = folder.file(start, own.hexdigest())
                 shard = folder.load(place)
                 if shard is not None:
-                    done[start] = self._done(place, shard)
+                    done[start] = self._finish(place, shard)
                     continue
                 begun.append((start, place))
                 yield files, some, indices, seed, models
@@ -246,18 +246,18 @@ class CelebaRecipe(Recipe):
         for data in in_order(self.rows, calls(), workers):
             start, place = begun.popleft()
             folder.store(place, data)
-            done[start] = self._done(place, Shard.from_bytes(data))
+            done[start] = self._finish(place, Shard.from_bytes(data))
             yield Progress(sum(one.size for one in list(done.values())))
         return [done[start] for start in sorted(done)]
 
-    def _done(self, file: Path, shard: Shard) -> _Done:
+    def _finish(self, file: Path, shard: Shard) -> _Finished:
         stored = self.stored(shard.rows) if len(shard.numbers) else np.zeros(0, bool)
         faces = shard.rows.factors.get("face_found")
         faceless = 0 if faces is None else int((faces == 0).sum())
         size = len(shard.numbers) + len(shard.unreadable)
-        return _Done(file, size, shard.numbers[stored], shard.unreadable, faceless)
+        return _Finished(file, size, shard.numbers[stored], shard.unreadable, faceless)
 
-    def _check_readable(self, done: Sequence[_Done], number: int, folder: ShardFolder) -> None:
+    def _check_readable(self, done: Sequence[_Finished], number: int, folder: ShardFolder) -> None:
         unreadable = {name: why for one in done for name, why in one.unreadable.items()}
         some = [f"{name} ({why})" for name, why in list(unreadable.items())[:_SAID]]
         more = f" and {len(unreadable) - _SAID:,} more" if len(unreadable) > _SAID else ""
@@ -281,8 +281,8 @@ class CelebaRecipe(Recipe):
         )
 
     def _assemble(
-        self, path: Path, folder: ShardFolder, done: Sequence[_Done], lists: Lists, settings: dict[str, Any], seed: int,
-        command: str,
+        self, path: Path, folder: ShardFolder, done: Sequence[_Finished], lists: Lists, settings: dict[str, Any],
+        seed: int, command: str,
     ) -> Generator[Progress, None, None]:  # fmt: skip
         """Write all shards into one file."""
         from mmgen.artifacts import DatasetWriter
@@ -305,7 +305,7 @@ class CelebaRecipe(Recipe):
                 if shard is None:
                     raise ArtifactError(f"{one.file} has gone or changed meanwhile; run the same command again")
                 if len(one.numbers):
-                    rows = _chosen(shard.rows, self.stored(shard.rows))
+                    rows = _select_rows(shard.rows, self.stored(shard.rows))
                     writer.write(start, rows.columns, rows.factors)
                 start += len(one.numbers)
                 yield Progress(len(lists), {"stored": start})
@@ -322,7 +322,7 @@ class CelebaRecipe(Recipe):
         }
 
 
-def _chosen(rows: Rows, stored: NDArray[np.bool_]) -> Rows:
+def _select_rows(rows: Rows, stored: NDArray[np.bool_]) -> Rows:
     def some(group: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         return {name: array[stored] for name, array in group.items()}
 

@@ -14,7 +14,7 @@ from mmgen.core.errors import DataError, UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.parsing import printable
 from mmgen.data_recipes._own._cells import Cell, Columns
-from mmgen.data_recipes._own._files import listed, typed
+from mmgen.data_recipes._own._files import listed, shell_quoted
 from mmgen.data_recipes._own._spellings import spelled_twice
 from mmgen.settings.registry import unknown_name
 
@@ -118,7 +118,7 @@ def _number(text: str) -> float | None:
 def attributes_of(columns: Columns, chosen: Sequence[str] | None, bins: Mapping[str, Edges], advice: str) -> Attributes:
     """Turn columns into attributes."""
     attributes = Attributes()
-    own = Counter(_plain(name) for name in columns if chosen is None or name in chosen or name in bins)
+    own = Counter(_attribute_name(name) for name in columns if chosen is None or name in chosen or name in bins)
     too_many: list[str] = []
     for name, raw in columns.items():
         cells = [cell if cell is None else " ".join(cell.split()) for cell in raw]
@@ -134,7 +134,7 @@ def attributes_of(columns: Columns, chosen: Sequence[str] | None, bins: Mapping[
         elif len(counts) == 1 and chosen is None:
             why = f"it is always '{next(iter(counts))}'"
         elif chosen is None and _numbers_rows(name, counts):
-            why = f"it numbers the pictures; --bins {_plain(name)}=5 makes bins of it"
+            why = f"it numbers the pictures; --bins {_attribute_name(name)}=5 makes bins of it"
         elif len(counts) > FEW and all(_number(value) is not None for value in counts):
             too_many.append(name)
             continue
@@ -153,7 +153,7 @@ def attributes_of(columns: Columns, chosen: Sequence[str] | None, bins: Mapping[
         raise DataError(
             f"the column{'' if one else 's'} {listed(too_many)} hold{'s' if one else ''} more than {FEW} different "
             f"numbers; make bins of them, --bins '{too_many[0]}=5', or {advice} "
-            f"{typed(','.join(too_many[:FEW]))}"
+            f"{shell_quoted(','.join(too_many[:FEW]))}"
         )
     twice = [name for name, count in own.items() if count > 1 and name in attributes.values]
     if twice:
@@ -175,16 +175,16 @@ def _sentences(name: str, values: Collection[str]) -> str:
     """Return advice if values are sentences, else ""."""
     if sum(len(value.split()) >= _SENTENCE for value in values) <= len(values) // 2:
         return ""
-    return f"these are sentences, and --caption {typed(name)} takes them as captions"
+    return f"these are sentences, and --caption {shell_quoted(name)} takes them as captions"
 
 
-def _plain(name: str) -> str:
+def _attribute_name(name: str) -> str:
     """Return a column's name as an attribute's name in descriptions: "hair colour" becomes hair_colour."""
     return _NOT_IN_NAMES.sub("_", name)
 
 
 def _add(attributes: Attributes, name: str, values: list[str], codes: NDArray[np.uint8]) -> None:
-    plain = _plain(name)
+    plain = _attribute_name(name)
     attributes.values[plain], attributes.codes[plain] = values, codes
     counts = np.bincount(codes, minlength=UNKNOWN + 1)
     some = [f"{value} {counts[code]:,}" for code, value in enumerate(values[:_SHOWN])]
@@ -211,9 +211,9 @@ def _add_values(attributes: Attributes, name: str, cells: Sequence[Cell], counts
     values = sorted(counts, key=lambda value: (numbers[value] or 0 if numeric else 0, value.casefold(), value))
     code = {value: number for number, value in enumerate(values)}
     _add(attributes, name, values, np.array([code.get(cell or "", UNKNOWN) for cell in cells], np.uint8))
-    attributes.notes += spelled_twice(_plain(name), values)
+    attributes.notes += spelled_twice(_attribute_name(name), values)
     if sentences := _sentences(name, values):
-        attributes.notes.append(f"  {_plain(name)}: {sentences}")
+        attributes.notes.append(f"  {_attribute_name(name)}: {sentences}")
 
 
 def _add_bins(attributes: Attributes, name: str, cells: Sequence[Cell], edges: Edges) -> None:
@@ -240,4 +240,4 @@ def _add_bins(attributes: Attributes, name: str, cells: Sequence[Cell], edges: E
         raise DataError(f"the bins of column '{name}' are too narrow to be told apart; ask for fewer with --bins")
     codes = np.where(np.isnan(numbers), UNKNOWN, np.searchsorted(meet, numbers, side="right")).astype(np.uint8)
     _add(attributes, name, values, codes)
-    attributes.numbers[_plain(name)] = numbers
+    attributes.numbers[_attribute_name(name)] = numbers

@@ -15,7 +15,7 @@ from mmgen.core.parsing import printable
 from mmgen.data_recipes._left_out import reason_to_skip
 from mmgen.data_recipes._part_names import part_of
 
-__all__ = ["PICTURES", "Files", "inside", "listed", "typed"]
+__all__ = ["PICTURES", "Files", "inside", "listed", "shell_quoted"]
 
 PICTURES = (
     ".png",
@@ -55,11 +55,11 @@ def listed(names: list[str], what: str = "") -> str:
     return f"{examples}{more}{f' {what}' if what else ''}"
 
 
-def typed(name: str) -> str:
+def shell_quoted(name: str) -> str:
     """Quote a column's name for the shell.
 
     Example:
-        >>> typed("age"), typed("hair colour")
+        >>> shell_quoted("age"), shell_quoted("hair colour")
         ('age', "'hair colour'")
     """
     return shlex.quote(printable(name, 60))
@@ -150,7 +150,7 @@ class Files:
             why = f"cannot look into {folder}: {reason_of(error)}"
             raise DataError(f"{why}; make it readable, or move it elsewhere") from None
         for entry in every:
-            name = self._plain(before + entry.name) if "\\" in entry.name else before + entry.name
+            name = self._safe_name(before + entry.name) if "\\" in entry.name else before + entry.name
             if why := reason_to_skip(entry.name, not entry.is_dir()):
                 self.left_out[why] += 1
             elif entry.is_dir():
@@ -167,7 +167,7 @@ class Files:
             else:
                 yield name, Path(entry.path)
 
-    def _plain(self, name: str) -> str:
+    def _safe_name(self, name: str) -> str:
         """Return a name with slashes between its folders; refuse one that leads out of the source."""
         plain = str(PurePosixPath(name.replace("\\", "/")))
         if not inside(plain):
@@ -191,7 +191,7 @@ class Files:
         for number, member in enumerate(self._zip.infolist()):
             if member.filename.endswith(("/", "\\")):
                 continue
-            name = self._plain(member.filename)
+            name = self._safe_name(member.filename)
             why, above = _reason_to_skip(name)
             if why:
                 self.left_out[why] += above not in left_out

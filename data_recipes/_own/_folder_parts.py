@@ -16,7 +16,7 @@ Folders = list[tuple[str, ...]]
 """Folders of each picture [N], outermost first."""
 
 
-def parts_by_folder(folders: Folders, where: str, said_elsewhere: bool) -> tuple[list[str] | None, Folders]:
+def parts_by_folder(folders: Folders, where: str, has_parts: bool) -> tuple[list[str] | None, Folders]:
     """Return the part (train, val, test) of each picture [N] by its folders, or None, and the class folders."""
     folders = _without_repeats(folders)
     levels: dict[int, list[str]] = {}
@@ -25,7 +25,7 @@ def parts_by_folder(folders: Folders, where: str, said_elsewhere: bool) -> tuple
         if parts_here := parts_of(names):
             levels[level] = [parts_here[parts[level]] for parts in folders]
     if not levels:
-        if not said_elsewhere:
+        if not has_parts:
             _check_others(folders, where)
         return None, folders
     (first, parts), *others = levels.items()
@@ -36,7 +36,7 @@ def parts_by_folder(folders: Folders, where: str, said_elsewhere: bool) -> tuple
                 f"{where} say different parts; rename the ones or the others, or take all of them as classes with "
                 f"{CLASSES}"
             )
-    if "train" not in parts and not said_elsewhere:
+    if "train" not in parts and not has_parts:
         raise DataError(
             f"no picture in {where} is in the part train, only in {listed(_names(folders, first))}; call one "
             f"of them train, or take folders as classes with {CLASSES}"

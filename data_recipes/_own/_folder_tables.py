@@ -13,12 +13,12 @@ from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.parsing import printable
 from mmgen.data_recipes._own._attributes import check_columns
 from mmgen.data_recipes._own._cells import Cell, Columns
-from mmgen.data_recipes._own._files import PICTURES, Files, inside, listed, typed
+from mmgen.data_recipes._own._files import PICTURES, Files, inside, listed, shell_quoted
 from mmgen.data_recipes._own._source import modality_names
 from mmgen.data_recipes._own._tables import ALL_ENDINGS, ENDINGS, MOST_BYTES, Table, read_table
 from mmgen.data_recipes._separated import SEPARATORS
 
-__all__ = ["FolderTables", "Named", "is_table"]
+__all__ = ["FolderTables", "NamedPictures", "is_table"]
 
 _FILE_NAME = "file_name"
 _SUFFIX = "_file_name"
@@ -35,7 +35,7 @@ def is_table(name: str) -> bool:
 
 
 @dataclass
-class Named:
+class NamedPictures:
     """Pictures and cells of all tables together, for N pictures.
 
     Attributes:
@@ -69,12 +69,12 @@ class FolderTables:
         self._how: Counter[str] = Counter()
         self.used: set[str] = set()
 
-    def read(self, metadata: Path | None) -> Named | None:
+    def read(self, metadata: Path | None) -> NamedPictures | None:
         """Read all tables as one; None where there are none."""
         tables = self._tables(metadata)
         if not tables:
             return None
-        named = Named()
+        named = NamedPictures()
         for where, table in tables:
             named.notes += [f"{where}: {one}" for one in table.notes]
             named.left_out += [f"{where}: {one}" for one in table.left_out]
@@ -168,7 +168,7 @@ class FolderTables:
                 f"all together, expected {', '.join(SEPARATORS.values())} between them; save it as CSV (UTF-8)"
             )
         meant = next((name for name, cells in table.columns.items() if self._names_files(cells, folder)), "")
-        advice = f"name the pictures with --image-column {typed(meant)}" if meant else (
+        advice = f"name the pictures with --image-column {shell_quoted(meant)}" if meant else (
             "add it, or say which column names the pictures with --image-column"
         )  # fmt: skip
         return f"{where} has no column file_name, only {listed(names)}; {advice}"
@@ -177,7 +177,7 @@ class FolderTables:
         some = [cell for cell in cells[:20] if cell]
         return bool(some) and all(inside(cell) and self._file_of(folder + cell) is not None for cell in some)
 
-    def _take(self, named: Named, table: Table) -> None:
+    def _take(self, named: NamedPictures, table: Table) -> None:
         """Fill in pictures and cells, with the rows of one picture together."""
         columns = [name for name in table.columns if self._is_of_pictures(name)]
         columns.sort(key=lambda name: name != _FILE_NAME)  # the picture itself is the first
@@ -275,7 +275,7 @@ def _together(tables: Sequence[Table]) -> Table:
     return whole
 
 
-def _merge(named: Named, table: Table, of_pictures: Sequence[str], groups: Sequence[Sequence[int]]) -> None:
+def _merge(named: NamedPictures, table: Table, of_pictures: Sequence[str], groups: Sequence[Sequence[int]]) -> None:
     """Fill in the cells of each picture: equal cells of its rows once, different ones as several."""
     for name, cells in table.columns.items():
         if name in of_pictures:

@@ -20,16 +20,16 @@ from mmgen.core.parsing import Malformed, printable
 from mmgen.core.pictures import MOST_BYTES
 from mmgen.data_recipes._own._attributes import check_columns
 from mmgen.data_recipes._own._cells import cell_of, texts_of
-from mmgen.data_recipes._own._files import listed, typed
+from mmgen.data_recipes._own._files import listed, shell_quoted
 from mmgen.data_recipes._own._hub_files import (
-    check_all_taken,
-    check_plain,
+    check_complete,
+    check_safe,
     check_saved,
     elsewhere,
     is_saved,
     is_within,
     notes_on_skipped,
-    plain_yaml,
+    safe_yaml,
 )
 from mmgen.data_recipes._own._source import Source, modality_names
 from mmgen.data_recipes._part_names import part_of, parts_of
@@ -75,7 +75,7 @@ class HubSource(Source):
         self._roots += [os.path.realpath(dataset)] if os.path.exists(dataset) else []
         with _explained(dataset):
             splits, self.notes = _loaded(library, dataset, subset, revision, self._roots)
-        splits = self._chosen_splits(splits)
+        splits = self._part_splits(splits)
         first = next(iter(splits.values()))
         strange = next((name for name in first.features if not name.isprintable()), None)
         if strange is not None:
@@ -110,7 +110,7 @@ class HubSource(Source):
             raise CannotReadError(_ELSEWHERE)
         return read_file(Path(os.path.realpath(path)), MOST_BYTES)
 
-    def _chosen_splits(self, splits: dict[str, Any]) -> dict[str, Any]:
+    def _part_splits(self, splits: dict[str, Any]) -> dict[str, Any]:
         """Return the splits that are parts; a single one may have any name."""
         self._called = parts_of(splits) or {name: part_of(name) for name in splits}
         if len(splits) == 1:
@@ -161,7 +161,7 @@ class HubSource(Source):
                     raise DataError(
                         f"the column '{printable(name, 60)}' of {self.where} holds {several}{type(part).__name__} "
                         "where one picture, text or number is expected; leave it out with --ignore "
-                        f"{typed(name)}"
+                        f"{shell_quoted(name)}"
                     )
 
     def _take(self, library: Any, split: str, data: Any, called: dict[str, str], ignore: tuple[str, ...]) -> None:
@@ -228,7 +228,7 @@ class HubSource(Source):
         except Malformed as error:
             raise DataError(
                 f"the column '{printable(column, 60)}' of {self.where} holds {error}; leave it out with --ignore "
-                f"{typed(column)}"
+                f"{shell_quoted(column)}"
             ) from None
 
 
@@ -308,7 +308,7 @@ def _loaded(
     path = Path(dataset)
     if os.path.exists(path) and revision is not None:
         raise UsageError(f"--revision is for datasets of the hub, and {dataset} is on this disk; leave it out")
-    check_plain(dataset, roots)
+    check_safe(dataset, roots)
     if is_saved(path):
         check_saved(path, roots)
         saved = library.load_from_disk(str(path))
@@ -323,14 +323,14 @@ def _loaded(
         builder = library.load_dataset_builder(reader, data_files=str(path))
     else:
         where = str(path.resolve()) if path.is_dir() else dataset
-        with plain_yaml(dataset), _own_files_alone(dataset, roots):
+        with safe_yaml(dataset), _restrict_to_dataset(dataset, roots):
             builder = library.load_dataset_builder(where, subset, revision=revision)
         read = [file for files in (builder.config.data_files or {}).values() for file in files]
         for file in read:
-            if not _is_own(dataset, file, roots):
+            if not _belongs_to(dataset, file, roots):
                 raise elsewhere(dataset, file)
         if path.is_dir() and type(builder).__module__.endswith("imagefolder"):
-            check_all_taken(path, read)
+            check_complete(path, read)
     reader = type(builder).__module__.split(".")[-1]
     if reader not in _FORMATS:
         raise DataError(f"{dataset} is read as {reader}, expected {', '.join(_FORMATS)}; name a dataset of images")
@@ -340,7 +340,7 @@ def _loaded(
 
 
 @contextmanager
-def _own_files_alone(dataset: str, roots: Sequence[str]) -> Iterator[None]:
+def _restrict_to_dataset(dataset: str, roots: Sequence[str]) -> Iterator[None]:
     """Restrict the library to files of the dataset, whatever its README names."""
     # The library asks for addresses as soon as it looks for the files that match a pattern, before anybody sees a list.
     from datasets import data_files
@@ -350,11 +350,11 @@ def _own_files_alone(dataset: str, roots: Sequence[str]) -> Iterator[None]:
     def resolve_own(pattern: str, base_path: str, *args: Any, **options: Any) -> list[str]:
         plain = "://" not in pattern and not os.path.isabs(pattern)
         named = f"{base_path}/{pattern}" if plain else pattern
-        if not _is_own(dataset, named, roots[-1:], os.path.abspath):
+        if not _belongs_to(dataset, named, roots[-1:], os.path.abspath):
             raise elsewhere(dataset, pattern)
         resolved: list[str] = resolve(pattern, base_path, *args, **options)
         for file in resolved:
-            if not _is_own(dataset, file, roots):
+            if not _belongs_to(dataset, file, roots):
                 raise elsewhere(dataset, file)
         return resolved
 
@@ -362,7 +362,7 @@ def _own_files_alone(dataset: str, roots: Sequence[str]) -> Iterator[None]:
         yield
 
 
-def _is_own(dataset: str, file: str, roots: Sequence[str], real: Callable[[str], str] = os.path.realpath) -> bool:
+def _belongs_to(dataset: str, file: str, roots: Sequence[str], real: Callable[[str], str] = os.path.realpath) -> bool:
     """Return whether a file or a pattern belongs to a dataset: on the hub by its address, else by its folder."""
     if "::" in file:  # an archive of anywhere
         return False

@@ -16,8 +16,8 @@ from mmgen.data_recipes._left_out import thumbnails
 from mmgen.data_recipes._own._candidates import mask_candidates, table_candidates
 from mmgen.data_recipes._own._files import PICTURES, Files, inside, listed
 
-__all__ = ["check_all_taken", "check_plain", "check_saved", "elsewhere", "is_saved", "is_within", "notes_on_skipped",
-           "plain_yaml"]  # fmt: skip
+__all__ = ["check_complete", "check_safe", "check_saved", "elsewhere", "is_saved", "is_within", "notes_on_skipped",
+           "safe_yaml"]  # fmt: skip
 
 _DESCRIPTIONS = ("README.md", ".huggingface.yaml", "dataset_infos.json", "dataset_info.json", "state.json",
                  "dataset_dict.json")  # fmt: skip
@@ -38,7 +38,7 @@ def elsewhere(dataset: str, file: str) -> DataError:
     )
 
 
-def check_plain(dataset: str, roots: Sequence[str]) -> None:
+def check_safe(dataset: str, roots: Sequence[str]) -> None:
     """Refuse a folder with files that block readers, or with descriptions that are huge or outside."""
     if not os.path.exists(dataset):  # it is one of the hub
         return
@@ -60,7 +60,7 @@ def check_plain(dataset: str, roots: Sequence[str]) -> None:
                 )
 
 
-def check_all_taken(path: Path, taken: Iterable[str]) -> None:
+def check_complete(path: Path, taken: Iterable[str]) -> None:
     """Refuse a folder of which the library would skip pictures or read files that are no data."""
     theirs = {os.path.realpath(file) for file in taken if file.lower().endswith(PICTURES)}
     own = Files(path)
@@ -132,7 +132,7 @@ def _listed(path: Path, key: str) -> list[Any]:
 
 
 @contextmanager
-def plain_yaml(dataset: str) -> Iterator[None]:
+def safe_yaml(dataset: str) -> Iterator[None]:
     """Restrict YAML in this block: no aliases, which expand a few lines to gigabytes, no long or deep documents."""
     import yaml
 
@@ -144,7 +144,7 @@ def plain_yaml(dataset: str) -> Iterator[None]:
             "it plainly, or remove it"
         )
 
-    def compose_plain(loader: Any, parent: Any, index: Any) -> Any:
+    def compose_safely(loader: Any, parent: Any, index: Any) -> Any:
         nonlocal count, depth
         if loader.check_event(yaml.AliasEvent):
             raise refused(f"refers to itself (*{printable(str(loader.peek_event().anchor), 40)})")
@@ -156,5 +156,5 @@ def plain_yaml(dataset: str) -> Iterator[None]:
         finally:
             depth -= 1
 
-    with mock.patch.object(yaml.SafeLoader, "compose_node", compose_plain):
+    with mock.patch.object(yaml.SafeLoader, "compose_node", compose_safely):
         yield

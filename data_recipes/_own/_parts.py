@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mmgen.core.errors import DataError
 from mmgen.core.parsing import printable
-from mmgen.data_recipes._own._files import typed
+from mmgen.data_recipes._own._files import shell_quoted
 from mmgen.data_recipes._part_names import PARTS, part_of, parts_of, split_name
 from mmgen.data_recipes._splits import Parts, by_group
 
@@ -33,7 +33,7 @@ def parts_of_column(column: str, cells: Sequence[str | None], names: Sequence[st
         value = f"'{printable(cell, 40)}'" if cell else "nothing"
         raise DataError(
             f"the column '{column}' has {value} for '{printable(names[wrong], 80)}', expected train, val or test; fix "
-            f"it, or leave it out with --ignore {typed(column)}"
+            f"it, or leave it out with --ignore {shell_quoted(column)}"
         )
     return parts
 
@@ -46,16 +46,16 @@ def check_says_no_parts(columns: Mapping[str, Sequence[str | None]]) -> None:
             continue
         parts = parts_of(words)
         example = " and ".join(sorted(words)[:_SHOWN])
-        or_else = f"leave it out with --ignore {typed(name)}, or name the attributes with --attributes"
+        or_else = f"leave it out with --ignore {shell_quoted(name)}, or name the attributes with --attributes"
         if len({*parts.values()}) > 1 and "train" in parts.values():
             raise DataError(
                 f"the column '{name}' says {example}, as a division into parts does; divide by it with --split "
-                f"{typed(name)}, {or_else}"
+                f"{shell_quoted(name)}, {or_else}"
             )
         if _is_division(name, words):
             raise DataError(
                 f"the column '{name}' says {example}, which may divide into parts; write train, val and test there to "
-                f"divide by it with --split {typed(name)}, {or_else}"
+                f"divide by it with --split {shell_quoted(name)}, {or_else}"
             )
 
 

@@ -20,7 +20,7 @@ from mmgen.data_recipes._own._attributes import attributes_of, check_columns, pa
 from mmgen.data_recipes._own._captions import captions_of
 from mmgen.data_recipes._own._cells import Columns
 from mmgen.data_recipes._own._factors import add_factors
-from mmgen.data_recipes._own._files import listed, typed
+from mmgen.data_recipes._own._files import listed, shell_quoted
 from mmgen.data_recipes._own._inspection import Inspection, fitted_rows, inspect_pictures
 from mmgen.data_recipes._own._parts import (
     check_says_no_parts,
@@ -205,7 +205,7 @@ class OwnRecipe(Recipe):
         notes = [*records.notes, *source.notes, *(f"left out: {reason}" for reason in source.left_out)]
         for name in self.ignore:
             notes.append(f"left out: column '{name}', as --ignore says")
-        user_parts = self._given_parts(source, rows, columns)
+        user_parts = self._parts_by_user(source, rows, columns)
         chosen = choose_captions(records, self.caption, {*self.ignore, *(self.attributes or ())}, seed)
         captions = None
         if chosen is not None:
@@ -233,7 +233,7 @@ class OwnRecipe(Recipe):
             rows, pictures, labels, captions, scheme, parts, groups, [*labels.notes, *notes, *nothing, *about]
         )
 
-    def _given_parts(self, source: Source, rows: NDArray[np.int64], columns: Columns) -> list[str] | None:
+    def _parts_by_user(self, source: Source, rows: NDArray[np.int64], columns: Columns) -> list[str] | None:
         """Return the part of each example where folders or a column name it."""
         column = self.split or (SPLIT if SPLIT in columns and SPLIT not in self.ignore else None)
         by_folder = [source.parts[row] for row in rows.tolist()] if source.parts is not None else None
@@ -243,7 +243,7 @@ class OwnRecipe(Recipe):
         if by_folder is not None and by_folder != parts:
             raise DataError(
                 f"the column '{column}' and the folders of {source.where} divide differently; leave the column out "
-                f"with --ignore {typed(column)}{source.or_else}"
+                f"with --ignore {shell_quoted(column)}{source.or_else}"
             )
         return parts
 

@@ -8,7 +8,7 @@ from mmgen.core.errors import DataError, UsageError
 from mmgen.core.parsing import printable
 from mmgen.core.seeding import stream_key
 from mmgen.data_recipes._own._cells import Cell, Columns
-from mmgen.data_recipes._own._files import typed
+from mmgen.data_recipes._own._files import shell_quoted
 from mmgen.data_recipes._own._missing import without_missing
 from mmgen.data_recipes._own._source import Source
 from mmgen.data_recipes._own._spellings import spelled_twice
@@ -131,7 +131,7 @@ def leave_out_several(records: Records, chosen: CaptionChoice | None, needed: Co
             raise DataError(
                 f"the column '{printable(name, 60)}' says several things of one picture, such as {both} of "
                 f"'{printable(records.names[row], 80)}', as it does of {len(each):,}; leave it out with --ignore "
-                f"{typed(name)}, or name it with --caption if they are texts"
+                f"{shell_quoted(name)}, or name it with --caption if they are texts"
             )
         notes.append(f"left out: column '{name}': it numbers the captions")
         del records.columns[name]

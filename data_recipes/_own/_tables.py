@@ -12,7 +12,7 @@ from mmgen.core.errors import DataError
 from mmgen.core.parsing import Malformed, parse_json, printable
 from mmgen.core.plain_text import NotText, lines_of, text_of
 from mmgen.data_recipes._own._cells import Cell, Columns, cell_of, texts_of
-from mmgen.data_recipes._own._files import typed
+from mmgen.data_recipes._own._files import shell_quoted
 from mmgen.data_recipes._own._parquet import read_parquet
 from mmgen.data_recipes._separated import read_separated
 
@@ -109,7 +109,7 @@ def _fill(result: Table, names: Sequence[str], rows: Rows, where: str, ignore: C
             except Malformed as error:
                 raise DataError(
                     f"{where} has in {result.unit} {number:,} of the column '{printable(name, 60)}' {error}; fix it, "
-                    f"or leave the column out with --ignore {typed(name)}"
+                    f"or leave the column out with --ignore {shell_quoted(name)}"
                 ) from None
             if texts is not None and len(texts) > 1:
                 result.several.setdefault(name, {})[len(result.places)] = texts

@@ -6,7 +6,7 @@ from ._fields import (
     Input as Input,
     MemberOf as MemberOf,
     MemberSettings as MemberSettings,
-    Named as Named,
+    OptionName as OptionName,
     Reads as Reads,
     Source as Source,
     StageField as StageField,

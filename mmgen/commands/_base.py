@@ -9,10 +9,10 @@ The form, in ``mmgen/commands/draw_dice.py``, which is then ``mmgen draw-dice`` 
 
         model: Annotated[File, Input("model")]
         \"\"\"Model file.\"\"\"
-        output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+        output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
         \"\"\"Where to write; named after the input by default.\"\"\"
         _: KW_ONLY
-        number: Annotated[Count, Named("-n")] = 16
+        number: Annotated[Count, OptionName("-n")] = 16
         \"\"\"Dice of each throw.\"\"\"
         judge: Annotated[File | None, Reads("classifier")] = None
         \"\"\"Classifier; found by itself if near.\"\"\"
@@ -41,7 +41,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from mmgen.commands._fields import Assignments, Commas, Named, fields_of, option_names
+from mmgen.commands._fields import Assignments, Commas, OptionName, fields_of, option_names
 from mmgen.commands._members import command_of
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import leaves
@@ -125,11 +125,11 @@ class Drawing(Stage[R]):
 
     overwrite: bool = False
     """Replace the file that is there, even one that mmgen did not make."""
-    guidance: Annotated[float | str, Named(metavar="W")] = "0"
+    guidance: Annotated[float | str, OptionName(metavar="W")] = "0"
     """Tilt what z is drawn from by p(words | z)^W, the model's own reading of z: the higher, the more literally the
     words are taken; 3, for example. With 3:balanced attributes that are left out keep their shares;
     3:effective=100:candidates=65536 chooses from more candidates."""
-    device: Annotated[str, Named(metavar="NAME")] = "auto"
+    device: Annotated[str, OptionName(metavar="NAME")] = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1."""
     seed: Seed = 0
     """All randomness comes from this number."""
@@ -144,11 +144,11 @@ class Training(Stage[R]):
     steps: int | None = None
     batch: int | None = None
     learning_rate: float | None = None
-    device: Annotated[str | None, Named(metavar="NAME")] = None
+    device: Annotated[str | None, OptionName(metavar="NAME")] = None
     precision: str | None = None
     seed: Seed | None = None
-    log_to: Annotated[Sequence[str] | None, Named(metavar="NAME")] = None
-    settings: Annotated[Mapping[str, Any] | None, Assignments(), Named(metavar="ROOM.KEY=VALUE")] = None
+    log_to: Annotated[Sequence[str] | None, OptionName(metavar="NAME")] = None
+    settings: Annotated[Mapping[str, Any] | None, Assignments(), OptionName(metavar="ROOM.KEY=VALUE")] = None
     """Any other settings, over everything else: training.gradient_clip=5."""
     resume: bool = False
     """Insist on continuing a saved run (the same command again continues one if found)."""

@@ -18,7 +18,7 @@ __all__ = [
     "Input",
     "MemberOf",
     "MemberSettings",
-    "Named",
+    "OptionName",
     "Reads",
     "Source",
     "StageField",
@@ -45,8 +45,8 @@ class Input:
     folders: bool = False
 
 
-class Named:
-    """Marks an option whose name differs from its field's: ``Named("--from", "-f", metavar="MODEL")``.
+class OptionName:
+    """Marks an option whose name differs from its field's: ``OptionName("--from", "-f", metavar="MODEL")``.
 
     Args:
         names: As it is typed; a short one alone stands beside the field's name.
@@ -191,7 +191,7 @@ def _marks(hint: Any) -> Iterator[Any]:
 
 def option_names(field: StageField) -> list[str]:
     """Return the names of an option on the command line, the long one first."""
-    named = field.mark(Named)
+    named = field.mark(OptionName)
     names = [*named.names] if named else []
     if field.mark(Assignments):
         names = ["--set"]
@@ -223,7 +223,7 @@ def _field(
 ) -> StageField:
     other = None if own else other
     marks = [*_marks(hint)]
-    words = next((one.default for one in marks if isinstance(one, Named)), "")
+    words = next((one.default for one in marks if isinstance(one, OptionName)), "")
     if other and shows_defaults and field.default is None and other.default not in (None, ""):
         words = words or str(other.default)
     limits = next((one for one in marks if isinstance(one, Range)), None)

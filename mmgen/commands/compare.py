@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from mmgen.commands._base import Stage
-from mmgen.commands._fields import Input, Named
+from mmgen.commands._fields import Input, OptionName
 from mmgen.core.errors import UsageError
 from mmgen.settings.kinds import File, paths_of
 
@@ -28,7 +28,7 @@ class Compare(Stage["Comparison"]):
     scores: Annotated[File | Sequence[File], Input("file of scores", metavar="SCORES...")]
     """Files of mmgen eval and mmgen baseline (.jsonl), of any models and seeds. Logs of training among them are left
     out."""
-    against: Annotated[str | None, Named(metavar="NAME")] = None
+    against: Annotated[str | None, OptionName(metavar="NAME")] = None
     """Row that the others are compared with: differences, paired over seeds, with their 95 % intervals."""
 
     def run(self, command: str = "") -> "Comparison":

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from mmgen.commands._base import Stage
-from mmgen.commands._fields import Commas, Input, MemberOf, Named, Reads, Words
+from mmgen.commands._fields import Commas, Input, MemberOf, OptionName, Reads, Words
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import listed
 from mmgen.settings.kinds import File, FilePath, Range, Seed, path_of
@@ -36,45 +36,47 @@ class Evaluate(Stage["Scores"]):
 
     model: Annotated[File, Input("model or aggregate")]
     """Model or aggregate."""
-    metric: Annotated[str | Sequence[str], Named("-m"), MemberOf("mmgen.metrics")] = ()
+    metric: Annotated[str | Sequence[str], OptionName("-m"), MemberOf("mmgen.metrics")] = ()
     """What to measure: {mmgen.metrics}; repeatable; correctness by default, and coverage and recall where attributes
     are given, retrieval where there are only captions."""
-    output: Annotated[FilePath | None, Named("-o", metavar="FILE", default="NAME-scores.jsonl beside the model")] = None
+    output: Annotated[
+        FilePath | None, OptionName("-o", metavar="FILE", default="NAME-scores.jsonl beside the model")
+    ] = None
     """Where to write the scores, as JSON lines."""
     _: KW_ONLY
     posterior: Annotated[
-        str | Sequence[str], Named("-p", metavar="NAME"), Words("prior", "own", "aggregate", "true", "scan")
+        str | Sequence[str], OptionName("-p", metavar="NAME"), Words("prior", "own", "aggregate", "true", "scan")
     ] = ()
     """Where z comes from: prior, own (the model's q(z | words)), true, aggregate or scan; repeatable. By default prior
     and own of a model, what was fitted of an aggregate."""
-    guidance: Annotated[float | str | Sequence[float | str], Named(metavar="LIST", default="0")] = 0.0
+    guidance: Annotated[float | str | Sequence[float | str], OptionName(metavar="LIST", default="0")] = 0.0
     """Tilt posteriors by p(words | z)^W, the model's own reading of z: one weight, or several such as 1,3,10 for a set
     of scores each; repeatable. With 3:balanced attributes that are left out keep their shares;
     3:effective=100:candidates=65536 chooses from more candidates."""
     protocol: str | None = None
-    given_count: Annotated[Sequence[int] | None, Commas(), Named(default="all, and 1, 2 and 3 fewer")] = None
+    given_count: Annotated[Sequence[int] | None, Commas(), OptionName(default="all, and 1, 2 and 3 fewer")] = None
     """Numbers of attributes that queries give, such as 4,3; the others are left open."""
-    samples: Annotated[int | None, Named(metavar="K")] = None
+    samples: Annotated[int | None, OptionName(metavar="K")] = None
     proposal: str | None = None
-    text_samples: Annotated[int | None, Range(2), Named(metavar="K")] = None
-    text_proposal: Annotated[File | None, Named(metavar="FILE"), Reads("aggregate")] = None
+    text_samples: Annotated[int | None, Range(2), OptionName(metavar="K")] = None
+    text_proposal: Annotated[File | None, OptionName(metavar="FILE"), Reads("aggregate")] = None
     """A q(z | y) fitted to the same model, that log p(y) is drawn from as well."""
-    number: Annotated[int | None, Range(2), Named("-n")] = None
+    number: Annotated[int | None, Range(2), OptionName("-n")] = None
     encodings: int | None = None
-    factors: Annotated[Sequence[str] | None, Named("--factor", metavar="NAME")] = None
+    factors: Annotated[Sequence[str] | None, OptionName("--factor", metavar="NAME")] = None
     pool: int | None = None
     draws: int | None = None
     queries: int | None = None
-    split: Annotated[str | None, Named(metavar="SCHEME")] = None
+    split: Annotated[str | None, OptionName(metavar="SCHEME")] = None
     part: str | None = None
-    judge: Annotated[File | Sequence[File] | None, Named(metavar="FILE"), Reads("classifier")] = None
+    judge: Annotated[File | Sequence[File] | None, OptionName(metavar="FILE"), Reads("classifier")] = None
     """Classifier; found by itself if near. Repeatable: all judges look at the same pictures."""
-    dataset: Annotated[File | None, Named(metavar="FILE"), Reads("dataset")] = None
+    dataset: Annotated[File | None, OptionName(metavar="FILE"), Reads("dataset")] = None
     """Dataset; found by itself if near."""
     overwrite: bool = False
     """Replace the scores that are there."""
     precision: str = "auto"
-    device: Annotated[str, Named(metavar="NAME")] = "auto"
+    device: Annotated[str, OptionName(metavar="NAME")] = "auto"
     """Where to compute: auto, cpu, cuda, cuda:1."""
     seed: Seed = 0
 

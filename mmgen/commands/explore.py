@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mmgen.commands._base import Drawing
-from mmgen.commands._fields import Input, Named
+from mmgen.commands._fields import Input, OptionName
 from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, path_of, paths_of
 
 __all__ = ["Explore"]
@@ -23,20 +23,20 @@ class Explore(Drawing[Path]):
 
     files: Annotated[File | Sequence[File], Input("file", metavar="FILES...")]
     """A model and what was fitted to it, or a judge."""
-    output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
     """Where to write; explore.html by default."""
     _: KW_ONLY
-    title: Annotated[str, Named(metavar="TEXT")] = ""
+    title: Annotated[str, OptionName(metavar="TEXT")] = ""
     """Heading; names the model by default."""
-    number: Annotated[int, Range(1, 100), Named("-n")] = 6
+    number: Annotated[int, Range(1, 100), OptionName("-n")] = 6
     """Pictures of each description and posterior."""
     descriptions: Annotated[int, Range(1, 100_000)] = 2000
     """Descriptions that the page holds at most, the most frequent; fewer where they would exceed the size."""
-    dimensions: Annotated[Count | None, Named(default="16 at most")] = None
+    dimensions: Annotated[Count | None, OptionName(default="16 at most")] = None
     """Dimensions of z that are traversed, those that say most of the data."""
-    max_size: Annotated[float, Range(0.1, 100), Named(metavar="MB")] = 3.0
+    max_size: Annotated[float, Range(0.1, 100), OptionName(metavar="MB")] = 3.0
     """Megabytes of the page at most."""
-    report: Annotated[FilePath | None, Named(metavar="PAGE", default="report.html beside it")] = None
+    report: Annotated[FilePath | None, OptionName(metavar="PAGE", default="report.html beside it")] = None
     """The page of mmgen report that it links to, which need not be there yet."""
 
     def run(self, command: str = "") -> Path:

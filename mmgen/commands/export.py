@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mmgen.commands._base import Stage
-from mmgen.commands._fields import Input, Named, Reads
+from mmgen.commands._fields import Input, OptionName, Reads
 from mmgen.settings.kinds import File, FilePath, Seed, optional_path, path_of
 
 __all__ = ["Export"]
@@ -22,12 +22,14 @@ class Export(Stage[Path]):
 
     model: Annotated[File, Input("model or aggregate")]
     """Model or aggregate."""
-    output: Annotated[FilePath, Named(metavar="DIR")]
+    output: Annotated[FilePath, OptionName(metavar="DIR")]
     """Folder to make, or an archive: NAME.zip."""
     _: KW_ONLY
-    judge: Annotated[File | None, Named(metavar="FILE"), Reads("classifier")] = None
+    judge: Annotated[File | None, OptionName(metavar="FILE"), Reads("classifier")] = None
     """Classifier; found by itself if near."""
-    scores: Annotated[File | None, Named(metavar="FILE", default="NAME-scores.jsonl"), Reads("file of scores")] = None
+    scores: Annotated[File | None, OptionName(metavar="FILE", default="NAME-scores.jsonl"), Reads("file of scores")] = (
+        None
+    )
     """Scores of mmgen eval, for the card, with their errors."""
     onnx: bool = False
     """Also write the decoder as ONNX, compared with PyTorch's (needs the extra onnx)."""

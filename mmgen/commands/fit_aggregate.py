@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from mmgen.commands._base import Training
-from mmgen.commands._fields import Input, MemberOf, Named, Reads, Words
+from mmgen.commands._fields import Input, MemberOf, OptionName, Reads, Words
 from mmgen.core.errors import UsageError
 from mmgen.settings.kinds import Count, File, FilePath, Seed, optional_path, path_of
 
@@ -36,37 +36,37 @@ class FitAggregate(Training["TrainedModel"]):
 
     model: Annotated[File, Input("model")]
     """Model file."""
-    output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
     """Where to write; named after the model and what is fitted by default."""
     _: KW_ONLY
     given: Annotated[
         str | None,
-        Named(metavar="WHAT", default="text if the model generates text, else attributes"),
+        OptionName(metavar="WHAT", default="text if the model generates text, else attributes"),
         Words("attributes", "text", "nothing"),
     ] = None
     """What z is conditioned on: attributes (any subset may be unknown), text, other data by name, or nothing: p(z)."""
-    target: Annotated[str | None, MemberOf("mmgen.posteriors"), Named(metavar="NAME", default="aggregate")] = None
+    target: Annotated[str | None, MemberOf("mmgen.posteriors"), OptionName(metavar="NAME", default="aggregate")] = None
     """Target of the fit: {mmgen.posteriors}. true is p(words | z)^W p(z) (CK Eq. 3)."""
-    text_weight: Annotated[float | str | None, Named(metavar="W", default="training")] = None
+    text_weight: Annotated[float | str | None, OptionName(metavar="W", default="training")] = None
     """W of target true: a number, training (lambda / beta of the model), or 1: the exact p(z | words)."""
-    guidance: Annotated[float | str | None, Named(metavar="W")] = None
+    guidance: Annotated[float | str | None, OptionName(metavar="W")] = None
     """W of target guided, which it implies: q_agg(z | words) p(words | z)^W, fitted to chosen draws of q_agg."""
-    base: Annotated[File | None, Named("--from", metavar="FILE"), Reads("aggregate", piped=True)] = None
+    base: Annotated[File | None, OptionName("--from", metavar="FILE"), Reads("aggregate", piped=True)] = None
     """The fit to start from: with guidance the fitted q_agg, with operators of SCAN the fitted SCAN. If left out, it is
     fitted first, beside the model."""
-    family: Annotated[str | None, MemberOf("mmgen.densities"), Named(default="realnvp, or as --from")] = None
+    family: Annotated[str | None, MemberOf("mmgen.densities"), OptionName(default="realnvp, or as --from")] = None
     """Density that is fitted: {mmgen.densities}."""
-    layers: Annotated[str | None, Named(metavar="WHICH", default="all"), Words("all", "top")] = None
+    layers: Annotated[str | None, OptionName(metavar="WHICH", default="all"), Words("all", "top")] = None
     """Layers of z, of a model with several: all, or top, below which z is drawn from the model's p(z)."""
-    examples: Annotated[Count | None, Named(default="100000")] = None
+    examples: Annotated[Count | None, OptionName(default="100000")] = None
     """Training examples to encode at most."""
-    precision: Annotated[str | None, Named(default="32-true")] = None
+    precision: Annotated[str | None, OptionName(default="32-true")] = None
     """Arithmetic of the encoder: auto, bf16-mixed or 32-true."""
-    dataset: Annotated[File | None, Named(metavar="FILE"), Reads("dataset")] = None
+    dataset: Annotated[File | None, OptionName(metavar="FILE"), Reads("dataset")] = None
     """The model's dataset, if it is not found by itself."""
-    latents: Annotated[FilePath | None, Named(metavar="FILE")] = None
+    latents: Annotated[FilePath | None, OptionName(metavar="FILE")] = None
     """Where encodings are cached; by default beside the model, by what was encoded."""
-    device: Annotated[str, Named(metavar="NAME")] = "auto"
+    device: Annotated[str, OptionName(metavar="NAME")] = "auto"
     seed: Seed = 0
     keep_state: bool = False
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mmgen.commands._base import Stage
-from mmgen.commands._fields import MemberOf, MemberSettings, Named
+from mmgen.commands._fields import MemberOf, MemberSettings, OptionName
 from mmgen.core.errors import UsageError, clip
 from mmgen.core.processes import MOST
 from mmgen.settings.kinds import FilePath, Range, Seed, path_of
@@ -31,16 +31,16 @@ class MakeData(Stage["Dataset"]):
 
     recipe: Annotated[str, MemberOf("recipe")]
     """One of mmgen list recipe."""
-    output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
     """Where to write; RECIPE.h5 by default."""
     _: KW_ONLY
     overwrite: bool = False
     """Replace the file that is there."""
-    settings: Annotated[Mapping[str, Any] | None, MemberSettings(), Named(metavar="KEY=VALUE")] = None
+    settings: Annotated[Mapping[str, Any] | None, MemberSettings(), OptionName(metavar="KEY=VALUE")] = None
     """Any setting of the recipe."""
     workers: Annotated[int | None, Range(1, MOST)] = None
     """Processes; all cores by default. Never more than there is work, nor more than four a core."""
-    scheduler: Annotated[str | None, Named(metavar="ADDRESS")] = None
+    scheduler: Annotated[str | None, OptionName(metavar="ADDRESS")] = None
     """Dask scheduler, as tcp://host:8786, whose workers do the work instead of this machine."""
     seed: Seed = 0
     """All randomness comes from this number."""

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mmgen.commands._base import Drawing
-from mmgen.commands._fields import Input, MemberOf, Named
+from mmgen.commands._fields import Input, MemberOf, OptionName
 from mmgen.commands._words import check_words
 from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, paths_of
 
@@ -26,25 +26,25 @@ class Plot(Drawing["Picture"]):
     """The figure: {mmgen.figures.plots}."""
     files: Annotated[File | Sequence[File], Input("file", metavar="FILES...")]
     """The model and what was fitted to it, or several models."""
-    output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
     """Where to write; the command writes NAME.png by default."""
     _: KW_ONLY
-    given: Annotated[str | Sequence[str], Named(metavar="WORDS")] = ()
+    given: Annotated[str | Sequence[str], OptionName(metavar="WORDS")] = ()
     """A description to draw, such as "large red cube" or "digit=3"; repeatable. By default several."""
-    number: Annotated[Count | None, Named("-n")] = None
+    number: Annotated[Count | None, OptionName("-n")] = None
     """How many examples or descriptions to show."""
-    sources: Annotated[Sequence[str], Named("--from", metavar="NAME")] = ()
+    sources: Annotated[Sequence[str], OptionName("--from", metavar="NAME")] = ()
     """For transformations: the kind of picture to start from, such as edges, or several together, edges+mask;
     repeatable."""
-    targets: Annotated[Sequence[str], Named("--to", metavar="NAME")] = ()
+    targets: Annotated[Sequence[str], OptionName("--to", metavar="NAME")] = ()
     """For transformations: the kind of picture to draw, such as image; repeatable."""
-    metrics: Annotated[Sequence[str], Named("--metric", "-m"), MemberOf("mmgen.metrics")] = ()
+    metrics: Annotated[Sequence[str], OptionName("--metric", "-m"), MemberOf("mmgen.metrics")] = ()
     """For trade-off: precision, for precision over recall; or two metrics, the upward one first, correctness over
     coverage by default. For disentanglement: the upward one, factor-score by default."""
-    rows: Annotated[Sequence[Annotated[int, Range(0)]], Named("--dataset-row")] = ()
+    rows: Annotated[Sequence[Annotated[int, Range(0)]], OptionName("--dataset-row")] = ()
     """For traversal, interpolation and analogies: a row of the dataset to start from; repeatable, for interpolation in
     pairs. By default test examples at random."""
-    by: Annotated[str, Named(metavar="NAME")] = ""
+    by: Annotated[str, OptionName(metavar="NAME")] = ""
     """For embedding: the attribute or factor that colours mean. For analogies: the one that columns change."""
     straight: bool = False
     """For interpolation: straight from one z to another instead of by the arc."""

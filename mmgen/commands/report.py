@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mmgen.commands._base import Drawing
-from mmgen.commands._fields import Input, Named
+from mmgen.commands._fields import Input, OptionName
 from mmgen.commands._folders import reported_files
 from mmgen.settings.kinds import File, FilePath, optional_path, path_of, paths_of
 
@@ -22,12 +22,12 @@ class Report(Drawing[Path]):
 
     files: Annotated[File | Sequence[File], Input("file", metavar="FILES...", folders=True)]
     """Checkpoints, aggregates, judges, scores of mmgen eval (.jsonl), logs, or a folder with these."""
-    output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
     """Where to write; report.html by default."""
     _: KW_ONLY
-    title: Annotated[str, Named(metavar="TEXT")] = ""
+    title: Annotated[str, OptionName(metavar="TEXT")] = ""
     """Heading; names the models by default."""
-    explore: Annotated[FilePath | None, Named(metavar="PAGE", default="explore.html beside it")] = None
+    explore: Annotated[FilePath | None, OptionName(metavar="PAGE", default="explore.html beside it")] = None
     """The page of mmgen explore that it links to, which need not be there yet."""
 
     def run(self, command: str = "") -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mmgen.commands._base import Drawing
-from mmgen.commands._fields import Input, Named, Reads, Source, Words
+from mmgen.commands._fields import Input, OptionName, Reads, Source, Words
 from mmgen.commands._words import check_words
 from mmgen.core.errors import UsageError
 from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, path_of
@@ -34,32 +34,32 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
 
     model: Annotated[File, Input("model or aggregate")]
     """Model or aggregate."""
-    given: Annotated[str | Mapping[str, str] | Sequence[str], Named(metavar="WORDS")] = ""
+    given: Annotated[str | Mapping[str, str] | Sequence[str], OptionName(metavar="WORDS")] = ""
     """What to draw: "digit=3 scale=big", the rest unknown, or a whole caption where the model knows text, "large red
     rubber cube left small blue metal sphere". Repeat it for several descriptions. With guidance also NOT and OR:
     "digit=3 NOT scale=big OR digit=8"."""
-    n: Annotated[Count | None, Named("--number", "-n")] = None
+    n: Annotated[Count | None, OptionName("--number", "-n")] = None
     """Images for each description (16 by default), or for each picture to start from (4)."""
-    output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
     """Where to write; the command writes NAME-samples.png beside the model by default."""
     _: KW_ONLY
     posterior: Annotated[
-        str | None, Named("-p", metavar="NAME"), Words("prior", "own", "aggregate", "true", "scan")
+        str | None, OptionName("-p", metavar="NAME"), Words("prior", "own", "aggregate", "true", "scan")
     ] = None
     """Where z comes from: prior, own (the model's q(z | words)), aggregate, true or scan; by default what was fitted,
     else own."""
-    mean: Annotated[bool | None, Named("--mean/--sampled", default="mean")] = None
+    mean: Annotated[bool | None, OptionName("--mean/--sampled", default="mean")] = None
     """Show means of p(image|z) in a picture, or draws from it."""
-    judge: Annotated[File | None, Named(metavar="FILE"), Reads("classifier")] = None
+    judge: Annotated[File | None, OptionName(metavar="FILE"), Reads("classifier")] = None
     """Classifier that looks at the images; found beside the model."""
-    source: Annotated[str | None, Named("--from", metavar="SOURCE"), Source()] = None
+    source: Annotated[str | None, OptionName("--from", metavar="SOURCE"), Source()] = None
     """Read images instead of drawing them. SOURCE is a picture of any size, resized as those of the dataset were, a
     samples or dataset file; or a kind of picture, whose test examples are taken: edges, or several together,
     edges+mask; or edges=FILE. With targets it is what other pictures are drawn from."""
-    targets: Annotated[Sequence[str], Named("--to", metavar="NAME")] = ()
+    targets: Annotated[Sequence[str], OptionName("--to", metavar="NAME")] = ()
     """The kind of picture to draw, such as mask, where the model has several; repeatable, for pictures of the same z.
     By default the main one."""
-    rows: Annotated[Sequence[Annotated[int, Range(0)]], Named("--dataset-row")] = ()
+    rows: Annotated[Sequence[Annotated[int, Range(0)]], OptionName("--dataset-row")] = ()
     """Which rows of the source, or of the model's dataset; repeatable. By default 8 of its test part."""
 
     def run(self, command: str = "") -> "Grid | Draws | list[dict[str, Any]]":

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 from mmgen.commands._base import Training
-from mmgen.commands._fields import Commas, Input, MemberOf, Named
+from mmgen.commands._fields import Commas, Input, MemberOf, OptionName
 from mmgen.settings.kinds import Count, File, FilePath, Seed, path_of
 
 if TYPE_CHECKING:
@@ -35,19 +35,19 @@ class TrainClassifier(Training["Judge"]):
 
     dataset: Annotated[File, Input("dataset")]
     """Dataset file."""
-    output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+    output: Annotated[FilePath | None, OptionName("-o", metavar="PATH")] = None
     """Where to write; DATASET-judge.safetensors beside the dataset by default."""
     _: KW_ONLY
     network: Annotated[str, MemberOf("mmgen.classifier", "auto")] = "auto"
     """One of {mmgen.classifier}; or auto: by data and device."""
-    split: Annotated[str, Named(metavar="SCHEME")] = ""
+    split: Annotated[str, OptionName(metavar="SCHEME")] = ""
     told: Annotated[Sequence[str] | None, Commas(none="nothing")] = None
     """Attributes that it reads as hints and does not predict, or nothing; by default the relation of two objects."""
-    augment: Annotated[bool, Named("--augment/--no-augment")] = True
+    augment: Annotated[bool, OptionName("--augment/--no-augment")] = True
     """Reword and mirror descriptions of two objects, and move their pictures."""
     minutes: float | None = None
     held_out: Count = 10_000
-    device: Annotated[str, Named(metavar="NAME")] = "auto"
+    device: Annotated[str, OptionName(metavar="NAME")] = "auto"
     devices: int = 1
     precision: str = "auto"
     seed: Seed = 0

@@ -40,9 +40,9 @@ def encode_pictures(
     main = loaded.observation.name
     values = {main: checked_values(loaded.observation, images)}
     size = len(values[main])
-    for what, said, info in (("attributes", attributes, loaded.attributes), ("text", text, loaded.text)):
-        if said is not None and info is None:
-            raise UsageError(f"{what} got {format_value(said)}, but {loaded.path} knows no {what}; leave them out")
+    for what, value, info in (("attributes", attributes, loaded.attributes), ("text", text, loaded.text)):
+        if value is not None and info is None:
+            raise UsageError(f"{what} got {format_value(value)}, but {loaded.path} knows no {what}; leave them out")
     if loaded.attributes is not None:
         codes = np.full((size, len(loaded.attributes.names)), UNKNOWN, np.uint8)
         if attributes is not None:
@@ -58,15 +58,15 @@ def encode_pictures(
     return posterior_of(loaded.model, batch, sources)
 
 
-def encode_examples(loaded: "TrainedModel", shown: Examples) -> DiagonalGaussian | LayeredPosterior:
+def encode_examples(loaded: "TrainedModel", examples: Examples) -> DiagonalGaussian | LayeredPosterior:
     """Return posteriors [n, D] of examples, q(z|x) or q(z|x,y), of the kind that the decoders were trained with."""
-    return encode_pictures(loaded, shown.images, shown.codes, shown.tokens)
+    return encode_pictures(loaded, examples.images, examples.codes, examples.tokens)
 
 
 def source_images(loaded: "TrainedModel") -> list[str]:
     """Return the picture modalities from which, one alone, a model infers z, the main one first."""
-    shown = [name for name, described in loaded.observed.items() if described.picture_shape is not None]
-    return [name for name in shown if loaded.model.has_posterior((name,))]
+    examples = [name for name, described in loaded.observed.items() if described.picture_shape is not None]
+    return [name for name in examples if loaded.model.has_posterior((name,))]
 
 
 def _check_source(loaded: "TrainedModel", names: Sequence[str], described: tuple[str, ...]) -> None:

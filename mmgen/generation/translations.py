@@ -63,14 +63,14 @@ class Paired:
         return len(self.rows)
 
 
-def as_pictures_of(loaded: "TrainedModel", shown: Paired) -> Paired:
+def as_pictures_of(loaded: "TrainedModel", examples: Paired) -> Paired:
     """Convert examples of any kind of data to pictures, for figures.
 
     Raises:
         UsageError: A kind has no picture.
     """
-    pictures = {name: loaded.observed[name].picture(values) for name, values in shown.pictures.items()}
-    return replace(shown, pictures=pictures)
+    pictures = {name: loaded.observed[name].picture(values) for name, values in examples.pictures.items()}
+    return replace(examples, pictures=pictures)
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def select_routes(loaded: "TrainedModel", sources: Sequence[str], targets: Seque
     return [(start, tuple(targets) or tuple(drawable_pictures(loaded))) for start in starts]
 
 
-def translate(loaded: "TrainedModel", shown: Paired, sources: Sequence[str], targets: Sequence[str]) -> Translation:
+def translate(loaded: "TrainedModel", examples: Paired, sources: Sequence[str], targets: Sequence[str]) -> Translation:
     """Decode pictures of the targets at the mean of q(z | sources).
 
     Raises:
@@ -207,21 +207,21 @@ def translate(loaded: "TrainedModel", shown: Paired, sources: Sequence[str], tar
     """
     for target in targets:
         check_target(loaded, target)
-    z = infer(loaded, _given(shown, sources)).mean
+    z = infer(loaded, _given(examples, sources)).mean
     return Translation(tuple(sources), {target: means(loaded, target, z).cpu().numpy() for target in targets})
 
 
-def _given(shown: Paired, sources: Sequence[str]) -> dict[str, np.ndarray]:
+def _given(examples: Paired, sources: Sequence[str]) -> dict[str, np.ndarray]:
     for name in sources:
-        if name not in shown.pictures:
-            raise UsageError(unknown_name("modality", name, list(shown.pictures)))
-    return {name: shown.pictures[name] for name in sources}
+        if name not in examples.pictures:
+            raise UsageError(unknown_name("modality", name, list(examples.pictures)))
+    return {name: examples.pictures[name] for name in sources}
 
 
 @torch.no_grad()
 def draw_translations(
     loaded: "TrainedModel",
-    shown: Paired,
+    examples: Paired,
     sources: Sequence[str],
     targets: Sequence[str],
     count: int,
@@ -232,7 +232,7 @@ def draw_translations(
 
     Args:
         loaded: The model.
-        shown: Examples, which take the place of the descriptions in what comes back.
+        examples: Examples, which take the place of the descriptions in what comes back.
         sources: Modalities to start from.
         targets: Image modalities to draw.
         count: Draws for each example, n.
@@ -248,9 +248,9 @@ def draw_translations(
     condition = descriptions.batch(loaded, 0) if loaded.attributes is not None else None
     words = []
     pictures: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in names}
-    posterior = infer(loaded, _given(shown, sources), description)
-    z = draw_encoded(loaded, posterior, sources, shown.rows.tolist(), count, seed)
-    for row, latents in zip(shown.rows.tolist(), z, strict=True):
+    posterior = infer(loaded, _given(examples, sources), description)
+    z = draw_encoded(loaded, posterior, sources, examples.rows.tolist(), count, seed)
+    for row, latents in zip(examples.rows.tolist(), z, strict=True):
         for name in names:
             generator = stream(seed, "pixels", (name, row), device=device)
             decoded = means_and_draws(loaded, name, latents, condition, generator)
@@ -266,7 +266,7 @@ def draw_translations(
     return Draws(
         posterior=f"q(z | {', '.join((*sources, *([description] if description else [])))})",
         seed=seed,
-        descriptions=descriptions.repeat(len(shown)),
+        descriptions=descriptions.repeat(len(examples)),
         means=means,
         sampled=sampled,
         z=z.float().cpu().numpy(),

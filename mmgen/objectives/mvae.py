@@ -111,9 +111,9 @@ class Mvae(Objective):
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         units = self.units(model)
-        chosen = self._chosen(len(units))
+        chosen = self._select_subsets(len(units))
         present = torch.stack([_present(batch, unit) for unit in units])  # [U, B]
-        kept = _kept(chosen, present)  # [S, B]
+        kept = _counted_terms(chosen, present)  # [S, B]
         q = model.subset_posteriors(batch, units, chosen)
         z, kl = q.sample(), prior_kl(q)
         scale = self.beta * warmup(step, self.kl_warmup_steps)
@@ -149,7 +149,7 @@ class Mvae(Objective):
             return subset[number]
         return units[number][0] in self.predicts.get(units[subset.index(True)][0], ())
 
-    def _chosen(self, count: int) -> list[Subset]:
+    def _select_subsets(self, count: int) -> list[Subset]:
         """Return the subsets of one step: all units, each alone, k random ones."""
         everything = (True,) * count
         alone = [tuple(number == own for number in range(count)) for own in range(count)]
@@ -206,7 +206,7 @@ def _present(batch: Batch, unit: Unit) -> Tensor:
     return present.any(1) if attribute is None else present[:, attribute]
 
 
-def _kept(chosen: Sequence[Subset], present: Tensor) -> Tensor:
+def _counted_terms(chosen: Sequence[Subset], present: Tensor) -> Tensor:
     """Return which terms count for which examples, bool [S, B]: those of two present units or more, and
     single units.
     """

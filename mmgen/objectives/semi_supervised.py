@@ -134,7 +134,7 @@ class SemiSupervised(Objective):
         name = self.modalities[1]
         present = batch.present[name]
         known = inferred.labels.with_known(batch.values[name], present)
-        return (known.probs * _known_only(inferred.labels, present)).sum(-1)
+        return (known.probs * _log_known(inferred.labels, present)).sum(-1)
 
     def _labelled(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred) -> dict[str, Tensor]:
         name = self.modalities[1]
@@ -217,7 +217,7 @@ def _total(terms: dict[str, Tensor]) -> Tensor:
     return sum((-term if key == "kl" else term for key, term in terms.items()), torch.zeros_like(terms["kl"]))
 
 
-def _known_only(labels: Labels, present: Tensor) -> Tensor:
+def _log_known(labels: Labels, present: Tensor) -> Tensor:
     """Return log-probabilities [B, S] of attributes that are known, 0 of the others."""
     parts = labels.log_probs.split(labels.sizes, -1)
     return torch.cat([part * present[:, k : k + 1] for k, part in enumerate(parts)], -1)

@@ -121,13 +121,13 @@ class Balanced(NamedTuple):
         effective: Effective sample size, balanced, of the draws that measure the error.
         miss: The largest distance of a share from its target among held-out draws, two standard errors added, and
             the mass that too few draws may miss; 1 at most.
-        kept: Share of the rise of E[p(y|z)] by guidance that balance keeps; 1 if the rise is below a hundredth.
+        retained_gain: Share of the rise of E[p(y|z)] by guidance that balance keeps; 1 if the rise is below 0.01.
     """
 
     multipliers: Tensor
     effective: float
     miss: float
-    kept: float
+    retained_gain: float
 
 
 def key_of(likelihood: WordLikelihood, words: Batch, expression: Expression | None) -> str:
@@ -198,7 +198,7 @@ class Balance:
     def _added(
         self, z: Tensor, condition: Batch, expression: Expression | None, parameters: Tensor | None = None
     ) -> Tensor:
-        positions = self._left_out(condition, expression)
+        positions = self._unspecified(condition, expression)
         if not positions:
             return torch.zeros(z.shape[:-1], dtype=torch.float64, device=z.device)
         key = key_of(self._likelihood, condition, expression)
@@ -234,8 +234,8 @@ class Balance:
             missed = missed._replace(most=min(missed.most + unseen, 1.0))
         means = [float(by.softmax(0) @ drawn.likelihood.exp()) for by in (drawn.before, drawn.weights, weights)]
         rise = means[1] - means[0]
-        kept = (means[2] - means[0]) / rise if rise > 0.01 * means[1] else 1.0
-        return Balanced(values, effective, missed.most, kept)
+        retained_gain = (means[2] - means[0]) / rise if rise > 0.01 * means[1] else 1.0
+        return Balanced(values, effective, missed.most, retained_gain)
 
     @property
     def diagnostics(self) -> dict[str, float]:
@@ -246,7 +246,7 @@ class Balance:
         return {
             "smallest_balanced_effective_sample_size": min(one.effective for one in every),
             "largest_share_missed": max(one.miss for one in every),
-            "smallest_rise_kept": min(one.kept for one in every),
+            "smallest_rise_kept": min(one.retained_gain for one in every),
         }
 
     @property
@@ -254,7 +254,7 @@ class Balance:
         """Warning about descriptions that are balanced only roughly; "" if there is none."""
         every = list(self._known.values())
         rough = [one for one in every if one.miss > _FAR]
-        undone = [one for one in every if one.kept < 0.5]
+        undone = [one for one in every if one.retained_gain < 0.5]
         parts = []
         if rough:
             parts.append(
@@ -271,7 +271,7 @@ class Balance:
             f"balanced guidance: {'; '.join(parts)}; use a smaller weight, or guide without :balanced" if parts else ""
         )
 
-    def _left_out(self, condition: Batch, expression: Expression | None) -> tuple[int, ...]:
+    def _unspecified(self, condition: Batch, expression: Expression | None) -> tuple[int, ...]:
         """Positions of unspecified attributes; none for an empty description."""
         name = self._likelihood.attributes().name
         specified = condition.present[name][0].cpu().numpy() if expression is None else np.asarray(expression.mentioned)

@@ -70,7 +70,7 @@ def _describing(modalities: Mapping[str, Description]) -> list[Description]:
     return list(first.values())
 
 
-def _shown_column(description: Description, stored: np.ndarray, shows: np.ndarray) -> np.ndarray:
+def _described_column(description: Description, stored: np.ndarray, shows: np.ndarray) -> np.ndarray:
     """Return the stored descriptions of rows, blank where training did not show them."""
     blank = description.padding if isinstance(description, TextDescription) else UNKNOWN
     return np.where(shows[:, None], stored, stored.dtype.type(blank))
@@ -226,7 +226,7 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
                 log_sd=torch.cat(log_sds).numpy(),
                 rows=source.rows,
                 columns={
-                    each.kind: _shown_column(each, dataset.read_packed(each.name, source.rows), shows)
+                    each.kind: _described_column(each, dataset.read_packed(each.name, source.rows), shows)
                     for each in described
                 },
                 layers=model.latent.layers,

@@ -24,7 +24,7 @@ _FAMILY = "realnvp"
 _READER = TextNetwork(embedding=32, hidden=128, dropout=0.0)
 
 
-def _named_true(target: Any) -> Any:
+def _target_name(target: Any) -> Any:
     """Turn the truth value that TOML and --set read in ``name = true`` into the name of the target."""
     return {**target, "name": "true"} if isinstance(target, dict) and target.get("name") is True else target
 
@@ -32,7 +32,7 @@ def _named_true(target: Any) -> Any:
 class AggregateSettings(Settings):
     """A density over z, and its target."""
 
-    target: Annotated[dict[str, Any], BeforeValidator(_named_true)] = Field(
+    target: Annotated[dict[str, Any], BeforeValidator(_target_name)] = Field(
         default_factory=lambda: {"name": "aggregate"}
     )
     """Target of the fit by name, and its own settings."""

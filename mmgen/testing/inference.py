@@ -8,7 +8,7 @@ from mmgen.core.errors import SettingsError, UsageError
 from mmgen.inference import Inference
 from mmgen.testing.small import parts, refuses, small_batch
 
-__all__ = ["GIVEN", "built", "check_given", "check_inference", "check_subsets"]
+__all__ = ["GIVEN", "built", "check_posterior", "check_inference", "check_subsets"]
 
 GIVEN = (("image",), ("attributes",), ("image", "attributes"))
 """What posteriors are asked of."""
@@ -17,7 +17,7 @@ GIVEN = (("image",), ("attributes",), ("image", "attributes"))
 def check_inference(name: str) -> None:
     """Assert the properties of all posteriors of an inference: those of each query, and those of subsets."""
     for inputs in GIVEN:
-        check_given(name, inputs)
+        check_posterior(name, inputs)
     check_subsets(name)
 
 
@@ -37,7 +37,7 @@ def _with_others_changed(batch: Batch, inputs: tuple[str, ...]) -> Batch:
     return Batch({name: v if name in inputs else other[name] for name, v in batch.values.items()}, batch.present)
 
 
-def check_given(name: str, inputs: tuple[str, ...]) -> None:
+def check_posterior(name: str, inputs: tuple[str, ...]) -> None:
     """Assert shapes, gradients, independence of other modalities and of order, and an error for missing ones."""
     inference = built(name, inputs)
     if inference is None:

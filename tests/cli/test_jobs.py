@@ -99,10 +99,10 @@ def test_each_has_its_share_of_the_cores(
 def test_where_one_fails_those_beside_it_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
 
-    def run_command(arguments: list[str], *_: Any, wanted: Callable[[], bool], **__: Any) -> str:
+    def run_command(arguments: list[str], *_: Any, is_needed: Callable[[], bool], **__: Any) -> str:
         if arguments[-1] == "b.html":
             raise MmgenError("no more space")
-        until(lambda: not wanted(), 20)
+        until(lambda: not is_needed(), 20)
         ended.set()
         raise Interrupted("not wanted any more", signal.SIGTERM)
 

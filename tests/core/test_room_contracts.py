@@ -22,7 +22,7 @@ from mmgen.testing import inference
 @pytest.mark.parametrize("given", inference.GIVEN, ids=" and ".join)
 @pytest.mark.parametrize("name", mmgen.inference.names())
 def test_inference(name: str, given: tuple[str, ...]) -> None:
-    inference.check_given(name, given)
+    inference.check_posterior(name, given)
 
 
 @pytest.mark.parametrize("name", mmgen.inference.names())

@@ -139,7 +139,7 @@ def test_archive_is_read_sprite_by_sprite(small: np.ndarray, tmp_path: Path) -> 
 def test_dataset_of_an_archive(small: np.ndarray, tmp_path: Path) -> None:
     archive = write_archive(tmp_path / "a.npz", small)
     recipe = Dsprites(dsprites=archive, number=20)
-    recipe._chosen = lambda seed: np.array([5, 9, 1024 + 31, 3 * 1024 - 1])  # type: ignore[method-assign]  # of three sprites
+    recipe._select_combinations = lambda seed: np.array([5, 9, 1024 + 31, 3 * 1024 - 1])  # type: ignore[method-assign]  # of three sprites
     with Dataset.open(recipe.make(tmp_path / "d.h5", seed=0, workers=1).run()) as dataset:
         assert dataset.header.settings["pictures"] == "published"
         assert str(tmp_path) not in str(dataset.header.settings)

@@ -15,7 +15,7 @@ from mmgen.artifacts import PARTS, Dataset
 from mmgen.core.errors import MmgenError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.pictures import Fitting, fit_picture
-from mmgen.data_recipes._own._hub import _is_own, _own_files_alone
+from mmgen.data_recipes._own._hub import _belongs_to, _restrict_to_dataset
 from mmgen.data_recipes.hub import Hub
 from mmgen.settings.config import validate
 from tests.own_data._pictures import COLOURS, picture, rows_of, write_classes, write_folder
@@ -198,9 +198,9 @@ def test_a_saved_dataset_may_not_name_tables_elsewhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pattern", ["http://127.0.0.1/x", "/etc/x", "hf://datasets/b/c/x", "../c/x", "zip://a::b"])
 def test_a_dataset_of_the_hub_names_files_of_its_own(pattern: str) -> None:
     base = "hf://datasets/a/b@0"
-    with _own_files_alone("a/b", [""]), pytest.raises(MmgenError, match="expected only files of its own"):
+    with _restrict_to_dataset("a/b", [""]), pytest.raises(MmgenError, match="expected only files of its own"):
         datasets.data_files.resolve_pattern(pattern, base)
-    assert _is_own("a/b", f"{base}/data/train.parquet", []) and not _is_own("a/b", "hf://datasets/a/bc@0/x", [])
+    assert _belongs_to("a/b", f"{base}/data/train.parquet", []) and not _belongs_to("a/b", "hf://datasets/a/bc@0/x", [])
 
 
 @pytest.mark.parametrize("kind", [datasets.Audio(), datasets.List(datasets.Image()), {"film": datasets.Video()}])
