@@ -21,13 +21,13 @@ _LOGGED = 50  # lines of a command that failed
 
 def run_on_cluster(stages: Sequence[Stage], folder: Path, address: str) -> bool:
     """Run the stages whose files are not there yet, and return whether there were any."""
-    from mmgen.data_recipes import PATIENCE, cluster_client, cluster_failures, lost, no_workers
+    from mmgen.data_recipes import PATIENCE, cluster_client, cluster_failures, lost, no_workers_error
 
     with cluster_client(address) as client:
         try:
             client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError:
-            raise no_workers(address) from None
+            raise no_workers_error(address) from None
         try:
             with client.as_current():
                 return _OnCluster(stages, folder.resolve(), client).run()

@@ -158,9 +158,11 @@ def complaint(error: typer.TyperException) -> str:
     parameter = getattr(error, "param", None)
     if faults is None or parameter is None:
         return text
-    from mmgen.settings.config import refused  # loads pydantic, which help does without
+    from mmgen.settings.config import format_refusal  # loads pydantic, which help does without
 
-    return refused("/".join(name for name in parameter.opts if name.startswith("--")) or parameter.name, faults()[0])
+    return format_refusal(
+        "/".join(name for name in parameter.opts if name.startswith("--")) or parameter.name, faults()[0]
+    )
 
 
 _OF_THE_MACHINE = {

@@ -20,7 +20,7 @@ from mmgen.cli._console import WIDTH, say, terminal_width
 from mmgen.cli._locks import locked
 from mmgen.cli._stages import run_command
 from mmgen.core.errors import ArtifactError, MmgenError, UsageError
-from mmgen.core.processes import bounded, check_files
+from mmgen.core.processes import check_files, process_count
 from mmgen.experiments import Stage
 
 __all__ = ["WHAT", "Ran", "Study", "jobs_for", "perform", "run_stages"]
@@ -185,7 +185,7 @@ class _Here(Study):
 
     def __init__(self, stages: Sequence[Stage], folder: Path, jobs: int, what: str) -> None:
         super().__init__(stages, folder)
-        self.jobs, self.what = max(1, min(bounded(jobs, joblib.cpu_count(), "--jobs"), len(stages))), what
+        self.jobs, self.what = max(1, min(process_count(jobs, joblib.cpu_count(), "--jobs"), len(stages))), what
         self.environment: dict[str, str] = {}
         if self.jobs > 1:
             check_files(self.jobs, "--jobs")

@@ -15,9 +15,9 @@ __all__ = ["list_command"]
 def _members() -> tuple[list[dict[str, str]], list[str]]:
     """Every member of every room and every preset: kind, name, first sentence, origin; and what cannot be used."""
     from mmgen.settings import presets
-    from mmgen.settings.registry import misplaced, rooms
+    from mmgen.settings.registry import rooms, unknown_groups
 
-    found, faults = [], misplaced()
+    found, faults = [], unknown_groups()
     for room in rooms():
         for member in room.members():
             about, origin = member.about(), str(member.origin)

@@ -4,7 +4,7 @@ from ._cluster import (
     cluster_client as cluster_client,
     cluster_failures as cluster_failures,
     lost as lost,
-    no_workers as no_workers,
+    no_workers_error as no_workers_error,
 )
 from ._members import describe as describe, get as get, importable as importable, names as names
 from ._own._survey import Survey as Survey

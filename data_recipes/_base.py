@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from mmgen.core.errors import MmgenError
 from mmgen.core.memory import check_memory
-from mmgen.core.processes import begin_worker, bounded, check_files, starting
+from mmgen.core.processes import begin_worker, check_files, process_count, safe_import_path
 from mmgen.core.progress import Work
 from mmgen.settings.config import Settings
-from mmgen.settings.plugins import CODE_VARIABLE, named_files
+from mmgen.settings.plugins import CODE_VARIABLE, run_named_files
 
 __all__ = ["Recipe", "Rows", "Workers", "check_examples", "in_order"]
 
@@ -113,7 +113,7 @@ def in_order(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], workers
     import joblib
 
     left = iter(calls)
-    count = bounded(workers, joblib.cpu_count())
+    count = process_count(workers, joblib.cpu_count())
     first = list(islice(left, count))  # no more processes than there are calls
     count = max(1, len(first))
     if count > 1:
@@ -121,7 +121,10 @@ def in_order(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], workers
     owner = (os.getpid(), threading.current_thread() is threading.main_thread())
     code = os.environ.get(CODE_VARIABLE, "")  # other files of code need other workers
     # Chunks are large: no batching of calls, and no detour of their arrays through memory-mapped files.
-    with starting(), joblib.parallel_config("loky", initializer=_begin, initargs=(*owner, code), max_nbytes=None):
+    with (
+        safe_import_path(),
+        joblib.parallel_config("loky", initializer=_begin, initargs=(*owner, code), max_nbytes=None),
+    ):
         parallel = joblib.Parallel(n_jobs=count, return_as="generator", batch_size=1)
         with _no_interrupt():
             results = parallel(joblib.delayed(render)(*call) for call in chain(first, left))
@@ -164,4 +167,4 @@ def _no_interrupt() -> Iterator[None]:
 def _begin(owner: int, by_kernel: bool, code: str) -> None:
     """Let a worker process end with its parent, and load the files of MMGEN_CODE."""
     begin_worker(owner, by_kernel)
-    named_files()  # what they define comes by name
+    run_named_files()  # what they define comes by name

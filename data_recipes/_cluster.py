@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.core.extras import how_to_install
 
-__all__ = ["PATIENCE", "cluster_client", "cluster_failures", "lost", "no_workers", "on_cluster"]
+__all__ = ["PATIENCE", "cluster_client", "cluster_failures", "lost", "no_workers_error", "on_cluster"]
 
 T = TypeVar("T")
 
@@ -42,12 +42,12 @@ def on_cluster(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], addre
         except MmgenError:
             raise
         except TimeoutError:
-            raise no_workers(address) from None
+            raise no_workers_error(address) from None
         except cluster_failures() as error:
             raise lost(address, error) from None
 
 
-def no_workers(address: str) -> MmgenError:
+def no_workers_error(address: str) -> MmgenError:
     """Return the error for a cluster without workers."""
     return MmgenError(f"the Dask cluster at {address} has no workers: start some, dask worker {address} --nthreads 1")
 

@@ -33,7 +33,7 @@ __all__ = [
     "draw_mask",
     "face_box",
     "fetch_predictor",
-    "five_of",
+    "five_points",
     "load_predictor",
     "need_faces_extra",
     "predictor_file",
@@ -159,7 +159,7 @@ def face_box(five: NDArray[Any]) -> tuple[int, int, int, int] | None:
     return round(left), round(top), round(left) + round(side), round(top) + round(side)
 
 
-def five_of(points: NDArray[Any]) -> NDArray[np.float64]:
+def five_points(points: NDArray[Any]) -> NDArray[np.float64]:
     """Return eyes, nose tip and mouth corners [5, 2] of 68 points, in CelebA's order."""
     eyes = points[36:42].mean(axis=0), points[42:48].mean(axis=0)
     return np.array([*eyes, points[30], points[48], points[54]], np.float64)
@@ -201,7 +201,7 @@ class FaceFinder:
         if box is None:
             return Face(None, float("nan"))
         points = np.array([(part.x, part.y) for part in self._predictor(grey, box).parts()], np.int64)
-        error = float("nan") if five is None else float(np.linalg.norm(five_of(points) - five, axis=1).mean())
+        error = float("nan") if five is None else float(np.linalg.norm(five_points(points) - five, axis=1).mean())
         return Face(None if self._detect is None and error > FAR else points, error)
 
 

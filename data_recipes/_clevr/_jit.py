@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from mmgen.core.elsewhere import elsewhere
+from mmgen.core.elsewhere import outside_current_folder
 
-with elsewhere():
+with outside_current_folder():
     import numba
     from numba.core import config
 

@@ -25,7 +25,7 @@ from mmgen.data_recipes._own._hub_files import (
     check_complete,
     check_safe,
     check_saved,
-    elsewhere,
+    file_elsewhere_error,
     is_saved,
     is_within,
     notes_on_skipped,
@@ -328,7 +328,7 @@ def _loaded(
         read = [file for files in (builder.config.data_files or {}).values() for file in files]
         for file in read:
             if not _belongs_to(dataset, file, roots):
-                raise elsewhere(dataset, file)
+                raise file_elsewhere_error(dataset, file)
         if path.is_dir() and type(builder).__module__.endswith("imagefolder"):
             check_complete(path, read)
     reader = type(builder).__module__.split(".")[-1]
@@ -351,11 +351,11 @@ def _restrict_to_dataset(dataset: str, roots: Sequence[str]) -> Iterator[None]:
         plain = "://" not in pattern and not os.path.isabs(pattern)
         named = f"{base_path}/{pattern}" if plain else pattern
         if not _belongs_to(dataset, named, roots[-1:], os.path.abspath):
-            raise elsewhere(dataset, pattern)
+            raise file_elsewhere_error(dataset, pattern)
         resolved: list[str] = resolve(pattern, base_path, *args, **options)
         for file in resolved:
             if not _belongs_to(dataset, file, roots):
-                raise elsewhere(dataset, file)
+                raise file_elsewhere_error(dataset, file)
         return resolved
 
     with mock.patch.object(data_files, "resolve_pattern", resolve_own):

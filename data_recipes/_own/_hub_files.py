@@ -16,8 +16,8 @@ from mmgen.data_recipes._left_out import thumbnails
 from mmgen.data_recipes._own._candidates import mask_candidates, table_candidates
 from mmgen.data_recipes._own._files import PICTURES, Files, inside, listed
 
-__all__ = ["check_complete", "check_safe", "check_saved", "elsewhere", "is_saved", "is_within", "notes_on_skipped",
-           "safe_yaml"]  # fmt: skip
+__all__ = ["check_complete", "check_safe", "check_saved", "file_elsewhere_error", "is_saved", "is_within",
+           "notes_on_skipped", "safe_yaml"]  # fmt: skip
 
 _DESCRIPTIONS = ("README.md", ".huggingface.yaml", "dataset_infos.json", "dataset_info.json", "state.json",
                  "dataset_dict.json")  # fmt: skip
@@ -30,7 +30,7 @@ def is_within(file: str, roots: Sequence[str], real: Callable[[str], str] = os.p
     return any(os.path.commonpath([root, real(file)]) == root for root in roots)
 
 
-def elsewhere(dataset: str, file: str) -> DataError:
+def file_elsewhere_error(dataset: str, file: str) -> DataError:
     """Return the error for a dataset that names a file elsewhere."""
     return DataError(
         f"{printable(dataset, 100)} names '{printable(file, 100)}', expected only files of its own; get what you trust "
@@ -52,7 +52,7 @@ def check_safe(dataset: str, roots: Sequence[str]) -> None:
             if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
                 raise DataError(f"{printable(path, 200)} is a device or a pipe, expected files and folders; remove it")
             if name in _DESCRIPTIONS and not is_within(path, roots):
-                raise elsewhere(dataset, path)
+                raise file_elsewhere_error(dataset, path)
             if name in _DESCRIPTIONS and size > _MOST_BYTES:
                 raise DataError(
                     f"{printable(path, 200)} has {size:,} bytes, expected at most {_MOST_BYTES:,}; remove it, or what "
@@ -106,13 +106,13 @@ def check_saved(path: Path, roots: Sequence[str]) -> None:
         splits = _listed(path / "dataset_dict.json", "splits")
         for split in splits:
             if not isinstance(split, str) or not inside(split) or not is_within(str(path / split), roots):
-                raise elsewhere(str(path), str(split))
+                raise file_elsewhere_error(str(path), str(split))
         folders = [path / split for split in splits]
     for folder in folders:
         for file in _listed(folder / "state.json", "_data_files"):
             name = file.get("filename") if isinstance(file, dict) else None
             if not isinstance(name, str) or not inside(name) or not is_within(str(folder / name), roots):
-                raise elsewhere(str(path), str(name))
+                raise file_elsewhere_error(str(path), str(name))
             if not (folder / name).is_file():
                 raise DataError(
                     f"{folder / 'state.json'} names '{printable(name, 100)}', which is no file in {folder}; get the "

@@ -19,7 +19,7 @@ from mmgen.artifacts.members import MOST_MEMBERS, OutsideMember, matching, membe
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import Malformed, parse_json as parse_strictly, printable
 from mmgen.core.version import __version__
-from mmgen.settings.config import refused
+from mmgen.settings.config import format_refusal
 from mmgen.settings.registry import unknown_name
 
 __all__ = ["FORMAT_VERSION", "HDF5_KINDS", "KINDS", "Header", "Parent"]
@@ -208,7 +208,7 @@ def _sentence(error: ValidationError) -> str:
     if fault["type"] == "too_long":
         return f"{name} has {fault['ctx']['actual_length']:,} entries, expected at most {fault['ctx']['max_length']:,}"
     expected = _EXPECTED.get(fault["type"])
-    return printable(refused(name, fault | ({"msg": f"Input should be {expected}"} if expected else {})), 400)
+    return printable(format_refusal(name, fault | ({"msg": f"Input should be {expected}"} if expected else {})), 400)
 
 
 _EXPECTED = {

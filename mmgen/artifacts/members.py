@@ -16,7 +16,7 @@ from pydantic.dataclasses import dataclass
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import printable
 from mmgen.settings.plugins import Origin, installed_version
-from mmgen.settings.registry import BUILT_IN, rooms, used_in
+from mmgen.settings.registry import BUILT_IN, external_members, rooms
 
 __all__ = ["MOST_MEMBERS", "OutsideMember", "changed_members", "check_members", "is_there", "matching", "members_of"]
 
@@ -76,7 +76,7 @@ class OutsideMember:
 
 def members_of(settings: Mapping[str, Any]) -> tuple[OutsideMember, ...]:
     """Return the members from outside that settings name and this process has loaded."""
-    return tuple(_member(*used) for used in used_in(settings))
+    return tuple(_member(*used) for used in external_members(settings))
 
 
 def _member(room: str, name: str, origin: Origin) -> OutsideMember:

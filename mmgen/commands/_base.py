@@ -46,7 +46,7 @@ from mmgen.commands._members import command_of
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import leaves
 from mmgen.core.progress import Watch
-from mmgen.settings.declared import declared
+from mmgen.settings.declared import declared_fields
 from mmgen.settings.kinds import Seed, path_of
 
 __all__ = ["Drawing", "Stage", "Training"]
@@ -157,7 +157,7 @@ class Training(Stage[R]):
 
     def training(self) -> dict[str, Any]:
         """Return the settings of training that were given."""
-        known = declared(Training.described_by[0])
+        known = declared_fields(Training.described_by[0])
         given = {field.name: getattr(self, field.name) for field in fields(self) if field.name in known}
         return {name: value for name, value in given.items() if value is not None and value is not False}
 

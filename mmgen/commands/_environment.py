@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from mmgen.core.extras import DISTRIBUTION, declared
+from mmgen.core.extras import DISTRIBUTION, extra_requirements
 from mmgen.core.memory import available_memory
 from mmgen.core.version import __version__
 from mmgen.settings import plugins
@@ -24,7 +24,7 @@ _VARIABLES = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "COLUMNS", "NO_COLOR", 
 def _libraries() -> dict[str, dict[str, str]]:
     """Return requirements, "needed" and by extra: names with the installed version, "" where missing."""
     found: dict[str, dict[str, str]] = {}
-    for extra, requirements in declared().items():
+    for extra, requirements in extra_requirements().items():
         names = [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in requirements]
         found[extra or "needed"] = {name: plugins.installed_version(name) for name in names}
     return found

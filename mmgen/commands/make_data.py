@@ -13,7 +13,7 @@ from mmgen.core.errors import UsageError, clip
 from mmgen.core.processes import MOST
 from mmgen.settings.kinds import FilePath, Range, Seed, path_of
 from mmgen.settings.registry import registry_of
-from mmgen.settings.switches import Switches, placed
+from mmgen.settings.switches import Switches, positional_fields
 
 if TYPE_CHECKING:
     from mmgen.artifacts import Dataset
@@ -119,7 +119,7 @@ class MakeData(Stage["Dataset"]):
     def command_line(self, **actual: Any) -> str:
         """Return the command that does the same; settings that have a place stand behind the recipe."""
         settings = {**_switched(self._schema, self.settings or {})}
-        words = [str(settings.pop(name)) for name in placed(self._schema) if name in settings]
+        words = [str(settings.pop(name)) for name in positional_fields(self._schema) if name in settings]
         program, command, recipe, *others = shlex.split(super().command_line(settings=settings, **actual))
         return shlex.join([program, command, recipe, *words, *others])
 

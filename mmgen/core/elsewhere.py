@@ -7,15 +7,15 @@ matplotlib reads ``matplotlibrc`` there, by which it can start LaTeX or wait for
 import os
 from contextlib import AbstractContextManager, chdir, nullcontext
 
-__all__ = ["elsewhere"]
+__all__ = ["outside_current_folder"]
 
 
-def elsewhere() -> AbstractContextManager[None]:
+def outside_current_folder() -> AbstractContextManager[None]:
     """Make the root of the file system the current folder inside a ``with`` block.
 
     Example:
         >>> here = os.getcwd()
-        >>> with elsewhere():
+        >>> with outside_current_folder():
         ...     os.getcwd() == here
         False
         >>> os.getcwd() == here

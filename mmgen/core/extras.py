@@ -4,13 +4,13 @@ import re
 import shlex
 from importlib.metadata import PackageNotFoundError, requires
 
-__all__ = ["DISTRIBUTION", "declared", "how_to_install"]
+__all__ = ["DISTRIBUTION", "extra_requirements", "how_to_install"]
 
 DISTRIBUTION = "mmgen-toolkit"
 """Name of the installed distribution. No message shows it, since it may be published under another name."""
 
 
-def declared() -> dict[str, list[str]]:
+def extra_requirements() -> dict[str, list[str]]:
     """Return the requirements of each extra, such as "datasets>=4.4"; those of the package itself are under "".
 
     Returns:
@@ -36,6 +36,6 @@ def how_to_install(extra: str) -> str:
         >>> print(how_to_install("tensorboard"))
         pip install 'tensorboard>=2.18' (in a clone of mmgen: pip install '.[tensorboard]')
     """
-    libraries = shlex.join(declared().get(extra, []))
+    libraries = shlex.join(extra_requirements().get(extra, []))
     clone = f"pip install '.[{extra}]'"
     return f"pip install {libraries} (in a clone of mmgen: {clone})" if libraries else f"{clone} in a clone of mmgen"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mmgen.core.foreign import CannotReadError, unpack
 
-__all__ = ["format_of", "check_scans", "kind_in_words", "without_remarks"]
+__all__ = ["format_of", "check_scans", "kind_in_words", "strip_metadata"]
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MAGIC = {"PNG": b"\x89PNG", "JPEG": b"\xff\xd8\xff", "GIF": b"GIF8", "WEBP": b"RIFF"}
@@ -60,7 +60,7 @@ def kind_in_words(data: bytes) -> str:
     return next((what for start, what in _OTHERS if re.match(start, data[:400])), "")
 
 
-def without_remarks(data: bytes) -> bytes:
+def strip_metadata(data: bytes) -> bytes:
     """Remove texts, colour profiles and other chunks of a PNG that change no pixel; other files stay as they are.
 
     Dropped chunks are not unpacked, and may be truncated. The orientation stays, up to 1 MiB.

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from mmgen.core.foreign import CannotReadError, read_file
-from mmgen.core.picture_bytes import check_scans, format_of, kind_in_words, without_remarks
+from mmgen.core.picture_bytes import check_scans, format_of, kind_in_words, strip_metadata
 
 __all__ = [
     "FORMATS",
@@ -140,7 +140,7 @@ def _opened(data: bytes, formats: Sequence[str]) -> Iterator[Image.Image]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # odd palettes, odd Exif, many pixels: what matters is refused here
-            with Image.open(io.BytesIO(without_remarks(data)), formats=list(formats)) as image:
+            with Image.open(io.BytesIO(strip_metadata(data)), formats=list(formats)) as image:
                 yield image
     except CannotReadError:
         raise

@@ -25,13 +25,13 @@ __all__ = [
     "OWNER",
     "begin_program",
     "begin_worker",
-    "bounded",
+    "process_count",
     "check_files",
     "child_environment",
-    "end_with",
+    "end_with_parent",
     "is_program",
     "start_mmgen",
-    "starting",
+    "safe_import_path",
     "without_current_folder",
 ]
 
@@ -94,7 +94,7 @@ def child_environment() -> dict[str, str]:
 
 
 @contextmanager
-def starting() -> Iterator[None]:
+def safe_import_path() -> Iterator[None]:
     """Keep the current folder off the import path of processes that libraries start in this block."""
     path, variables = list(sys.path), _safe_variables()
     before = {name: os.environ.get(name) for name in variables}
@@ -152,7 +152,7 @@ def begin_worker(owner: int, by_kernel: bool = True) -> None:
 
     Args:
         owner: The other's number.
-        by_kernel: As for :func:`end_with`.
+        by_kernel: As for :func:`end_with_parent`.
 
     Raises:
         MmgenError: The current folder was on the import path as the process began.
@@ -160,10 +160,10 @@ def begin_worker(owner: int, by_kernel: bool = True) -> None:
     sys.path[:] = without_current_folder(sys.path)
     if not sys.flags.safe_path or _means_here()((sys.path or [""])[0]):
         raise MmgenError("a process of mmgen has the current folder on its import path, and stops for safety")
-    end_with(owner, by_kernel)
+    end_with_parent(owner, by_kernel)
 
 
-def end_with(owner: int, by_kernel: bool = True) -> None:
+def end_with_parent(owner: int, by_kernel: bool = True) -> None:
     """End this process as soon as its parent ends; files are written whole or not at all.
 
     Args:
@@ -187,7 +187,7 @@ def end_with(owner: int, by_kernel: bool = True) -> None:
     threading.Thread(target=watch, name="watch-owner", daemon=True).start()
 
 
-def bounded(requested: int | None, cores: int, option: str = "--workers") -> int:
+def process_count(requested: int | None, cores: int, option: str = "--workers") -> int:
     """Return the number of processes to start: as requested, at most a few per core, by default one per core.
 
     Raises:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from mmgen.modalities.text import TextDescription
 
 __all__ = [
-    "Spoken",
+    "DecodedTexts",
     "Verdicts",
     "words_of",
     "generated_text",
-    "speak",
+    "decode_with_text",
     "verdicts",
 ]
 
@@ -29,7 +29,7 @@ _CHUNK = 64
 
 
 @dataclass(frozen=True)
-class Spoken:
+class DecodedTexts:
     """Images and texts decoded from n latents.
 
     Attributes:
@@ -74,7 +74,9 @@ def generated_text(loaded: "TrainedModel") -> "TextDescription":
 
 
 @torch.no_grad()
-def speak(loaded: "TrainedModel", z: torch.Tensor, generator: torch.Generator, greedy: bool = False) -> Spoken:
+def decode_with_text(
+    loaded: "TrainedModel", z: torch.Tensor, generator: torch.Generator, greedy: bool = False
+) -> DecodedTexts:
     """Decode images, texts and their word distributions from z [n, D].
 
     Args:
@@ -91,10 +93,10 @@ def speak(loaded: "TrainedModel", z: torch.Tensor, generator: torch.Generator, g
         tokens.append(words.cpu())
         tables.append(model.word_probabilities(text.name, part, words).float().cpu())
     images = means(loaded, main.name, z).cpu().numpy()
-    return Spoken(images, torch.cat(tokens).numpy(), torch.cat(tables).numpy())
+    return DecodedTexts(images, torch.cat(tokens).numpy(), torch.cat(tables).numpy())
 
 
-def verdicts(loaded: "TrainedModel", judge: "Classifier | None", spoken: Spoken) -> Verdicts:
+def verdicts(loaded: "TrainedModel", judge: "Classifier | None", spoken: DecodedTexts) -> Verdicts:
     """Compare predicted attributes of images with the texts generated from the same z (CK Section 5.4).
 
     The judge is told the words that do not follow from the picture, the relation, as they were generated. A word that

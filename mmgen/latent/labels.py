@@ -59,7 +59,7 @@ class Labels:
             drawn.append(torch.zeros_like(spread).scatter(-1, codes.reshape(*spread.shape[:-1], 1), 1.0))
         return torch.cat(drawn, -1)
 
-    def relaxed(self, temperature: float, generator: torch.Generator | None = None) -> Tensor:
+    def sample_relaxed(self, temperature: float, generator: torch.Generator | None = None) -> Tensor:
         """Return draws of the Concrete relaxation [B, S], through which gradients pass (Maddison et al.,
         2017, Eq. 10).
         """

@@ -149,7 +149,7 @@ class Text(Modality):
         self.likelihood = Autoregressive(len(vocabulary))
         self._speaker = speaker
 
-    def spoken_by(self, speaker: "Speaker") -> "Text":
+    def with_speaker(self, speaker: "Speaker") -> "Text":
         """Return a copy with a network over words, so that sentences can be generated."""
         return Text(self.name, self.vocabulary, self.length, self.slots, speaker)
 
@@ -157,7 +157,7 @@ class Text(Modality):
         from mmgen.networks import TextDecoder
 
         speaker = TextDecoder(inputs, len(self.vocabulary), network)
-        return self.spoken_by(speaker), speaker
+        return self.with_speaker(speaker), speaker
 
     def encoder(self, network: "TextNetwork") -> tuple["nn.Module", int]:
         from mmgen.networks import TextEncoder

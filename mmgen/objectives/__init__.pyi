@@ -10,4 +10,4 @@ from ._base import (
     warmup as warmup,
 )
 from ._members import describe as describe, get as get, importable as importable, names as names
-from ._opponent import Adversarial as Adversarial, Opponent as Opponent, unmoved as unmoved
+from ._opponent import Adversarial as Adversarial, Opponent as Opponent, keep_unchanged as keep_unchanged

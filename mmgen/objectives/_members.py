@@ -13,7 +13,7 @@ _ELBO = ("vae", "beta-vae", "vlvae", "vl-vae", "joint-vae", "multimodal-vae", "n
 _registry: Registry["type[Objective]"] = Registry(
     __package__,
     "objective",
-    elsewhere={**dict.fromkeys(_ELBO, "elbo"), "conditional-vae": "cvae", "poe": "mvae"},
+    synonyms={**dict.fromkeys(_ELBO, "elbo"), "conditional-vae": "cvae", "poe": "mvae"},
     place=6,
 )
 names = _registry.names

@@ -11,7 +11,7 @@ from torch import nn
 from mmgen.core.batch import Batch
 from mmgen.objectives._base import Bound, Objective
 
-__all__ = ["Adversarial", "Opponent", "unmoved"]
+__all__ = ["Adversarial", "Opponent", "keep_unchanged"]
 
 
 class Opponent(nn.Module, ABC):
@@ -53,7 +53,7 @@ class Adversarial(Objective):
 
 
 @contextmanager
-def unmoved(model: nn.Module) -> Iterator[None]:
+def keep_unchanged(model: nn.Module) -> Iterator[None]:
     """Keep a model unmoved inside: no gradient, and afterwards its batch statistics (batch norm) are as before."""
     kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
     try:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from mmgen.core.batch import Batch
 from mmgen.models import Demands, GaussianModel
 from mmgen.objectives._base import CONFIG, Bound, Modalities
-from mmgen.objectives._opponent import Adversarial, Opponent, unmoved
+from mmgen.objectives._opponent import Adversarial, Opponent, keep_unchanged
 
 __all__ = ["FactorVae"]
 
@@ -120,7 +120,7 @@ class _Discriminator(Opponent):
 
     def forward(self, model: GaussianModel, batch: Batch, other: Batch, step: int | None = None) -> Bound:
         """Return half the log-probabilities of what both kinds of draws are; -log 2 where they cannot be told apart."""
-        with unmoved(model):
+        with keep_unchanged(model):
             joint = model.posterior(batch, self.settings.given).sample()
             apart = permute_dimensions(model.posterior(other, self.settings.given).sample())
         known = F.log_softmax(self.logits(joint), -1)[:, 0]

@@ -151,7 +151,7 @@ class SemiSupervised(Objective):
         if estimator == "relaxed":
             terms: dict[str, Tensor] = {}
             for _ in range(self.samples):
-                drawn = self._terms(model, batch, inferred, q.relaxed(self.temperature))
+                drawn = self._terms(model, batch, inferred, q.sample_relaxed(self.temperature))
                 terms = {key: terms.get(key, 0.0) + term / self.samples for key, term in drawn.items()}
             prior = model.label_prior(batch.size)
             terms["log p(y)"] = (q.probs * prior.log_probs).sum(-1)

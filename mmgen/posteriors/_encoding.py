@@ -87,7 +87,7 @@ class LayeredPosterior:
             tables.append(table)
         return torch.cat(tables)
 
-    def drawn(self, generator: torch.Generator) -> DiagonalGaussian:
+    def draw_lower_layers(self, generator: torch.Generator) -> DiagonalGaussian:
         """Draw the layers below the top once, and return the Gaussian [N, D]; see :meth:`Model.encode`."""
         return encode_points(self.model, self.points, self.inputs, self.precision, generator)
 

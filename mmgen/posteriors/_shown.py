@@ -69,7 +69,7 @@ class DescribedExamples:
         return np.ones(len(rows), np.bool_) if self.rows is None else np.isin(rows, self.rows)
 
 
-def keeps_back(data: DataSettings) -> bool:
+def hides_descriptions(data: DataSettings) -> bool:
     """Return True if the settings of a training keep descriptions back."""
     return data.labelled is not None or data.paired != 1
 
@@ -80,7 +80,7 @@ def examples_described_in_training(model: ExperimentSettings, dataset: Dataset) 
     size = len(dataset.split(data.split, "train"))
     alone = learns_unlabelled(objective)
     share = data.labelled_share if data.labelled is not None else data.least_paired_share
-    if not keeps_back(data):
+    if not hides_descriptions(data):
         return DescribedExamples(size, None, alone, share)
     words = [name for name, each in data.modalities.items() if each.describes]
     rows = DatasetRows.of_split(dataset, data.split, "train", torch.device("cpu"), words)

@@ -75,7 +75,7 @@ def _key(location: Iterable[Any]) -> str:
     return "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
 
 
-def refused(name: str, fault: Mapping[str, Any]) -> str:
+def format_refusal(name: str, fault: Mapping[str, Any]) -> str:
     """Format one of pydantic's errors about the value of ``name``: the value, and the expected ones."""
     reason, value = fault["msg"].split(", unable to parse")[0], clip(repr(fault.get("input")), _LONGEST_VALUE)
     if fault["type"] in ("tuple_type", "list_type"):
@@ -140,7 +140,7 @@ def validate(schema: type[T], values: Mapping[str, Any], where: str = "", leaves
                 words = str(fault["ctx"]["error"])
                 faults.append(f"setting '{key}': {words}" if key else words)  # of several settings together: no key
             else:
-                faults.append(refused(f"setting '{key}'", fault))
+                faults.append(format_refusal(f"setting '{key}'", fault))
         raise SettingsError("; ".join(faults)) from None
 
 

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Declared", "declared", "declared_in"]
+__all__ = ["Declared", "declared_fields", "declared_fields_in"]
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class Declared:
     choices: tuple[str, ...] = ()
 
 
-def declared(where: str) -> dict[str, Declared]:
+def declared_fields(where: str) -> dict[str, Declared]:
     """Return the fields of a class by name.
 
     Args:
         where: Room or module and class, ``mmgen.metrics:EvaluationSettings``.
 
     Example:
-        >>> declared("mmgen.training.settings:TrainingSettings")["steps"]
+        >>> declared_fields("mmgen.training.settings:TrainingSettings")["steps"]
         Declared(about='Optimiser steps.', default=10000, least=0, most=None, choices=())
     """
     module, _, name = where.partition(":")
@@ -51,7 +51,7 @@ def declared(where: str) -> dict[str, Declared]:
     if path.name == "__init__.py":  # the stub says which file of the room has the class
         stub = ast.parse(path.with_suffix(".pyi").read_text(encoding="utf-8"))
         path = path.parent / f"{next(_files_with(stub, name))}.py"
-    return declared_in(path, name)
+    return declared_fields_in(path, name)
 
 
 def _files_with(stub: ast.Module, name: str) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _files_with(stub: ast.Module, name: str) -> Iterator[str]:
 
 
 @cache
-def declared_in(path: Path, name: str) -> dict[str, Declared]:
+def declared_fields_in(path: Path, name: str) -> dict[str, Declared]:
     """Return the fields of the class ``name`` in the file ``path``."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     aliases = {

@@ -43,7 +43,7 @@ __all__ = [
     "installed",
     "installed_version",
     "kebab",
-    "named_files",
+    "run_named_files",
 ]
 
 CODE_VARIABLE = "MMGEN_CODE"
@@ -216,11 +216,11 @@ def code_objects() -> list[Member]:
     Raises:
         UsageError: One of those cannot be read or run.
     """
-    named_files()
+    run_named_files()
     return [found for file in _files.values() for found in _objects(file)]
 
 
-def named_files() -> None:
+def run_named_files() -> None:
     """Run the files that ``MMGEN_CODE`` names, each once; a worker process begins with it.
 
     Raises:

@@ -32,12 +32,12 @@ __all__ = [
     "Registry",
     "add_code",
     "listed",
-    "misplaced",
+    "unknown_groups",
     "nearest",
     "registry_of",
     "rooms",
     "unknown_name",
-    "used_in",
+    "external_members",
     "with_names",
 ]
 
@@ -116,7 +116,7 @@ class Registry(Generic[T_co]):
         noun: What a member is called in messages ("objective").
         group: The entry points of members from outside; the package's name by default.
         base: What every member derives from, a name in the package's ``_base``; the noun as a class by default.
-        elsewhere: What members are called elsewhere, by those names.
+        synonyms: Members by the names that they have in other places, such as papers.
         place: Where the room stands in lists, by the order of the pipeline; rooms of equal places by their nouns.
     """
 
@@ -126,7 +126,7 @@ class Registry(Generic[T_co]):
         noun: str,
         group: str = "",
         base: str = "",
-        elsewhere: Mapping[str, str] = MappingProxyType({}),
+        synonyms: Mapping[str, str] = MappingProxyType({}),
         place: int = 99,
     ) -> None:
         self.package = package
@@ -134,7 +134,7 @@ class Registry(Generic[T_co]):
         self.group = group or package
         self.base = base or noun.capitalize()
         self.place = place
-        self._elsewhere = elsewhere
+        self._synonyms = synonyms
         self._used: dict[str, Origin] = {}
         _registries[package] = self
 
@@ -194,7 +194,7 @@ class Registry(Generic[T_co]):
     def unknown(self, name: str) -> str:
         """Format the error for a name that no member has."""
         listing = f"mmgen list {self.noun.replace(' ', '-')}"
-        meant = self._elsewhere.get(name.lower().replace("_", "-"))
+        meant = self._synonyms.get(name.lower().replace("_", "-"))
         said = unknown_name(self.noun, name, self.names(), meant=meant, more=listing)
         return said if "did you mean" in said else f"{said}; one of your own needs its file, --code FILE.py"
 
@@ -342,7 +342,7 @@ def add_code(path: Path) -> list[str]:
     return found
 
 
-def misplaced() -> list[str]:
+def unknown_groups() -> list[str]:
     """Return a warning for every entry-point group that no room has, so that its members are never found."""
     known = [room.group for room in rooms()]
     return [
@@ -353,7 +353,7 @@ def misplaced() -> list[str]:
     ]
 
 
-def used_in(settings: Mapping[str, Any]) -> list[tuple[str, str, Origin]]:
+def external_members(settings: Mapping[str, Any]) -> list[tuple[str, str, Origin]]:
     """List the members from outside that settings name: (noun of the room, name, origin).
 
     A member counts if this process has imported it and its name is a value in the settings. In ``data``, whose

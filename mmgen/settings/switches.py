@@ -6,7 +6,7 @@ Other settings need no mark: ``size`` is ``--size PIXELS``, and a setting that i
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Positional", "Switch", "Switches", "placed"]
+__all__ = ["Positional", "Switch", "Switches", "positional_fields"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Positional:
     metavar: str
 
 
-def placed(schema: Any) -> list[str]:
+def positional_fields(schema: Any) -> list[str]:
     """Return the names of the positional fields of a settings model, in order."""
     fields = schema.model_fields.items()
     return [name for name, field in fields if any(isinstance(one, Positional) for one in field.metadata)]

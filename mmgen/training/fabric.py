@@ -8,7 +8,7 @@ import joblib
 import torch
 
 from mmgen.core.errors import UsageError
-from mmgen.core.processes import A_CORE, OWNER, check_files, end_with
+from mmgen.core.processes import A_CORE, OWNER, check_files, end_with_parent
 from mmgen.training.others import connecting, start_others
 from mmgen.training.precision import resolve_device, resolve_precision
 from mmgen.training.settings import TrainingSettings
@@ -74,7 +74,7 @@ def _start_others(fabric: "Fabric", devices: int) -> None:
 
     owner = os.environ.pop(OWNER, "")
     if owner.isdecimal():  # started by a script of the user's; mmgen has seen to it already
-        end_with(int(owner))
+        end_with_parent(int(owner))
     environment = getattr(fabric.strategy, "cluster_environment", None)
     if not isinstance(environment, LightningEnvironment) or environment.creates_processes_externally:
         return

@@ -15,7 +15,7 @@ from mmgen.cli._main import load_command
 from mmgen.cli._members import options_of
 from mmgen.settings.config import Settings, validate
 from mmgen.settings.registry import registry_of
-from mmgen.settings.switches import Positional, Switch, Switches, placed
+from mmgen.settings.switches import Positional, Switch, Switches, positional_fields
 from tests.cli.conftest import Run
 from tests.cli.test_main import left_by
 
@@ -32,7 +32,7 @@ def typed_in_help(*arguments: str) -> set[str]:
 @pytest.mark.parametrize("recipe", OURS)
 def test_a_recipe_has_the_options_of_its_own_fields_and_no_others(recipe: str) -> None:
     schema = data_recipes.get(recipe)
-    fields = {name.replace("_", "-") for name in schema.model_fields.keys() - set(placed(schema))}
+    fields = {name.replace("_", "-") for name in schema.model_fields.keys() - set(positional_fields(schema))}
     own = typed_in_help(recipe) - SHARED
     switched = {"--binarise", "--grey", "--dynamic"}
     assert own - switched == {f"--{name}" for name in fields - {"binarise"}} - switched

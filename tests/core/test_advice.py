@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mmgen.core import extras
-from mmgen.core.extras import declared, how_to_install
+from mmgen.core.extras import extra_requirements, how_to_install
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -25,7 +25,7 @@ FOREIGN = ("bpy",)  # Blender's own; a gigabyte, and no extra
 
 def test_extras_are_those_that_the_package_declares() -> None:
     """Both come from pyproject.toml, so that no message names what an extra has not, or the other way round."""
-    found = declared()
+    found = extra_requirements()
     for name, wants in EXTRAS.items():
         assert {re.sub(r"\s", "", one) for one in found[name]} == {re.sub(r"\s", "", one) for one in wants}
         told = how_to_install(name)

@@ -44,9 +44,9 @@ def test_a_folder_that_is_gone_is_no_obstacle(tmp_path: Path) -> None:
     os.chdir(tmp_path / "gone")
     try:
         (tmp_path / "gone").rmdir()
-        from mmgen.core.elsewhere import elsewhere
+        from mmgen.core.elsewhere import outside_current_folder
 
-        with elsewhere():
+        with outside_current_folder():
             assert not (tmp_path / "gone").exists()
     finally:
         os.chdir(here)

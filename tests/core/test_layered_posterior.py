@@ -124,7 +124,7 @@ def test_what_is_kept_for_aggregates_is_drawn_with_its_generator() -> None:
     model, points = linear_ladder(), ladder_observations(7)
     q = posterior_of(model, points, GIVEN, "32-true")
     assert isinstance(q, LayeredPosterior)
-    kept = q.drawn(torch.Generator().manual_seed(1))
+    kept = q.draw_lower_layers(torch.Generator().manual_seed(1))
     again = encode_points(model, points, GIVEN, "32-true", torch.Generator().manual_seed(1))
     assert kept.mean.equal(again.mean) and kept.log_sd.equal(again.log_sd)
 

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image, PngImagePlugin
 
 from mmgen.core.foreign import CannotReadError
-from mmgen.core.picture_bytes import check_scans, without_remarks
+from mmgen.core.picture_bytes import check_scans, strip_metadata
 from mmgen.core.pictures import Fitting, decode_picture, fit_picture
 
 MB = 2**20
@@ -147,4 +147,4 @@ def test_an_honest_progressive_jpeg_is_read_whatever_its_remarks_hold() -> None:
 
 def test_other_files_are_left_as_they_are(tmp_path: Path) -> None:
     for data in (b"", b"GIF89a", jpeg(), b"\x89PNG"):
-        assert without_remarks(data) is data
+        assert strip_metadata(data) is data

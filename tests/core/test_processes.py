@@ -84,7 +84,7 @@ def test_a_library_finds_its_path_and_environment_as_they_were(hostile: Path, mo
     monkeypatch.setattr(sys, "path", ["", *sys.path])
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
     path, variables = list(sys.path), dict(os.environ)
-    with contextlib.chdir(hostile), processes.starting():
+    with contextlib.chdir(hostile), processes.safe_import_path():
         assert "" not in sys.path and os.environ["PYTHONSAFEPATH"] == "1"
     assert sys.path == path and dict(os.environ) == variables
 
@@ -105,7 +105,7 @@ def test_a_child_that_began_with_the_current_folder_refuses(
 ) -> None:
     monkeypatch.setattr(processes.sys, "flags", types.SimpleNamespace(safe_path=safe))
     monkeypatch.setattr(processes, "without_current_folder", lambda path: [str(hostile)])
-    monkeypatch.setattr(processes, "end_with", lambda *_: None)
+    monkeypatch.setattr(processes, "end_with_parent", lambda *_: None)
     monkeypatch.setattr(sys, "path", list(sys.path))
     with contextlib.chdir(hostile), pytest.raises(MmgenError, match="with the current folder on its import path"):
         processes.begin_worker(os.getppid())
@@ -180,11 +180,11 @@ def test_a_child_whose_owner_is_gone_before_it_looks_ends() -> None:
 @pytest.mark.parametrize("asked", [0, -1, 1001, 10**12, True, "2", 1.5])
 def test_a_number_of_processes_that_cannot_be_meant_is_refused(asked: Any) -> None:
     with pytest.raises(UsageError, match=r"--workers got .*, expected a number of processes, from 1 to 1000"):
-        processes.bounded(asked, 2)
+        processes.process_count(asked, 2)
 
 
 def test_a_few_processes_for_each_core_are_started_at_most() -> None:
-    assert [processes.bounded(asked, 2) for asked in (None, 1, 8, 9, 1000)] == [2, 1, 8, 8, 8]
+    assert [processes.process_count(asked, 2) for asked in (None, 1, 8, 9, 1000)] == [2, 1, 8, 8, 8]
 
 
 @pytest.mark.parametrize(("asked", "calls", "started"), [(1000, 3, 3), (None, 1, 1), (2, 5, 2), (5, 0, 1)])

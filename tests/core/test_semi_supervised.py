@@ -353,7 +353,7 @@ def test_labels_read_off_pictures_are_those_of_q() -> None:
 
 def test_relaxed_labels_are_shares_of_each_attribute() -> None:
     labels = Labels.of_logits(torch.randn(7, 5, generator=torch.Generator().manual_seed(0)), (2, 3))
-    drawn = labels.relaxed(0.66, torch.Generator().manual_seed(1))
+    drawn = labels.sample_relaxed(0.66, torch.Generator().manual_seed(1))
     for part in drawn.split((2, 3), -1):
         torch.testing.assert_close(part.sum(-1), torch.ones(7))
     assert labels.kl(labels).abs().max() == 0

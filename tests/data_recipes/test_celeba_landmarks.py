@@ -15,7 +15,7 @@ from mmgen.data_recipes._celeba._landmarks import (
     draw_mask,
     face_box,
     fetch_predictor,
-    five_of,
+    five_points,
     load_predictor,
     need_faces_extra,
     predictor_file,
@@ -42,7 +42,7 @@ def test_landmarks_of_known_faces(detector, sha256):
     for one in (*map(drawn_face, range(5)), portrait(1)):
         found = finder.find(grey(one), one.points)
         assert found.points.shape == (68, 2)
-        distances = np.linalg.norm(five_of(found.points) - one.points, axis=1)
+        distances = np.linalg.norm(five_points(found.points) - one.points, axis=1)
         assert distances.max() < 6
         assert distances.mean() < 3
         assert found.error == pytest.approx(distances.mean())
@@ -57,7 +57,7 @@ def test_turned_and_moved_faces_are_followed(sha256):
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     points = (one.points - [89, 128]) @ turn.T + [89, 128] + [9, -6]
     found = finder.find(np.asarray(turned.convert("L")), points)
-    assert np.linalg.norm(five_of(found.points) - points, axis=1).mean() < 4
+    assert np.linalg.norm(five_points(found.points) - points, axis=1).mean() < 4
 
 
 def test_the_box_puts_the_mean_face_on_the_points():
@@ -83,7 +83,7 @@ def test_the_mean_face_is_that_of_the_predictors_file():
         assert integer() == 1  # version
         assert (abs(integer()), abs(integer())) == (136, 1)
         mean = np.array([integer() * 2.0 ** integer() for _ in range(136)]).reshape(68, 2)
-    assert np.abs(five_of(mean) - _landmarks._MEAN_FIVE).max() < 1e-4
+    assert np.abs(five_points(mean) - _landmarks._MEAN_FIVE).max() < 1e-4
 
 
 def test_no_face_no_points(sha256):

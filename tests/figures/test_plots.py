@@ -27,7 +27,7 @@ from mmgen.generation.descriptions import complete, parse
 from mmgen.generation.draws import draw
 from mmgen.generation.read import texts_of_images
 from mmgen.generation.samples import save_samples
-from mmgen.generation.texts import Spoken, verdicts
+from mmgen.generation.texts import DecodedTexts, verdicts
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
@@ -289,7 +289,7 @@ def test_verdicts_compare_pictures_with_the_words_drawn_with_them() -> None:
     images[0, 0] = images[2, 0] = 1  # large red; small red; large red; small red
     # "large red left", "small blue right", "small red left", "red red left": the last has a word in a wrong place.
     tokens = np.array([[1, 2, 4], [0, 3, 5], [0, 2, 4], [2, 2, 4]])
-    spoken = Spoken(images, tokens, np.zeros((4, 3, 7), np.float32))
+    spoken = DecodedTexts(images, tokens, np.zeros((4, 3, 7), np.float32))
     found = verdicts(loaded, TellingJudge(), spoken)
     assert found.wrong.tolist() == [False, True, True, True]
     assert found.remarks == ["", "judge: red", "judge: large", "judge: small"]

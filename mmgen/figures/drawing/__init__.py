@@ -1,6 +1,6 @@
 """What pictures are made of: pages, text, style, grids, blocks, tiles."""
 
-from mmgen.core.elsewhere import elsewhere
+from mmgen.core.elsewhere import outside_current_folder
 
-with elsewhere():
+with outside_current_folder():
     import matplotlib  # noqa: F401  # before any file that draws does

@@ -16,7 +16,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.parsing import printable
 from mmgen.descriptions import TextVocabulary, Vocabulary
 from mmgen.figures.drawing.style import FAINT, INK, MUTED, RULE, category_colours, font
-from mmgen.generation.texts import Spoken
+from mmgen.generation.texts import DecodedTexts
 
 __all__ = [
     "HISTOGRAM_NOTE",
@@ -158,6 +158,6 @@ def average_entropies(texts: Sequence[Text]) -> np.ndarray:
     return np.asarray(np.mean([entropies(text.probabilities) for text in texts], axis=0))
 
 
-def texts_of(spoken: Spoken) -> list[Text]:
+def texts_of(spoken: DecodedTexts) -> list[Text]:
     """Return the drawn texts with their distributions."""
     return [Text(tokens, table) for tokens, table in zip(spoken.tokens, spoken.probabilities, strict=True)]

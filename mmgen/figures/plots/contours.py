@@ -75,7 +75,9 @@ def _encodings(session: Session, descriptions: Descriptions) -> _Encodings:
             part = rows[start : start + _IMAGES]
             encoded = encode_examples(model, read_examples(model, data, part))
             if isinstance(encoded, LayeredPosterior):
-                encoded = encoded.drawn(torch_generator(session.seed, "layers of contours", start, device=model.device))
+                encoded = encoded.draw_lower_layers(
+                    torch_generator(session.seed, "layers of contours", start, device=model.device)
+                )
             means.append(encoded.mean.float().cpu().numpy())
             log_sds.append(encoded.log_sd.float().cpu().numpy())
     return _Encodings(np.concatenate(means), np.concatenate(log_sds))

@@ -21,7 +21,7 @@ from mmgen.figures.session import Session
 from mmgen.generation.descriptions import nothing
 from mmgen.generation.encode import encode_examples
 from mmgen.generation.examples import random_examples
-from mmgen.generation.texts import Spoken, Verdicts, generated_text, speak, verdicts, words_of
+from mmgen.generation.texts import DecodedTexts, Verdicts, decode_with_text, generated_text, verdicts, words_of
 
 __all__ = ["reconstructions"]
 
@@ -30,7 +30,7 @@ _PICTURES = 12
 _PARTS = {"train": "training", "val": "validation"}
 
 
-def _row(label: str, spoken: Spoken, judged: Verdicts) -> TileRow:
+def _row(label: str, spoken: DecodedTexts, judged: Verdicts) -> TileRow:
     right, words = judged.right
     counted = f"Judge: {100 * right / words:.0f} % of {words} words match" if words else ""
     tiles = [
@@ -78,7 +78,7 @@ def reconstructions(sessions: Sequence[Session], options: PlotOptions) -> Pictur
     for part, name in _PARTS.items():
         shown = parts[part].first(count)
         z = encode_examples(model, shown).sample(torch_generator(seed, "reconstructions", part, device=device))
-        spoken = speak(model, z, torch_generator(seed, "reconstructed words", part, device=device))
+        spoken = decode_with_text(model, z, torch_generator(seed, "reconstructed words", part, device=device))
         assert shown.tokens is not None  # the model generates text
         pairs = zip(shown.images, shown.tokens, strict=True)
         originals = [Tile(image, words_of(tokens, text)) for image, tokens in pairs]
@@ -88,7 +88,7 @@ def reconstructions(sessions: Sequence[Session], options: PlotOptions) -> Pictur
         generator = torch_generator(seed, "prior", source.name, device=device)
         condition = nothing(model).batch(model, 0)
         z = source.loaded.posteriors[source.posterior].sample(condition, count, generator)[:, 0]
-        spoken = speak(model, z, torch_generator(seed, "prior words", source.name, device=device))
+        spoken = decode_with_text(model, z, torch_generator(seed, "prior words", source.name, device=device))
         rows.append(_row(f"Drawn from {source.name}", spoken, verdicts(model, session.judge, spoken)))
     grid = tile_table(rows, info=text, attributes=model.attributes)
     words = f"{HISTOGRAM_NOTE} {vocabulary_note(text, model.attributes)}"

@@ -23,7 +23,7 @@ from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.session import Session
 from mmgen.generation.encode import encode_examples
 from mmgen.generation.examples import Examples, random_examples
-from mmgen.generation.texts import Spoken, generated_text, speak, words_of
+from mmgen.generation.texts import DecodedTexts, decode_with_text, generated_text, words_of
 
 __all__ = ["word_uncertainty"]
 
@@ -46,10 +46,10 @@ def _names(sessions: Sequence[Session]) -> list[str]:
     ]
 
 
-def _decode(session: Session, examples: Examples) -> Spoken:
+def _decode(session: Session, examples: Examples) -> DecodedTexts:
     model, seed, device = session.model, session.seed, str(session.model.device)
     z = encode_examples(model, examples).sample(torch_generator(seed, "reconstructions", "val", device=device))
-    return speak(model, z, torch_generator(seed, "reconstructed words", "val", device=device))
+    return decode_with_text(model, z, torch_generator(seed, "reconstructed words", "val", device=device))
 
 
 def entropy_chart(names: Sequence[str], bits: Sequence[np.ndarray], info: TextVocabulary, width: int) -> Figure:

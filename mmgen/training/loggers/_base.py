@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mmgen.artifacts.files import write_text_atomic
-from mmgen.core.elsewhere import elsewhere
+from mmgen.core.elsewhere import outside_current_folder
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.extras import how_to_install
 from mmgen.core.parsing import Malformed, read_bounded
@@ -56,7 +56,7 @@ class Logger(ABC):
     def check_installed(cls) -> None:
         """Raise a UsageError if the logger's library is not installed."""
         try:
-            with elsewhere():
+            with outside_current_folder():
                 importlib.import_module(cls.library)
         except ImportError:
             raise UsageError(

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Mapping
 
 from mmgen.artifacts.files import own_folder
-from mmgen.core.elsewhere import elsewhere
+from mmgen.core.elsewhere import outside_current_folder
 from mmgen.core.errors import UsageError
 from mmgen.training.loggers._base import Logger, RunFacts, run_id
 
@@ -29,7 +29,7 @@ class RunLogger(Logger):
         identity = run_id(run, "wandb", uuid.uuid4().hex[:12])
         own_folder(run.folder / "wandb")  # where the library writes
         try:
-            with elsewhere():
+            with outside_current_folder():
                 wandb.setup(wandb.Settings(silent=True))  # which reads what settings there are
             self._run = wandb.init(
                 project=os.environ.get("WANDB_PROJECT", "mmgen"),
