@@ -18,8 +18,9 @@ from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import labelled_examples
 from mmgen.training.model_run import complete_settings, load_model, train_model
 from mmgen.training.pairing import paired_examples
-from tests.core.test_labelling import SIZE, TRAIN, typed, write
+from tests.core.test_labelling import SIZE, TRAIN, write
 from tests.core.test_vlvae import SMALL, folder
+from tests.program import exit_code
 
 __all__ = ["folder"]  # a fixture: captions of squares and a model of them
 
@@ -186,7 +187,7 @@ def test_the_command_says_how_many_there_are(bars: Path, tmp_path: Path, capsys:
         ("all", {"modalities": ["image"]}, []),
     ):
         model = trained(bars, tmp_path / f"{name}.safetensors", LABELLED, **objective)
-        assert typed(["fit-aggregate", str(model), "--steps", "1", "--device", "cpu", *options]) == 0
+        assert exit_code("fit-aggregate", str(model), "--steps", "1", "--device", "cpu", *options) == 0
         said[name] = " ".join(capsys.readouterr().err.split())
     given = (
         "This fit is given the descriptions of 12 of 120 training examples, those that the model was trained with, and"
