@@ -47,7 +47,7 @@ __all__ = ["TrainedModel"]
 class TrainedModel:
     """A trained model with its posteriors over z: the prior, the encoder and, if loaded, a fitted one.
 
-    Methods run without gradients.
+    :func:`mmgen.load` makes it. Methods run without gradients.
 
     Attributes:
         path: The file that was loaded: the model, or what was fitted to it.
@@ -62,10 +62,6 @@ class TrainedModel:
         likelihood: p(words | z) of the model's decoders.
         guidance: Guidance of all posteriors; false for none.
         posteriors: All by name, guided if ``guidance`` is set: "prior", "own" (the encoder) and the fitted one.
-
-    Args:
-        source: The file that was loaded, and its header.
-        checkpoint: The model's own checkpoint, and its header.
     """
 
     def __init__(

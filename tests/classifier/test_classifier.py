@@ -166,7 +166,7 @@ def test_same_seed_same_judge(tmp_path: Path) -> None:
 
 def test_data_without_attributes_cannot_teach(tmp_path: Path) -> None:
     data = write_dataset(tmp_path / "dots.h5", attributes=False)
-    with pytest.raises(DataError, match="nothing for a judge to learn"):
+    with pytest.raises(DataError, match="has no attributes, which a classifier needs"):
         train_classifier(data, tmp_path / "judge.safetensors", settings()).run()
 
 

@@ -70,14 +70,14 @@ def test_an_edited_judge_is_not_taken_however_good_it_says_it_is(
 def test_an_accuracy_that_its_counts_do_not_come_to_is_found(judge: Path) -> None:
     said = read_header(judge).facts["held_out_accuracy"]
     forge(judge, held_out_accuracy=dict.fromkeys(said, 99.9))
-    with pytest.raises(ArtifactError, match="says nothing that can be its held-out accuracy"):
+    with pytest.raises(ArtifactError, match="has no valid held-out accuracy"):
         load_classifier(judge)
 
 
 @pytest.mark.parametrize("accuracy", [99.9, {"mean": "high"}, {"mean": 101.0}, {"mean": -1}, {"mean": None}, [1], None])
 def test_an_accuracy_that_is_none_is_a_sentence(judge: Path, accuracy: Any) -> None:
     forge(judge, held_out_accuracy=accuracy, held_out_correct={}, held_out_images={})
-    with pytest.raises(ArtifactError, match="says nothing that can be its held-out accuracy") as caught:
+    with pytest.raises(ArtifactError, match="has no valid held-out accuracy") as caught:
         load_classifier(judge)
     assert str(caught.value).isprintable()
 

@@ -198,7 +198,7 @@ def test_an_optimiser_of_kernels_is_refused_before_anything_is_encoded(tmp_path:
     train_model(data, settings_of(data), model).run()
     there = set(tmp_path.iterdir())
     settings = complete_fit_settings({"training": {"optimizer": "muon"}}, load_model(model)[1])
-    with pytest.raises(SettingsError, match=r"muon, which moves kernels .* nothing that is trained here has any"):
+    with pytest.raises(SettingsError, match=r"muon, which is for kernels, but the trained parameters have none"):
         fit_aggregate(model, data, settings, tmp_path / "a.safetensors")
     assert set(tmp_path.iterdir()) == there
 

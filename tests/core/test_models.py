@@ -183,7 +183,7 @@ def test_an_objective_of_nothing_or_of_something_twice_is_refused(member: Any, n
 @pytest.mark.parametrize("given", [{"hidden": (8,)}, {"activation": "elu"}], ids=repr)
 def test_what_a_single_layer_would_ignore_is_refused(given: dict[str, Any]) -> None:
     settings = read_experiment({"model": {"name": "hierarchical-vae", "latent_sizes": (3,), **given}}).model
-    with pytest.raises(SettingsError, match=f"model.{next(iter(given))} is of networks between layers of z"):
+    with pytest.raises(SettingsError, match=f"model.{next(iter(given))} sets networks between layers of z"):
         build_model(settings, DEMANDS, SMALL_DATA)
 
 

@@ -107,7 +107,7 @@ def test_a_child_that_began_with_the_current_folder_refuses(
     monkeypatch.setattr(processes, "without_current_folder", lambda path: [str(hostile)])
     monkeypatch.setattr(processes, "end_with_parent", lambda *_: None)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    with contextlib.chdir(hostile), pytest.raises(MmgenError, match="with the current folder on its import path"):
+    with contextlib.chdir(hostile), pytest.raises(MmgenError, match="has the current folder on its import path"):
         processes.begin_worker(os.getppid())
 
 
@@ -135,8 +135,8 @@ def test_python_m_mmgen_imports_nothing_from_the_current_folder(hostile: Path) -
 
 CHILD = """
 import os, sys, time
-from mmgen.core.processes import end_with
-end_with({owner}, {by_kernel})
+from mmgen.core.processes import end_with_parent
+end_with_parent({owner}, {by_kernel})
 print("there", os.getpid(), flush=True)
 {then}
 """

@@ -150,7 +150,7 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
             "guidance got -1, expected a number",
         ),
         (["sample", "elbo", "--given", "colour=red", "--guidance", "nan"], "guidance got nan, expected"),
-        (["sample", "elbo", "--guidance", "3"], "a description that says nothing"),
+        (["sample", "elbo", "--guidance", "3"], "an empty description"),
         (["sample", "elbo", "--from", "image", "--guidance", "3"], "got --guidance too"),
         (["sample", "cvae", "--given", "colour=red", "--guidance", "3"], "guidance needs p"),
         (["sample", "elbo", "--given", "colour=red", "--guidance", "3:even"], "such as 3, or 3:balanced"),

@@ -53,7 +53,7 @@ def test_where_no_example_is_known_whole_what_is_known_of_each_is_asked_for() ->
     assert found.weights.tolist() == [2, 2, 1]
     assert queries(codes, 1, never_dropped=[2]).codes.tolist() == [[255, 1, 2]]
     assert [fewest_dropped(codes, always_given) for always_given in ((), [0, 2], [2])] == [1, 3, 1]
-    with pytest.raises(UsageError, match=r"more than 2 of its 3 attributes known: .* with 3 given; .*--given-count 2"):
+    with pytest.raises(UsageError, match=r"more than 2 of its 3 attributes known: .* by 3; use --given-count 2"):
         queries(codes, 0)
     with pytest.raises(UsageError, match="has a known attribute, so there is nothing to draw"):
         queries(codes[4:], 1)
