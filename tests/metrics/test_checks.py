@@ -70,7 +70,9 @@ def test_scores_name_the_file_that_log_p_of_the_description_was_drawn_from(datas
     """As they name all other files that decide them: lists tell by it whether scores are of what is there."""
     evaluation = asked(dataset, loaded_painter(Path("m.safetensors")), fitted(header=SimpleNamespace(content_id="q")))
     named = {"text-proposal": "q"}
-    assert log_likelihood._proposal_ids(evaluation, "log p(y)") == log_likelihood._proposal_ids(evaluation, "log p(x|y)")
+    assert log_likelihood._proposal_ids(evaluation, "log p(y)") == log_likelihood._proposal_ids(
+        evaluation, "log p(x|y)"
+    )
     assert log_likelihood._proposal_ids(evaluation, "log p(y)") == named
     assert log_likelihood._proposal_ids(evaluation, "log p(x)") == {}
     evaluation.text_proposal = None
