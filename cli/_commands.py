@@ -23,8 +23,8 @@ T = TypeVar("T")
 _METAVARS = {"bool": "", "int": "N", "float": "NUMBER", "str": "NAME", "Path": "PATH"}
 """Names of values in help, for options without one of their own; a switch has none."""
 
-_MAY_BE_EMPTY = ("--given",)
-"""Options for which an empty text is a value: nothing is given."""
+_DESCRIPTION = "WORDS"
+"""What help calls a description, for which an empty text is a value: all is left open."""
 
 
 class Command(TyperCommand):
@@ -79,7 +79,7 @@ class Command(TyperCommand):
                     f"{path.removeprefix('mmgen ')} got an empty word among its arguments; set the variable, or "
                     "leave the word out"
                 )
-            if option not in _MAY_BE_EMPTY:
+            if options[option].metavar != _DESCRIPTION:
                 raise UsageError(
                     f"{option} got an empty word, expected {options[option].metavar}; say one, or leave the option out"
                 )

@@ -1,6 +1,7 @@
 """``mmgen list``: everything that can be named on the command line."""
 
 import json
+import re
 from dataclasses import asdict
 from typing import Annotated
 
@@ -94,9 +95,9 @@ def list_command(
 
     wanted = kinds = [*(room.noun for room in rooms()), "preset"]
     if kind is not None:
-        one = kind.removesuffix("s").replace("-", " ")
-        wanted = [{"family": "aggregate family", "judge": "judge network"}.get(one, one)]
-        if wanted[0] not in kinds:
+        one = re.sub("ies$", "y", kind).removesuffix("s").replace("-", " ").lower()
+        wanted = [one] if one in kinds else [noun for noun in kinds if one in noun.split()]
+        if len(wanted) != 1:
             raise UsageError(unknown_name("kind", kind, kinds))
     if name is not None:
         _show_one(wanted[0], name, as_json)

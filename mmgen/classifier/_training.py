@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from mmgen.artifacts import Dataset, check_output, read_checkpoint
 from mmgen.classifier._accuracy import Accuracy, measure
@@ -45,6 +45,15 @@ class ClassifierSettings(Settings):
     held_out: Annotated[int, Field(ge=1)] = 10_000
     """Test images that its accuracy is measured on, at most."""
     training: TrainingSettings
+
+    @field_validator("training")
+    @classmethod
+    def _learns(cls, training: TrainingSettings) -> TrainingSettings:
+        if training.steps < 1:
+            raise ValueError(
+                "steps got 0, expected 1 at least: a judge that has learned nothing reads pictures at random"
+            )
+        return training
 
 
 def resolve_hints(hints: Sequence[str] | None, dataset: Dataset) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """``mmgen fit-aggregate``: a trained model into an aggregated posterior."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from mmgen.posteriors import FitSettings
 
 __all__ = ["FitAggregate"]
+
+_TARGET_OF = {"text_weight": "true", "guidance": "guided"}
+"""Settings of a target that are options of the command, and the target that has them."""
 
 
 class _Plan(NamedTuple):
@@ -120,7 +123,9 @@ class FitAggregate(Training["TrainedModel"]):
         from mmgen.settings.config import merge
         from mmgen.training.model_run import load_model
 
-        settings = complete_fit_settings(merge(self._values(), self.assignments()), load_model(self._model)[1])
+        values = merge(self._values(), self.assignments())
+        self._check_target_options(values)
+        settings = complete_fit_settings(values, load_model(self._model)[1])
         base = optional_path(self.base)
         if base is not None:
             if settings.base is None:
@@ -162,8 +167,7 @@ class FitAggregate(Training["TrainedModel"]):
 
         names = ("given", "examples", "layers")
         aggregate: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        own = {"text_weight": self.text_weight, "guidance": self.guidance}
-        target = {key: str(value) for key, value in own.items() if value is not None}
+        target = {key: str(getattr(self, key)) for key in _TARGET_OF if getattr(self, key) is not None}
         name = self.target or ("guided" if self.guidance is not None else "aggregate")
         aggregate["target"] = {"name": name, **target}
         if self.family:
@@ -174,6 +178,25 @@ class FitAggregate(Training["TrainedModel"]):
             shape = {key: fitted[key] for key in (*shared, *(["target"] if fitted["target"]["name"] == name else []))}
             aggregate = merge(shape, aggregate)
         return {"aggregate": aggregate, "training": self.training()}
+
+    def _check_target_options(self, values: dict[str, Any]) -> None:
+        """Refuse an option that is a setting of another target than the one of ``values``."""
+        import mmgen.posteriors
+
+        aggregate = values["aggregate"]
+        chosen = aggregate.get("target") if isinstance(aggregate, dict) else None
+        name = chosen.get("name") if isinstance(chosen, dict) else None
+        name = "true" if name is True else name  # TOML's truth value, as --set reads it
+        if not isinstance(name, str):
+            return  # settings of a wrong form are refused with all others
+        known = {field.name for field in fields(mmgen.posteriors.get(name))}
+        for key, target in _TARGET_OF.items():
+            got = getattr(self, key)
+            if got is not None and key not in known:
+                raise UsageError(
+                    f"--{key.replace('_', '-')} got {got}, expected nothing with target {name}: it is a setting of "
+                    f"target {target}; use --target {target}, or leave it out"
+                )
 
     def _base_is_missing(self, mode: str) -> bool:
         """Return True if the fit that this one starts from has a default name and does not exist yet."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 from mmgen.commands._base import Training
 from mmgen.commands._fields import Commas, Input, MemberOf, OptionName
-from mmgen.settings.kinds import Count, File, FilePath, Seed, path_of
+from mmgen.settings.kinds import Count, File, FilePath, Range, Seed, path_of
 
 if TYPE_CHECKING:
     from mmgen.classifier import ClassifierSettings
@@ -45,6 +45,7 @@ class TrainClassifier(Training["Judge"]):
     """Attributes that it reads as hints and does not predict, or nothing; by default the relation of two objects."""
     augment: Annotated[bool, OptionName("--augment/--no-augment")] = True
     """Reword and mirror descriptions of two objects, and move their pictures."""
+    steps: Annotated[int | None, Range(1)] = None
     minutes: float | None = None
     held_out: Count = 10_000
     device: Annotated[str, OptionName(metavar="NAME")] = "auto"

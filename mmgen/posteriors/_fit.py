@@ -88,6 +88,11 @@ def fit_aggregate(
         aggregate = settings.build(fitted).to(device).over(model)
         places = fitted_places(latents.rows, is_validation, settings, shown), np.flatnonzero(is_validation)
         rows, validation = (LatentRows(latents, of, trained.data, device, aggregate.of_layers, others) for of in places)
+        if len(rows.mean) < 2:
+            raise DataError(
+                f"this fit got the encodings of {len(rows.mean)} training examples, expected 2 at least, which have a "
+                "spread; raise --examples, or fit to a model of more data"
+            )
         if not (torch.isfinite(rows.mean).all() and torch.isfinite(rows.log_sd).all()):
             raise DataError(f"{latents_path} holds encodings that are not finite: the model diverged; train it again")
 

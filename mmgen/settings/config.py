@@ -84,6 +84,8 @@ def format_refusal(name: str, fault: Mapping[str, Any]) -> str:
         few = fault["type"] == "too_short"
         number = fault["ctx"]["min_length" if few else "max_length"]
         return f"{name} got {value}, expected a list of at {'least' if few else 'most'} {number:,}"
+    if fault["type"] in ("model_type", "model_attributes_type", "dict_type", "dataclass_type", "mapping_type"):
+        return f"{name} got {value}, expected a table of settings"
     if reason.startswith("Input should be "):
         return f"{name} got {value}, expected {reason.removeprefix('Input should be ')}"
     return f"{name}: {reason[:1].lower()}{reason[1:]}, got {value}"
@@ -154,7 +156,8 @@ def build_member(room: Any, values: Mapping[str, Any], where: str, leaves: Seque
     options = dict(values)
     name = options.pop("name", None)
     if not isinstance(name, str):
-        raise SettingsError(f"setting '{where}.name' is missing; give one of {', '.join(room.names())}")
+        fault = "is missing" if name is None else f"got {clip(repr(name), _LONGEST_VALUE)}, expected a name"
+        raise SettingsError(f"setting '{where}.name' {fault}; give one of {', '.join(room.names())}")
     return validate(room.get(name), options, where, leaves)
 
 

@@ -192,7 +192,8 @@ class Registry(Generic[T_co]):
         raise UsageError(self.unknown(name))
 
     def unknown(self, name: str) -> str:
-        """Format the error for a name that no member has."""
+        """Format the error for a name that no member has; settings may hold other values than text."""
+        name = str(name)
         listing = f"mmgen list {self.noun.replace(' ', '-')}"
         meant = self._synonyms.get(name.lower().replace("_", "-"))
         said = unknown_name(self.noun, name, self.names(), meant=meant, more=listing)

@@ -30,6 +30,14 @@ def test_a_pipe_gets_lines_that_cut_works_on(run) -> None:
     assert all(about and origin == "mmgen" for _, _, about, origin in rows)
 
 
+@pytest.mark.parametrize(
+    ("typed", "kind"),
+    [("families", "aggregate family"), ("Modalities", "modality"), ("targets", "fit target"), ("networks", "network")],
+)
+def test_a_kind_is_known_by_its_plural_and_by_one_of_its_words(run, typed: str, kind: str) -> None:
+    assert {line.split("\t")[0] for line in run("list", typed).stdout.splitlines()} == {kind}
+
+
 def test_unknown_kind(run) -> None:
     done = run("list", "objectiv")
     assert done.returncode == 2

@@ -162,3 +162,41 @@ def test_what_load_returns_says_what_it_is(model: Path) -> None:
     assert "load" in dir(library)
     text = repr(library.load(model))
     assert text.startswith(f"<model {model}: elbo, z 4; image 1x32x32; attributes digit, ") and "on cpu>" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--text-weight", "2"], "--text-weight got 2, expected nothing with target aggregate"),
+        (["--target", "scan", "--text-weight", "2"], "use --target true"),
+        (["--target", "true", "--guidance", "2"], "--guidance got 2, expected nothing with target true"),
+        (["--guidance", "2", "--set", "aggregate.target.name=true"], "it is a setting of target guided"),
+        (["--guidance", "2", "--set", "aggregate.target.name=3"], "'aggregate.target.name' got 3, expected a name"),
+        (["--guidance", "2", "--set", "aggregate=3"], "setting 'aggregate' got 3"),
+        (["--guidance", "2", "--set", "aggregate.target=3"], "'aggregate.target' got 3, expected a table"),
+    ],
+)
+def test_a_fit_refuses_settings_that_it_cannot_use(model: Path, options: list[str], said: str) -> None:
+    done = within(model.parent, "fit-aggregate", model.name, "--steps", "2", *options, "-o", "refused.safetensors")
+    assert done.returncode and said in sentence(done.stderr)
+    assert not model.with_name("refused.safetensors").exists()
+
+
+def test_a_fit_to_one_encoding_is_refused(model: Path) -> None:
+    done = within(model.parent, "fit-aggregate", model.name, "--examples", "1", "-o", "refused.safetensors")
+    assert done.returncode == 1 and "expected 2 at least" in done.stderr and "note:" not in done.stderr
+    assert not model.with_name("refused.safetensors").exists()
+
+
+@pytest.mark.parametrize("option", [["--steps", "0"], ["--set", "training.steps=0"]])
+def test_a_judge_of_no_steps_is_refused(folder: Path, option: list[str]) -> None:
+    done = within(folder, "train-classifier", "d.h5", *option, "-o", "untrained.safetensors")
+    assert done.returncode == 2 and "steps got" in done.stderr
+
+
+@pytest.mark.parametrize("room", ["objective", "model", "model.image_network", "aggregate.family", "aggregate.target"])
+def test_a_name_in_settings_that_is_no_text_is_refused(model: Path, room: str) -> None:
+    first = ["fit-aggregate", model.name] if room.startswith("aggregate") else ["train", "d.h5", "--objective", "elbo"]
+    for value in ("3", "[1]", "{a = 1}"):
+        done = within(model.parent, *first, "--set", f"{room}.name={value}", "-o", "refused.safetensors")
+        assert done.returncode == 2 and sentence(done.stderr)
