@@ -1,6 +1,7 @@
 """``mmgen fit-aggregate``: a trained model into an aggregated posterior."""
 
-from dataclasses import KW_ONLY, dataclass, fields
+import inspect
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -189,7 +190,7 @@ class FitAggregate(Training["TrainedModel"]):
         name = "true" if name is True else name  # TOML's truth value, as --set reads it
         if not isinstance(name, str):
             return  # settings of a wrong form are refused with all others
-        known = {field.name for field in fields(mmgen.posteriors.get(name))}
+        known = inspect.signature(mmgen.posteriors.get(name)).parameters
         for key, target in _TARGET_OF.items():
             got = getattr(self, key)
             if got is not None and key not in known:
