@@ -42,9 +42,9 @@ def _draw_picture(folder: Path, guidance: str, seed: int) -> None:
     from mmgen.descriptions import format_values
     from mmgen.figures.drawing.comparison import comparison, judge_note
     from mmgen.generation import load
+    from mmgen.generation.classifiers import classifier_sees_samples
     from mmgen.generation.concepts import choose_concepts
     from mmgen.generation.draws import draw
-    from mmgen.generation.judge import sees_samples
 
     judge = load_classifier(folder / "judge.safetensors", "cpu")
     models = {name: load(folder / f"{name}.safetensors") for name in _PICTURED}
@@ -57,10 +57,10 @@ def _draw_picture(folder: Path, guidance: str, seed: int) -> None:
     for name in ("true", "aggregate", "guided"):
         posterior = "aggregate" if name == "guided" else name
         model = models[posterior].guided(guidance, seed) if name == "guided" else models[posterior]
-        pictures = draw(model, concepts, 6, posterior=posterior, seed=seed, judge=judge)
+        pictures = draw(model, concepts, 6, posterior=posterior, seed=seed, classifier=judge)
         draws.append((model.posteriors[posterior].title, pictures))
     labels = [format_values(concept, info) for concept in concepts]
-    note = judge_note(judge.accuracy, sees_samples(models["true"]))
+    note = judge_note(judge.accuracy, classifier_sees_samples(models["true"]))
     grid = comparison(draws, labels, title="The same words, drawn from each posterior", note=note)
     grid.save(folder / PICTURE)
 

@@ -30,10 +30,10 @@ from mmgen.evaluation import default_scores_file, write_scores
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation import TrainedModel
+from mmgen.generation.classifiers import classifier_sees_samples, find_classifier
 from mmgen.generation.decode import drawable_pictures
-from mmgen.generation.draws import as_pictures
-from mmgen.generation.judge import find_judge, sees_samples
-from mmgen.generation.sampling import sample_and_judge
+from mmgen.generation.draws import convert_draws_to_pictures
+from mmgen.generation.sampling import sample_and_classify
 from mmgen.results.score import Score, judge_names, read_scores
 from mmgen.results.score_table import table_of
 
@@ -171,7 +171,7 @@ def fill(
     if loaded.fitted is not None:
         shutil.copyfile(loaded.path, folder / _AGGREGATE)
         files[_AGGREGATE] = loaded.fitted.title
-    judge = judge or (find_judge(loaded.model_path, [loaded.path]) if loaded.attributes is not None else None)
+    judge = judge or (find_classifier(loaded.model_path, [loaded.path]) if loaded.attributes is not None else None)
     if judge is not None:
         shutil.copyfile(judge, folder / _JUDGE)
         files[_JUDGE] = "a classifier that reads the words off pictures, with its own accuracy"
@@ -238,11 +238,11 @@ def _descriptions(loaded: TrainedModel) -> list[str]:
 
 
 def _pictures(loaded: TrainedModel, given: Sequence[str], judge: Path | None, seed: int) -> Grid:
-    drawn, _, judging = sample_and_judge(loaded, given, 8, Watch(), judge=judge, seed=seed)
+    drawn, _, judging = sample_and_classify(loaded, given, 8, Watch(), classifier_path=judge, seed=seed)
     accuracy = judging.accuracy if judging else None
     return sample_grid(
-        as_pictures(loaded, drawn), loaded.attributes, text=loaded.text, judged_samples=sees_samples(loaded),
-        accuracy=accuracy,
+        convert_draws_to_pictures(loaded, drawn), loaded.attributes, text=loaded.text, accuracy=accuracy,
+        judged_samples=classifier_sees_samples(loaded),
     )  # fmt: skip
 
 

@@ -235,12 +235,12 @@ class Evaluate(Stage["Scores"]):
 
     def _judges(self, data: "Dataset") -> "list[Classifier]":
         """Return the classifiers that look at pictures: those that were named, or one near the files."""
-        from mmgen.generation.judge import find_judge_of_dataset, format_accuracy, load_judges
+        from mmgen.generation.classifiers import find_dataset_classifier, format_accuracy, load_classifiers
 
         near = [self._path.parent, self._loaded.model_path.parent, data.path.parent, Path.cwd()]
         given = self.judge if isinstance(self.judge, Sequence) and not isinstance(self.judge, str) else [self.judge]
-        files = [path_of(one) for one in given if one is not None] or [find_judge_of_dataset(data, near)]
-        opened = load_judges(files, self._loaded.device)
+        files = [path_of(one) for one in given if one is not None] or [find_dataset_classifier(data, near)]
+        opened = load_classifiers(files, self._loaded.device)
         for file, one in zip(files, opened, strict=True):
             self.watch.say(f"judge: {file} ({format_accuracy(one)} on images that it has not seen)")
         return opened

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mmgen.figures.drawing.page import Grid
     from mmgen.generation import TrainedModel
     from mmgen.generation.draws import Draws
-    from mmgen.generation.translations import Start
+    from mmgen.generation.translations import TranslationStart
 
 __all__ = ["Sample"]
 
@@ -94,9 +94,9 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
             raise UsageError("given got no description, expected at least one; an empty text stands for any picture")
         if all(isinstance(one, str) for one in given):
             return [str(one) for one in given]
-        from mmgen.generation.descriptions import as_words
+        from mmgen.generation.descriptions import format_description
 
-        return [as_words(one) for one in given]
+        return [format_description(one) for one in given]
 
     @cached_property
     def _loaded(self) -> "TrainedModel":
@@ -110,7 +110,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         return loaded
 
     @cached_property
-    def _start(self) -> "Start | None":
+    def _start(self) -> "TranslationStart | None":
         """Return the pictures to start from, when drawing is not from a description alone."""
         from mmgen.generation.translations import parse_start
 
@@ -170,35 +170,35 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
     def _draw(self, output: Path | None, command: str) -> "Grid | Draws":
         """Draw pictures for descriptions."""
         from mmgen.figures.drawing.samples import sample_grid
-        from mmgen.generation.draws import as_pictures
-        from mmgen.generation.judge import sees_samples
+        from mmgen.generation.classifiers import classifier_sees_samples
+        from mmgen.generation.draws import convert_draws_to_pictures
         from mmgen.generation.samples import save_samples
-        from mmgen.generation.sampling import sample_and_judge
+        from mmgen.generation.sampling import sample_and_classify
 
         loaded = self._loaded
-        drawn, file, judging = sample_and_judge(
-            loaded, self._words, self.n or 16, self.watch, posterior=self.posterior, judge=optional_path(self.judge),
-            near=output, seed=self.seed, targets=self.targets,
+        drawn, file, judging = sample_and_classify(
+            loaded, self._words, self.n or 16, self.watch, posterior=self.posterior, seed=self.seed,
+            classifier_path=optional_path(self.judge), neighbour=output, targets=self.targets,
         )  # fmt: skip
         if output is not None and output.suffix.lower() == ".h5":
-            save_samples(output, drawn, loaded, judge=file, command=command)
+            save_samples(output, drawn, loaded, classifier_path=file, command=command)
             return drawn
         if self._write(output, drawn):
             return drawn
         grid = sample_grid(
-            as_pictures(loaded, drawn), loaded.attributes, text=loaded.text, sampled=self.mean is False,
-            accuracy=judging.accuracy if judging else None, judged_samples=sees_samples(loaded),
+            convert_draws_to_pictures(loaded, drawn), loaded.attributes, text=loaded.text, sampled=self.mean is False,
+            accuracy=judging.accuracy if judging else None, judged_samples=classifier_sees_samples(loaded),
         )  # fmt: skip
         if output is not None:
             grid.save(output)
         return grid
 
-    def _translate(self, start: "Start", output: Path | None, command: str) -> "Grid | Draws":
+    def _translate(self, start: "TranslationStart", output: Path | None, command: str) -> "Grid | Draws":
         """Draw pictures from other kinds of pictures."""
         from mmgen.figures.drawing.samples import translated_grid
-        from mmgen.generation.draws import as_pictures
+        from mmgen.generation.draws import convert_draws_to_pictures
         from mmgen.generation.samples import save_samples
-        from mmgen.generation.translations import as_pictures_of, draw_translations, read_start
+        from mmgen.generation.translations import convert_examples_to_pictures, draw_translations, read_start
 
         loaded, (description, *others) = self._loaded, self._words
         if others:
@@ -215,7 +215,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
             return drawn
         if self._write(output, drawn):
             return drawn
-        pictures = as_pictures_of(loaded, shown), start.sources, as_pictures(loaded, drawn)
+        pictures = convert_examples_to_pictures(loaded, shown), start.sources, convert_draws_to_pictures(loaded, drawn)
         grid = translated_grid(*pictures, description=description, sampled=self.mean is False)
         if output is not None:
             grid.save(output)
@@ -232,7 +232,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
 
     def _read(self) -> list[dict[str, Any]]:
         """Predict attributes with their probabilities, or texts, for images."""
-        from mmgen.generation.read import attribute_probabilities, reading, texts_of_images
+        from mmgen.generation.read import attribute_probabilities, list_predictions, texts_of_images
         from mmgen.generation.translations import read_start
 
         loaded, start = self._loaded, self._start
@@ -254,6 +254,6 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         probabilities = attribute_probabilities(loaded, pixels, seed=self.seed)
         assert loaded.attributes is not None
         return [
-            {"image": name, "attributes": reading(one, loaded.attributes)}
+            {"image": name, "attributes": list_predictions(one, loaded.attributes)}
             for name, one in zip(shown.names, probabilities, strict=True)
         ]

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from mmgen.descriptions import codes_of_caption
 from mmgen.evaluation.queries import Queries
-from mmgen.generation.decode import Piece, draw_words, pictures
-from mmgen.generation.descriptions import Descriptions, complete, nothing
-from mmgen.generation.judge import sees_samples
+from mmgen.generation.classifiers import classifier_sees_samples
+from mmgen.generation.decode import DecodedPictures, decode_pictures, draw_words
+from mmgen.generation.descriptions import Descriptions, complete_descriptions, empty_description
 from mmgen.generation.latents import draw_latents
 
 if TYPE_CHECKING:
@@ -46,13 +46,13 @@ class _CachedOutput:
         self.have = cache[key].shape[1] if key in cache else 0
         self.new: NDArray[Any] | None = None
 
-    def classify(self, piece: Piece, first: int, inputs: Tensor, number: int) -> None:
+    def classify(self, piece: DecodedPictures, first: int, inputs: Tensor, number: int) -> None:
         """Classify the new pictures of a piece; ``first`` is the number of its first picture."""
         start, stop = (min(max(first + end, self.have), self.most) for end in (piece.draws.start, piece.draws.stop))
         if start >= stop:
             return
         skip = first + piece.draws.start
-        images = piece.for_classifier[:, start - skip : stop - skip]
+        images = piece.classifier_input[:, start - skip : stop - skip]
         piece_inputs = inputs[piece.rows].repeat_interleave(images.shape[1], 0)
         output = self.see(images.flatten(0, 1), piece_inputs).reshape(*images.shape[:2], -1).cpu().numpy()
         if self.new is None:
@@ -101,7 +101,7 @@ class JudgedPictures:
     @property
     def sampled(self) -> bool:
         """Return True if the classifier sees sampled pixels, False if it sees their means."""
-        return sees_samples(self.loaded)
+        return classifier_sees_samples(self.loaded)
 
     @property
     def pixels(self) -> str:
@@ -166,7 +166,7 @@ class JudgedPictures:
         for output in incomplete:
             output.append_output()
 
-    def pictures(self, queries: Queries, posterior: str, n: int, have: int = 0) -> Iterator[Piece]:
+    def pictures(self, queries: Queries, posterior: str, n: int, have: int = 0) -> Iterator[DecodedPictures]:
         """Draw n pictures of each query in pieces of bounded size: the same as ``mmgen sample`` draws from the same
         seed.
 
@@ -180,18 +180,20 @@ class JudgedPictures:
         assert loaded.observation is not None
         # Captions in free words are asked for alone: their examples' attributes are what pictures are compared with.
         all_descriptions = (
-            complete(loaded, queries.codes) if queries.tokens is None else complete(loaded, tokens=queries.tokens)
+            complete_descriptions(loaded, queries.codes)
+            if queries.tokens is None
+            else complete_descriptions(loaded, tokens=queries.tokens)
         )
         for start in range(0, len(queries), _QUERIES):
             descriptions = all_descriptions[start : start + _QUERIES]
             z = draw_latents(loaded, posterior, descriptions, n, self.seed, have)
-            pieces = pictures(
+            pieces = decode_pictures(
                 loaded, loaded.observation.name, z, descriptions, self.seed,
-                sampled=self.sampled, have=have, precision=self.precision,
+                sampled=self.sampled, earlier_draws=have, precision=self.precision,
             )  # fmt: skip
             for piece in pieces:
                 rows = slice(piece.rows.start + start, piece.rows.stop + start)
-                yield Piece(rows, piece.draws, piece.means, piece.sampled)
+                yield DecodedPictures(rows, piece.draws, piece.means, piece.sampled)
 
     @property
     def _words(self) -> str | None:
@@ -216,16 +218,16 @@ class JudgedPictures:
         """
         loaded = self.loaded
         assert loaded.attributes is not None and loaded.observation is not None
-        descriptions = nothing(loaded)
+        descriptions = empty_description(loaded)
         z = draw_latents(loaded, posterior, descriptions, n, self.seed)
         words = self._generate_words(z, descriptions)
         predicted = []
-        for piece in pictures(
+        for piece in decode_pictures(
             loaded, loaded.observation.name, z, descriptions, self.seed, sampled=self.sampled, precision=self.precision
         ):
             inputs = torch.from_numpy(words[piece.draws])
             predicted.append(
-                self.judge.predict(piece.for_classifier.flatten(0, 1), inputs, self.precision).cpu().numpy()
+                self.judge.predict(piece.classifier_input.flatten(0, 1), inputs, self.precision).cpu().numpy()
             )
         return np.concatenate(predicted), words
 

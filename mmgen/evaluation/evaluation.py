@@ -18,7 +18,7 @@ from mmgen.evaluation.provenance import Provenance
 from mmgen.evaluation.questions import Questions
 from mmgen.evaluation.real import RealPictures
 from mmgen.evaluation.settings import EvaluationSettings
-from mmgen.generation.judge import check_judge
+from mmgen.generation.classifiers import check_classifier
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
@@ -104,7 +104,7 @@ class Evaluation:
                 "this metric needs a judge (attribute classifier), got none; make one with mmgen train-classifier on "
                 "the model's dataset"
             )
-        check_judge(self.info, self._judge)
+        check_classifier(self.info, self._judge)
 
     @property
     def info(self) -> "AttributesDescription":

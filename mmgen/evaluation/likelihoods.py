@@ -31,7 +31,7 @@ from mmgen.evaluation.proposals import (
     proposals,
 )
 from mmgen.generation import TrainedModel
-from mmgen.generation.inputs import Pictures, checked_values
+from mmgen.generation.inputs import Pictures, validate_values
 from mmgen.posteriors import Posterior
 from mmgen.results.score import Points, Score
 from mmgen.settings.arguments import checked
@@ -303,7 +303,7 @@ def log_likelihood(model: TrainedModel, images: Pictures, samples: Count = 100, 
         8
     """
     info = model.observed[main_image(model)]
-    pixels = checked_values(info, images)
+    pixels = validate_values(info, images)
     check_memory(8 * samples * len(pixels), f"{samples:,} samples of {len(pixels):,} images", "use fewer samples")
     return image_log_likelihood(model, pixels, samples, seed)
 

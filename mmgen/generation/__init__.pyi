@@ -1,11 +1,11 @@
-from .decode import pictures as pictures, resolve_targets as resolve_targets
+from .decode import decode_pictures as decode_pictures, resolve_targets as resolve_targets
 from .descriptions import (
-    as_words as as_words,
-    batch_of as batch_of,
-    check_read as check_read,
-    complete as complete,
-    describe as describe,
-    parse as parse,
+    batch_of_descriptions as batch_of_descriptions,
+    check_posterior_reads as check_posterior_reads,
+    complete_descriptions as complete_descriptions,
+    description_batch as description_batch,
+    format_description as format_description,
+    parse_descriptions as parse_descriptions,
     select_posterior as select_posterior,
 )
 from .draws import Draws as Draws, draw as draw

@@ -12,17 +12,16 @@ from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
 
-__all__ = ["choose_concepts", "hierarchy_queries"]
+__all__ = ["choose_concepts", "abstraction_levels"]
 
 
 def choose_concepts(attributes: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
     """Choose concepts that show as many different values as possible.
 
     Args:
-        attributes: uint8 [N, A] of the examples to choose from; those with unknown attributes are passed over, unless
-            all are such: then those of which the most is known.
-        count: How many concepts; fewer come back where there are fewer.
-        seed: Breaks ties.
+        attributes: Codes uint8 [N, A] of examples; only those with the most known attributes can be chosen.
+        count: Number of concepts; fewer are returned if fewer distinct ones exist.
+        seed: Seed that breaks ties.
 
     Returns:
         uint8 [count, A], distinct, each with as many attributes known as any example has.
@@ -40,7 +39,7 @@ def choose_concepts(attributes: np.ndarray, count: int, seed: int = 0) -> np.nda
     concepts = concepts[numpy_generator(seed, "concepts").permutation(len(concepts))]
     chosen: list[np.ndarray] = []
     each = np.arange(concepts.shape[1])
-    used = np.arange(UNKNOWN + 1) == np.full((concepts.shape[1], 1), UNKNOWN)  # what is unknown is no value to show
+    used = np.arange(UNKNOWN + 1) == np.full((concepts.shape[1], 1), UNKNOWN)  # "unknown" is no value to show
     while len(chosen) < count and len(concepts):
         fresh = (~used[each, concepts]).sum(1)
         best = int(np.argmax(fresh))
@@ -53,26 +52,26 @@ def choose_concepts(attributes: np.ndarray, count: int, seed: int = 0) -> np.nda
     return np.stack(chosen)
 
 
-def hierarchy_queries(codes: np.ndarray, order: Sequence[int] | None = None) -> np.ndarray:
+def abstraction_levels(codes: np.ndarray, dropping_order: Sequence[int] | None = None) -> np.ndarray:
     """Return a concept and its ancestors, from the most abstract to the concept itself.
 
     Args:
-        codes: uint8 [A], the concept; attributes that it leaves unknown stay so.
-        order: Positions of the attributes in the order in which they are dropped; by default the first goes first.
+        codes: The concept, uint8 [A]; unknown attributes stay unknown.
+        dropping_order: Positions of the known attributes in the order of dropping; by default from first to last.
 
     Returns:
         uint8 [L + 1, A], where L attributes are known: row 0 knows none, each next row one more (VE Fig. 4b: "starting
         from abstract (top) to refined (bottom)").
 
     Raises:
-        UsageError: ``order`` does not name exactly the known attributes.
+        UsageError: ``dropping_order`` does not name exactly the known attributes.
 
     Example:
         >>> hierarchy_queries(np.array([3, 0, 1], np.uint8)).tolist()
         [[255, 255, 255], [255, 255, 1], [255, 0, 1], [3, 0, 1]]
     """
     known = [position for position, code in enumerate(codes) if code != UNKNOWN]
-    dropping = known if order is None else list(order)
+    dropping = known if dropping_order is None else list(dropping_order)
     if sorted(dropping) != known:
         raise UsageError(f"order of dropping got {dropping}, expected each of the known attributes {known} once")
     levels = [np.array(codes, np.uint8)]

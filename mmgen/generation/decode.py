@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mmgen.core.errors import UsageError
-from mmgen.generation.latents import stream
+from mmgen.generation.latents import random_stream
 from mmgen.settings.registry import unknown_name
 from mmgen.training.precision import autocast
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel
 
 __all__ = [
-    "Piece",
+    "DecodedPictures",
     "check_target",
     "drawable_pictures",
     "drawable_modalities",
     "draw_words",
-    "means",
-    "means_and_draws",
-    "pictures",
+    "decode_means",
+    "decode_means_and_draws",
+    "decode_pictures",
     "resolve_targets",
 ]
 
@@ -36,14 +36,14 @@ _WORDS = 8192
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Pictures of some descriptions, from one pass through the decoder.
+class DecodedPictures:
+    """Pictures of q descriptions, n of each, from one pass through the decoder.
 
     Attributes:
-        rows: Which descriptions, q of them.
-        draws: Which draws of each, n of them.
+        rows: Positions of the descriptions among all Q.
+        draws: Positions of the draws among all of each description.
         means: E[image | z], float32 [q, n, C, H, W].
-        sampled: Draws from p(image | z), of the same shape; None where they were not asked for.
+        sampled: Draws from p(image | z), of the same shape; None if only means are decoded.
     """
 
     rows: slice
@@ -52,15 +52,14 @@ class Piece:
     sampled: Tensor | None = None
 
     @property
-    def for_classifier(self) -> Tensor:
+    def classifier_input(self) -> Tensor:
         """Images for the attribute classifier: sampled pixels if there are any, else means."""
         return self.means if self.sampled is None else self.sampled
 
 
-def _pieces(descriptions: int, count: int) -> Iterator[tuple[slice, slice]]:
-    """Yield the descriptions and their draws that go through the decoder together."""
-    # The draws of a description are cut at the same places whatever the others are, so its stream of pixels is the
-    # same.
+def _decoder_batches(descriptions: int, count: int) -> Iterator[tuple[slice, slice]]:
+    """Yield slices of descriptions and of their draws for each pass through the decoder."""
+    # A description's draws are cut at the same places whatever the other descriptions are, so its pixels do not change.
     together = max(1, _CHUNK // count)
     for start in range(0, descriptions, together):
         for low in range(0, count, _CHUNK):
@@ -68,135 +67,137 @@ def _pieces(descriptions: int, count: int) -> Iterator[tuple[slice, slice]]:
 
 
 @torch.no_grad()
-def pictures(
+def decode_pictures(
     loaded: "TrainedModel",
-    name: str,
+    modality: str,
     z: Tensor,
     descriptions: "Descriptions",
     seed: int,
     *,
     sampled: bool = True,
-    have: int = 0,
+    earlier_draws: int = 0,
     precision: str = "auto",
-) -> Iterator[Piece]:
-    """Yield pictures of one modality for z [Q, n, D], a bounded number at a time.
+) -> Iterator[DecodedPictures]:
+    """Decode pictures of one modality from z [Q, n, D], at most a fixed number at a time.
 
     Args:
         loaded: The model.
-        name: The image modality.
+        modality: The image modality.
         z: From :func:`~mmgen.generation.latents.draw_latents`.
         descriptions: The Q descriptions, which conditional decoders see.
         seed: Seed of the pixels.
-        sampled: Draw pixels as well as their means.
-        have: How many draws of each description there are already.
+        sampled: Whether to draw pixels besides their means.
+        earlier_draws: Number of earlier draws of each description; later pixels have another random stream.
         precision: Arithmetic of the decoder: auto, 32-true or bf16-mixed.
     """
     model, device = loaded.model, str(loaded.device)
     # The main picture is the same whatever else is drawn from its z.
-    of_it = () if loaded.observation is not None and name == loaded.observation.name else (name,)
+    further_key = () if loaded.observation is not None and modality == loaded.observation.name else (modality,)
     streams = [
-        stream(seed, "pixels", (*of_it, *descriptions.key(row)), have, device=device)
+        random_stream(seed, "pixels", (*further_key, *descriptions.key(row)), earlier_draws, device=device)
         for row in range(len(descriptions))
     ]
-    modality = model.modalities[name]
-    for rows, draws in _pieces(*z.shape[:2]):
+    values = model.modalities[modality]
+    for rows, draws in _decoder_batches(*z.shape[:2]):
         part = z[rows, draws]
         condition = descriptions.batch(loaded, rows, part.shape[1]) if model.conditional_on else None
         with autocast(loaded.device, precision):
-            parameters = model.decode(name, part.flatten(0, 1), condition)
-            means = modality.mean(parameters).float().unflatten(0, part.shape[:2])
+            parameters = model.decode(modality, part.flatten(0, 1), condition)
+            means = values.mean(parameters).float().unflatten(0, part.shape[:2])
             drawn = None
             if sampled:
                 each = parameters.unflatten(0, part.shape[:2])
                 drawn = torch.stack(
-                    [modality.sample(of_one, of).float() for of_one, of in zip(each, streams[rows], strict=True)]
+                    [values.sample(one, generator).float() for one, generator in zip(each, streams[rows], strict=True)]
                 )
-        yield Piece(rows, draws, means, drawn)
+        yield DecodedPictures(rows, draws, means, drawn)
 
 
 @torch.no_grad()
 def draw_words(
-    loaded: "TrainedModel", name: str, z: Tensor, descriptions: "Descriptions", seed: int, precision: str = "auto"
+    loaded: "TrainedModel", modality: str, z: Tensor, descriptions: "Descriptions", seed: int, precision: str = "auto"
 ) -> Tensor:
-    """Draw words or attribute codes int64 [Q, n, T or A] from the latents of pictures [Q, n, D]."""
+    """Draw word codes int64 [Q, n, T], or attribute codes [Q, n, A], from p(words | z) at z [Q, n, D]."""
     codes = []
     for row, latents in enumerate(z):
-        generator = stream(seed, "words", descriptions.key(row), device=str(loaded.device))
+        generator = random_stream(seed, "words", descriptions.key(row), device=str(loaded.device))
         with autocast(loaded.device, precision):
-            parts = [loaded.model.sample(name, part, generator) for part in latents.split(_CHUNK)]
+            parts = [loaded.model.sample(modality, part, generator) for part in latents.split(_CHUNK)]
         codes.append(torch.cat(parts))
     return torch.stack(codes)
 
 
 @torch.no_grad()
-def means(
-    loaded: "TrainedModel", name: str, z: Tensor, condition: "Batch | None" = None, precision: str = "32-true"
+def decode_means(
+    loaded: "TrainedModel", modality: str, z: Tensor, condition: "Batch | None" = None, precision: str = "32-true"
 ) -> Tensor:
-    """Return E[modality | z] [..., *shape] in fp32 or fp64 for z [..., D], a bounded number at a time.
+    """Return E[modality | z] [..., *shape] in fp32 or fp64 for z [..., D], computed in parts of bounded size.
 
     Args:
         loaded: The model.
-        name: The modality: images in [0, 1], or probabilities of words.
+        modality: The modality: images in [0, 1], or probabilities of words.
         z: Latents.
-        condition: What conditional decoders see: one description for all, or one for each z [N, D].
+        condition: Description for conditional decoders: one for all, or one for each z [N, D].
         precision: Arithmetic of the decoder: auto, 32-true or bf16-mixed.
     """
     words = [part.name for part in (loaded.attributes, loaded.text) if part is not None]
-    at_once = _WORDS if name in words else _CHUNK
+    at_once = _WORDS if modality in words else _CHUNK
     flat, parts = z.reshape(-1, z.shape[-1]), []
     for start in range(0, len(flat), at_once):
         rows = slice(start, start + at_once)
         with autocast(loaded.device, precision):
-            found = loaded.model.mean(name, flat[rows], _condition(loaded, condition, rows, len(flat[rows])))
-        parts.append(found if found.dtype == torch.float64 else found.float())
-    drawn = torch.cat(parts)
-    return drawn.reshape(*z.shape[:-1], *drawn.shape[1:])
+            mean = loaded.model.mean(modality, flat[rows], _condition_of_rows(loaded, condition, rows, len(flat[rows])))
+        parts.append(mean if mean.dtype == torch.float64 else mean.float())
+    decoded = torch.cat(parts)
+    return decoded.reshape(*z.shape[:-1], *decoded.shape[1:])
 
 
-def _condition(loaded: "TrainedModel", condition: "Batch | None", rows: slice, count: int) -> "Batch | None":
+def _condition_of_rows(loaded: "TrainedModel", condition: "Batch | None", rows: slice, count: int) -> "Batch | None":
     if condition is None or not loaded.model.conditional_on:
         return None
     return condition.repeat(count) if condition.size == 1 else condition[rows]
 
 
 @torch.no_grad()
-def means_and_draws(
+def decode_means_and_draws(
     loaded: "TrainedModel",
-    name: str,
+    modality: str,
     z: Tensor,
     condition: "Batch | None",
     generator: torch.Generator,
     precision: str = "32-true",
 ) -> tuple[Tensor, Tensor]:
-    """Return means and sampled images of one modality for z [n, D], with one random stream for all.
+    """Return means and sampled images [n, C, H, W] of one modality for z [n, D], all from one random stream.
 
     Args:
         loaded: The model.
-        name: The image modality.
+        modality: The image modality.
         z: Latents.
-        condition: The description of all of them, or one of each, which conditional decoders see.
+        condition: Description for conditional decoders: one for all, or one for each z.
         generator: Randomness of the pixels.
         precision: Arithmetic of the decoder: auto, 32-true or bf16-mixed.
     """
-    modality = loaded.model.modalities[name]
+    values = loaded.model.modalities[modality]
     averages, drawn = [], []
     for start in range(0, len(z), _CHUNK):
         rows = slice(start, start + _CHUNK)
         with autocast(loaded.device, precision):
-            parameters = loaded.model.decode(name, z[rows], _condition(loaded, condition, rows, len(z[rows])))
-            averages.append(modality.mean(parameters).float())
-            drawn.append(modality.sample(parameters, generator).float())
+            parameters = loaded.model.decode(
+                modality, z[rows], _condition_of_rows(loaded, condition, rows, len(z[rows]))
+            )
+            averages.append(values.mean(parameters).float())
+            drawn.append(values.sample(parameters, generator).float())
     return torch.cat(averages), torch.cat(drawn)
 
 
 def resolve_targets(loaded: "TrainedModel", targets: Sequence[str] = ()) -> list[str]:
-    """Return the modalities to draw: the named ones, by default the main one.
+    """Return the modalities to draw: ``targets``, or the main modality if there are none.
 
     Raises:
-        UsageError: The model draws nothing but words, or not these.
+        UsageError: The model draws only words, or does not draw a target.
     """
     if loaded.observation is None:
-        raise UsageError(f"{loaded.path} generates words alone, so it has no pictures to draw; use a model of pictures")
+        raise UsageError(f"{loaded.path} generates only words, so it has no pictures to draw; use a model of pictures")
     names = list(dict.fromkeys(targets)) or [loaded.observation.name]
     for name in names:
         check_target(loaded, name)
@@ -204,12 +205,12 @@ def resolve_targets(loaded: "TrainedModel", targets: Sequence[str] = ()) -> list
 
 
 def drawable_pictures(loaded: "TrainedModel") -> list[str]:
-    """Return the modalities that a model can draw and that have pictures, the main one first."""
+    """Return the modalities that a model can draw as pictures, the main one first."""
     return [name for name in drawable_modalities(loaded) if loaded.observed[name].picture_shape is not None]
 
 
 def drawable_modalities(loaded: "TrainedModel") -> list[str]:
-    """Return the modalities that a model can draw, without words, the main one first."""
+    """Return the modalities that a model can draw, except words, the main one first."""
     return [name for name in loaded.observed if name in loaded.model.generates]
 
 
@@ -217,7 +218,7 @@ def check_target(loaded: "TrainedModel", target: str) -> None:
     """Refuse a modality that a model does not draw.
 
     Raises:
-        UsageError: It names the ones that it does.
+        UsageError: The model does not draw ``target``; the message lists the modalities that it draws.
     """
     drawn = drawable_modalities(loaded)
     if target in drawn:
@@ -225,6 +226,6 @@ def check_target(loaded: "TrainedModel", target: str) -> None:
     if target in loaded.observed:
         raise UsageError(
             f"{loaded.path} has no decoder of {target}, expected one of the modalities that it draws: "
-            f"{', '.join(drawn) or 'none but words'}"
+            f"{', '.join(drawn) or 'only words'}; choose one of them"
         )
     raise UsageError(unknown_name("modality", target, drawn))

@@ -33,27 +33,27 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Descriptions",
-    "as_words",
-    "batch_of",
-    "check_described",
-    "check_read",
+    "format_description",
+    "batch_of_descriptions",
+    "check_guided_descriptions",
+    "check_posterior_reads",
     "select_posterior",
-    "complete",
-    "describe",
-    "nothing",
-    "parse",
-    "posterior_for",
+    "complete_descriptions",
+    "description_batch",
+    "empty_description",
+    "parse_descriptions",
+    "default_posterior",
 ]
 
 
 @dataclass(frozen=True)
 class Descriptions:
-    """Q descriptions: attributes, captions, or both where the captions spell the attributes.
+    """Q descriptions: attributes, captions, or both if the captions spell the attributes.
 
     Attributes:
-        codes: uint8 [Q, A], 255 where nothing is specified; see :attr:`mmgen.descriptions.Expression.codes`.
-        tokens: Word codes uint16 [Q, T]; None where there are no captions.
-        expressions: Trees with operators that are more than their codes, [Q]; None for plain descriptions.
+        codes: Attribute codes uint8 [Q, A], 255 where unspecified; see :attr:`mmgen.descriptions.Expression.codes`.
+        tokens: Word codes uint16 [Q, T]; None without captions.
+        expressions: Trees of descriptions with operators, Q of them or none; None for a plain description.
     """
 
     codes: np.ndarray
@@ -68,23 +68,23 @@ class Descriptions:
         return Descriptions(self.codes[rows], tokens, self.expressions[rows])
 
     def repeat(self, times: int) -> "Descriptions":
-        """Return each plain description so often in a row."""
+        """Return plain descriptions with each repeated ``times`` times in a row."""
         tokens = None if self.tokens is None else np.repeat(self.tokens, times, axis=0)
         return Descriptions(np.repeat(self.codes, times, axis=0), tokens)
 
     def expression(self, row: int) -> Expression | None:
-        """Return the tree of one description; None if it is plain."""
+        """Return the tree of the description in ``row``; None if it has no operators."""
         return self.expressions[row] if self.expressions else None
 
     def key(self, row: int) -> tuple[int | str, ...]:
-        """Return the key of the streams of randomness of one description."""
+        """Return the key of the random streams of the description in ``row``."""
         expression = self.expression(row)
         if expression is not None:
             return expression.key
         return tuple(int(code) for code in (self.codes if self.tokens is None else self.tokens)[row])
 
     def batch(self, loaded: "TrainedModel", rows: int | slice, repeat: int = 1) -> "Batch":
-        """Return descriptions, each repeated, as a condition of a model or an aggregate."""
+        """Return the descriptions of ``rows``, each ``repeat`` times, as a batch that models and posteriors read."""
         device = str(loaded.device)
         name = loaded.attributes.name if loaded.attributes is not None else "attributes"
         chosen = slice(rows, rows + 1) if isinstance(rows, int) else rows
@@ -95,7 +95,7 @@ class Descriptions:
         return batch | batch_of_captions(np.repeat(self.tokens[chosen], repeat, axis=0), text.name, device)
 
     def modalities(self, loaded: "TrainedModel", row: int) -> tuple[str, ...]:
-        """Return the modalities in which one description specifies something."""
+        """Return the modalities that the description in ``row`` specifies: attributes, text or both."""
         names = []
         if loaded.attributes is not None and ((self.codes[row] != UNKNOWN).any() or self.expression(row) is not None):
             names.append(loaded.attributes.name)
@@ -104,7 +104,7 @@ class Descriptions:
         return tuple(names)
 
     def words(self, loaded: "TrainedModel") -> list[str]:
-        """Return each description as a person would type it."""
+        """Format each description as a person would type it."""
         info, text = loaded.attributes, loaded.text
         if self.tokens is not None and text is not None:
             return [format_caption(row, text) for row in self.tokens]
@@ -113,7 +113,7 @@ class Descriptions:
         return [str(self.expression(row) or format_query(codes, info)) for row, codes in enumerate(self.codes)]
 
     def values(self, loaded: "TrainedModel") -> list[str]:
-        """Return each description in the short form of figures: a caption, or the values of the attributes alone."""
+        """Format each description for figures: a caption, or only the values of the attributes."""
         info, text = loaded.attributes, loaded.text
         if info is None or any(self.expressions):
             return self.words(loaded)
@@ -126,13 +126,15 @@ class Descriptions:
         return [f"{caption} ({each})" for caption, each in zip(captions, values, strict=True)]  # free text spells none
 
 
-def complete(loaded: "TrainedModel", codes: np.ndarray | None = None, tokens: np.ndarray | None = None) -> Descriptions:
-    """Complete descriptions whose captions spell the attributes: captions give codes, complete codes give captions.
+def complete_descriptions(
+    loaded: "TrainedModel", codes: np.ndarray | None = None, tokens: np.ndarray | None = None
+) -> Descriptions:
+    """Make descriptions from attribute codes or captions, and derive the other if captions spell attributes.
 
     Args:
-        loaded: The model that knows the words.
-        codes: uint8 [Q, A]; by default those that the captions spell.
-        tokens: Word codes [Q, T]; by default those that spell the codes, if all are known.
+        loaded: The model with the vocabulary.
+        codes: Attribute codes uint8 [Q, A]; by default those that the captions spell.
+        tokens: Word codes [Q, T]; by default the captions of the codes, if all of them are known.
     """
     text, info = loaded.text, loaded.attributes
     spelled = text is not None and info is not None and bool(text.slots)
@@ -148,30 +150,33 @@ def complete(loaded: "TrainedModel", codes: np.ndarray | None = None, tokens: np
     return Descriptions(codes, tokens)
 
 
-def as_words(description: "str | Mapping[str, str]") -> str:
-    """Return a description in words: ``{"digit": "3"}`` as ``digit=3``."""
+def format_description(description: "str | Mapping[str, str]") -> str:
+    """Format a description as a person would type it: ``{"digit": "3"}`` as ``digit=3``."""
     if isinstance(description, str):
         return description
     return " ".join(f"{name}={quoted(value)}" for name, value in description.items())
 
 
-def parse(loaded: "TrainedModel", descriptions: Sequence[str]) -> Descriptions:
-    """Parse descriptions as a person types them, all captions or all attribute=value.
+def parse_descriptions(loaded: "TrainedModel", descriptions: Sequence[str]) -> Descriptions:
+    """Parse descriptions as a person types them: all captions, or all of the form attribute=value.
 
-    A guided model answers NOT and OR, SCAN with operators AND, IN COMMON and IGNORE. Elsewhere AND gives both sides.
+    A guided model understands NOT and OR; SCAN with operators understands AND, IN COMMON and IGNORE. For other models
+    AND joins the attributes of both sides.
 
     Raises:
-        UsageError: The model does not know the words or answer the operators, or captions and attributes are mixed.
+        UsageError: The model lacks a word or an operator, or captions and attributes are mixed.
     """
     text, info = loaded.text, loaded.attributes
     captions = [text is not None and is_caption(words) for words in descriptions]
     if any(captions) and not all(captions):
         raise UsageError("got captions and attribute=value together; describe everything in the same way")
     if any(captions) and text is not None:
-        return complete(loaded, tokens=np.stack([parse_caption(words, text, info) for words in descriptions]))
+        return complete_descriptions(
+            loaded, tokens=np.stack([parse_caption(words, text, info) for words in descriptions])
+        )
     if info is None:
         if any(descriptions):
-            raise UsageError(f"{loaded.path} knows no attributes, so it cannot be given a description")
+            raise UsageError(f"{loaded.path} has no attributes, so it draws only without a description; leave it out")
         return Descriptions(np.zeros((len(descriptions), 0), np.uint8))
     trees = [parse_words(words, info) for words in descriptions]
     answered = frozenset((NOT, OR) if loaded.guidance else loaded.operators)
@@ -179,20 +184,20 @@ def parse(loaded: "TrainedModel", descriptions: Sequence[str]) -> Descriptions:
         _check_operators(loaded, tree, answered if loaded.operators else answered | {AND})
     expressions = tuple(tree if tree.operators & answered else None for tree in trees)
     codes = np.stack([tree.codes for tree in trees])
-    return Descriptions(codes, expressions=expressions) if any(expressions) else complete(loaded, codes)
+    return Descriptions(codes, expressions=expressions) if any(expressions) else complete_descriptions(loaded, codes)
 
 
 def _check_operators(loaded: "TrainedModel", tree: Expression, answered: frozenset[str]) -> None:
-    """Refuse operators that the posterior cannot answer; the message names an alternative."""
+    """Refuse operators that the posterior does not understand; the message names an alternative."""
     missing = tree.operators - answered
     if not missing:
         return
     if not missing.isdisjoint((NOT, OR)):
         raise UsageError(
-            f"description has {min(missing)}, which only drawing with guidance above 0 understands; draw so, or leave "
-            "it out"
+            f"got {min(missing)} in '{tree}', which needs guidance above 0; draw with --guidance, or leave "
+            f"{min(missing)} out"
         )
-    ways = [f"give what it means, '{tree.meaning}'" if tree.mentioned.any() else "give a plain description"]
+    ways = [f"give the equivalent '{tree.meaning}'" if tree.mentioned.any() else "give a description without operators"]
     if loaded.operators:
         ways.append("leave guidance out")
     elif not loaded.model.discrete_layers and "density" in loaded.model.capabilities:  # these refuse every fit
@@ -204,39 +209,42 @@ def _check_operators(loaded: "TrainedModel", tree: Expression, answered: frozens
     raise UsageError(f"'{tree}' needs operators, and {reason}; {', or '.join(ways)}")
 
 
-def describe(loaded: "TrainedModel", description: str | Mapping[str, str]) -> "Batch":
-    """Return a description as a batch of one.
+def description_batch(loaded: "TrainedModel", description: str | Mapping[str, str]) -> "Batch":
+    """Parse a description and return it as a batch of one.
 
     Args:
-        loaded: The model that knows the words.
-        description: Attributes such as ``"digit=3 scale=big"`` or ``{"digit": "3"}``, the rest unknown; or, where the
-            model knows text, a caption such as ``"large red rubber cube left small blue metal sphere"``.
+        loaded: The model with the vocabulary.
+        description: Attributes such as ``"digit=3 scale=big"`` or ``{"digit": "3"}``, the rest unknown; or, for a
+            model of text, a caption such as ``"large red rubber cube left small blue metal sphere"``.
 
     Raises:
-        UsageError: An attribute, value or word does not exist; suggests the nearest.
+        UsageError: An attribute, value or word does not exist; the message suggests the nearest.
     """
-    words = as_words(description)
+    words = format_description(description)
     if loaded.attributes is None and not (is_caption(words) and loaded.text is not None):
-        raise UsageError(f"{loaded.path} knows no attributes, so it cannot be given a description")
-    descriptions = parse(loaded, [words])
+        raise UsageError(f"{loaded.path} has no attributes, so it draws only without a description; leave it out")
+    descriptions = parse_descriptions(loaded, [words])
     if any(descriptions.expressions):
-        raise UsageError(f"'{words}' is no plain description, and no batch holds another; draw with sample(...)")
-    return batch_of(loaded, descriptions)
+        raise UsageError(
+            f"'{words}' has operators, expected a description without, since a batch holds no operators; draw with "
+            "sample(...)"
+        )
+    return batch_of_descriptions(loaded, descriptions)
 
 
-def batch_of(loaded: "TrainedModel", descriptions: Descriptions) -> "Batch":
-    """Return descriptions as a batch; captions that spell no attributes stand there alone."""
+def batch_of_descriptions(loaded: "TrainedModel", descriptions: Descriptions) -> "Batch":
+    """Return descriptions as a batch of attributes and captions; only of captions if they spell no attributes."""
     batch = descriptions.batch(loaded, slice(None))
     spelt = loaded.text is not None and bool(loaded.text.slots)
     known = [loaded.attributes.name] if loaded.attributes is not None and (spelt or descriptions.tokens is None) else []
     return batch.select([*known, *([loaded.text.name] if loaded.text is not None else [])])
 
 
-def posterior_for(loaded: "TrainedModel", descriptions: Descriptions) -> str:
-    """Return the default posterior: the fitted one, else the encoder's; the prior if nothing is described.
+def default_posterior(loaded: "TrainedModel", descriptions: Descriptions) -> str:
+    """Return the name of the default posterior: fitted, else encoder; the prior if all descriptions are empty.
 
     Raises:
-        UsageError: Something is given, and nothing was fitted to descriptions.
+        UsageError: A description is not empty, and the default posterior reads no descriptions.
     """
     described = any(descriptions.modalities(loaded, row) for row in range(len(descriptions)))
     if not described and loaded.description_kind == "text":
@@ -251,18 +259,18 @@ def posterior_for(loaded: "TrainedModel", descriptions: Descriptions) -> str:
 
 
 def select_posterior(loaded: "TrainedModel", descriptions: Descriptions, posterior: str | None = None) -> str:
-    """Return the named posterior, else the default of :func:`posterior_for`, after all cheap checks.
+    """Return the name of the posterior to draw from, ``posterior`` or the default, after checking it.
 
     Raises:
-        UsageError: There is no such posterior, it reads nothing of a description, or guidance has no words to hold to.
+        UsageError: There is no such posterior, it cannot read a description, or guidance has an empty description.
     """
-    check_described(loaded, descriptions)
-    source = loaded.posteriors[posterior or posterior_for(loaded, descriptions)].name
-    check_read(loaded, source, descriptions)
+    check_guided_descriptions(loaded, descriptions)
+    source = loaded.posteriors[posterior or default_posterior(loaded, descriptions)].name
+    check_posterior_reads(loaded, source, descriptions)
     return source
 
 
-def check_described(loaded: "TrainedModel", descriptions: Descriptions) -> None:
+def check_guided_descriptions(loaded: "TrainedModel", descriptions: Descriptions) -> None:
     """Refuse guidance by an empty description.
 
     Raises:
@@ -271,15 +279,15 @@ def check_described(loaded: "TrainedModel", descriptions: Descriptions) -> None:
     if loaded.guidance and not all(descriptions.modalities(loaded, row) for row in range(len(descriptions))):
         raise UsageError(
             f"guidance {loaded.guidance} got an empty description, expected at least one word; describe "
-            "what to draw, or leave guidance out"
+            "the picture, or leave guidance out"
         )
 
 
-def check_read(loaded: "TrainedModel", posterior: str, descriptions: Descriptions) -> None:
+def check_posterior_reads(loaded: "TrainedModel", posterior: str, descriptions: Descriptions) -> None:
     """Refuse descriptions in modalities that a posterior does not read.
 
     Raises:
-        UsageError: It says what the posterior reads.
+        UsageError: The posterior reads no modality of a description; the message lists those that it reads.
     """
     reads = loaded.reads(posterior)
     names = descriptions.words(loaded)
@@ -290,8 +298,8 @@ def check_read(loaded: "TrainedModel", posterior: str, descriptions: Description
             and not loaded.posteriors[posterior].operators
         ):
             raise UsageError(
-                f"'{expression}' got posterior '{posterior}', which has no operators, expected "
-                f"'{loaded.posteriors.default}'; or give what it means, '{expression.meaning}'"
+                f"posterior '{posterior}' understands no operators, got '{expression}'; draw from "
+                f"'{loaded.posteriors.default}', or give the equivalent '{expression.meaning}'"
             )
     for row in range(len(descriptions)):
         described = descriptions.modalities(loaded, row)
@@ -299,25 +307,25 @@ def check_read(loaded: "TrainedModel", posterior: str, descriptions: Description
             continue
         if not reads:
             raise UsageError(
-                f"got the description '{names[row]}' for posterior '{posterior}' of {loaded.path}, which reads none: "
-                f"leave the description out, or choose another of {', '.join(loaded.posteriors)}"
+                f"got the description '{names[row]}' for posterior '{posterior}' of {loaded.path}, which reads no "
+                f"descriptions: leave the description out, or choose another of {', '.join(loaded.posteriors)}"
                 f"{', or draw with guidance' if loaded.likelihood.names else ''}"
             )
-        how = " or ".join(_how(loaded, name) for name in reads)
+        forms = " or ".join(_format_of_description(loaded, name) for name in reads)
         raise UsageError(
-            f"got the description '{names[row]}', which says {' and '.join(described)}, but posterior '{posterior}' of "
-            f"{loaded.path} reads {' and '.join(reads)}: give {how}"
+            f"got the description '{names[row]}' by {' and '.join(described)}, but posterior '{posterior}' of "
+            f"{loaded.path} reads {' and '.join(reads)}: give {forms}"
         )
 
 
-def _how(loaded: "TrainedModel", name: str) -> str:
-    """Return the form of a description by a modality."""
-    if loaded.attributes is not None and name == loaded.attributes.name:
+def _format_of_description(loaded: "TrainedModel", modality: str) -> str:
+    """Explain for a message how a description in this modality is written."""
+    if loaded.attributes is not None and modality == loaded.attributes.name:
         return f"attribute=value of {', '.join(loaded.attributes.names)}"
     return f"a whole caption, {' '.join(loaded.text.slots)}" if loaded.text and loaded.text.slots else "a caption"
 
 
-def nothing(loaded: "TrainedModel") -> Descriptions:
+def empty_description(loaded: "TrainedModel") -> Descriptions:
     """Return one description that specifies nothing."""
     width = len(loaded.attributes.names) if loaded.attributes is not None else 0
     return Descriptions(np.full((1, width), UNKNOWN, np.uint8))

@@ -9,8 +9,14 @@ import numpy as np
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import IN_COMMON, Vocabulary
-from mmgen.generation.descriptions import Descriptions, check_read, complete
-from mmgen.generation.judge import check_judge, differences, has_mismatch, judge_images, sees_samples
+from mmgen.generation.classifiers import (
+    check_classifier,
+    classifier_sees_samples,
+    classify_images,
+    format_mismatches,
+    has_mismatch,
+)
+from mmgen.generation.descriptions import Descriptions, check_posterior_reads, complete_descriptions
 from mmgen.results.naming import GuidanceReport
 
 if TYPE_CHECKING:
@@ -19,32 +25,32 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Draws",
-    "as_pictures",
+    "convert_draws_to_pictures",
     "draw",
-    "share_right",
-    "unjudged",
+    "format_share_correct",
+    "warn_of_unrestricted",
 ]
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Images and texts that were drawn for Q descriptions, n for each.
+    """Images and texts drawn for Q descriptions, n for each.
 
     Attributes:
         posterior: Name of the posterior of z ("own", "aggregate", ...).
         seed: Seed of z and of the sampled pixels.
         descriptions: The Q descriptions.
-        means: E[image | z], float32 [Q, n, C, H, W], for people.
-        sampled: Draws from p(image|z), float32 [Q, n, C, H, W], for the classifier where the data are binary; elsewhere
-            it reads the means, since grey levels of the data are no draws of a Bernoulli variable.
+        means: E[image | z], float32 [Q, n, C, H, W], which people look at.
+        sampled: Draws from p(image|z), float32 [Q, n, C, H, W]. The classifier reads them for binary data, and the
+            means for other data, because grey levels are no draws of a Bernoulli variable.
         z: float32 [Q, n, D].
-        predicted: Codes that the classifier reads, uint8 [Q, n, A]; None without one.
-        words: Texts drawn from the same z, word codes int64 [Q, n, T]; None from a model that generates none.
-        hints: Positions of attributes that the classifier was given, and so cannot be right or wrong about.
+        predicted: Attribute codes that the classifier predicts, uint8 [Q, n, A]; None without a classifier.
+        words: Texts drawn from the same z, word codes int64 [Q, n, T]; None if the model generates no text.
+        hints: Positions of attributes that are inputs of the classifier, so that its predictions of them do not count.
         image: Modality of ``means`` and ``sampled``; "" for the only one.
-        further: Other image modalities drawn from the same z, each as ``means`` and ``sampled``, by name.
-        name: Name and meaning of the posterior; "" where z came from elsewhere.
-        guidance: Guidance of the posterior; None without.
+        further: Means and sampled pixels of other image modalities drawn from the same z, by name.
+        name: Name and meaning of the posterior; "" if z is drawn from no posterior of the model.
+        guidance: Guidance of the posterior; None without guidance.
     """
 
     posterior: str
@@ -68,7 +74,7 @@ class Draws:
 
     @property
     def wrong(self) -> np.ndarray | None:
-        """Bool [Q, n]: True where the classifier predicts another value than described; None without one."""
+        """Whether the classifier's prediction contradicts the description, bool [Q, n]; None without a classifier."""
         if self.predicted is None:
             return None
         wrong = has_mismatch(self.descriptions.codes[:, None], self.predicted)
@@ -78,10 +84,10 @@ class Draws:
         return wrong
 
     @property
-    def right(self) -> tuple[int, int]:
-        """Two counts over all images: described attributes that the classifier confirms, and all described ones.
+    def correct(self) -> tuple[int, int]:
+        """Counts over all images: described attributes that the classifier confirms, and all described attributes.
 
-        For a description with operators each image counts once, as right or wrong.
+        For a description with operators each image counts once.
         """
         if self.predicted is None or self.wrong is None:
             return 0, 0
@@ -94,16 +100,16 @@ class Draws:
         right = int(((codes == self.predicted) & counted).sum()) + int((~self.wrong[whole]).sum())
         return right, int(counted.sum()) + int(whole.sum()) * self.predicted.shape[1]
 
-    def remark(self, row: int, number: int, info: Vocabulary) -> str:
-        """Return the predicted values that differ from the description, "judge: 5, small"; "" if none do."""
+    def describe_mismatch(self, row: int, place: int, vocabulary: Vocabulary) -> str:
+        """Format the predicted values of one image that differ from its description: "judge: 5, small", or ""."""
         if self.predicted is None or self.wrong is None:
             return ""
         expression = self.descriptions.expression(row)
-        read = self.predicted[row, number]
+        read = self.predicted[row, place]
         if expression is None:
-            return differences(self.descriptions.codes[row], read, info)
+            return format_mismatches(self.descriptions.codes[row], read, vocabulary)
         mentioned = np.flatnonzero(expression.mentioned)
-        return f"judge: {', '.join(info.values[a][read[a]] for a in mentioned)}" if self.wrong[row, number] else ""
+        return f"judge: {', '.join(vocabulary.values[a][read[a]] for a in mentioned)}" if self.wrong[row, place] else ""
 
 
 def draw(
@@ -113,31 +119,31 @@ def draw(
     *,
     posterior: str,
     seed: int = 0,
-    judge: "Classifier | None" = None,
+    classifier: "Classifier | None" = None,
     targets: Sequence[str] = (),
 ) -> Draws:
-    """Draw images for descriptions, and texts where the model generates them.
+    """Draw images for descriptions, and texts if the model generates them.
 
-    Each description has its own stream of randomness, so that its images do not depend on which others are drawn.
+    Each description has its own random stream, so its images do not depend on the other descriptions.
 
     Args:
-        loaded: A model or an aggregate.
-        descriptions: The descriptions; attribute codes uint8 [Q, A] stand for the captions that spell them as well.
+        loaded: A model, perhaps with a fitted posterior.
+        descriptions: The descriptions, or attribute codes uint8 [Q, A].
         count: Images for each description, n.
         posterior: One of ``loaded.posteriors``.
-        seed: Seed.
-        judge: Looks at the images, as it does in metrics: sampled where the data are binary, else means.
+        seed: Seed of z, pixels and words.
+        classifier: Looks at the images, as it does in metrics: sampled where the data are binary, else means.
         targets: Image modalities to draw from each z; by default the main one, which alone is judged.
 
     Raises:
         UsageError: The model has no such posterior or modality, or the judge has other attributes.
     """
-    from mmgen.generation.decode import draw_words, pictures, resolve_targets
+    from mmgen.generation.decode import decode_pictures, draw_words, resolve_targets
     from mmgen.generation.inputs import check_draw_memory
     from mmgen.generation.latents import draw_latents
 
     if not isinstance(descriptions, Descriptions):
-        descriptions = complete(loaded, descriptions)
+        descriptions = complete_descriptions(loaded, descriptions)
     if count < 1 or not len(descriptions):
         raise UsageError(f"got {count} images for {len(descriptions)} descriptions, expected at least one of each")
     names = resolve_targets(loaded, targets)
@@ -145,30 +151,30 @@ def draw(
     check_draw_memory(kinds, count, len(descriptions), "descriptions", copies=2)  # mean and draw of each pixel
     source = loaded.posteriors[posterior]
     posterior = source.name
-    check_read(loaded, posterior, descriptions)
-    if judge is not None:
-        check_judge(loaded.attributes, judge)
+    check_posterior_reads(loaded, posterior, descriptions)
+    if classifier is not None:
+        check_classifier(loaded.attributes, classifier)
     if loaded.observation is None or names[0] != loaded.observation.name:  # the judge has learned the main one
-        judge = None
+        classifier = None
     z = draw_latents(loaded, posterior, descriptions, count, seed)
-    judged = None if judge is None else np.empty((len(descriptions), count, descriptions.codes.shape[1]), np.uint8)
+    judged = None if classifier is None else np.empty((len(descriptions), count, descriptions.codes.shape[1]), np.uint8)
     drawn: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for name in names:
         shape = (len(descriptions), count, *loaded.observed[name].event_shape)
         drawn[name] = means, sampled = np.empty(shape, np.float32), np.empty(shape, np.float32)
-        for piece in pictures(loaded, name, z, descriptions, seed):
+        for piece in decode_pictures(loaded, name, z, descriptions, seed):
             means[piece.rows, piece.draws] = piece.means.cpu().numpy()
             assert piece.sampled is not None
             sampled[piece.rows, piece.draws] = piece.sampled.cpu().numpy()
-            if judge is not None and judged is not None and name == names[0]:
-                values = (sampled if sees_samples(loaded) else means)[piece.rows, piece.draws]
+            if classifier is not None and judged is not None and name == names[0]:
+                values = (sampled if classifier_sees_samples(loaded) else means)[piece.rows, piece.draws]
                 codes = np.repeat(descriptions.codes[piece.rows], values.shape[1], axis=0)
-                verdicts = judge_images(judge, values.reshape(-1, *values.shape[2:]), codes)
+                verdicts = classify_images(classifier, values.reshape(-1, *values.shape[2:]), codes)
                 judged[piece.rows, piece.draws] = verdicts.reshape(*values.shape[:2], -1)
     text, words = loaded.text, None
     if text is not None and text.name in loaded.model.generates:
         words = draw_words(loaded, text.name, z, descriptions, seed).cpu().numpy()
-    hints = tuple(judge.names.index(name) for name in judge.hints) if judge is not None else ()
+    hints = tuple(classifier.names.index(name) for name in classifier.hints) if classifier is not None else ()
     guidance = loaded.guided(loaded.guidance, seed).guided_posterior(posterior).report if loaded.guidance else None
     means, sampled = drawn.pop(names[0])
     return Draws(
@@ -177,11 +183,11 @@ def draw(
     )  # fmt: skip
 
 
-def as_pictures(loaded: "TrainedModel", drawn: Draws) -> Draws:
+def convert_draws_to_pictures(loaded: "TrainedModel", drawn: Draws) -> Draws:
     """Convert draws of any kind of data to pictures, for figures.
 
     Raises:
-        UsageError: The kind has no picture.
+        UsageError: The kind of data has no picture.
     """
     further = {
         name: (loaded.observed[name].pictures(means), loaded.observed[name].pictures(sampled))
@@ -191,7 +197,7 @@ def as_pictures(loaded: "TrainedModel", drawn: Draws) -> Draws:
     return replace(drawn, means=main.pictures(drawn.means), sampled=main.pictures(drawn.sampled), further=further)
 
 
-def unjudged(draws: Draws) -> list[str]:
+def warn_of_unrestricted(draws: Draws) -> list[str]:
     """Return a warning for each description that restricts nothing, such as "digit=3 IN COMMON digit=4"."""
     reason = {IN_COMMON: "has nothing in common"}
     return [
@@ -201,8 +207,8 @@ def unjudged(draws: Draws) -> list[str]:
     ]
 
 
-def share_right(draws: Draws) -> str:
-    """Return a sentence with the share of attributes that the classifier confirms; "" without one."""
-    right, counted = draws.right
+def format_share_correct(draws: Draws) -> str:
+    """Format the share of described attributes that the classifier confirms; "" without a classifier."""
+    right, counted = draws.correct
     what = "descriptions" if any(draws.descriptions.expressions) else "attributes"
     return f"{100 * right / counted:.1f} % of {counted:,} {what} right" if counted else ""

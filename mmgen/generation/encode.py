@@ -9,9 +9,9 @@ import torch
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
-from mmgen.generation.descriptions import describe
+from mmgen.generation.descriptions import description_batch
 from mmgen.generation.examples import Examples
-from mmgen.generation.inputs import Numbers, Pictures, checked_codes, checked_values, checked_words
+from mmgen.generation.inputs import Numbers, Pictures, validate_codes, validate_values, validate_words
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.posteriors import LayeredPosterior, posterior_of
 from mmgen.settings.arguments import format_value
@@ -21,7 +21,7 @@ from mmgen.training.batches import batch_of
 if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel
 
-__all__ = ["Pictures", "encode_examples", "encode_pictures", "infer", "source_images"]
+__all__ = ["Pictures", "encode_examples", "encode_pictures", "infer_posterior", "picture_sources"]
 
 
 def encode_pictures(
@@ -33,23 +33,25 @@ def encode_pictures(
     """Return q(z | image) [B, D], or q(z | image, description); see :meth:`mmgen.generation.TrainedModel.encode`."""
     if isinstance(images, Mapping):
         if attributes is not None or text is not None:
-            raise UsageError("got images by modality and codes of a description, expected one of them")
-        return infer(loaded, images)
+            raise UsageError(
+                "got images by modality and codes of attributes or text, expected one of them; leave the codes out"
+            )
+        return infer_posterior(loaded, images)
     if loaded.observation is None:
-        raise UsageError(f"{loaded.path} has words alone, so it has no pictures to encode; use a model of pictures")
+        raise UsageError(f"{loaded.path} has only words, so it has no pictures to encode; use a model of pictures")
     main = loaded.observation.name
-    values = {main: checked_values(loaded.observation, images)}
+    values = {main: validate_values(loaded.observation, images)}
     size = len(values[main])
-    for what, value, info in (("attributes", attributes, loaded.attributes), ("text", text, loaded.text)):
+    for name, value, info in (("attributes", attributes, loaded.attributes), ("text", text, loaded.text)):
         if value is not None and info is None:
-            raise UsageError(f"{what} got {format_value(value)}, but {loaded.path} knows no {what}; leave them out")
+            raise UsageError(f"{name} got {format_value(value)}, but {loaded.path} has no {name}; leave {name} out")
     if loaded.attributes is not None:
         codes = np.full((size, len(loaded.attributes.names)), UNKNOWN, np.uint8)
         if attributes is not None:
-            codes = checked_codes("attributes", attributes, loaded.attributes, size)
+            codes = validate_codes("attributes", attributes, loaded.attributes, size)
         values[loaded.attributes.name] = torch.from_numpy(codes)
     if loaded.text is not None and text is not None:
-        values[loaded.text.name] = torch.from_numpy(checked_words("text", text, loaded.text, size))
+        values[loaded.text.name] = torch.from_numpy(validate_words("text", text, loaded.text, size))
     described = attributes is not None or text is not None
     sources = loaded.encoder_inputs if described else (main,)
     if not loaded.model.has_posterior(sources):
@@ -59,12 +61,12 @@ def encode_pictures(
 
 
 def encode_examples(loaded: "TrainedModel", examples: Examples) -> DiagonalGaussian | LayeredPosterior:
-    """Return posteriors [n, D] of examples, q(z|x) or q(z|x,y), of the kind that the decoders were trained with."""
+    """Return the posteriors [n, D] of examples: q(z|x) or q(z|x,y), whichever the decoders were trained with."""
     return encode_pictures(loaded, examples.images, examples.codes, examples.tokens)
 
 
-def source_images(loaded: "TrainedModel") -> list[str]:
-    """Return the picture modalities from which, one alone, a model infers z, the main one first."""
+def picture_sources(loaded: "TrainedModel") -> list[str]:
+    """Return the picture modalities each of which alone suffices to infer z, the main one first."""
     examples = [name for name, described in loaded.observed.items() if described.picture_shape is not None]
     return [name for name in examples if loaded.model.has_posterior((name,))]
 
@@ -75,25 +77,25 @@ def _check_source(loaded: "TrainedModel", names: Sequence[str], described: tuple
             raise UsageError(unknown_name("modality", str(name), list(loaded.observed)))
     if not names:
         expected = ", ".join(loaded.observed) or "no modality"
-        raise UsageError(f"got nothing to start from, expected some of {expected}")
+        raise UsageError(f"got no modality to infer z from, expected some of {expected}; name at least one")
     if not loaded.model.has_posterior((*names, *described)):
         alone = [name for name in loaded.observed if loaded.model.has_posterior((name,))]
         raise UsageError(
-            f"{loaded.path} infers no z from {' and '.join((*names, *described))}; "
-            f"it does from {', '.join(alone) or 'no single one'}. A model that does is trained with "
-            "--objective mvae"
+            f"{loaded.path} cannot infer z from {' and '.join((*names, *described))}, expected one of "
+            f"{', '.join(alone) or 'no single modality'}; choose one, or train with --objective mvae, which infers z "
+            "from any"
         )
 
 
-def _described(loaded: "TrainedModel", description: str | Mapping[str, str]) -> Batch | None:
-    """Return a description as a batch of one; None if it is empty."""
+def _informative_batch(loaded: "TrainedModel", description: str | Mapping[str, str]) -> Batch | None:
+    """Return the modalities of a description that the encoder reads, as a batch of one; None if it is empty."""
     if not description:
         return None
-    batch = describe(loaded, description)
+    batch = description_batch(loaded, description)
     return batch.select((loaded.encoder.informative(batch) if loaded.encoder else ()) or list(batch.values)[:1])
 
 
-def infer(
+def infer_posterior(
     loaded: "TrainedModel", pictures: Mapping[str, Pictures], description: str | Mapping[str, str] = ""
 ) -> DiagonalGaussian | LayeredPosterior:
     """Return q(z | pictures) [B, D], or q(z | pictures, description).
@@ -101,20 +103,20 @@ def infer(
     Args:
         loaded: The model.
         pictures: Images by modality, all of the same B examples.
-        description: One that holds for all of them.
+        description: One description for all examples.
 
     Raises:
-        UsageError: The model infers no z from these, or images have another size than its own.
+        UsageError: The model cannot infer z from these modalities, or the images have another size than its own.
     """
-    described = _described(loaded, description)
+    described = _informative_batch(loaded, description)
     words = tuple(described.values) if described is not None else ()
     _check_source(loaded, list(pictures), words)
-    tensors = {name: checked_values(loaded.observed[name], values) for name, values in pictures.items()}
+    tensors = {name: validate_values(loaded.observed[name], values) for name, values in pictures.items()}
     sizes = {name: len(images) for name, images in tensors.items()}
     if len(set(sizes.values())) != 1:
-        raise UsageError(f"got pictures of different numbers of examples, {sizes}, expected the same number of each")
+        raise UsageError(f"got different numbers of pictures by modality, {sizes}, expected equal numbers")
     batch = batch_of(loaded.observed, tensors)
     if described is not None:
         batch = batch | described.repeat(batch.size)
-    # Pictures that a person starts from are few, and what is drawn of them should not depend on the processor.
+    # These pictures are few, and draws from their posterior should not depend on the processor.
     return posterior_of(loaded.model, batch.to(loaded.device), (*tensors, *words), "32-true")

@@ -24,7 +24,16 @@ from mmgen.training.batches import DatasetRows
 if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel
 
-__all__ = ["Encodings", "Projection", "Ranking", "along", "encoded_part", "movable", "principal_plane", "ranking"]
+__all__ = [
+    "Encodings",
+    "Projection",
+    "Ranking",
+    "project_onto_axes",
+    "encode_split",
+    "traversable_axes",
+    "principal_plane",
+    "rank_axes",
+]
 
 _AT_ONCE = 2048
 """Examples that are unpacked together."""
@@ -35,12 +44,12 @@ class Encodings:
     """Means and standard deviations of q(z | inputs) for n examples, on the CPU.
 
     Attributes:
-        rows: Where they are in the dataset, int64 [n], increasing.
-        mean: [n, D].
-        log_sd: [n, D]; None of a model whose posterior is no single Gaussian; the means of several layers are each
-            given a draw of those below.
-        inputs: The modalities that the posterior was given.
-        prior: p(z) [D] where it is one Gaussian; None for N(0, I).
+        rows: Rows in the dataset, int64 [n], increasing.
+        mean: Means of z, [n, D].
+        log_sd: Log standard deviations, [n, D]; None if the posterior is no single Gaussian. The mean of a layer is
+            then conditional on a draw of the layers below.
+        inputs: The modalities that the posterior reads.
+        prior: p(z) [D] if it is another Gaussian than N(0, I).
     """
 
     rows: np.ndarray
@@ -55,11 +64,11 @@ class Ranking:
     """Dimensions of z, ranked by how much information about the data they hold, most first.
 
     Attributes:
-        dimensions: Axes of z, of the layer next to the data where there are several; never of labels. Of a flat layer
-            an axis is a position in z, of a grid the positions of a channel.
-        values: What each is ranked by, in the same order.
-        measure: What that is: "mean KL in nats", or "variance of the mean" of a model of several layers.
-        names: What people call them: "z 3", or of a layer "z1 3"; in the same order.
+        dimensions: Axes of z, of the layer next to the data if there are several; never of labels. An axis of a flat
+            layer is a position in z, an axis of a grid the positions of a channel.
+        values: The measure of each dimension, in the same order.
+        measure: Its name: "mean KL in nats", or "variance of the mean" for a model of several layers.
+        names: Labels for people: "z 3", or "z1 3" for layers; in the same order.
     """
 
     dimensions: list[Axis]
@@ -73,9 +82,9 @@ class Projection:
     """A plane through the encodings: coordinates are (z - centre) times the axes.
 
     Attributes:
-        centre: Mean of the encodings [D]; 0 of a z of two dimensions, which is shown as it is.
+        centre: Mean of the encodings [D]; 0 for a z of two dimensions, which is shown unchanged.
         axes: Two orthonormal directions [2, D].
-        shares: Part of the variance of the encodings that each axis holds, [2]; they add up to 1 of two dimensions.
+        shares: Share of the variance of the encodings along each axis, [2]; the sum is 1 for two dimensions.
     """
 
     centre: Tensor
@@ -86,24 +95,23 @@ class Projection:
         """Project z [..., D] to coordinates [..., 2]."""
         return (z - self.centre) @ self.axes.T
 
-    def back(self, points: Tensor) -> Tensor:
+    def to_latents(self, points: Tensor) -> Tensor:
         """Map coordinates [..., 2] back to z [..., D] in the plane."""
         return self.centre + points @ self.axes
 
 
-def _given(loaded: "TrainedModel") -> tuple[str, ...]:
-    """Return the modalities to encode from: the main one alone, else those that the decoders were trained with."""
+def _inputs_to_encode(loaded: "TrainedModel") -> tuple[str, ...]:
+    """Return the first modality that suffices to infer z, else those that the decoders were trained with."""
     for name in loaded.observed:
         if loaded.model.has_posterior((name,)):
             return (name,)
     return loaded.encoder_inputs
 
 
-def movable(model: Model) -> tuple[str, list[Axis]]:
-    """Return the layer of z whose axes a traversal can move, and these axes.
+def traversable_axes(model: Model) -> tuple[str, list[Axis]]:
+    """Return the layer of z that a traversal changes, and its axes.
 
-    It is the layer next to the data that holds numbers; labels that are part of z have values, between which there is
-    nothing.
+    It is the layer of real numbers next to the data; labels that are part of z are never traversed.
     """
     for name in model.latent.layers:
         if name not in model.discrete_layers:
@@ -111,39 +119,39 @@ def movable(model: Model) -> tuple[str, list[Axis]]:
     return model.latent.top, []
 
 
-def along(z: Tensor, axes: Sequence[Axis]) -> Tensor:
-    """Return z [n, D] along axes [n, d], means over the places of each."""
+def project_onto_axes(z: Tensor, axes: Sequence[Axis]) -> Tensor:
+    """Return the coordinates [n, d] of z [n, D] along axes; along a channel of a grid the mean over its places."""
     if all(isinstance(axis, int) for axis in axes):
         return z[:, list(axes)]
     return torch.stack([z[:, [axis] if isinstance(axis, int) else list(axis)].mean(1) for axis in axes], 1)
 
 
 @torch.no_grad()
-def encoded_part(loaded: "TrainedModel", dataset: Path, part: str, count: int, seed: int) -> Encodings:
-    """Encode random examples of a part of the data; nodes of a graph with all of its edges.
+def encode_split(loaded: "TrainedModel", dataset: Path, split: str, count: int, seed: int) -> Encodings:
+    """Encode random examples of a split; nodes of a graph are encoded with all edges.
 
-    Labels that are part of z are the likeliest ones.
+    Labels that are part of z take their likeliest values.
 
     Args:
         loaded: The model.
         dataset: Its dataset.
-        part: train, val or test.
-        count: Examples at most.
+        split: train, val or test.
+        count: Number of examples at most.
         seed: Seed of the choice.
 
     Raises:
-        UsageError: The part is empty.
+        UsageError: The split is empty.
     """
-    scheme, inputs, model = loaded.settings.data.split, _given(loaded), loaded.model
+    scheme, inputs, model = loaded.settings.data.split, _inputs_to_encode(loaded), loaded.model
     with Dataset.open(dataset) as data:
         if data.splits_edges(scheme):
             source = DatasetRows.of_split(data, scheme, "train", loaded.device, modalities=inputs)
         else:
-            source = DatasetRows(data, data.split(scheme, part), loaded.device, modalities=inputs, seed=seed)
+            source = DatasetRows(data, data.split(scheme, split), loaded.device, modalities=inputs, seed=seed)
         every = len(source)
         if not every:
-            raise UsageError(f"{dataset} has no {part} examples to encode; choose a dataset that does")
-        chosen = np.sort(numpy_generator(seed, "encodings", part).permutation(every)[:count])
+            raise UsageError(f"{dataset} has no {split} examples to encode; choose a dataset that does")
+        chosen = np.sort(numpy_generator(seed, "encodings", split).permutation(every)[:count])
         generator = torch_generator(seed, "layers of encodings", device=loaded.device)
         parts: list[DiagonalGaussian] = []
         prior: Posterior | None = None
@@ -163,17 +171,17 @@ def encoded_part(loaded: "TrainedModel", dataset: Path, part: str, count: int, s
     return Encodings(rows, torch.cat(means).cpu(), None, inputs)
 
 
-def ranking(loaded: "TrainedModel", encodings: Encodings) -> Ranking:
-    r"""Rank axes by the mean over examples of :math:`KL(q(z_d|x) \,\|\, p(z_d))`, nats.
+def rank_axes(loaded: "TrainedModel", encodings: Encodings) -> Ranking:
+    r"""Rank axes of z by the mean over examples of :math:`KL(q(z_d|x) \,\|\, p(z_d))`, nats.
 
-    A channel of a grid has the sum over its places. Where q(z|x) is no single Gaussian, the axes of the layer next to
-    the data are ranked by the variance of their means (Burda et al., 2016): other layers change a picture through it
-    alone. Labels that are part of z are passed over (:func:`movable`).
+    The divergence of a channel of a grid is the sum over its places. If q(z|x) is no single Gaussian, the axes of the
+    layer next to the data are ranked by the variance of their means (Burda et al., 2016), since other layers influence
+    a picture only through it. Labels that are part of z are left out (:func:`traversable_axes`).
     """
     mean = encodings.mean.double()
-    layer, axes = movable(loaded.model)
+    layer, axes = traversable_axes(loaded.model)
     if encodings.log_sd is None:
-        values, measure = along(mean, axes).var(0), "variance of the mean"
+        values, measure = project_onto_axes(mean, axes).var(0), "variance of the mean"
     else:
         each, log_sd = _divergence(mean, encodings.log_sd.double(), encodings.prior), encodings.log_sd
         grouped = [each[:, [axis] if isinstance(axis, int) else list(axis)].sum(1) for axis in axes]
@@ -186,7 +194,7 @@ def ranking(loaded: "TrainedModel", encodings: Encodings) -> Ranking:
 
 
 def _divergence(mean: Tensor, log_sd: Tensor, prior: DiagonalGaussian | None) -> Tensor:
-    """KL(q(z_d|x) || p(z_d)) [n, D]."""
+    """Return KL(q(z_d|x) || p(z_d)) in nats [n, D]."""
     if prior is not None:
         scale = prior.log_sd.double()
         mean, log_sd = (mean - prior.mean.double()) * (-scale).exp(), log_sd - scale
@@ -200,7 +208,8 @@ def _is_gaussian(posterior: Posterior | None) -> TypeGuard[DiagonalGaussian]:
 def principal_plane(mean: Tensor) -> Projection:
     """Return the plane in which encodings [n, D] vary most: their first two principal components.
 
-    The largest part of each axis is positive. For two dimensions the plane is z itself, for one z and an empty axis.
+    The largest component of each axis is positive. For two dimensions the plane is z itself, for one dimension z and an
+    empty axis.
 
     Example:
         >>> z = torch.tensor([[3.0, 0.0, 0.1], [-3.0, 0.0, -0.1], [0.0, 1.0, 0.0], [0.0, -1.0, 0.0]])

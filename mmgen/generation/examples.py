@@ -17,13 +17,13 @@ __all__ = ["Examples", "random_examples", "read_examples"]
 
 @dataclass(frozen=True)
 class Examples:
-    """Rows of a dataset.
+    """Examples of a dataset with their pictures, attributes and text.
 
     Attributes:
-        rows: Where they are, int [n].
-        images: Values of the main modality: pictures float32 [n, C, H, W] in [0, 1], or those of another kind.
-        tokens: Word codes uint16 [n, T]; None of a model without text.
-        codes: Attribute codes uint8 [n, A]; None of a model without attributes.
+        rows: Rows in the dataset, int [n].
+        images: Values of the main modality, such as pictures float32 [n, C, H, W] in [0, 1].
+        tokens: Word codes uint16 [n, T]; None for a model without text.
+        codes: Attribute codes uint8 [n, A]; None for a model without attributes.
     """
 
     rows: np.ndarray
@@ -32,13 +32,13 @@ class Examples:
     codes: np.ndarray | None
 
     def first(self, count: int) -> "Examples":
-        """Return the first ``count`` of them."""
-        tokens, codes = (None if part is None else part[:count] for part in (self.tokens, self.codes))
+        """Return the first ``count`` examples."""
+        tokens, codes = (None if values is None else values[:count] for values in (self.tokens, self.codes))
         return Examples(self.rows[:count], self.images[:count], tokens, codes)
 
 
 def read_examples(loaded: "TrainedModel", data: Dataset, rows: np.ndarray) -> Examples:
-    """Read rows of an open dataset: the model's main modality, its attributes and its text."""
+    """Read the main modality, attributes and text of a model from rows of an open dataset."""
     main, info, text = loaded.observation, loaded.attributes, loaded.text
     assert main is not None
     return Examples(
@@ -49,9 +49,9 @@ def read_examples(loaded: "TrainedModel", data: Dataset, rows: np.ndarray) -> Ex
     )
 
 
-def random_examples(loaded: "TrainedModel", dataset: Path, part: str, count: int, seed: int) -> Examples:
-    """Read random examples of a part of the data: "train", "val" or "test"."""
+def random_examples(loaded: "TrainedModel", dataset: Path, split: str, count: int, seed: int) -> Examples:
+    """Read random examples of a split: "train", "val" or "test"."""
     with Dataset.open(dataset) as data:
-        every = data.split(loaded.settings.data.split, part)
-        chosen = numpy_generator(seed, "examples", part).permutation(len(every))[:count]
+        every = data.split(loaded.settings.data.split, split)
+        chosen = numpy_generator(seed, "examples", split).permutation(len(every))[:count]
         return read_examples(loaded, data, np.sort(every[chosen]))

@@ -1,7 +1,7 @@
 """Checks of pictures, codes and words from Python against the model's data.
 
-Inputs of another size, range or kind are refused: a density of grey levels under a model of black and white has no
-meaning, and a code beyond an attribute's values belongs to another attribute.
+Inputs of another size, range or kind are refused: grey levels have no density under a model of black and white, and a
+code beyond an attribute's values would be read as a value of another attribute.
 """
 
 import math
@@ -31,69 +31,70 @@ __all__ = [
     "Numbers",
     "Pictures",
     "check_draw_memory",
-    "checked_codes",
-    "checked_numbers",
-    "checked_pictures",
-    "checked_values",
-    "checked_words",
+    "validate_codes",
+    "validate_numbers",
+    "validate_pictures",
+    "validate_values",
+    "validate_words",
 ]
 
 Numbers = Annotated[Tensor | np.ndarray, SkipValidation]
-"""Numbers: a tensor, an array, or lists of numbers. Whoever takes them checks them, by the functions below."""
+"""A tensor, an array, or lists of numbers; unchecked until a function of this module validates them."""
 
 Pictures = Annotated[Tensor | np.ndarray | Image.Image | Sequence[Image.Image], SkipValidation]
-"""Images [B, C, H, W] in [0, 1], or pictures of Pillow that have the size of the model's."""
+"""Images [B, C, H, W] in [0, 1], or Pillow images of the model's size."""
 
 
-def _sizes(shape: Sequence[int]) -> str:
+def _format_shape(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape)) or "no size"
 
 
-def _of_pillow(what: str, images: Any, info: "ImageDescription") -> Any:
-    """Convert Pillow's pictures to bytes [B, C, H, W]; return anything else unchanged."""
+def _tensor_of_pillow(name: str, images: Any, info: "ImageDescription") -> Any:
+    """Convert Pillow images to a tensor [B, C, H, W] in [0, 1]; return anything else unchanged."""
     listed = [images] if isinstance(images, Image.Image) else images
     if not isinstance(listed, list | tuple) or not listed or not all(isinstance(one, Image.Image) for one in listed):
         return images
     channels, height, width = info.shape
     for one in listed:
-        if one.mode.startswith(("I", "F")):  # Pillow cuts them off at 0 and 255 without a word
+        if one.mode.startswith(("I", "F")):  # Pillow would clip them to 0 and 255
             raise UsageError(
-                f"{what} got a picture of mode {one.mode}, expected 8 bits a channel; divide its levels by the largest "
+                f"{name} got a picture of mode {one.mode}, expected 8 bits a channel; divide its levels by the largest "
                 "possible and give an array [B, C, H, W] in [0, 1]"
             )
         if one.size != (width, height):
             raise UsageError(
-                f"{what} got a picture of {one.size[0]} x {one.size[1]} pixels, expected {width} x {height}; resize it"
+                f"{name} got a picture of {one.size[0]} x {one.size[1]} pixels, expected {width} x {height}; resize it"
             )
     pixels = np.stack([np.asarray(one.convert("L" if channels == 1 else "RGB")) for one in listed])
     planes = pixels[:, None] if channels == 1 else pixels.transpose(0, 3, 1, 2)
     return torch.from_numpy(np.ascontiguousarray(planes)).float() / 255
 
 
-def checked_pictures(info: "ImageDescription", images: Any) -> Tensor:
-    """Check images and convert them to float32 [B, C, H, W] in [0, 1]; only 0 and 1 for a black-and-white model.
+def validate_pictures(info: "ImageDescription", images: Any) -> Tensor:
+    """Check images and convert them to float32 [B, C, H, W] in [0, 1], or to 0 and 1 for a black-and-white model.
 
     Args:
         info: The image modality.
-        images: In [0, 1], bytes as a dataset has them, or pictures of Pillow.
+        images: Numbers in [0, 1], bytes as in a dataset, or Pillow images.
 
     Raises:
-        UsageError: They have another size than the model's, or other values.
+        UsageError: The size or the values do not fit the modality.
     """
     name, expected = info.name, f"[B, {', '.join(map(str, info.shape))}]"
-    pixels = tensor_from(name, _of_pillow(name, images, info), f"pictures {expected}")
+    pixels = tensor_from(name, _tensor_of_pillow(name, images, info), f"pictures {expected}")
     if pixels.dim() != 4 or tuple(pixels.shape[1:]) != tuple(info.shape):
-        got = _sizes(pixels.shape[1:]) if pixels.dim() == 4 else f"an array {list(pixels.shape)}"
+        got = _format_shape(pixels.shape[1:]) if pixels.dim() == 4 else f"an array {list(pixels.shape)}"
         raise UsageError(
-            f"got {name} of {got} (channels x height x width), expected {_sizes(info.shape)} of each of B, "
+            f"got {name} of {got} (channels x height x width), expected {_format_shape(info.shape)} for each example, "
             f"{expected}; resize them"
         )
     if not len(pixels):
         raise UsageError(f"{name} got no picture, expected at least one, {expected}")
-    return _in_range(pixels, info)
+    return _scale_pixels(pixels, info)
 
 
-def _in_range(pixels: Tensor, info: "ImageDescription") -> Tensor:
+def _scale_pixels(pixels: Tensor, info: "ImageDescription") -> Tensor:
+    """Return pixels as float in [0, 1]; refuse other values."""
     name = info.name
     if pixels.dtype == torch.uint8 and info.layout == "bytes":
         return pixels.float() / 255
@@ -104,7 +105,7 @@ def _in_range(pixels: Tensor, info: "ImageDescription") -> Tensor:
         )
     pixels = pixels.float()
     if not pixels.isfinite().all():
-        raise UsageError(f"{name} got values that are not finite, expected 0 to 1")
+        raise UsageError(f"{name} got values that are not finite, expected 0 to 1; leave such images out")
     if not ((pixels >= 0) & (pixels <= 1)).all():
         raise UsageError(
             f"{name} got values from {float(pixels.min()):g} to {float(pixels.max()):g}, expected 0 to 1, or uint8 "
@@ -112,113 +113,121 @@ def _in_range(pixels: Tensor, info: "ImageDescription") -> Tensor:
         )
     if info.layout != "bytes" and not (grey := (pixels > 0) & (pixels < 1)).logical_not().all():
         raise UsageError(
-            f"{name} got the grey level {float(pixels[grey][0]):g}, expected 0 and 1 alone, since the model was "
-            "trained on black and white; make them so, such as by images > 0.5"
+            f"{name} got the grey level {float(pixels[grey][0]):g}, expected only 0 and 1, since the model was "
+            "trained on black and white; convert the images, for example by images > 0.5"
         )
     return pixels
 
 
-def checked_values(info: "Description", values: Any) -> Tensor:
-    """Check values [B, *event_shape] of a modality of any kind, of at least one example.
+def validate_values(info: "Description", values: Any) -> Tensor:
+    """Check values [B, *event_shape], B at least 1, of a modality of any kind, and convert them to float32.
 
     Raises:
-        UsageError: They have another shape, are not finite, or are no such pictures.
+        UsageError: The shape or the values do not fit the modality.
     """
     from mmgen.modalities.image import ImageDescription
 
-    return checked_pictures(info, values) if isinstance(info, ImageDescription) else checked_numbers(info, values)
+    return validate_pictures(info, values) if isinstance(info, ImageDescription) else validate_numbers(info, values)
 
 
-def checked_numbers(info: "Description", values: Any) -> Tensor:
-    """Check values [B, *event_shape] of a modality without pictures: finite real numbers, or bytes as stored.
+def validate_numbers(info: "Description", values: Any) -> Tensor:
+    """Check values [B, *event_shape] of a modality other than images: finite real numbers, or bytes as stored.
 
     Raises:
-        UsageError: They are something else.
+        UsageError: The shape or the values do not fit the modality.
     """
     shape, stored = (list(info.event_shape) if info.by_rows else None), info.arrays().get(ROWS)
-    expected = _listed("B", *(shape or []))
+    expected = _format_sizes("B", *(shape or []))
     numbers = tensor_from(info.name, values, f"real numbers {expected}")
     as_stored = stored is not None and numbers.dtype == torch.uint8 and tuple(numbers.shape[1:]) == tuple(stored.shape)
     if not as_stored:
         if stored is not None and str(numbers.dtype) == f"torch.{stored.dtype}" and not numbers.is_floating_point():
             raise UsageError(
-                f"{info.name} got rows as they are stored, expected real numbers as Dataset.read_values gives them"
+                f"{info.name} got rows in their stored form, expected real numbers; read them with Dataset.read_values"
             )
         numbers = numbers.float()
         if numbers.dim() < 1 or not len(numbers) or (shape is not None and list(numbers.shape[1:]) != shape):
-            raise UsageError(f"{info.name} got an array {list(numbers.shape)}, expected {expected}, B at least 1")
+            raise UsageError(
+                f"{info.name} got an array {list(numbers.shape)}, expected {expected}, B at least 1; reshape it"
+            )
     if not numbers.isfinite().all():
         raise UsageError(f"{info.name} got values that are not finite; leave such examples out")
     return numbers
 
 
-def _listed(*sizes: object) -> str:
+def _format_sizes(*sizes: object) -> str:
     return f"[{', '.join(map(str, sizes))}]"
 
 
-def _codes(what: str, value: Any, width: int, rows: int | None, kind: str) -> Tensor:
-    """Check and convert whole numbers to int64 [B, width]."""
-    expected = _listed("B" if rows is None else rows, width)
-    codes = tensor_from(what, value, f"{kind}, whole numbers {expected}")
+def _validate_codes(name: str, codes: Any, width: int, rows: int | None, noun: str) -> Tensor:
+    """Check whole numbers and convert them to int64 [B, width]."""
+    expected = _format_sizes("B" if rows is None else rows, width)
+    codes = tensor_from(name, codes, f"{noun}, whole numbers {expected}")
     if codes.dtype == torch.bool or codes.is_floating_point():
-        raise UsageError(f"{what} got {format_value(codes)}, expected {kind}, whole numbers {expected}")
+        raise UsageError(f"{name} got {format_value(codes)}, expected {noun}, whole numbers {expected}")
     if codes.dim() != 2 or codes.shape[1] != width or len(codes) != (len(codes) if rows is None else rows):
-        raise UsageError(f"{what} got an array {list(codes.shape)}, expected {expected}")
+        raise UsageError(f"{name} got an array {list(codes.shape)}, expected {expected}; reshape it")
     if not len(codes):
-        raise UsageError(f"{what} got none, expected at least one row of {kind}, {expected}")
+        raise UsageError(f"{name} got no rows, expected {noun} {expected}, at least one row")
     return codes.long().cpu()
 
 
-def checked_codes(what: str, value: Any, info: "AttributesDescription", rows: int | None = None) -> np.ndarray:
-    """Return codes of attributes uint8 [B, A]: each a value of its attribute, or 255, unknown.
+def validate_codes(name: str, codes: Any, info: "AttributesDescription", rows: int | None = None) -> np.ndarray:
+    """Check codes of attributes and convert them to uint8 [B, A], 255 for unknown.
 
     Args:
-        what: What it is called in messages.
-        value: The codes.
+        name: Name of the argument, for messages.
+        codes: The codes.
         info: The attributes.
-        rows: B, where it is known.
+        rows: Expected B; None for any.
 
     Raises:
-        UsageError: They are no such codes; names the first that is none.
+        UsageError: The shape differs, or a code is no value of its attribute.
     """
-    codes = _codes(what, value, len(info.names), rows, "codes of attributes").numpy()
+    codes = _validate_codes(name, codes, len(info.names), rows, "codes of attributes").numpy()
     wrong = ((codes < 0) | (codes >= np.array(info.sizes))) & (codes != UNKNOWN)
     if wrong.any():
         row, attribute = (int(place) for place in np.argwhere(wrong)[0])
         raise UsageError(
-            f"{what} got {codes[row, attribute]} for attribute '{info.names[attribute]}', expected 0 to "
+            f"{name} got {codes[row, attribute]} for attribute '{info.names[attribute]}', expected 0 to "
             f"{info.sizes[attribute] - 1}, or {UNKNOWN} for unknown"
         )
     return codes.astype(np.uint8)
 
 
-def checked_words(what: str, value: Any, info: "TextDescription", rows: int | None = None) -> np.ndarray:
-    """Return codes of words int64 [B, T]; the size of the vocabulary means "no word", at the end of a sentence.
+def validate_words(name: str, codes: Any, info: "TextDescription", rows: int | None = None) -> np.ndarray:
+    """Check codes of words and convert them to int64 [B, T]; the size of the vocabulary means "no word".
 
     Raises:
-        UsageError: They are no such codes.
+        UsageError: The shape differs, a code is no word, or a word follows "no word".
     """
-    codes = _codes(what, value, info.length, rows, "codes of words").numpy()
+    codes = _validate_codes(name, codes, info.length, rows, "codes of words").numpy()
     if ((codes < 0) | (codes > info.padding)).any() or info.fault(codes):
         raise UsageError(
-            f"{what} got codes from {codes.min()} to {codes.max()}, expected words, 0 to {info.padding - 1}, and after "
-            f"the last of them {info.padding}, for no word"
+            f"{name} got codes from {codes.min()} to {codes.max()}, expected codes of words, 0 to {info.padding - 1}, "
+            f"then only {info.padding}, which means no word"
         )
     return codes
 
 
-def check_draw_memory(described: Sequence["Description"], count: int, of: int, what: str, copies: int = 1) -> None:
+def check_draw_memory(
+    modalities: Sequence["Description"], count: int, groups: int, group_noun: str, copies: int = 1
+) -> None:
     """Refuse a number of draws whose values do not fit into memory.
 
     Args:
-        described: The modalities that are drawn.
-        count: Values of each.
-        of: How many descriptions, or examples, there are.
-        what: Name of these, for messages.
-        copies: How many floats of each number are kept.
+        modalities: The modalities that are drawn.
+        count: Draws for each group.
+        groups: Number of descriptions or pictures that are drawn for.
+        group_noun: Their noun in messages: "descriptions" or "pictures".
+        copies: Floats kept for each number.
 
     Raises:
-        UsageError: There is less memory.
+        UsageError: The draws need more memory than there is.
     """
-    numbers = sum(math.prod(each.event_shape) for each in described)
-    check_memory(4 * copies * numbers * count * of, f"{count:,} images of {of:,} {what}", "use a smaller number (-n)")
+    numbers = sum(math.prod(each.event_shape) for each in modalities)
+    check_memory(
+        4 * copies * numbers * count * groups,
+        f"{count:,} images of {groups:,} {group_noun}",
+        "use a smaller number (-n)",
+    )

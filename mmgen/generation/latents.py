@@ -17,49 +17,51 @@ if TYPE_CHECKING:
     from mmgen.generation.descriptions import Descriptions
     from mmgen.generation.trained_model import TrainedModel
 
-__all__ = ["draw_encoded", "draw_latents", "stream"]
+__all__ = ["draw_example_latents", "draw_latents", "random_stream"]
 
 _AT_ONCE = 16_384
-"""Draws of a description that are made together."""
+"""Number of draws of a description in one batch."""
 
 
-def stream(seed: int, purpose: str, key: tuple[int | str, ...], have: int = 0, *, device: str) -> torch.Generator:
-    """Return the random stream of a description for a purpose.
+def random_stream(
+    seed: int, purpose: str, key: tuple[int | str, ...], earlier_draws: int = 0, *, device: str
+) -> torch.Generator:
+    """Return the random generator of a description for a purpose.
 
     Args:
-        seed: The seed.
+        seed: Seed of the draws.
         purpose: "latents", "pixels" or "words".
         key: Key of the description, from :meth:`~mmgen.generation.descriptions.Descriptions.key`.
-        have: Number of earlier draws; later ones have another stream.
+        earlier_draws: Number of earlier draws; later ones have another stream.
         device: Device of the stream.
     """
-    further = ("after", have) if have else ()
+    further = ("after", earlier_draws) if earlier_draws else ()
     return torch_generator(seed, purpose, *further, *key, device=device)
 
 
 @torch.no_grad()
 def draw_latents(
-    loaded: "TrainedModel", posterior: str, descriptions: "Descriptions", count: int, seed: int, have: int = 0
+    loaded: "TrainedModel", posterior: str, descriptions: "Descriptions", count: int, seed: int, earlier_draws: int = 0
 ) -> Tensor:
     """Draw z [Q, n, D]: n draws for each of Q descriptions.
 
-    One description at a time, since the last digit of a flow's output depends on the batch size.
+    Descriptions are drawn one at a time, since the last digit of a flow's output depends on the batch size.
 
     Args:
         loaded: The model, guided or not.
-        posterior: One of its posteriors.
+        posterior: Name of one of its posteriors.
         descriptions: The descriptions.
         count: n.
         seed: Seed of the draws.
-        have: Number of earlier draws of each.
+        earlier_draws: Number of earlier draws of each.
     """
-    if loaded.guidance:  # its pool has the seed of the draws, whatever seed it was made with
+    if loaded.guidance:  # the pool of candidates takes the seed of these draws
         loaded = loaded.guided(loaded.guidance, seed)
     device = str(loaded.device)
     drawn = []
     for row in range(len(descriptions)):
         source = loaded.posteriors[posterior].answering(descriptions.expression(row))
-        generator = stream(seed, "latents", descriptions.key(row), have, device=device)
+        generator = random_stream(seed, "latents", descriptions.key(row), earlier_draws, device=device)
         words = descriptions.batch(loaded, row)
         parts = [
             source.sample(words, min(_AT_ONCE, count - start), generator)[:, 0] for start in range(0, count, _AT_ONCE)
@@ -68,7 +70,7 @@ def draw_latents(
     return torch.stack(drawn)
 
 
-def draw_encoded(
+def draw_example_latents(
     loaded: "TrainedModel",
     posterior: DiagonalGaussian | LayeredPosterior,
     sources: Sequence[str],
@@ -84,12 +86,12 @@ def draw_encoded(
         loaded: The model.
         posterior: q(z | sources).
         sources: The modalities that it reads.
-        rows: A number for each example that keys its stream, such as its row in a dataset.
+        rows: A number for each example, such as its row in a dataset, which selects its random stream.
         count: n.
         seed: Seed of the draws.
     """
     drawn = []
     for number, row in enumerate(rows):
-        generator = stream(seed, "latents", (*sources, int(row)), device=str(loaded.device))
+        generator = random_stream(seed, "latents", (*sources, int(row)), device=str(loaded.device))
         drawn.append(posterior[slice(number, number + 1)].sample(generator, (count,))[:, 0])
     return torch.stack(drawn)

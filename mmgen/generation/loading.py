@@ -17,11 +17,11 @@ __all__ = ["load"]
 
 @checked
 def load(path: FilePath, device: str = "cpu") -> TrainedModel:
-    """Load a trained model, or a fitted posterior together with its model, which its file names.
+    """Load a trained model, or a fitted posterior together with the model that its file names.
 
     Args:
-        path: The file; or a folder that ``mmgen export`` has made.
-        device: Where to compute.
+        path: The file, or a folder made by ``mmgen export``.
+        device: Device of the networks: "cpu", "cuda" or "cuda:1".
 
     Example:
         >>> import mmgen
@@ -37,14 +37,14 @@ def load(path: FilePath, device: str = "cpu") -> TrainedModel:
         path = exported_file(path)
     elif path.suffix.lower() == ".zip":
         raise UsageError(f"{path} is an archive, expected a file or a folder; unpack it and give the folder")
-    computer = resolve_device(device)
+    torch_device = resolve_device(device)
     header = require_kind(path, "model", "aggregate")
     if header.kind == "model":
-        _, settings, model = load_model(path, computer)
-        return TrainedModel((path, header), (path, header), settings, model, computer)
-    _, fit, aggregate = load_aggregate(path, computer)
+        _, settings, model = load_model(path, torch_device)
+        return TrainedModel((path, header), (path, header), settings, model, torch_device)
+    _, fit, aggregate = load_aggregate(path, torch_device)
     model_path = find_parent(path, "model")
-    model_header, settings, model = load_model(model_path, computer)
+    model_header, settings, model = load_model(model_path, torch_device)
     target = fit.build_target()
     fitted = Fitted(target.posterior, aggregate.over(model), model.latent_size, target.weights)
-    return TrainedModel((path, header), (model_path, model_header), settings, model, computer, fitted)
+    return TrainedModel((path, header), (model_path, model_header), settings, model, torch_device, fitted)

@@ -15,7 +15,7 @@ from torch import Tensor
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import torch_generator
 from mmgen.descriptions import Vocabulary, format_caption
-from mmgen.generation.decode import means
+from mmgen.generation.decode import decode_means
 from mmgen.generation.encode import encode_pictures
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.posteriors import LayeredPosterior
@@ -23,75 +23,84 @@ from mmgen.posteriors import LayeredPosterior
 if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel
 
-__all__ = ["attribute_probabilities", "latents_to_read", "read_parts", "reading", "texts_of_images"]
+__all__ = [
+    "attribute_probabilities",
+    "iterate_posterior_draws",
+    "iterate_attribute_probabilities",
+    "list_predictions",
+    "texts_of_images",
+]
 
 _LATENTS = 8192
 """Latents per pass through a decoder of attributes."""
 _TEXTS = 64
-"""Images put into words at a time."""
+"""Images described at a time."""
 
 
 def attribute_probabilities(
     loaded: "TrainedModel", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 100, seed: int = 0
 ) -> np.ndarray:
-    """Return p(y_k | x) of every attribute: p(y_k | z) averaged over draws of q(z|x), or q(y_k | x) if y is in z.
+    """Return p(y_k | x) of every attribute: the mean of p(y_k | z) over draws of q(z|x), or q(y_k | x) if z holds y.
 
     Args:
         loaded: A model with a decoder of attributes.
-        images: float32 [B, C, H, W] in [0, 1], or several kinds of pictures of the same examples by modality.
+        images: Images float32 [B, C, H, W] in [0, 1], or several modalities of the same examples by name.
         draws: Draws of z for each image.
         seed: Seed of the draws.
 
     Returns:
-        float32 [B, A, V]; 0 beyond an attribute's own number of values.
+        Probabilities float32 [B, A, V]; 0 beyond an attribute's own number of values.
 
     Raises:
-        UsageError: The model cannot read attributes off images.
+        UsageError: The model has no decoder of attributes.
     """
     info = loaded.attributes
     if info is None or info.name not in loaded.model.generates:
         raise UsageError(
-            f"{loaded.path} generates no attributes, so it cannot read them off images; "
+            f"{loaded.path} generates no attributes, so it cannot predict those of images; "
             "use a joint model (elbo, telbo, jmvae, bivcca) or a judge"
         )
     return (
-        torch.cat([*read_parts(loaded, info.name, encode_pictures(loaded, images), draws, seed)]).float().cpu().numpy()
+        torch.cat([*iterate_attribute_probabilities(loaded, info.name, encode_pictures(loaded, images), draws, seed)])
+        .float()
+        .cpu()
+        .numpy()
     )
 
 
 @torch.no_grad()
-def read_parts(
+def iterate_attribute_probabilities(
     loaded: "TrainedModel",
-    name: str,
+    modality: str,
     posterior: DiagonalGaussian | LayeredPosterior,
     draws: int,
     seed: int,
     precision: str = "32-true",
 ) -> Iterator[Tensor]:
-    """Yield p(y_k | x) [b, A, V] of attributes in float64, for a bounded number of the N examples at a time.
+    """Yield p(y_k | x) [b, A, V] of attributes in float64, for consecutive parts of the N examples.
 
-    Attributes that are part of z are read by the model's own q(y | x), in closed form and without draws.
+    If attributes are part of z, the result is the encoder's q(y | x), in closed form and without draws.
 
     Args:
         loaded: A model with a decoder of attributes.
-        name: The modality of attributes.
+        modality: The modality of attributes.
         posterior: q(z | x) [N, D].
-        draws: Draws of z for each example; 0 takes the mean of q alone.
+        draws: Draws of z for each example; 0 takes the mean of q.
         seed: Seed of the draws.
         precision: Arithmetic of the decoder: auto, 32-true or bf16-mixed.
     """
-    known = posterior.label_log_probabilities(name) if isinstance(posterior, LayeredPosterior) else None
+    known = posterior.label_log_probabilities(modality) if isinstance(posterior, LayeredPosterior) else None
     if known is not None:
         yield known.double().exp()
         return
-    for z in latents_to_read(loaded, posterior, draws, seed):
-        yield means(loaded, name, z, precision=precision).double().mean(0)
+    for z in iterate_posterior_draws(loaded, posterior, draws, seed):
+        yield decode_means(loaded, modality, z, precision=precision).double().mean(0)
 
 
-def latents_to_read(
+def iterate_posterior_draws(
     loaded: "TrainedModel", posterior: DiagonalGaussian | LayeredPosterior, draws: int, seed: int
 ) -> Iterator[Tensor]:
-    """Yield draws z [S, b, D] from q(z | x), or its mean [1, b, D], for a bounded number of examples at a time."""
+    """Yield draws of z [S, b, D] from q(z | x), or its mean [1, b, D] for 0 draws, b examples at a time."""
     generator = torch_generator(seed, "reading", device=str(loaded.device))
     width = max(1, _LATENTS // max(1, draws))
     mean = posterior.mean
@@ -104,11 +113,11 @@ def latents_to_read(
 def texts_of_images(
     loaded: "TrainedModel", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 3, seed: int = 0
 ) -> list[list[str]]:
-    """Return texts for images: the likeliest words at the mean of q(z|x), then texts from draws of z.
+    """Generate texts for images: first the likeliest words at the mean of q(z|x), then texts from draws of z.
 
     Args:
         loaded: A model that generates text and infers z from images.
-        images: float32 [B, C, H, W] in [0, 1], or several kinds of pictures of the same examples by modality.
+        images: Images float32 [B, C, H, W] in [0, 1], or several modalities of the same examples by name.
         draws: Texts drawn for each image.
         seed: Seed of the draws.
 
@@ -116,41 +125,43 @@ def texts_of_images(
         For each image 1 + ``draws`` texts.
 
     Raises:
-        UsageError: The model generates no text, or infers z from images and texts together only.
+        UsageError: The model generates no text, or infers z only from images and texts together.
     """
     text, main = loaded.text, loaded.observation
     if text is None or main is None or text.name not in loaded.model.generates:
-        raise UsageError(f"{loaded.path} generates no text, so it cannot put images into words; use a model of both")
+        raise UsageError(
+            f"{loaded.path} generates no text, so it cannot describe images; use a model of images and text"
+        )
     if not isinstance(images, Mapping) and not loaded.model.has_posterior((main.name,)):
         raise UsageError(
-            f"{loaded.path} infers z from images and texts together, so it cannot put images alone into words; "
+            f"{loaded.path} infers z only from images and texts together, so it cannot describe images; "
             "use a model of q(z|x), such as one trained with --set 'objective.given=[\"image\"]'"
         )
     generator = torch_generator(seed, "captions of images", device=str(loaded.device))
-    posterior, found = encode_pictures(loaded, images), []
+    posterior, texts = encode_pictures(loaded, images), []
     mean = posterior.mean
     for start in range(0, len(mean), _TEXTS):
         rows = slice(start, start + _TEXTS)
         likeliest = loaded.model.sample(text.name, mean[rows], greedy=True)
         drawn = loaded.model.sample(text.name, posterior[rows].sample(generator, (draws,)), generator)
         tokens = torch.cat([likeliest[None], drawn]).transpose(0, 1).cpu().numpy()
-        found += [[format_caption(row, text) for row in each] for each in tokens]
-    return found
+        texts += [[format_caption(row, text) for row in each] for each in tokens]
+    return texts
 
 
-def reading(probabilities: np.ndarray, info: Vocabulary) -> dict[str, dict[str, Any]]:
-    """Return one image's predicted attributes: the most probable value, its probability, and all probabilities.
+def list_predictions(probabilities: np.ndarray, vocabulary: Vocabulary) -> dict[str, dict[str, Any]]:
+    """Return one image's predictions by attribute: the most probable value, its probability, and all probabilities.
 
     Args:
-        probabilities: [A, V].
-        info: The attributes' words.
+        probabilities: p(y_k | x) of the image, [A, V].
+        vocabulary: Names and values of the attributes.
     """
-    read = {}
-    for name, words, row in zip(info.names, info.values, probabilities, strict=True):
+    predictions = {}
+    for name, words, row in zip(vocabulary.names, vocabulary.values, probabilities, strict=True):
         best = int(np.argmax(row[: len(words)]))
-        read[name] = {
+        predictions[name] = {
             "value": words[best],
             "probability": round(float(row[best]), 6),
             "probabilities": {word: round(float(p), 6) for word, p in zip(words, row, strict=False)},
         }
-    return read
+    return predictions

@@ -22,32 +22,32 @@ def save_samples(
     drawn: Draws,
     loaded: "TrainedModel",
     *,
-    judge: Path | None = None,
+    classifier_path: Path | None = None,
     command: str = "",
     start: Mapping[str, Any] | None = None,
 ) -> Header:
     """Write draws as a samples artifact: all images of the first description, then of the next.
 
     Args:
-        path: The file.
+        path: The file to write.
         drawn: The images.
-        loaded: What drew them; becomes a parent.
-        judge: What judged them; becomes a parent.
+        loaded: The model that drew them; becomes a parent of the file.
+        classifier_path: The classifier whose predictions they have; becomes a parent of the file.
         command: The command to record.
-        start: Settings that say what pictures they were drawn from.
+        start: Settings on the pictures that a translation started from.
 
     Raises:
-        ArtifactError: The file system refuses.
+        ArtifactError: The file cannot be written.
     """
     descriptions, each = drawn.means.shape[:2]
 
-    def rows(array: np.ndarray) -> np.ndarray:
+    def flatten(array: np.ndarray) -> np.ndarray:
         return array.reshape(descriptions * each, *array.shape[2:])
 
-    def levels(name: str, sampled: np.ndarray) -> np.ndarray:
+    def to_bytes(name: str, sampled: np.ndarray) -> np.ndarray:
         if name not in loaded.images:
-            return rows(sampled)
-        return np.rint(np.clip(rows(sampled), 0, 1) * 255).astype(np.uint8)
+            return flatten(sampled)
+        return np.rint(np.clip(flatten(sampled), 0, 1) * 255).astype(np.uint8)
 
     settings: dict[str, Any] = {
         "posterior": drawn.posterior,
@@ -60,24 +60,24 @@ def save_samples(
         ),
         **(start or {}),
     }
-    asked_words = None if drawn.descriptions.tokens is None else np.repeat(drawn.descriptions.tokens, each, axis=0)
+    captions = None if drawn.descriptions.tokens is None else np.repeat(drawn.descriptions.tokens, each, axis=0)
     parents = [reference(loaded.path, loaded.header.kind, path)]
-    if judge is not None and drawn.predicted is not None:
-        parents.append(reference(judge, "judge", path))
+    if classifier_path is not None and drawn.predicted is not None:
+        parents.append(reference(classifier_path, "judge", path))
     return write_samples(
         path,
-        images=rows(drawn.means),
-        images_sampled=levels(drawn.image, drawn.sampled),
+        images=flatten(drawn.means),
+        images_sampled=to_bytes(drawn.image, drawn.sampled),
         attributes=np.repeat(drawn.descriptions.codes, each, axis=0),
-        attributes_judged=None if drawn.predicted is None else rows(drawn.predicted),
-        z=rows(drawn.z),
+        attributes_judged=None if drawn.predicted is None else flatten(drawn.predicted),
+        z=flatten(drawn.z),
         settings=settings,
         seed=drawn.seed,
         info=loaded.attributes,
         image=drawn.image,
-        further={name: (rows(means), levels(name, sampled)) for name, (means, sampled) in drawn.further.items()},
-        text=None if drawn.words is None else rows(drawn.words).astype(np.uint16),
-        text_asked=asked_words,
+        further={name: (flatten(means), to_bytes(name, sampled)) for name, (means, sampled) in drawn.further.items()},
+        text=None if drawn.words is None else flatten(drawn.words).astype(np.uint16),
+        text_asked=captions,
         text_info=loaded.text,
         parents=parents,
         command=command,
@@ -85,16 +85,16 @@ def save_samples(
 
 
 def write_values(path: Path, loaded: "TrainedModel", drawn: Draws, *, sampled: bool = False) -> None:
-    """Write the main values of draws to a file of their kind, such as a sound file, whole or not at all.
+    """Write the main values of draws to a file of their kind of data, such as a sound file, whole or not at all.
 
     Args:
-        path: The file; its ending is one of the kind's.
+        path: The file, with an ending for this kind of data.
         loaded: The model.
         drawn: The draws: all of the first description, then of the next.
-        sampled: Draws from p(x | z) instead of its means.
+        sampled: Whether to write draws from p(x | z) instead of means.
 
     Raises:
-        ArtifactError: The file system refuses.
+        ArtifactError: The file cannot be written.
     """
     values = drawn.sampled if sampled else drawn.means
     with atomic_path(path) as temporary:

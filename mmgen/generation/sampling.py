@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING
 from mmgen.classifier import load_classifier
 from mmgen.core.errors import ArtifactError
 from mmgen.core.progress import Watch
-from mmgen.generation.descriptions import parse, select_posterior
-from mmgen.generation.draws import Draws, draw, share_right, unjudged
-from mmgen.generation.judge import find_judge
+from mmgen.generation.classifiers import find_classifier
+from mmgen.generation.descriptions import parse_descriptions, select_posterior
+from mmgen.generation.draws import Draws, draw, format_share_correct, warn_of_unrestricted
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
     from mmgen.generation.trained_model import TrainedModel
 
-__all__ = ["sample_and_judge"]
+__all__ = ["sample_and_classify"]
 
 
-def sample_and_judge(
+def sample_and_classify(
     loaded: "TrainedModel",
     texts: Sequence[str],
     number: int,
     watch: Watch,
     *,
     posterior: str | None = None,
-    judge: Path | None = None,
-    near: Path | None = None,
+    classifier_path: Path | None = None,
+    neighbour: Path | None = None,
     seed: int = 0,
     targets: Sequence[str] = (),
 ) -> "tuple[Draws, Path | None, Classifier | None]":
@@ -35,46 +35,46 @@ def sample_and_judge(
     Args:
         loaded: The model or aggregate.
         texts: Descriptions as a person types them.
-        number: Pictures of each.
-        watch: Observer, who shows the verdict.
+        number: Number of pictures for each description.
+        watch: Receives notices, and the share of attributes that the classifier confirms.
         posterior: Name of the posterior; by default the fitted one, else the encoder's.
-        judge: The classifier's file; one near the files by default, and none is no error.
-        near: A further path beside which a classifier may lie.
+        classifier_path: The classifier's file; by default one is searched in the folders of the files.
+        neighbour: A further file whose folder is searched.
         seed: Seed of the draws.
-        targets: Image modalities; the main one by default.
+        targets: Image modalities; by default the main one.
 
     Returns:
-        The draws, the classifier's file and the classifier.
+        The draws, the classifier's file and the classifier, None for both without one.
 
     Raises:
-        UsageError: The model does not know the words, or has no such posterior.
+        UsageError: The model lacks a word of a description, or the posterior.
     """
-    descriptions = parse(loaded, texts)
+    descriptions = parse_descriptions(loaded, texts)
     source = select_posterior(loaded, descriptions, posterior)
-    file, classifier = _judge(loaded, judge, near, watch)
-    drawn = draw(loaded, descriptions, number, posterior=source, seed=seed, judge=classifier, targets=targets)
+    file, classifier = _load_classifier(loaded, classifier_path, neighbour, watch)
+    drawn = draw(loaded, descriptions, number, posterior=source, seed=seed, classifier=classifier, targets=targets)
     if drawn.guidance and drawn.guidance.notice:
         watch.say(drawn.guidance.notice)
-    verdict = share_right(drawn)
-    for remark in unjudged(drawn):
+    verdict = format_share_correct(drawn)
+    for remark in warn_of_unrestricted(drawn):
         watch.say(remark)
     if file and verdict:
         watch.say(f"the judge {file} finds {verdict}")
     return drawn, file, classifier
 
 
-def _judge(
-    loaded: "TrainedModel", judge: Path | None, near: Path | None, watch: Watch
+def _load_classifier(
+    loaded: "TrainedModel", classifier_path: Path | None, neighbour: Path | None, watch: Watch
 ) -> "tuple[Path | None, Classifier | None]":
-    """Return the named classifier, else one near the files; a missing or unreadable one gives a notice, no error."""
-    if judge is not None:
-        return judge, load_classifier(judge, loaded.device)
-    places = [loaded.path, *([near] if near else [])]
-    path = find_judge(loaded.model_path, places) if loaded.attributes is not None else None
+    """Load the named classifier, else search one; if that is missing or unreadable, send a notice and return None."""
+    if classifier_path is not None:
+        return classifier_path, load_classifier(classifier_path, loaded.device)
+    places = [loaded.path, *([neighbour] if neighbour else [])]
+    path = find_classifier(loaded.model_path, places) if loaded.attributes is not None else None
     if path is None:
         if loaded.observation is None:
-            return None, None  # nothing is drawn that anybody could judge
-        watch.say("no judge found, so these images are not judged: make one with mmgen train-classifier")
+            return None, None  # no pictures are drawn
+        watch.say("no judge found, so these images are not judged: train one with mmgen train-classifier")
         return None, None
     try:
         return path, load_classifier(path, loaded.device)

@@ -8,8 +8,8 @@ import torch
 
 from mmgen.core.errors import UsageError
 from mmgen.descriptions import TextVocabulary, codes_of_caption
-from mmgen.generation.decode import means
-from mmgen.generation.judge import check_judge, judge_images
+from mmgen.generation.classifiers import check_classifier, classify_images
+from mmgen.generation.decode import decode_means
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 __all__ = [
     "DecodedTexts",
     "Verdicts",
-    "words_of",
+    "split_words",
     "generated_text",
     "decode_with_text",
-    "verdicts",
+    "compare_with_classifier",
 ]
 
 _CHUNK = 64
@@ -45,24 +45,24 @@ class DecodedTexts:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The classifier's predictions for images, compared with the texts that came with them.
+    """Comparison of the classifier's predictions for images with the texts generated from the same z.
 
     Attributes:
-        wrong: Bool [n]: at least one word that the judge says is another.
-        remarks: What it sees instead, "" where it agrees.
-        right: Words that match, and words compared; those that the judge is told are not.
+        wrong: Whether at least one predicted word differs, bool [n].
+        remarks: The differing predictions in words, "" without any.
+        correct: Number of words that match, and number of words compared; hints of the classifier are not compared.
     """
 
     wrong: np.ndarray
     remarks: list[str]
-    right: tuple[int, int]
+    correct: tuple[int, int]
 
 
 def generated_text(loaded: "TrainedModel") -> "TextDescription":
-    """Return the text modality that a model generates.
+    """Return the text modality that a model generates together with images.
 
     Raises:
-        UsageError: It generates none, or no images.
+        UsageError: The model does not generate both.
     """
     text = loaded.text
     if text is None or text.name not in loaded.model.generates or loaded.observation is None:
@@ -83,7 +83,7 @@ def decode_with_text(
         loaded: The model.
         z: Latents.
         generator: Randomness of the words.
-        greedy: The likeliest word at every step instead of a draw.
+        greedy: Whether to take the likeliest word at every step instead of a draw.
     """
     text, main = generated_text(loaded), loaded.observation
     assert main is not None
@@ -92,24 +92,24 @@ def decode_with_text(
         words = model.sample(text.name, part, generator, greedy=greedy)
         tokens.append(words.cpu())
         tables.append(model.word_probabilities(text.name, part, words).float().cpu())
-    images = means(loaded, main.name, z).cpu().numpy()
+    images = decode_means(loaded, main.name, z).cpu().numpy()
     return DecodedTexts(images, torch.cat(tokens).numpy(), torch.cat(tables).numpy())
 
 
-def verdicts(loaded: "TrainedModel", judge: "Classifier | None", spoken: DecodedTexts) -> Verdicts:
+def compare_with_classifier(loaded: "TrainedModel", classifier: "Classifier | None", decoded: DecodedTexts) -> Verdicts:
     """Compare predicted attributes of images with the texts generated from the same z (CK Section 5.4).
 
-    The judge is told the words that do not follow from the picture, the relation, as they were generated. A word that
-    is none of its position's is wrong. Without a judge, or for free text, nothing is wrong.
+    Generated words that do not follow from the picture, such as the relation, are hints for the classifier. A word in a
+    position where it does not belong counts as wrong. Without a classifier, or for free text, no word is compared.
     """
     text, info = generated_text(loaded), loaded.attributes
-    count = len(spoken.tokens)
-    if judge is None or info is None or not text.slots:
+    count = len(decoded.tokens)
+    if classifier is None or info is None or not text.slots:
         return Verdicts(np.zeros(count, bool), [""] * count, (0, 0))
-    check_judge(info, judge)
-    codes = codes_of_caption(spoken.tokens, text, info)
-    seen = judge_images(judge, spoken.images, codes)
-    compared = [info.names.index(slot) for slot in text.slots if slot not in judge.hints]
+    check_classifier(info, classifier)
+    codes = codes_of_caption(decoded.tokens, text, info)
+    seen = classify_images(classifier, decoded.images, codes)
+    compared = [info.names.index(slot) for slot in text.slots if slot not in classifier.hints]
     differs = codes[:, compared] != seen[:, compared]
     remarks = []
     for row, different in zip(seen, differs, strict=True):
@@ -118,6 +118,6 @@ def verdicts(loaded: "TrainedModel", judge: "Classifier | None", spoken: Decoded
     return Verdicts(differs.any(1), remarks, (int((~differs).sum()), differs.size))
 
 
-def words_of(tokens: np.ndarray, text: TextVocabulary) -> list[str]:
+def split_words(tokens: np.ndarray, text: TextVocabulary) -> list[str]:
     """Split a text [T] into its words."""
     return [text.vocabulary[int(code)] for code in tokens if code < len(text.vocabulary)]

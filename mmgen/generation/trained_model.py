@@ -15,7 +15,7 @@ from mmgen.artifacts.members import changed_members
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.markup import facts_table
-from mmgen.generation.inputs import Numbers, Pictures, check_draw_memory, checked_codes
+from mmgen.generation.inputs import Numbers, Pictures, check_draw_memory, validate_codes
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities import Description
 from mmgen.modalities.attributes import AttributesDescription
@@ -115,7 +115,7 @@ class TrainedModel:
 
     @property
     def observation(self) -> Description | None:
-        """The modality that descriptions are about, of any kind; None for data of words alone."""
+        """The modality that descriptions are about, of any kind; None for data of words only."""
         return self.settings.data.observation
 
     @property
@@ -171,24 +171,23 @@ class TrainedModel:
 
     @checked
     def guided(self, weight: AnyGuidance, seed: Seed = 0) -> Self:
-        r"""Return a copy of the model whose posteriors are all guided by its decoder of words.
+        r"""Return a copy of the model, each posterior guided by the decoder of attributes and text.
 
         .. math:: q_w(z|y) \propto q(z|y) \, p(y|z)^w
 
         Args:
-            weight: w; 0 for the posteriors themselves; "3:balanced" also keeps the distribution of unspecified
-                attributes.
-            seed: Seed of the pool of draws that answers all descriptions, for posteriors that read none.
+            weight: w; 0 for no guidance; "3:balanced" also keeps the distribution of unspecified attributes.
+            seed: Seed of the candidates that posteriors without descriptions share for all descriptions.
 
         Raises:
-            UsageError: The weight is no such number, or the model has no p(words | z).
+            UsageError: The weight is out of range, or the model has no p(words | z).
         """
         guidance = Guidance.of(weight)
         if guidance and not self.likelihood.names:
-            made = ", ".join(self.model.generates) or "nothing"
+            generated = ", ".join(self.model.generates) or "nothing"
             raise UsageError(
-                f"guidance needs p(words | z), and {self.model_path} has none: it generates {made} alone; draw "
-                "without guidance"
+                f"guidance needs a decoder of attributes or text, but {self.model_path} generates only {generated}; "
+                "draw without guidance"
             )
         guided = copy.copy(self)
         guided.guidance = guidance
@@ -197,7 +196,7 @@ class TrainedModel:
 
     @checked
     def guided_posterior(self, posterior: str) -> Guided:
-        """Return one posterior of a guided model, with its diagnostics.
+        """Return one posterior of a guided model, which also reports how well guidance worked.
 
         Raises:
             UsageError: There is no such posterior, or the model is not guided.
@@ -209,30 +208,32 @@ class TrainedModel:
 
     @checked
     def describe(self, description: str | Mapping[str, str]) -> Batch:
-        """Return a description as a batch of one.
+        """Parse a description and return it as a batch of one.
 
         Args:
-            description: Attributes such as ``"digit=3 scale=big"`` or ``{"digit": "3"}``, the rest unknown; or, where
-                the model knows text, a caption such as ``"large red rubber cube left small blue metal sphere"``.
+            description: Attributes such as ``"digit=3 scale=big"`` or ``{"digit": "3"}``, the rest unknown; or, for a
+                model of text, a caption such as ``"large red rubber cube left small blue metal sphere"``.
 
         Raises:
-            UsageError: An attribute, value or word does not exist; suggests the nearest.
+            UsageError: An attribute, value or word does not exist; the message suggests the nearest.
         """
-        return generation.describe(self, description)
+        return generation.description_batch(self, description)
 
     @checked
     def describe_codes(self, codes: Numbers) -> Batch:
-        """Return descriptions as a batch of attributes, and of text where its positions spell attributes, all known.
+        """Convert attribute codes to a batch of descriptions, with captions if these spell the attributes.
 
         Args:
-            codes: uint8 [B, A], 255 unknown.
+            codes: Attribute codes uint8 [B, A], 255 for unknown.
 
         Raises:
             UsageError: A code is no value of its attribute.
         """
         if self.attributes is None:
-            raise UsageError(f"{self.path} knows no attributes, so it cannot be given codes of them")
-        return generation.batch_of(self, generation.complete(self, checked_codes("codes", codes, self.attributes)))
+            raise UsageError(f"{self.path} has no attributes, so it reads no codes of attributes; give a caption")
+        return generation.batch_of_descriptions(
+            self, generation.complete_descriptions(self, validate_codes("codes", codes, self.attributes))
+        )
 
     @checked
     @torch.inference_mode()
@@ -252,7 +253,7 @@ class TrainedModel:
             n: Number of images.
             posterior: One of :attr:`posteriors`; by default the fitted one, else the encoder.
             seed: Seed of the draws.
-            target: Image modality to draw; the main one by default. With the same seed they are of the same z.
+            target: Image modality to draw; by default the main one. With the same seed all modalities have the same z.
             guidance: Weight w of p(words | z)^w; by default that of :meth:`guided`. Larger w follows the description
                 more strictly, and above 0 descriptions may have NOT and OR. "3:balanced" also keeps the distribution
                 of unspecified attributes, "3:effective=100:candidates=65536" chooses from more candidates.
@@ -261,7 +262,7 @@ class TrainedModel:
             E[image | z] [n, C, H, W] in [0, 1], one z per image.
 
         Raises:
-            UsageError: The model does not know the words, or the posterior reads none of them.
+            UsageError: The model lacks a word of the description, or the posterior does not read it.
 
         Example:
             >>> import mmgen
@@ -275,11 +276,11 @@ class TrainedModel:
         """
         model = self.guided(self.guidance if guidance is None else guidance, seed)
         (name,) = generation.resolve_targets(model, [target] if target else [])
-        descriptions = generation.parse(model, [generation.as_words(description)])
+        descriptions = generation.parse_descriptions(model, [generation.format_description(description)])
         source = generation.select_posterior(model, descriptions, posterior)
         check_draw_memory([self.observed[name]], n, 1, "descriptions")
         z = generation.draw_latents(model, source, descriptions, n, seed)
-        drawn = generation.pictures(model, name, z, descriptions, seed, sampled=False)
+        drawn = generation.decode_pictures(model, name, z, descriptions, seed, sampled=False)
         return torch.cat([piece.means[0] for piece in drawn])
 
     @checked
@@ -292,17 +293,17 @@ class TrainedModel:
     ) -> DiagonalGaussian | LayeredPosterior:
         """Return q(z | image) [B, D], or q(z | image, description) if the model encodes both.
 
-        For several layers of z it has ``mean``, ``sample`` and ``log_prob`` as a Gaussian has, and no ``sd``.
+        For several layers of z the result has ``mean``, ``sample`` and ``log_prob`` like a Gaussian, but no ``sd``.
 
         Args:
-            images: [B, C, H, W] of the main image modality, in [0, 1] or uint8 as a dataset has them, of the dataset's
-                kind, so 0 and 1 alone for a model of black and white; or several such by the names of theirs, all of
-                the same examples, for q(z | exactly these). Pictures of Pillow have the size of the model's.
-            attributes: uint8 codes [B, A], 255 unknown; all unknown by default.
+            images: Images [B, C, H, W] of the main modality, in [0, 1] or uint8 as in a dataset, only 0 and 1 for a
+                model of black and white, or Pillow images of the model's size. A mapping from names of modalities to
+                images of the same examples selects the posterior of exactly these modalities.
+            attributes: Attribute codes uint8 [B, A], 255 for unknown; by default all unknown.
             text: Word codes [B, T], V for "no word".
 
         Raises:
-            UsageError: The images are neither, or the model has no such posterior.
+            UsageError: The images do not fit the modality, or the model has no such posterior.
 
         Example:
             >>> import mmgen
@@ -332,24 +333,23 @@ class TrainedModel:
         """Draw pictures of one modality from those of another: colours for a sketch, a mask for a photograph.
 
         Args:
-            images: [B, C, H, W] as :meth:`encode` takes them; or several modalities by name, all of the same examples.
-            source: Modality of ``images``; the main one by default.
-            target: Modality to draw; the main one by default.
-            description: A description that holds for all of them, such as ``"Smiling=yes"``; nothing by default.
-            draws: Number of z to draw from q(z | images) for each; 0 takes its mean.
+            images: Images [B, C, H, W] as for :meth:`encode`; or several modalities of the same examples by name.
+            source: Modality of ``images``; by default the main one.
+            target: Modality to draw; by default the main one.
+            description: One description for all images, such as ``"Smiling=yes"``; by default none.
+            draws: Number of draws of z from q(z | images) for each image; 0 takes the mean.
             seed: Seed of the draws.
-            rows: Numbers of the examples that key their draws, as rows of a dataset do; 0 to B - 1 by default.
+            rows: A number for each image, such as its row in a dataset, which selects its random stream; by default 0
+                to B - 1.
 
         Returns:
             E[target | z] in [0, 1], [B, C, H, W], or [draws, B, C, H, W].
 
         Raises:
-            UsageError: The model infers nothing from the source or does not draw the target.
+            UsageError: The model cannot infer z from the source, or does not draw the target.
         """
         if self.observation is None:
-            raise UsageError(
-                f"{self.path} has words alone, so it has no pictures to translate; use a model of pictures"
-            )
+            raise UsageError(f"{self.path} has only words, so it has no pictures to translate; use a model of pictures")
         named = images if isinstance(images, Mapping) else {source or self.observation.name: images}
         return generation.translate_pictures(
             self, named, target or self.observation.name, draws, seed, description, rows
@@ -360,15 +360,14 @@ class TrainedModel:
     def posterior(self, description: str | Mapping[str, str], posterior: str | None = None) -> DiagonalGaussian:
         """Return the encoder's q(z | description) [1, D], or p(z), as a Gaussian with ``mean`` and ``sd``.
 
-        Fitted and guided posteriors are no single Gaussians: draw from them and ask for their density through
-        :attr:`posteriors`.
+        Fitted and guided posteriors are no Gaussians; :attr:`posteriors` gives their draws and densities.
 
         Args:
             description: The description; attributes left out are unknown.
             posterior: "own" for the encoder, "prior" for p(z); by default the fitted one, which is refused, or "own".
 
         Raises:
-            UsageError: There is no such posterior, or it is no single Gaussian.
+            UsageError: There is no such posterior, or it is no Gaussian.
 
         Example:
             >>> import mmgen
@@ -382,18 +381,17 @@ class TrainedModel:
         default = self.fitted or self.encoder
         if posterior is None and default is None:
             raise UsageError(
-                f"{self.model_path} has no q(z | description) of its own; fit one with: "
+                f"{self.model_path} has no encoder of descriptions; fit a posterior with: "
                 f"mmgen fit-aggregate {self.model_path}"
             )
         source = self.posteriors[posterior or (default.name if default is not None else "")]
         if not isinstance(source, Prior | Encoder):
-            encoder = f'; for that of {self.model_path} itself ask for posterior="own"' if self.encoder else ""
+            hint = f'; posterior="own" selects the encoder of {self.model_path}' if self.encoder else ""
             raise UsageError(
                 f"posterior '{source.name}' of {self.path} is fitted or guided, so it has no mean and standard "
-                f"deviation to return: draw from it with sample(...) or posteriors['{source.name}'].sample(...)"
-                f"{encoder}"
+                f"deviation: draw from it with sample(...) or posteriors['{source.name}'].sample(...){hint}"
             )
-        descriptions = generation.parse(self, [generation.as_words(description)])
+        descriptions = generation.parse_descriptions(self, [generation.format_description(description)])
         if not source.is_unconditional:
-            generation.check_read(self, source.name, descriptions)
-        return source.gaussian(generation.batch_of(self, descriptions))
+            generation.check_posterior_reads(self, source.name, descriptions)
+        return source.gaussian(generation.batch_of_descriptions(self, descriptions))

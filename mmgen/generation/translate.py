@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from mmgen.core.errors import UsageError
-from mmgen.generation.decode import check_target, means
-from mmgen.generation.descriptions import describe
-from mmgen.generation.encode import infer
+from mmgen.generation.decode import check_target, decode_means
+from mmgen.generation.descriptions import description_batch
+from mmgen.generation.encode import infer_posterior
 from mmgen.generation.inputs import Pictures, check_draw_memory
-from mmgen.generation.latents import draw_encoded
+from mmgen.generation.latents import draw_example_latents
 from mmgen.posteriors import latents_from
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ __all__ = ["decode", "translate_pictures"]
 
 
 def decode(loaded: "TrainedModel", target: str, z: Tensor, description: str | Mapping[str, str] = "") -> Tensor:
-    """Return E[target | z] [..., C, H, W] in [0, 1] for z [..., D], a bounded number of images at a time."""
+    """Return E[target | z] [..., C, H, W] in [0, 1] for z [..., D], computed in parts of bounded size."""
     check_target(loaded, target)
     z = latents_from(z, loaded.model.latent_size).to(loaded.device)
-    condition = describe(loaded, description) if loaded.model.conditional_on else None
-    return means(loaded, target, z, condition)
+    condition = description_batch(loaded, description) if loaded.model.conditional_on else None
+    return decode_means(loaded, target, z, condition)
 
 
 def translate_pictures(
@@ -43,12 +43,12 @@ def translate_pictures(
 ) -> Tensor:
     """Draw pictures of another modality; see :meth:`mmgen.generation.TrainedModel.translate`."""
     check_target(loaded, target)
-    posterior = infer(loaded, pictures, description)
+    posterior = infer_posterior(loaded, pictures, description)
     if not draws:
         return decode(loaded, target, posterior.mean, description)
     size = len(posterior.mean)
     if rows is not None and len(rows) != size:
-        raise UsageError(f"got {len(rows)} rows for {size} pictures, expected one for each")
+        raise UsageError(f"rows got {len(rows)} numbers for {size} pictures, expected one for each picture")
     check_draw_memory([loaded.observed[target]], draws, size, "pictures")
-    z = draw_encoded(loaded, posterior, tuple(pictures), range(size) if rows is None else rows, draws, seed)
+    z = draw_example_latents(loaded, posterior, tuple(pictures), range(size) if rows is None else rows, draws, seed)
     return decode(loaded, target, z.transpose(0, 1), description)

@@ -11,24 +11,30 @@ import torch
 
 from mmgen.artifacts import Dataset, read_header
 from mmgen.core.errors import ArtifactError, UsageError
-from mmgen.generation.decode import check_target, drawable_pictures, means, means_and_draws, resolve_targets
-from mmgen.generation.descriptions import parse
+from mmgen.generation.decode import (
+    check_target,
+    decode_means,
+    decode_means_and_draws,
+    drawable_pictures,
+    resolve_targets,
+)
+from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.draws import Draws
-from mmgen.generation.encode import infer, source_images
-from mmgen.generation.images import images_of_file, read_pictures, rows_to_show
-from mmgen.generation.latents import draw_encoded, stream
+from mmgen.generation.encode import infer_posterior, picture_sources
+from mmgen.generation.images import random_test_rows, read_file_images, read_pictures
+from mmgen.generation.latents import draw_example_latents, random_stream
 from mmgen.settings.registry import unknown_name
 
 if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel
 
 __all__ = [
-    "Paired",
-    "Start",
+    "PairedExamples",
+    "TranslationStart",
     "Translation",
-    "as_pictures_of",
+    "convert_examples_to_pictures",
     "draw_translations",
-    "paired",
+    "read_paired_examples",
     "parse_start",
     "read_start",
     "translate",
@@ -39,19 +45,19 @@ __all__ = [
 Route = tuple[tuple[str, ...], tuple[str, ...]]
 """Modalities to start from together, and modalities to draw."""
 
-_SAYS_LITTLE = "mask"
-"""WG draw no picture from a mask: it fits too many."""
+_UNINFORMATIVE = "mask"
+"""Modality that default routes do not start from, since one mask fits many pictures (as in WG)."""
 
 
 @dataclass(frozen=True)
-class Paired:
-    """Examples with the pictures of all their modalities.
+class PairedExamples:
+    """Examples with the pictures of several modalities.
 
     Attributes:
-        rows: Where they are in the dataset, int [n].
-        pictures: float32 [n, C, H, W] in [0, 1] by modality.
-        names: What to call each.
-        notice: What was done to a picture of another size or kind; "" where nothing was.
+        rows: Rows in the dataset, int [n].
+        pictures: Pictures float32 [n, C, H, W] in [0, 1] by modality.
+        names: Name of each example.
+        notice: Explanation of conversions of a picture; "" without any.
     """
 
     rows: np.ndarray
@@ -63,23 +69,23 @@ class Paired:
         return len(self.rows)
 
 
-def as_pictures_of(loaded: "TrainedModel", examples: Paired) -> Paired:
+def convert_examples_to_pictures(loaded: "TrainedModel", examples: PairedExamples) -> PairedExamples:
     """Convert examples of any kind of data to pictures, for figures.
 
     Raises:
-        UsageError: A kind has no picture.
+        UsageError: A kind of data has no picture.
     """
     pictures = {name: loaded.observed[name].picture(values) for name, values in examples.pictures.items()}
     return replace(examples, pictures=pictures)
 
 
 @dataclass(frozen=True)
-class Start:
-    """The modalities, or the file, that a translation starts from.
+class TranslationStart:
+    """The modalities that a translation starts from, and the file of their pictures.
 
     Attributes:
-        sources: Image modalities, by name.
-        file: Where their pictures are; None for the test part of the model's dataset.
+        sources: Names of image modalities.
+        file: File of the pictures; None for the test split of the model's dataset.
     """
 
     sources: tuple[str, ...]
@@ -91,8 +97,8 @@ class Translation:
     """Pictures that a model draws from pictures of other modalities.
 
     Attributes:
-        sources: Modalities that z was inferred from.
-        drawn: Means of p(target | z), z the mean of q(z | sources), float32 [n, C, H, W] by target.
+        sources: Modalities that z is inferred from.
+        drawn: Means of p(target | z) at the mean of q(z | sources), float32 [n, C, H, W] by target.
     """
 
     sources: tuple[str, ...]
@@ -104,68 +110,75 @@ class Translation:
         return " + ".join(self.sources)
 
 
-def paired(loaded: "TrainedModel", dataset: Path, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
-    """Read random examples of the test part with all their modalities, or certain rows.
+def read_paired_examples(
+    loaded: "TrainedModel", dataset: Path, count: int, seed: int, rows: Sequence[int] = ()
+) -> PairedExamples:
+    """Read examples with all their modalities: the given rows, else random ones of the test split.
 
     Raises:
-        UsageError: The test part is empty, or a row is not there.
+        UsageError: The test split is empty, or the dataset lacks a row.
     """
     with Dataset.open(dataset) as data:
-        chosen = np.asarray(rows, np.int64) if rows else rows_to_show(data, loaded.settings.data.split, count, seed)
+        chosen = np.asarray(rows, np.int64) if rows else random_test_rows(data, loaded.settings.data.split, count, seed)
         if not len(chosen):
             raise UsageError(f"{dataset} has no test examples to show; choose rows with --dataset-row")
-        return Paired(
+        return PairedExamples(
             chosen, read_pictures(data, chosen, list(loaded.observed)), [f"{dataset.name} row {row}" for row in chosen]
         )
 
 
-def parse_start(loaded: "TrainedModel", text: str) -> Start:
-    """Parse ``--from``: modalities ("edges", "edges+mask"), a file of the main one, or of another ("edges=x.png").
+def parse_start(loaded: "TrainedModel", text: str) -> TranslationStart:
+    """Parse ``--from``: modalities ("edges", "edges+mask"), a file, or a modality and its file ("edges=x.png").
 
-    A file that is called like a modality is meant by ``./edges``.
+    A file without a modality is of the main one. A file with the name of a modality is written as ``./edges``.
 
     Raises:
-        UsageError: The model has no images.
+        UsageError: The model has no images, or not this modality.
     """
     if loaded.observation is None:
-        raise UsageError(f"{loaded.path} has words alone, so it has no pictures to start from; use a model of pictures")
+        raise UsageError(f"{loaded.path} has only words, so it has no pictures to start from; use a model of pictures")
     names = tuple(text.split("+"))
     if all(name in loaded.observed for name in names):
-        return Start(names)
+        return TranslationStart(names)
     name, equals, file = text.partition("=")
     if equals and name in loaded.observed:
-        return Start((name,), Path(file))
-    if not os.path.exists(text) and not Path(text).suffix:  # a word, and no file
+        return TranslationStart((name,), Path(file))
+    if not os.path.exists(text) and not Path(text).suffix:  # a word rather than a file
         unknown = next(name for name in names if name not in loaded.observed)
         raise UsageError(unknown_name("modality", unknown, list(loaded.observed)))
-    return Start((loaded.observation.name,), Path(text))
+    return TranslationStart((loaded.observation.name,), Path(text))
 
 
-def read_start(loaded: "TrainedModel", start: Start, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
-    """Read the pictures to start from: test examples with all their modalities, or a file.
+def read_start(
+    loaded: "TrainedModel", start: TranslationStart, count: int, seed: int, rows: Sequence[int] = ()
+) -> PairedExamples:
+    """Read the pictures that a translation starts from: test examples with all their modalities, or a file.
 
-    A picture is brought to the size of the model's images as those of its dataset were.
+    A picture is resized in the same way as those of the model's dataset.
 
     Raises:
-        UsageError: An HDF5 file has images of another size, or rows that are asked for are not there.
-        ArtifactError: It cannot be read.
+        UsageError: An HDF5 file has images of another size, or lacks one of ``rows``.
+        ArtifactError: The file cannot be read.
     """
     if start.file is None:
-        return paired(loaded, loaded.dataset_path(), count, seed, rows)
+        return read_paired_examples(loaded, loaded.dataset_path(), count, seed, rows)
     name = start.sources[0]
     described = loaded.observed[name]
     shape = described.event_shape
     if name not in loaded.images and start.file.suffix.lower() not in (".h5", ".hdf5"):
-        raise UsageError(f"{start.file} got a file for {name}, a {described.kind}; expected a dataset or samples (.h5)")
-    images, names, notice = images_of_file(start.file, shape, rows, name, _recipe_settings(loaded))
+        raise UsageError(
+            f"cannot read {name}, which is of the kind {described.kind}, from {start.file}; give a dataset or samples "
+            "(.h5)"
+        )
+    images, names, notice = read_file_images(start.file, shape, rows, name, _recipe_settings(loaded))
     if described.classifier_sees_samples and ((images > 0) & (images < 1)).any():
-        made = f"{start.file.name}: grey levels became black or white at a half, as the model knows no others"
-        images, notice = (images > 0.5).astype(np.float32), f"{notice}; {made}" if notice else made
-    return Paired(np.arange(len(images)), {name: images}, names, notice)
+        rounding = f"{start.file.name}: grey levels became black or white at a half, as in the model's data"
+        images, notice = (images > 0.5).astype(np.float32), f"{notice}; {rounding}" if notice else rounding
+    return PairedExamples(np.arange(len(images)), {name: images}, names, notice)
 
 
 def _recipe_settings(loaded: "TrainedModel") -> Mapping[str, Any]:
-    """Return the settings of the model's dataset; {} if it is gone."""
+    """Return the settings of the model's dataset; {} if the file is missing."""
     try:
         return read_header(loaded.dataset_path()).settings
     except ArtifactError:
@@ -173,12 +186,12 @@ def _recipe_settings(loaded: "TrainedModel") -> Mapping[str, Any]:
 
 
 def default_routes(loaded: "TrainedModel") -> list[Route]:
-    """Return the default translations: from the main picture to all, from all others back to it (WG Fig. 4)."""
-    drawn, sources = drawable_pictures(loaded), source_images(loaded)
+    """Return the default translations: from the main picture to all, and from each other one to it (WG Fig. 4)."""
+    drawn, sources = drawable_pictures(loaded), picture_sources(loaded)
     main = drawn[0]
     routes: list[Route] = [((main,), tuple(drawn))] if main in sources else []
     others = [name for name in sources if name != main]
-    informative = [name for name in others if name != _SAYS_LITTLE] or others
+    informative = [name for name in others if name != _UNINFORMATIVE] or others
     return routes + [((name,), (main,)) for name in informative]
 
 
@@ -187,31 +200,33 @@ def select_routes(loaded: "TrainedModel", sources: Sequence[str], targets: Seque
 
     Args:
         loaded: The model.
-        sources: Modalities to start from, several at once as "edges+mask"; without any, all but the only target.
-        targets: Modalities to draw; without any, all.
+        sources: Modalities to start from, several at once as "edges+mask"; by default all except a single target.
+        targets: Modalities to draw; by default all.
     """
     if not sources and not targets:
         return default_routes(loaded)
     starts: list[tuple[str, ...]] = [tuple(source.split("+")) for source in sources]
     if not starts:
-        alone = source_images(loaded)
+        alone = picture_sources(loaded)
         starts = [(name,) for name in alone if [name] != list(targets)] or [(name,) for name in alone]
     return [(start, tuple(targets) or tuple(drawable_pictures(loaded))) for start in starts]
 
 
-def translate(loaded: "TrainedModel", examples: Paired, sources: Sequence[str], targets: Sequence[str]) -> Translation:
+def translate(
+    loaded: "TrainedModel", examples: PairedExamples, sources: Sequence[str], targets: Sequence[str]
+) -> Translation:
     """Decode pictures of the targets at the mean of q(z | sources).
 
     Raises:
-        UsageError: The model does not draw a target or infers no z from the sources.
+        UsageError: The model does not draw a target, or cannot infer z from the sources.
     """
     for target in targets:
         check_target(loaded, target)
-    z = infer(loaded, _given(examples, sources)).mean
-    return Translation(tuple(sources), {target: means(loaded, target, z).cpu().numpy() for target in targets})
+    z = infer_posterior(loaded, _source_pictures(examples, sources)).mean
+    return Translation(tuple(sources), {target: decode_means(loaded, target, z).cpu().numpy() for target in targets})
 
 
-def _given(examples: Paired, sources: Sequence[str]) -> dict[str, np.ndarray]:
+def _source_pictures(examples: PairedExamples, sources: Sequence[str]) -> dict[str, np.ndarray]:
     for name in sources:
         if name not in examples.pictures:
             raise UsageError(unknown_name("modality", name, list(examples.pictures)))
@@ -221,7 +236,7 @@ def _given(examples: Paired, sources: Sequence[str]) -> dict[str, np.ndarray]:
 @torch.no_grad()
 def draw_translations(
     loaded: "TrainedModel",
-    examples: Paired,
+    examples: PairedExamples,
     sources: Sequence[str],
     targets: Sequence[str],
     count: int,
@@ -232,31 +247,31 @@ def draw_translations(
 
     Args:
         loaded: The model.
-        examples: Examples, which take the place of the descriptions in what comes back.
+        examples: The n examples; in the result they take the place of descriptions.
         sources: Modalities to start from.
         targets: Image modalities to draw.
-        count: Draws for each example, n.
-        seed: Seed.
-        description: One that holds for all examples.
+        count: Draws for each example.
+        seed: Seed of the draws.
+        description: One description for all examples.
 
     Raises:
-        UsageError: The model does not draw a target, infers no z from the sources or does not know the words.
+        UsageError: The model does not draw a target, cannot infer z from the sources, or lacks a word.
     """
     names = resolve_targets(loaded, targets)
-    descriptions = parse(loaded, [description])
+    descriptions = parse_descriptions(loaded, [description])
     device = str(loaded.device)
     condition = descriptions.batch(loaded, 0) if loaded.attributes is not None else None
     words = []
     pictures: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in names}
-    posterior = infer(loaded, _given(examples, sources), description)
-    z = draw_encoded(loaded, posterior, sources, examples.rows.tolist(), count, seed)
+    posterior = infer_posterior(loaded, _source_pictures(examples, sources), description)
+    z = draw_example_latents(loaded, posterior, sources, examples.rows.tolist(), count, seed)
     for row, latents in zip(examples.rows.tolist(), z, strict=True):
         for name in names:
-            generator = stream(seed, "pixels", (name, row), device=device)
-            decoded = means_and_draws(loaded, name, latents, condition, generator)
+            generator = random_stream(seed, "pixels", (name, row), device=device)
+            decoded = decode_means_and_draws(loaded, name, latents, condition, generator)
             pictures[name].append((decoded[0].cpu().numpy(), decoded[1].cpu().numpy()))
         if loaded.text is not None and loaded.text.name in loaded.model.generates:
-            generator = stream(seed, "words", (row,), device=device)
+            generator = random_stream(seed, "words", (row,), device=device)
             words.append(loaded.model.sample(loaded.text.name, latents, generator).cpu().numpy())
     drawn = {
         name: (np.stack([mean for mean, _ in decoded]), np.stack([sample for _, sample in decoded]))

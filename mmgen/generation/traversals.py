@@ -1,4 +1,4 @@
-"""Grids of z to decode: one dimension after the other moved, and the ways between two z.
+"""Grids of z to decode: traversals of single dimensions, and interpolations between two z.
 
 References:
     beta-VAE (Higgins et al., 2017): traversals of single dimensions
@@ -10,47 +10,41 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from mmgen.generation.encodings import Encodings, along
+from mmgen.generation.encodings import Encodings, project_onto_axes
 from mmgen.latent import Axis
 from mmgen.models import Model
 
-__all__ = ["interpolation", "steps_of", "traversal", "way_through"]
+__all__ = ["interpolate", "traversal_values", "traverse", "interpolate_with_labels"]
 
 
-def steps_of(encodings: Encodings, dimensions: Sequence[Axis], reach: float, steps: int) -> tuple[Tensor, str]:
-    """Return the values of dimensions in a traversal, and a caption of them.
+def traversal_values(encodings: Encodings, dimensions: Sequence[Axis], reach: float, steps: int) -> tuple[Tensor, str]:
+    """Return the values that dimensions take in a traversal, [d, S], and a caption that explains them.
 
-    Under N(0, I) from -reach to reach; of a model of several layers, whose lower priors are no N(0, I), so many
-    standard deviations of the encodings about their mean.
+    For a Gaussian posterior they go from -reach to reach, standard deviations of p(z). A model of several layers has
+    lower priors other than N(0, I), so there the unit is the standard deviation of the encodings about their mean.
 
     Args:
-        encodings: What the model makes of the data.
+        encodings: Encodings of the data.
         dimensions: d axes of z.
         reach: Standard deviations to either side.
-        steps: S values in equal steps.
-
-    Returns:
-        [d, S], and the words.
+        steps: S, the number of values.
     """
     values = torch.linspace(-reach, reach, steps).expand(len(dimensions), steps)
     if encodings.log_sd is not None:
         return values, f"from {-reach:g} to {reach:g} standard deviations of p(z)"
-    mean = along(encodings.mean, dimensions)
+    mean = project_onto_axes(encodings.mean, dimensions)
     spread = mean.std(0, correction=min(1, len(mean) - 1))[:, None]  # a single example has none
     caption = f"from {-reach:g} to {reach:g} standard deviations of the encodings about their mean"
     return mean.mean(0)[:, None] + spread * values, caption
 
 
-def traversal(z: Tensor, dimensions: Sequence[Axis], values: Tensor) -> Tensor:
-    """Return z of examples with one dimension at a time set to each of some values.
+def traverse(z: Tensor, dimensions: Sequence[Axis], values: Tensor) -> Tensor:
+    """Set one dimension of z at a time to each of S values; return z [n, d, S, D].
 
     Args:
-        z: [n, D].
+        z: Latents of n examples, [n, D].
         dimensions: d axes of z; all places of a channel are set together.
-        values: What each takes: [S] for all, or [d, S].
-
-    Returns:
-        [n, d, S, D].
+        values: Values of all dimensions [S], or of each [d, S].
 
     Example:
         >>> traversal(torch.zeros(1, 2), [1], torch.tensor([-1.0, 1.0])).tolist()
@@ -66,21 +60,18 @@ def traversal(z: Tensor, dimensions: Sequence[Axis], values: Tensor) -> Tensor:
     return grid
 
 
-def interpolation(start: Tensor, end: Tensor, steps: int, spherical: bool = True) -> Tensor:
-    """Return z on the way from one to another, both ends included.
+def interpolate(start: Tensor, end: Tensor, steps: int, spherical: bool = True) -> Tensor:
+    """Return S points [S, ..., D] between two z, both ends included.
 
-    Spherical: the direction turns evenly by the shortest arc while the length changes evenly, so that z of a Gaussian
-    prior of many dimensions stay as long as its draws are; the middle of a straight line is shorter than nearly all
-    of them. Where the ends have no angle or point in opposite directions, and so no shortest arc, the way is straight.
+    Spherical interpolation turns the direction evenly along the shortest arc and changes the length evenly, so that
+    points keep the typical length of draws from a Gaussian prior of many dimensions; the middle of a straight line is
+    shorter than nearly all draws. If the ends point in the same or in opposite directions, the points lie on a line.
 
     Args:
-        start: [..., D].
-        end: [..., D].
+        start: First z, [..., D].
+        end: Last z, [..., D].
         steps: S, at least 2.
-        spherical: By the arc, else straight.
-
-    Returns:
-        [S, ..., D].
+        spherical: Whether to interpolate along the arc instead of a straight line.
 
     Example:
         >>> round(interpolation(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0]), 3)[1].norm().item(), 4)
@@ -100,13 +91,13 @@ def interpolation(start: Tensor, end: Tensor, steps: int, spherical: bool = True
     return torch.where(sine > 1e-4, arc, straight)
 
 
-def way_through(model: Model, start: Tensor, end: Tensor, steps: int, spherical: bool = True) -> Tensor:
-    """Return an :func:`interpolation` of z [S, ..., D], in which labels that are part of z switch halfway."""
+def interpolate_with_labels(model: Model, start: Tensor, end: Tensor, steps: int, spherical: bool = True) -> Tensor:
+    """Interpolate as :func:`interpolate`, but switch labels that are part of z halfway; return z [S, ..., D]."""
     if not model.discrete_layers:
-        return interpolation(start, end, steps, spherical)
+        return interpolate(start, end, steps, spherical)
     shares = torch.linspace(0, 1, steps, dtype=start.dtype, device=start.device).reshape(-1, *[1] * start.dim())
     sizes, parts = list(model.latent.layers.values()), []
     for name, one, other in zip(model.latent.layers, start.split(sizes, -1), end.split(sizes, -1), strict=True):
         discrete = name in model.discrete_layers
-        parts.append(torch.where(shares > 0.5, other, one) if discrete else interpolation(one, other, steps, spherical))
+        parts.append(torch.where(shares > 0.5, other, one) if discrete else interpolate(one, other, steps, spherical))
     return torch.cat(parts, -1)

@@ -4,7 +4,7 @@ from ._base import (
     Inputs as Inputs,
     Parts as Parts,
     Unit as Unit,
-    as_gaussian as as_gaussian,
+    gaussian_of_output as gaussian_of_output,
 )
 from ._experts import ExpertInference as ExpertInference
 from ._members import describe as describe, get as get, importable as importable, names as names

@@ -32,15 +32,15 @@ __all__ = [
     "ModalityPosterior",
     "Parts",
     "Unit",
-    "as_gaussian",
-    "product",
+    "gaussian_of_output",
+    "product_of_gaussians",
     "universal_expert",
 ]
 
 Inputs = tuple[str, ...]
 
 Unit = tuple[str, int | None]
-"""What a subset is made of: a whole modality, or one of its attributes by number."""
+"""An element of a subset of inputs: a whole modality (name, None), or one attribute (name, position)."""
 
 M = TypeVar("M", bound=Modality)
 
@@ -50,14 +50,14 @@ class Parts:
     """Sizes, modalities and settings from which an inference builds its networks.
 
     Attributes:
-        latent_size: D.
-        modalities: By name, all that posteriors may be given.
-        networks: What the networks over modalities are made of, by kind of modality.
+        latent_size: D, the number of dimensions of z.
+        modalities: Possible inputs of posteriors, by name.
+        networks: Settings of the networks over modalities, by kind of modality.
         hidden: Width of the fully connected layers that join features.
-        activation: Non-linearity between those.
-        head_layers: Hidden layers from the features of one modality to its Gaussian; None for what its kind has.
-        joint_image_network: Family of image networks where an image is joined with other modalities.
-        shared: The network from features to every Gaussian; None for plain layers of width ``hidden``.
+        activation: Non-linearity between those layers.
+        head_layers: Hidden layers from the features of one modality to its Gaussian; None for the default of its kind.
+        joint_image_network: Family of image networks in posteriors of an image and other modalities.
+        shared: Settings of one network from features to all Gaussians; None for separate layers of width ``hidden``.
     """
 
     latent_size: int
@@ -87,54 +87,50 @@ class Parts:
         widths: TextNetwork = self.networks["text"]
         return widths
 
-    def of_kind(self, kind: type[M]) -> M | None:
-        """Return the first modality of a kind."""
+    def first_of_kind(self, kind: type[M]) -> M | None:
+        """Return the first modality of the class ``kind``; None without one."""
         return next((m for m in self.modalities.values() if isinstance(m, kind)), None)
 
-    def head(self, features: int, layers: int) -> nn.Module:
-        """Return a network from features [B, F] to a Gaussian [B, D], with ``layers`` hidden layers where none is
-        shared.
-        """
+    def gaussian_head(self, features: int, layers: int) -> nn.Module:
+        """Build a network from features [B, F] to a Gaussian [B, D], with ``layers`` hidden layers unless shared."""
         shared = SharedEncoder(features, 2 * self.latent_size, self.shared) if self.shared else None
         hidden = (self.hidden,) * layers
         return GaussianHead(features, hidden, self.latent_size, shared, ACTIVATIONS[self.activation])
 
     def modality_head(self, features: int, layers: int) -> nn.Module:
-        """Return :meth:`head` for one modality alone, with ``layers`` hidden layers unless the settings name a
-        number.
-        """
-        return self.head(features, layers if self.head_layers is None else self.head_layers)
+        """Build a :meth:`gaussian_head` for one modality; ``layers`` is the default number of hidden layers."""
+        return self.gaussian_head(features, layers if self.head_layers is None else self.head_layers)
 
 
 class Inference(nn.Module, ABC):
-    """Base of inferences: q(z | inputs) for sets of modalities."""
+    """Base of inferences: posteriors q(z | inputs) for sets of modalities."""
 
     any_subset: ClassVar[bool] = False
-    """Whether it has a posterior given any subset of what it may be given (:meth:`infer_subsets`)."""
+    """Whether there is a posterior for every subset of the modalities (:meth:`infer_subsets`)."""
 
     @abstractmethod
     def has_posterior(self, inputs: Inputs) -> bool:
-        """Return True if there is a posterior given exactly these modalities, in any order."""
+        """Return whether there is a posterior given exactly these modalities, in any order."""
 
     @abstractmethod
     def infer(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
         """Return q(z | inputs) [B, D] for inputs that :meth:`has_posterior` confirms."""
 
     def infer_all(self, batch: Batch, queries: Sequence[Inputs]) -> list[DiagonalGaussian]:
-        """Return q(z | inputs) [B, D] for several sets of modalities; members that share networks run each of
-        them once.
-        """
+        """Return q(z | inputs) [B, D] for each of several sets of modalities; shared networks run once."""
         return [self.infer(batch, inputs) for inputs in queries]
 
-    def infer_subsets(self, batch: Batch, units: Sequence[Unit], chosen: Sequence[Sequence[bool]]) -> DiagonalGaussian:
+    def infer_subsets(
+        self, batch: Batch, units: Sequence[Unit], membership: Sequence[Sequence[bool]]
+    ) -> DiagonalGaussian:
         """Return q(z | subset) [S, B, D] for S subsets of U units; every network runs once.
 
         Args:
-            batch: B examples; what is missing in an example is left out of its subsets.
+            batch: B examples; a unit that is missing in an example is left out of its subsets.
             units: Whole modalities, or single attributes.
-            chosen: [S][U], which units each subset holds.
+            membership: Whether each subset holds each unit, [S][U].
         """
-        # Not abstract, since few members can; building a model refuses the others where an objective needs it.
+        # Not abstract, since few members support it; a model whose objective needs it cannot be built with others.
         raise NotImplementedError(
             f"{type(self).__name__} has no posterior for every subset of modalities; use product-of-experts"
         )
@@ -157,7 +153,7 @@ class Inference(nn.Module, ABC):
             missing = [name for name in inputs if name not in batch.values]
             if missing:
                 raise UsageError(
-                    f"the posterior given {' and '.join(inputs)} needs {missing[0]}, which the batch does not hold; "
+                    f"the posterior given {' and '.join(inputs)} needs {missing[0]}, which the batch lacks; "
                     "add it to the batch"
                 )
             if not self.has_posterior(inputs):
@@ -168,20 +164,22 @@ class Inference(nn.Module, ABC):
         return self.infer_all(batch, queries)
 
 
-def as_gaussian(raw: Tensor) -> DiagonalGaussian:
-    """Map network output [..., 2 D] -> Gaussian; log sd is kept in [-7, 4], far outside what a trained model uses."""
-    mean, log_sd = full_precision(raw).chunk(2, -1)
+def gaussian_of_output(output: Tensor) -> DiagonalGaussian:
+    """Convert network output [..., 2 D] to a Gaussian [..., D], with log sd clamped to [-7, 4], a wide range."""
+    mean, log_sd = full_precision(output).chunk(2, -1)
     return DiagonalGaussian(mean, log_sd.clamp(-7.0, 4.0))
 
 
-def product(experts: Iterable[tuple[DiagonalGaussian, Tensor]], prior: DiagonalGaussian) -> DiagonalGaussian:
-    r"""Return product of Gaussian experts and the universal expert p(z).
+def product_of_gaussians(
+    experts: Iterable[tuple[DiagonalGaussian, Tensor]], prior: DiagonalGaussian
+) -> DiagonalGaussian:
+    r"""Return the product of Gaussian experts and the universal expert p(z).
 
     .. math:: C^{-1} = C_0^{-1} + \sum_k C_k^{-1}, \quad \mu = C \sum_k C_k^{-1} \mu_k \qquad \text{(VE Section 2)}
 
     Args:
-        experts: Pairs of a Gaussian [..., D] and its presence [...] (an absent expert votes for nothing).
-        prior: p(z), so that the product is well-conditioned whatever is missing.
+        experts: Pairs of a Gaussian [..., D] and its presence [...]; absent experts do not count.
+        prior: p(z), so that the product is a proper density even without experts.
     """
     precision = prior.precision
     weighted = prior.precision * prior.mean
@@ -207,14 +205,14 @@ class GaussianHead(nn.Module):
         self.layers = layers or dense_layers([features, *hidden, 2 * latent_size], activation)
 
     def forward(self, features: Tensor) -> DiagonalGaussian:
-        return as_gaussian(self.layers(features))
+        return gaussian_of_output(self.layers(features))
 
 
 class ModalityPosterior(nn.Module):
-    """q(z | x) of one modality: features by the network of its kind, then fully connected layers.
+    """Encoder q(z | x) of one modality: features by the network of its kind, then fully connected layers.
 
-    Convolutional features and a 3-layer network for images (VE A.4), the last state of a recurrent encoder for
-    sentences, all attributes at once for attributes (WG), of which what is unknown adds nothing.
+    Images have convolutional features and a 3-layer network (VE A.4), sentences the last state of a recurrent encoder.
+    All attributes are encoded together (WG); unknown ones add nothing.
     """
 
     def __init__(self, parts: Parts, modality: Modality) -> None:
@@ -240,7 +238,7 @@ class AttributeExperts(nn.Module):
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
         """Return the Gaussians of all attributes [B, A, D]."""
-        return as_gaussian(self.tables(batch.values[self.name], batch.present[self.name]))
+        return gaussian_of_output(self.tables(batch.values[self.name], batch.present[self.name]))
 
 
 def universal_expert(like: Tensor) -> DiagonalGaussian:

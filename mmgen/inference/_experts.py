@@ -1,8 +1,7 @@
 """The base of products and quotients of experts: posteriors composed from one network per modality.
 
-Whatever the composition, an expert adds to the natural parameters of p(z) = N(0, I): something to the precision and
-something to precision times mean. So all posteriors that are asked for are two sums over experts with masks, after each
-network has run once.
+In every composition an expert adds to the natural parameters of p(z) = N(0, I): to the precision, and to the precision
+times mean. So all posteriors are masked sums over experts, and each network runs once.
 """
 
 from abc import abstractmethod
@@ -35,8 +34,8 @@ class ExpertInference(Inference):
                 self.experts[name] = ModalityPosterior(parts, modality)
 
     @abstractmethod
-    def vote(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
-        """Return precision, at least 0, and precision times mean of experts [..., D]."""
+    def natural_parameters(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
+        """Return what experts [..., D] add to the precision (at least 0) and to the precision times mean."""
 
     def has_posterior(self, inputs: Inputs) -> bool:
         return bool(inputs) and set(inputs) <= self.experts.keys()
@@ -50,8 +49,10 @@ class ExpertInference(Inference):
         every = self.infer_subsets(batch, [(name, None) for name in names], chosen)
         return [DiagonalGaussian(*one) for one in zip(every.mean, every.log_sd, strict=True)]
 
-    def infer_subsets(self, batch: Batch, units: Sequence[Unit], chosen: Sequence[Sequence[bool]]) -> DiagonalGaussian:
-        votes = {name: self._votes(batch, name) for name in dict.fromkeys(name for name, _ in units)}
+    def infer_subsets(
+        self, batch: Batch, units: Sequence[Unit], membership: Sequence[Sequence[bool]]
+    ) -> DiagonalGaussian:
+        votes = {name: self._modality_parameters(batch, name) for name in dict.fromkeys(name for name, _ in units)}
         precisions, weighted, columns = [], [], []
         for number, (name, attribute) in enumerate(units):
             precision, mean = votes[name]
@@ -59,38 +60,38 @@ class ExpertInference(Inference):
             precisions.append(precision[which])
             weighted.append(mean[which])
             columns += [number] * len(precisions[-1])
-        mask = torch.tensor(chosen, device=batch.device)[:, columns].to(precisions[0].dtype)  # [S, E]
+        mask = torch.tensor(membership, device=batch.device)[:, columns].to(precisions[0].dtype)  # [S, E]
         with torch.autocast(batch.device.type, enabled=False):  # precisions do not survive bf16
             precision = 1 + torch.einsum("se,ebd->sbd", mask, torch.cat(precisions))
             mean = torch.einsum("se,ebd->sbd", mask, torch.cat(weighted)) / precision
         return DiagonalGaussian(mean, -0.5 * precision.log())
 
-    def _votes(self, batch: Batch, name: str) -> tuple[Tensor, Tensor]:
-        """Return precisions and weighted means of a modality's experts [E, B, D]; 0 where its observation is
-        missing.
-        """
+    def _modality_parameters(self, batch: Batch, name: str) -> tuple[Tensor, Tensor]:
+        """Return precisions and weighted means of a modality's experts [E, B, D]; 0 where the modality is missing."""
         network, present = self.experts[name], batch.present[name]
         if isinstance(network, AttributeExperts):
             every = network(batch)
             expert = DiagonalGaussian(every.mean.transpose(0, 1), every.log_sd.transpose(0, 1))
             there = present.transpose(0, 1).unsqueeze(-1)
-            return _masked(self.vote(expert), there)
+            return _mask_absent(self.natural_parameters(expert), there)
         known = present if present.dim() == 1 else present.any(1)
         if bool(known.all()):
             one = network(batch)
-            return self._alone(one)
-        # Only what is there is encoded: nothing of a blank image reaches batch norm, and none is paid for.
+            return self._parameters_of_one(one)
+        # Only present examples are encoded: blank images would distort batch norm and cost time.
         rows = known.nonzero().squeeze(1)
         read = rows.repeat(2) if len(rows) == 1 else rows  # batch norm has no statistics of one
-        precision, mean = (vote[:, : len(rows)] for vote in self._alone(network(batch.select([name])[read])))
+        precision, mean = (
+            vote[:, : len(rows)] for vote in self._parameters_of_one(network(batch.select([name])[read]))
+        )
         blank = precision.new_zeros(1, batch.size, precision.shape[-1])
         return blank.index_copy(1, rows, precision), blank.index_copy(1, rows, mean)
 
-    def _alone(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
-        precision, mean = self.vote(expert)
+    def _parameters_of_one(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
+        precision, mean = self.natural_parameters(expert)
         return precision.unsqueeze(0), mean.unsqueeze(0)
 
 
-def _masked(votes: tuple[Tensor, Tensor], there: Tensor) -> tuple[Tensor, Tensor]:
-    precision, mean = votes
-    return precision.masked_fill(~there, 0.0), mean.masked_fill(~there, 0.0)
+def _mask_absent(parameters: tuple[Tensor, Tensor], present: Tensor) -> tuple[Tensor, Tensor]:
+    precision, mean = parameters
+    return precision.masked_fill(~present, 0.0), mean.masked_fill(~present, 0.0)

@@ -1,4 +1,4 @@
-"""Inference from the image alone: q(z | x), whatever else is known (CK Section 2), so that z ignores wording."""
+"""Inference from the image alone: q(z | x) even if more is known (CK Section 2), so that z ignores wording."""
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
@@ -10,13 +10,13 @@ __all__ = ["ImageOnly"]
 
 
 class ImageOnly(Inference):
-    """Inference q(z | x); q(z | x, y) equals it, and there is no q(z | y): fit that afterwards."""
+    """Inference q(z | x) from the image; q(z | x, y) is the same, and q(z | y) can be fitted after training."""
 
     def __init__(self, parts: Parts, queries: frozenset[Inputs]) -> None:
         super().__init__()
-        image = parts.of_kind(Image)
+        image = parts.first_of_kind(Image)
         if image is None:
-            raise SettingsError("inference image-only reads a picture, and the objective looks at none; use joint")
+            raise SettingsError("inference image-only needs an image, but the objective uses none; use inference joint")
         self.image = ModalityPosterior(parts, image)
 
     def has_posterior(self, inputs: Inputs) -> bool:

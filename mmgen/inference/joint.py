@@ -15,7 +15,7 @@ from mmgen.inference._base import (
     Inputs,
     ModalityPosterior,
     Parts,
-    product,
+    product_of_gaussians,
     universal_expert,
 )
 from mmgen.latent.gaussian import DiagonalGaussian
@@ -29,17 +29,17 @@ __all__ = ["Joint"]
 
 
 class Joint(Inference):
-    """Inference with the networks of VE Appendix A.4; only those that the objective needs are built.
+    """Inference with one network for each set of modalities that the objective needs (VE Appendix A.4).
 
-    q(z | y) is a product of one expert per attribute and the universal expert p(z), so that any part of a description
-    may be unknown. In q(z | x, y) an unknown attribute has an embedding of its own. Where y is a sentence, a recurrent
-    encoder reads it (CK Section 6). Of any other set of modalities the features of each are joined.
+    q(z | y) is a product of one expert per attribute and the universal expert p(z), so that attributes may be unknown.
+    In q(z | x, y) an unknown attribute has its own embedding. If y is a sentence, a recurrent encoder reads it (CK
+    Section 6). For any other set of modalities the features of all are concatenated.
     """
 
     def __init__(self, parts: Parts, queries: frozenset[Inputs]) -> None:
         super().__init__()
         networks: dict[frozenset[str], tuple[str, Callable[[], nn.Module]]] = {}
-        image, attributes, text = parts.of_kind(Image), parts.of_kind(Attributes), parts.of_kind(Text)
+        image, attributes, text = parts.first_of_kind(Image), parts.first_of_kind(Attributes), parts.first_of_kind(Text)
         if image and attributes:
             both = partial(_ImageAndAttributes, parts, image, attributes)
             networks[frozenset([image.name, attributes.name])] = ("both", both)
@@ -49,25 +49,25 @@ class Joint(Inference):
                 partial(_ImageAndText, parts, image, text),
             )
         for name, modality in parts.modalities.items():
-            key = modality.kind if parts.of_kind(type(modality)) is modality else name
+            key = modality.kind if parts.first_of_kind(type(modality)) is modality else name
             network: Callable[[], nn.Module] = partial(ModalityPosterior, parts, modality)
             if isinstance(modality, Attributes) and parts.attribute_network.experts == "each":
                 network = partial(_AttributesOnly, parts, modality)
             networks[frozenset([name])] = (key, network)
-        wanted = {frozenset(inputs) for inputs in queries}
-        for inputs in sorted(wanted - networks.keys(), key=sorted):
+        required = {frozenset(inputs) for inputs in queries}
+        for inputs in sorted(required - networks.keys(), key=sorted):
             several = [modality for name, modality in parts.modalities.items() if name in inputs]
             if len(several) != len(inputs) or not several:
                 raise SettingsError(
-                    f"the objective asks for the posterior given {', '.join(sorted(inputs)) or 'nothing'}, expected "
-                    f"some of {', '.join(parts.modalities)}"
+                    f"the objective needs a posterior given {', '.join(sorted(inputs)) or 'nothing'}, expected "
+                    f"modalities among {', '.join(parts.modalities)}; choose another objective or dataset"
                 )
             key = " and ".join(modality.name for modality in several)
-            networks[inputs] = (key, partial(_Together, parts, several))
+            networks[inputs] = (key, partial(_JoinedModalities, parts, several))
         self.networks = nn.ModuleDict()
         self._keys: dict[frozenset[str], str] = {}
         for inputs, (key, network) in networks.items():
-            if inputs in wanted:
+            if inputs in required:
                 self._keys[inputs] = key
                 self.networks[key] = network()
 
@@ -80,7 +80,7 @@ class Joint(Inference):
 
 
 class _AttributesOnly(nn.Module):
-    """q(z | y_O), proportional to p(z) prod_{k in O} q(z | y_k)."""
+    """Encoder q(z | y_O) of observed attributes, proportional to p(z) prod_{k in O} q(z | y_k)."""
 
     def __init__(self, parts: Parts, attributes: Attributes) -> None:
         super().__init__()
@@ -91,18 +91,18 @@ class _AttributesOnly(nn.Module):
         every: DiagonalGaussian = self.experts(batch)
         mean, log_sd = every.mean.unbind(1), every.log_sd.unbind(1)
         votes = [(DiagonalGaussian(*one), there) for *one, there in zip(mean, log_sd, present.unbind(1), strict=True)]
-        return product(votes, universal_expert(mean[0]))
+        return product_of_gaussians(votes, universal_expert(mean[0]))
 
 
-class _Together(nn.Module):
-    """q(z | several modalities): concatenated features, then a Gaussian."""
+class _JoinedModalities(nn.Module):
+    """Encoder q(z | several modalities): concatenated features, then a Gaussian."""
 
     def __init__(self, parts: Parts, modalities: Sequence[Modality]) -> None:
         super().__init__()
         self.modalities = tuple(modalities)
         made = [modality.encoder(parts.networks.get(modality.kind)) for modality in modalities]
         self.encoders = nn.ModuleList(encoder for encoder, _ in made)
-        self.head = parts.head(sum(features for _, features in made), layers=1)
+        self.head = parts.gaussian_head(sum(features for _, features in made), layers=1)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
         features = [
@@ -114,7 +114,7 @@ class _Together(nn.Module):
 
 
 class _ImageAndAttributes(nn.Module):
-    """q(z | x, y): image features and label features, concatenated (VE Figure 8)."""
+    """Encoder q(z | x, y): image features and label features, concatenated (VE Figure 8)."""
 
     def __init__(self, parts: Parts, image: Image, attributes: Attributes) -> None:
         super().__init__()
@@ -130,7 +130,7 @@ class _ImageAndAttributes(nn.Module):
             plain = replace(parts.attribute_network, batch_norm=False)  # as the counts in WG Table 1 imply
             self.tables = AttributeVectorEncoder(attributes.sizes, plain, layers=1)
             self.labels = nn.Identity()
-        self.head = parts.head(features + width, layers=1)
+        self.head = parts.gaussian_head(features + width, layers=1)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
         present = batch.present[self.attributes_name]
@@ -141,14 +141,14 @@ class _ImageAndAttributes(nn.Module):
 
 
 class _ImageAndText(nn.Module):
-    """q(z | x, y): features of the image and of the sentence, concatenated (CK Section 5.1)."""
+    """Encoder q(z | x, y): features of the image and of the sentence, concatenated (CK Section 5.1)."""
 
     def __init__(self, parts: Parts, image: Image, text: Text) -> None:
         super().__init__()
         self.image_name, self.text_name = image.name, text.name
         self.encoder, features = (parts.joint_image_network or parts.image_network).encoder(image.shape)
         self.sentences = TextEncoder(len(text.vocabulary), parts.text_network)
-        self.head = parts.head(features + self.sentences.features, layers=1)
+        self.head = parts.gaussian_head(features + self.sentences.features, layers=1)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
         pixels: Tensor = self.encoder(batch.values[self.image_name])

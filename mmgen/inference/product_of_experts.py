@@ -19,5 +19,5 @@ class ProductOfExperts(ExpertInference):
               V^{-1} = I + \sum_i V_i^{-1}, \quad \mu = V \sum_i V_i^{-1} \mu_i \qquad \text{(WG Eq. 4)}
     """
 
-    def vote(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
+    def natural_parameters(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
         return expert.precision, expert.precision * expert.mean

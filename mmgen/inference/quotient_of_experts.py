@@ -24,7 +24,7 @@ class QuotientOfExperts(ExpertInference):
     so that it lies in (0, 1) and every quotient is well defined, whatever is missing.
     """
 
-    def vote(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
+    def natural_parameters(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
         # 1 / sigmoid(log v) = 1 + 1 / v: what exceeds the prior's precision is that of the unconstrained Gaussian.
         surplus = torch.exp(-2 * expert.log_sd)
         return surplus, (1 + surplus) * expert.mean

@@ -13,11 +13,11 @@ _LOG_2_PI = math.log(2 * math.pi)
 
 @dataclass(frozen=True)
 class DiagonalGaussian:
-    """N(mean, diag(exp(log_sd)^2)) over the last axis, always in fp32 or fp64: densities do not survive bf16.
+    """Gaussian N(mean, diag(exp(log_sd)^2)) over the last axis, in fp32 or fp64, since bf16 is too coarse.
 
     Attributes:
-        mean: [..., D].
-        log_sd: [..., D], natural logarithm of the standard deviation.
+        mean: Mean [..., D].
+        log_sd: Natural logarithm of the standard deviation, [..., D].
     """
 
     mean: Tensor
@@ -31,14 +31,17 @@ class DiagonalGaussian:
 
     @property
     def sd(self) -> Tensor:
+        """Standard deviation [..., D]."""
         return self.log_sd.exp()
 
     @property
     def variance(self) -> Tensor:
+        """Variance [..., D]."""
         return (2 * self.log_sd).exp()
 
     @property
     def precision(self) -> Tensor:
+        """Inverse variance [..., D]."""
         return (-2 * self.log_sd).exp()
 
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:

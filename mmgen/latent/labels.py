@@ -12,7 +12,7 @@ from mmgen.likelihoods import full_precision
 __all__ = ["IMPOSSIBLE", "LabelledStyle", "Labels"]
 
 IMPOSSIBLE = -50.0
-"""log probability of a value other than the known one, nats: no weight beside anything else, and yet a number."""
+"""Log-probability in nats of values that contradict a known attribute: negligible, but finite."""
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,15 @@ class Labels:
 
     Attributes:
         log_probs: Normalised log-probabilities of the values of all attributes side by side [B, S], nats.
-        sizes: V of each of the A attributes; they add up to S.
+        sizes: Number of values of each of the A attributes; they add up to S.
     """
 
     log_probs: Tensor
     sizes: tuple[int, ...]
 
     @classmethod
-    def of_logits(cls, logits: Tensor, sizes: tuple[int, ...]) -> "Labels":
-        """Build it from logits [B, S]."""
+    def from_logits(cls, logits: Tensor, sizes: tuple[int, ...]) -> "Labels":
+        """Build the distribution from logits [B, S]."""
         parts = full_precision(logits).split(sizes, -1)
         return cls(torch.cat([part.log_softmax(-1) for part in parts], -1), sizes)
 
@@ -38,8 +38,8 @@ class Labels:
         """Probabilities of all values [B, S]."""
         return self.log_probs.exp()
 
-    def with_known(self, codes: Tensor, present: Tensor) -> "Labels":
-        """Return the distribution with known attributes certain: codes int64 [B, A], 0 where unknown, mask [B, A]."""
+    def condition_on(self, codes: Tensor, present: Tensor) -> "Labels":
+        """Return the distribution given known attributes: codes int64 [B, A], 0 where unknown, and a mask [B, A]."""
         parts = []
         for k, (part, size) in enumerate(zip(self.log_probs.split(self.sizes, -1), self.sizes, strict=True)):
             certain = (1 - torch.nn.functional.one_hot(codes[:, k], size).to(part.dtype)) * IMPOSSIBLE
@@ -60,9 +60,7 @@ class Labels:
         return torch.cat(drawn, -1)
 
     def sample_relaxed(self, temperature: float, generator: torch.Generator | None = None) -> Tensor:
-        """Return draws of the Concrete relaxation [B, S], through which gradients pass (Maddison et al.,
-        2017, Eq. 10).
-        """
+        """Return draws [B, S] of the Concrete relaxation, which pass gradients (Maddison et al., 2017, Eq. 10)."""
         noise = torch.rand(
             self.log_probs.shape, generator=generator, device=self.log_probs.device, dtype=self.log_probs.dtype
         )
@@ -72,46 +70,46 @@ class Labels:
 
     def likeliest(self) -> Tensor:
         """Return the likeliest value of every attribute, one-hot [B, S]."""
-        return rounded(self.log_probs, self.sizes)
+        return round_to_one_hot(self.log_probs, self.sizes)
 
     def kl(self, other: "Labels") -> Tensor:
         """Return KL(self || other) in nats [B], closed form."""
         return (self.probs * (self.log_probs - other.log_probs)).sum(-1)
 
 
-def rounded(values: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Return the largest of each attribute's values [..., S] as one-hot [..., S]."""
+def round_to_one_hot(values: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Round values of attributes side by side [..., S] to one-hot [..., S]: 1 at the largest of each attribute."""
     parts = values.split(list(sizes), -1)
     return torch.cat([torch.zeros_like(part).scatter(-1, part.argmax(-1, keepdim=True), 1.0) for part in parts], -1)
 
 
 @dataclass(frozen=True)
 class LabelledStyle:
-    r"""q(y) q(z|y): a mixture of Gaussians over the style z with the label y beside it.
+    r"""Joint density q(y) q(z|y) of labels y and a style z: a mixture of Gaussians.
 
-    Points are [..., B, S + D]: one-hot labels, then the style. Of the label all that counts is its largest value, so
-    that a little noise on it changes nothing.
+    Points are [..., B, S + D]: one-hot labels, then the style. Labels are rounded to one-hot, so that a little noise on
+    them changes nothing.
 
     Attributes:
         labels: q(y).
-        style: q(z | y) of one-hot labels [..., B, S].
+        style: Function from one-hot labels [..., B, S] to q(z | y).
     """
 
     labels: Labels
     style: Callable[[Tensor], DiagonalGaussian]
 
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
-        """Return draws [*shape, B, S + D]; gradients pass through the style, and not through the label."""
+        """Return draws [*shape, B, S + D]; gradients pass through the style, but not through the labels."""
         hot = self.labels.sample(generator, shape)
         return torch.cat([hot, self.style(hot).sample(generator)], -1)
 
     def log_prob(self, z: Tensor) -> Tensor:
         """Return log density at [..., B, S + D], in nats [..., B]."""
-        of_labels, of_style = self.terms(z)
-        return of_labels + of_style
+        label_term, style_term = self.log_prob_terms(z)
+        return label_term + style_term
 
-    def terms(self, z: Tensor) -> tuple[Tensor, Tensor]:
+    def log_prob_terms(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """Return log q(y) and log q(z | y) at [..., B, S + D], nats [..., B] each."""
         size = sum(self.labels.sizes)
-        hot, style = rounded(z[..., :size], self.labels.sizes), z[..., size:]
+        hot, style = round_to_one_hot(z[..., :size], self.labels.sizes), z[..., size:]
         return self.labels.log_prob(hot), self.style(hot).log_prob(style)

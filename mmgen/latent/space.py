@@ -10,16 +10,16 @@ from torch import Tensor
 __all__ = ["Axis", "LatentSpace"]
 
 Axis = int | tuple[int, ...]
-"""Places in z that belong together: one of a flat layer, all those of one channel of a grid."""
+"""Positions in z that belong together: one position of a flat layer, or all positions of a channel of a grid."""
 
 
 @dataclass(frozen=True)
 class LatentSpace:
-    """Layers of z, flattened and side by side on its last axis, so that a caller without interest in shapes sees z [D].
+    """Names and shapes of the layers of z, which lie flattened side by side on its last axis [D].
 
     Attributes:
-        shapes: Shape of each layer by name, the one next to the data first: (D_l,) for a flat layer, (C, h, w) for a
-            grid. A number stands for a flat layer of that size.
+        shapes: Shape of each layer by name, from the data to the top: (D_l,) for a flat layer, (C, h, w) for a grid. A
+            number means a flat layer of that size.
 
     Example:
         >>> space = LatentSpace({"z1": 2, "z2": (2, 4, 4)})
@@ -35,22 +35,22 @@ class LatentSpace:
 
     @classmethod
     def flat(cls, size: int) -> "LatentSpace":
-        """Return one flat layer, called z."""
+        """Return a space of one flat layer of ``size`` dimensions, called z."""
         return cls({"z": size})
 
     @classmethod
     def grid(cls, channels: int, *sides: int) -> "LatentSpace":
-        """Return one layer of features at each place of a grid, called z: [C, h, w]."""
+        """Return a space of one grid, called z: ``channels`` features at each place, [C, h, w]."""
         return cls({"z": (channels, *sides)})
 
     @property
     def layers(self) -> dict[str, int]:
-        """Numbers in each layer, D_l by name."""
+        """Number of dimensions D_l of each layer, by name."""
         return {name: math.prod(shape) for name, shape in self.shapes.items()}
 
     @property
     def size(self) -> int:
-        """D, dimensions of all layers together."""
+        """Total number of dimensions D of all layers."""
         return sum(self.layers.values())
 
     @property
@@ -71,9 +71,9 @@ class LatentSpace:
         return {name: layer.unflatten(-1, self.shapes[name]) for name, layer in self.split(z).items()}
 
     def axes(self, layer: str) -> list[Axis]:
-        """Return the places in z of each axis of a layer.
+        """Return the positions in z of each axis of a layer.
 
-        An axis of a flat layer is one number; of a grid it is a channel, all places of it together.
+        An axis of a flat layer is one position; an axis of a grid is a channel with all its places.
 
         Example:
             >>> LatentSpace({"z1": 2, "z2": (2, 1, 2)}).axes("z2")

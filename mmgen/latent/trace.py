@@ -16,13 +16,13 @@ __all__ = ["Trace"]
 
 @dataclass(frozen=True)
 class Trace:
-    r"""K draws of z for each of B examples; without an axis K where a single draw was asked for.
+    r"""K draws of z for each of B examples, with log-likelihoods and divergences; a single draw has no axis K.
 
     Attributes:
         z: The draws [K, B, D].
         log_likelihood: log p(x_m | z) by modality, nats [K, B].
-        divergence: What z costs, by layer, nats: KL(q || p) in closed form where there is one ([B], or [K, B] where it
-            depends on the layers below), else log q - log p at the draws [K, B].
+        divergence: KL(q || p) by layer, nats: in closed form if there is one ([B], or [K, B] if it depends on the
+            layers below), else log q - log p at the draws [K, B].
         log_ratio: log p(z_l | ...) - log q(z_l | ...) at the draws, by layer, nats [K, B].
     """
 
@@ -37,32 +37,32 @@ class Trace:
         .. math:: \sum_m \lambda_m \log p(x_m|z) + \beta \sum_l \log \frac{p(z_l|\cdot)}{q(z_l|\cdot)}
 
         Args:
-            weights: lambda by modality; 1 where it is not named.
-            scale: beta, the weight of what z costs.
+            weights: lambda by modality; by default 1.
+            scale: beta, the weight of the divergences.
         """
-        of_data = [(weights or {}).get(name, 1.0) * term for name, term in self.log_likelihood.items()]
-        return torch.stack(of_data).sum(0) + scale * torch.stack(list(self.log_ratio.values())).sum(0)
+        likelihoods = [(weights or {}).get(name, 1.0) * term for name, term in self.log_likelihood.items()]
+        return torch.stack(likelihoods).sum(0) + scale * torch.stack(list(self.log_ratio.values())).sum(0)
 
     @property
     def expected_log_likelihood(self) -> dict[str, Tensor]:
         """Means of the log-likelihoods over draws by modality, nats [B]."""
-        return {name: self._mean(term) for name, term in self.log_likelihood.items()}
+        return {name: self._mean_over_draws(term) for name, term in self.log_likelihood.items()}
 
     @property
     def cost(self) -> Tensor:
-        """Sum of all divergences, a mean over draws, nats [B]."""
-        every = [self._mean(term) for term in self.divergence.values()]
+        """Sum of the divergences of all layers, averaged over draws, nats [B]."""
+        every = [self._mean_over_draws(term) for term in self.divergence.values()]
         return every[0] if len(every) == 1 else torch.stack(every).sum(0)
 
     @property
     def costs(self) -> dict[str, Tensor]:
-        """Divergences by name for the log, means over draws, nats [B]: "kl" of a flat z, "kl of z2" of layers."""
-        means = {layer: self._mean(term) for layer, term in self.divergence.items()}
+        """Divergences averaged over draws, nats [B], by name in logs: "kl" for a flat z, "kl of z2" for a layer."""
+        means = {layer: self._mean_over_draws(term) for layer, term in self.divergence.items()}
         return (
             {"kl": means["z"]} if means.keys() == {"z"} else {f"kl of {layer}": term for layer, term in means.items()}
         )
 
-    def _mean(self, term: Tensor) -> Tensor:
-        """Return a term [K, B] as its mean over draws [B]; one that is the same for all draws as it is."""
+    def _mean_over_draws(self, term: Tensor) -> Tensor:
+        """Average a term [K, B] over draws to [B]; return a term [B] unchanged."""
         several = self.z.dim() == 3 and term.dim() == 2
         return term.mean(0) if several and len(term) > 1 else term[0] if several else term

@@ -11,35 +11,33 @@ __all__ = ["Likelihood", "full_precision"]
 
 
 def full_precision(tensor: Tensor) -> Tensor:
-    """Convert to fp32 at least: network outputs may be bf16 under autocast, densities never are; fp64 stays fp64."""
+    """Convert bf16 and fp16, which networks return under autocast, to fp32 for densities; keep fp32 and fp64."""
     return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 
 class Likelihood(ABC):
-    """p(x | parameters), independent over the event's axes (the last ``event_dims``, 3 for an image)."""
+    """Base of likelihoods p(x | decoder outputs), independent over the last ``event_dims`` axes (3 for an image)."""
 
     parameters_per_value: int = 1
-    """How many decoder outputs describe one value of x."""
+    """Number of decoder outputs for one value of x."""
 
     @abstractmethod
     def log_prob(self, parameters: Tensor, value: Tensor, event_dims: int = 3) -> Tensor:
-        """Return log p(value | parameters) in nats, summed over the event: [..., *event] -> [...]; batch axes
-        broadcast.
-        """
+        """Return log p(value | parameters) in nats [...], summed over the event [..., *event], with broadcasting."""
 
     @abstractmethod
     def mean(self, parameters: Tensor) -> Tensor:
         """Return E[x | parameters], the shape of x."""
 
-    def parameters_of(self, mean: Tensor) -> Tensor:
-        """Return decoder outputs whose E[x] is ``mean`` [C, H, W], or near it where a pixel never changes.
+    def parameters_of_mean(self, mean: Tensor) -> Tensor:
+        """Return decoder outputs whose E[x] is ``mean`` [C, H, W], or close to it where a pixel never changes.
 
         Raises:
-            SettingsError: The likelihood knows none.
+            SettingsError: The likelihood does not support it.
         """
         name = type(self).__name__
-        raise SettingsError(f"model.output_bias got 'mean', which {name} has no decoder output for; leave it out")
+        raise SettingsError(f"model.output_bias got 'mean', which likelihood {name} does not support; leave it out")
 
     @abstractmethod
     def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Return one draw of x, the shape of x, float."""
+        """Return one draw of x as float, in the shape of x."""

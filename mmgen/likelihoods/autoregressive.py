@@ -15,15 +15,13 @@ __all__ = ["Autoregressive"]
 
 
 class Speaker(Protocol):
-    """A recurrent network over words; the last of its V + 1 classes is "no word". M stands for any leading axes."""
+    """Protocol of a recurrent network over words; the last of its V + 1 classes is "no word". M means any axes."""
 
     def logits(self, context: Tensor, tokens: Tensor) -> Tensor:
-        """Return logits of every word given those before it: context [M, F], tokens [M, T] (they broadcast) -> [M, T,
-        V+1].
-        """
+        """Return logits [M, T, V+1] of each word given the words before it, from context [M, F] and tokens [M, T]."""
 
     def start(self, context: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the state before the first word [M, H] and the code [M] that stands for "before the first word"."""
+        """Return the initial state [M, H] and the code [M] that is the input of the first step."""
 
     def step(self, context: Tensor, state: Tensor, previous: Tensor) -> tuple[Tensor, Tensor]:
         """Return the next state and the logits of the next word [M, V+1]."""
@@ -34,11 +32,11 @@ class Autoregressive:
 
     .. math:: \log p(y|z) = \sum_{t=1}^{T} \log p(y_t \mid y_{<t}, z)  \qquad \text{(CK Figure 2)}
 
-    A sentence shorter than T ends with padding (code V), which is a word like the others the first time, and certain
-    from there on: the probabilities of all sentences of up to T words add up to 1.
+    A sentence shorter than T ends with padding (code V). The first padding is a word like the others, and all later
+    ones are certain, so the probabilities of all sentences of up to T words add up to 1.
 
-    What a decoder gives is a context, and the words follow from it through a :class:`Speaker`; that is why this
-    likelihood, unlike those of images, is given a network.
+    A decoder returns a context, from which a :class:`Speaker` generates words; so the methods of this likelihood,
+    unlike those of images, take a network.
 
     Args:
         words: V, the number of words; V is also the code of padding.
@@ -48,9 +46,7 @@ class Autoregressive:
         self.padding = words
 
     def log_probabilities(self, logits: Tensor, tokens: Tensor) -> Tensor:
-        """Map logits [..., T, V+1] -> log p(word_t | words before t, z), certain padding where the sentence has
-        ended.
-        """
+        """Convert logits [..., T, V+1] to log p(word_t | words before t, z); after the end, padding is certain."""
         table = full_precision(logits).log_softmax(-1)
         is_end = (tokens == self.padding).long()
         ended = ((is_end.cumsum(-1) - is_end) > 0).expand(table.shape[:-1]).unsqueeze(-1)
@@ -59,10 +55,10 @@ class Autoregressive:
         return torch.where(ended, certain, table)
 
     def log_prob(self, speaker: Speaker, context: Tensor, tokens: Tensor) -> Tensor:
-        """Return log p(tokens | context) in nats: context [..., F], tokens [..., T] (they broadcast) -> [...]."""
+        """Return log p(tokens | context) in nats [...] for tokens [..., T] and context [..., F], which broadcast."""
         if torch.is_grad_enabled():
             logits = speaker.logits(context, tokens)
-            return self._chosen(self.log_probabilities(logits, tokens), tokens).sum(-1)
+            return self._gather_words(self.log_probabilities(logits, tokens), tokens).sum(-1)
         # Importance sampling has thousands of contexts: word by word, so that no [..., T, H] is held.
         state, previous = speaker.start(context)
         total = full_precision(context).new_zeros(context.shape[:-1])
@@ -71,11 +67,11 @@ class Autoregressive:
             state, logits = speaker.step(context, state, previous)
             table = full_precision(logits).log_softmax(-1)
             previous = tokens[..., t]
-            total = total + self._chosen(table, previous).masked_fill(ended, 0.0)
+            total = total + self._gather_words(table, previous).masked_fill(ended, 0.0)
             ended = ended | (previous == self.padding)
         return total
 
-    def _chosen(self, table: Tensor, tokens: Tensor) -> Tensor:
+    def _gather_words(self, table: Tensor, tokens: Tensor) -> Tensor:
         return table.gather(-1, tokens.expand(table.shape[:-1]).unsqueeze(-1)).squeeze(-1)
 
     def sample(

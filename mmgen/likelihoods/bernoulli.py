@@ -34,8 +34,8 @@ class Bernoulli(Likelihood):
     def mean(self, parameters: Tensor) -> Tensor:
         return full_precision(parameters).sigmoid()
 
-    def parameters_of(self, mean: Tensor) -> Tensor:
-        """Return logits; means within 0.001 of 0 or 1 count as that (Burda et al., 2016, published code)."""
+    def parameters_of_mean(self, mean: Tensor) -> Tensor:
+        """Return the logits of means clamped to [0.001, 0.999] (Burda et al., 2016, published code)."""
         return mean.clamp(0.001, 0.999).logit()
 
     def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:

@@ -68,7 +68,7 @@ class Beta(Likelihood):
 
 
 class _LogProb(torch.autograd.Function):
-    """:func:`_log_prob` with its gradient, made on the way."""
+    """Function :func:`_log_prob` with its gradient, computed in the same pass."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, x: Tensor, concentration: float) -> Tensor:
@@ -85,8 +85,8 @@ class _LogProb(torch.autograd.Function):
 
 
 def _log_prob(logits: Tensor, x: Tensor, concentration: float, derivative: Tensor | None) -> Tensor:
-    """Map logits [L, N, E], pixels [N, E] -> [L, N]; the derivative with respect to logits goes into ``derivative``."""
-    # On a CPU a few images at a time: what is computed of them stays in its cache, which halves the time.
+    """Return log p [L, N] of pixels [N, E] given logits [L, N, E]; write the derivative by logits to ``derivative``."""
+    # A few images at a time fit into the cache of a CPU, which halves the time.
     count, size = x.shape
     step = max(1, _CHUNK // size) if x.device.type == "cpu" else count
     result = logits.new_empty(logits.shape[:2])
@@ -109,7 +109,7 @@ def _log_prob(logits: Tensor, x: Tensor, concentration: float, derivative: Tenso
     return result
 
 
-def _exact(logits: Tensor, concentration: float) -> Tensor:
+def _exact_log_normaliser(logits: Tensor, concentration: float) -> Tensor:
     """Return log Gamma(c) - log Gamma(c a) - log Gamma(c (1-a)), finite for any logit."""
     # Gamma(1 + s) = s Gamma(s): the logarithm of a parameter close to 0 comes from logsigmoid.
     total = torch.as_tensor(concentration, dtype=logits.dtype, device=logits.device)
@@ -120,12 +120,12 @@ def _exact(logits: Tensor, concentration: float) -> Tensor:
 
 
 @cache
-def _table(concentration: float, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """Return value, slope and half the curvature of ``_exact`` at the nodes of [-reach, reach]; beyond it is a line."""
-    # Whoever asks first may be in inference mode; the table outlives that, and is made by differentiating.
+def _normaliser_table(concentration: float, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """Return value, slope and half the curvature of ``_exact_log_normaliser`` at nodes; beyond them it is a line."""
+    # The first caller may be in inference mode, but the table is made by differentiation and outlives the call.
     with torch.inference_mode(False), torch.enable_grad():
         nodes = torch.linspace(-_REACH, _REACH, _NODES + 1, dtype=torch.float64).requires_grad_()
-        value = _exact(nodes, concentration)
+        value = _exact_log_normaliser(nodes, concentration)
         (slope,) = torch.autograd.grad(value.sum(), nodes, create_graph=True)
         (curvature,) = torch.autograd.grad(slope.sum(), nodes)
         curvature[[0, -1]] = 0.0
@@ -133,13 +133,14 @@ def _table(concentration: float, device: torch.device) -> tuple[Tensor, Tensor, 
     return a, b, c
 
 
-def _lookup(logits: Tensor, concentration: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the table's three columns at the nearest node, and the distance to it."""
+def _lookup_nearest_node(logits: Tensor, concentration: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the three columns of the table at the node nearest to each logit, and the distance to it."""
     per_unit = _NODES / (2 * _REACH)
     node = (logits * per_unit).add_(_NODES / 2 + 0.5).clamp_(0, _NODES).int()
     offset = torch.sub(logits, node, alpha=1 / per_unit).add_(_REACH)
     a, b, c = (
-        column.index_select(0, node.flatten()).view_as(logits) for column in _table(concentration, logits.device)
+        column.index_select(0, node.flatten()).view_as(logits)
+        for column in _normaliser_table(concentration, logits.device)
     )
     return a, b, c, offset
 
@@ -147,8 +148,8 @@ def _lookup(logits: Tensor, concentration: float) -> tuple[Tensor, Tensor, Tenso
 def _log_normaliser(logits: Tensor, concentration: float) -> Tensor:
     """Return the log-normaliser elementwise, without a gradient."""
     if logits.dtype == torch.float64:
-        return _exact(logits, concentration)
-    a, b, c, offset = _lookup(logits, concentration)
+        return _exact_log_normaliser(logits, concentration)
+    a, b, c, offset = _lookup_nearest_node(logits, concentration)
     return a.addcmul_(b.addcmul_(c, offset), offset)
 
 
@@ -157,10 +158,10 @@ def _normaliser_and_derivative(logits: Tensor, concentration: float) -> tuple[Te
     if logits.dtype == torch.float64:
         with torch.enable_grad():
             leaf = logits.detach().requires_grad_()
-            value = _exact(leaf, concentration)
+            value = _exact_log_normaliser(leaf, concentration)
             (derivative,) = torch.autograd.grad(value.sum(), leaf)
         return value.detach(), derivative
-    a, b, c, offset = _lookup(logits, concentration)
+    a, b, c, offset = _lookup_nearest_node(logits, concentration)
     step = c.mul_(offset)
     value = a.addcmul_(torch.add(b, step), offset)
     return value, b.add_(step, alpha=2.0)

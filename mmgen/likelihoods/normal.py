@@ -30,24 +30,24 @@ class Normal(Likelihood):
     parameters_per_value = 2
 
     def log_prob(self, parameters: Tensor, value: Tensor, event_dims: int = 3) -> Tensor:
-        mean, log_sd = (part.flatten(-event_dims) for part in _split(parameters, event_dims))
+        mean, log_sd = (part.flatten(-event_dims) for part in _mean_and_log_sd(parameters, event_dims))
         distance = (value.to(mean.dtype).flatten(-event_dims) - mean) * (-log_sd).exp()
         return -(0.5 * distance.square() + log_sd).sum(-1) - 0.5 * math.log(2 * math.pi) * mean.shape[-1]
 
     def mean(self, parameters: Tensor) -> Tensor:
-        return _split(parameters, 3)[0]
+        return _mean_and_log_sd(parameters, 3)[0]
 
     def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        mean, log_sd = _split(parameters, 3)
+        mean, log_sd = _mean_and_log_sd(parameters, 3)
         noise = torch.randn(mean.shape, generator=generator, device=mean.device, dtype=mean.dtype)
         return mean + log_sd.exp() * noise
 
-    def parameters_of(self, mean: Tensor) -> Tensor:
+    def parameters_of_mean(self, mean: Tensor) -> Tensor:
         """Return parameters of a normal with this mean and standard deviation 1."""
         return torch.cat([mean, torch.zeros_like(mean)])
 
 
-def _split(parameters: Tensor, event_dims: int) -> tuple[Tensor, Tensor]:
+def _mean_and_log_sd(parameters: Tensor, event_dims: int) -> tuple[Tensor, Tensor]:
     """Return mean and log sd, side by side on the event's first axis."""
     mean, log_sd = full_precision(parameters).chunk(2, -event_dims)
     return mean, log_sd.clamp(_LEAST, _MOST)

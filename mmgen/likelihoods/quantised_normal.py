@@ -57,9 +57,9 @@ class QuantisedNormal(Likelihood):
         return result.reshape(shape[:-1])
 
     def mean(self, parameters: Tensor) -> Tensor:
-        r"""Return E[x], the sum over levels of P(x >= level), by an integral for which that is the midpoint rule.
+        r"""Return E[x], the sum over levels of P(x >= level), approximated by an integral.
 
-        It is exact to a twentieth of a level where the standard deviation is the smallest, and far better elsewhere.
+        The error is at most a twentieth of a level, at the smallest standard deviation, and far smaller elsewhere.
         """
         mean, sd = _mean_and_sd(parameters, 3)
         total = torch.zeros_like(mean)
@@ -80,7 +80,7 @@ def _mean_and_sd(parameters: Tensor, event_dims: int) -> tuple[Tensor, Tensor]:
 
 
 class _LogProb(torch.autograd.Function):
-    """:func:`_log_prob` with its gradients, made on the way."""
+    """Function :func:`_log_prob` with its gradients, computed in the same pass."""
 
     @staticmethod
     def forward(ctx: Any, mean: Tensor, sd: Tensor, level: Tensor) -> Tensor:
@@ -104,21 +104,21 @@ def _log_prob(mean: Tensor, sd: Tensor, level: Tensor, gradients: tuple[Tensor, 
     for start in range(0, count, step):
         part = slice(start, start + step)
         for row in range(len(mean)):
-            found, by_mean, by_sd = _one_pixel(mean[row, part], sd[row, part], level[part], gradients is not None)
-            torch.sum(found, -1, out=result[row, part])
+            log_p, by_mean, by_sd = _pixel_log_prob(mean[row, part], sd[row, part], level[part], gradients is not None)
+            torch.sum(log_p, -1, out=result[row, part])
             if gradients is not None:
                 gradients[0][row, part], gradients[1][row, part] = by_mean, by_sd
     return result
 
 
-def _one_pixel(mean: Tensor, sd: Tensor, level: Tensor, differentiate: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return log p(level), elementwise, and its derivatives by mean and standard deviation (empty unless asked for)."""
+def _pixel_log_prob(mean: Tensor, sd: Tensor, level: Tensor, differentiate: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Return log p(level) elementwise, and if ``differentiate`` its derivatives by mean and standard deviation."""
     # With a and b the ends of the level in standard deviations, all of them follow from log p and from the density of
     # the standard normal at the ends divided by p: d log p / d mean = (r_a - r_b) / s and d log p / ds = (a r_a - b
     # r_b) / s.
     m, h = (level / _LEVELS - mean) / sd, _HALF / sd  # middle and half width; h <= 1
     steep = (m * h).abs() > 1
-    log_p, ratio = _flat(m, h)
+    log_p, ratio = _log_prob_of_flat_levels(m, h)
     # r_a - r_b and a r_a - b r_b, without subtracting what is nearly equal.
     tilt = (m * h).clamp(-1, 1)
     difference, weighted = (
@@ -129,16 +129,15 @@ def _one_pixel(mean: Tensor, sd: Tensor, level: Tensor, differentiate: bool) -> 
         # The nearer end, on the side of positive a, for what mirrors to it.
         side = torch.where(ends, (level == 0).to(m.dtype) * -2 + 1, m.sign())[rest]
         m, h, one_ended = m[rest] * side, h[rest], ends[rest]
-        log_p[rest], at_a, at_b = _tail(m - h, m + h, one_ended)
+        log_p[rest], at_a, at_b = _log_prob_of_tails(m - h, m + h, one_ended)
         if differentiate:
             difference[rest] = side * (at_a - at_b)
             weighted[rest] = (m - h) * at_a - (m + h) * at_b
     return log_p, (difference / sd if differentiate else m), (weighted / sd if differentiate else m)
 
 
-def _flat(m: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Return log p where the density changes little over a level, |m h| <= 1, and r = density at the middle exp(-h^2 /
-    2) / p.
+def _log_prob_of_flat_levels(m: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Return log p of levels with little change of density, |m h| <= 1, and r = exp(-h^2 / 2) density(m) / p.
 
     .. math:: p = 2 h \varphi(m) \int_0^1 \cosh(m h t) e^{-h^2 t^2 / 2} dt
 
@@ -146,22 +145,21 @@ def _flat(m: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     """
     tilt, square = (m * h).abs().clamp(max=1.0), h.square()
     integral = torch.zeros_like(m)
-    for node, weight in _quadrature():
+    for node, weight in _quadrature_rule():
         integral += weight * (tilt * node).cosh() * (square * (-0.5 * node**2)).exp()
     log_p = torch.log(2 * h * integral) - 0.5 * m.square() - 0.5 * math.log(2 * math.pi)
     return log_p, (-0.5 * square).exp() / (2 * h * integral)
 
 
 @cache
-def _quadrature() -> tuple[tuple[float, float], ...]:
+def _quadrature_rule() -> tuple[tuple[float, float], ...]:
     """Return positive nodes of the Gauss-Legendre rule on [-1, 1], with weights that add up to 1."""
     nodes, weights = np.polynomial.legendre.leggauss(2 * _NODES)
     return tuple((float(t), float(w)) for t, w in zip(nodes, weights, strict=True) if t > 0)
 
 
-def _tail(a: Tensor, b: Tensor, one_ended: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Return log p of [a, b], or of [a, infinity) where it has one end, and the ratios r_a, r_b; a > 0 unless it has
-    one end.
+def _log_prob_of_tails(a: Tensor, b: Tensor, one_ended: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Return log p of [a, b], a > 0, or of [a, infinity) where ``one_ended``, and the ratios r_a and r_b.
 
     .. math:: p = \varphi(a) \sqrt{\pi / 2} \, [e(a) - e^{(a^2 - b^2) / 2} e(b)],
               \quad e(x) = \mathrm{erfcx}(x / \sqrt 2)

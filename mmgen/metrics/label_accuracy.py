@@ -17,7 +17,7 @@ from mmgen.core.errors import UsageError
 from mmgen.evaluation import needs
 from mmgen.evaluation.likelihoods import description_modality, has_description, main_image, proposal_of
 from mmgen.evaluation.settings import POINTS
-from mmgen.generation.read import latents_to_read, read_parts
+from mmgen.generation.read import iterate_attribute_probabilities, iterate_posterior_draws
 from mmgen.metrics._base import Metric, Points, Score, relay
 from mmgen.modalities.text import Text
 from mmgen.results.standard_errors import binomial_error, share_error
@@ -178,12 +178,12 @@ def _predict(
     modality = loaded.model.modalities[name]
     codes: list[Tensor] = []
     if isinstance(modality, Text):
-        for z in latents_to_read(loaded, q, draws, seed):
+        for z in iterate_posterior_draws(loaded, q, draws, seed):
             with autocast(loaded.device, precision):
                 codes.append(_greedy_words(modality, loaded.model.decode(name, z)))
             yield sum(map(len, codes)) / points.size
     else:
-        for probabilities in read_parts(loaded, name, q, draws, seed, precision):
+        for probabilities in iterate_attribute_probabilities(loaded, name, q, draws, seed, precision):
             codes.append(probabilities.argmax(-1))
             yield sum(map(len, codes)) / points.size
     return torch.cat(codes)

@@ -18,7 +18,7 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import torch_generator
 from mmgen.evaluation import needs
 from mmgen.evaluation.settings import POINTS
-from mmgen.generation.decode import means, means_and_draws
+from mmgen.generation.decode import decode_means, decode_means_and_draws
 from mmgen.metrics._base import Metric, Points, Score
 from mmgen.posteriors import posterior_of
 from mmgen.results.standard_errors import share_error
@@ -140,6 +140,6 @@ def _decode_for_judge(evaluation: "Evaluation", points: Batch, z: torch.Tensor, 
     loaded, settings = evaluation.loaded, evaluation.settings
     assert loaded.observation is not None
     if not evaluation.draws.sampled:
-        return means(loaded, loaded.observation.name, z, points, settings.precision)
+        return decode_means(loaded, loaded.observation.name, z, points, settings.precision)
     generator = torch_generator(settings.seed, "reconstruction", number, device=str(loaded.device))
-    return means_and_draws(loaded, loaded.observation.name, z, points, generator, settings.precision)[1]
+    return decode_means_and_draws(loaded, loaded.observation.name, z, points, generator, settings.precision)[1]

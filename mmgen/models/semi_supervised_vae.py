@@ -18,7 +18,7 @@ from torch import Tensor, nn
 import mmgen.networks
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
-from mmgen.inference import Inputs, as_gaussian
+from mmgen.inference import Inputs, gaussian_of_output
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.labels import IMPOSSIBLE, LabelledStyle, Labels
 from mmgen.latent.space import LatentSpace
@@ -75,7 +75,7 @@ class _StyleHead(nn.Module):
         self.rest = nn.Sequential(activation(), dense_layers(sizes, activation)) if hidden else nn.Identity()
 
     def forward(self, features: Tensor, hot: Tensor) -> DiagonalGaussian:
-        return as_gaussian(self.rest(self.of_image(features) + self.of_labels(hot)))
+        return gaussian_of_output(self.rest(self.of_image(features) + self.of_labels(hot)))
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ class SemiSupervisedVAE(Model):
         pixels = batch.values[self.image.name]
         features = full_precision(self.encoder(pixels))  # they are read after autocast has ended, too
         read = features if self.label_encoder is None else self.label_encoder(pixels)
-        return Inferred(Labels.of_logits(self.label_head(read), self.labels.sizes), features)
+        return Inferred(Labels.from_logits(self.label_head(read), self.labels.sizes), features)
 
     def style_of(self, inferred: Inferred, hot: Tensor) -> DiagonalGaussian:
         """Return q(z | x, y) of labels [..., B, S], one-hot or relaxed: [..., B, D]."""
@@ -220,7 +220,7 @@ class SemiSupervisedVAE(Model):
         """Return p(y) for a number of examples."""
         uniform = next(self.parameters()).new_zeros(self.labels.total_size)
         logits = uniform if self.prior_logits is None else self.prior_logits
-        return Labels.of_logits(logits.expand(size, -1), self.labels.sizes)
+        return Labels.from_logits(logits.expand(size, -1), self.labels.sizes)
 
     def posterior(self, batch: Batch, inputs: Inputs) -> LabelledStyle:
         if not self.has_posterior(inputs):
@@ -247,7 +247,7 @@ class SemiSupervisedVAE(Model):
                     f"the posterior given {self.labels.name} needs it, but the batch does not hold it; add it to the "
                     "batch"
                 )
-            labels = labels.with_known(batch.values[self.labels.name], batch.present[self.labels.name])
+            labels = labels.condition_on(batch.values[self.labels.name], batch.present[self.labels.name])
         return LabelledStyle(labels, style)
 
     def encode(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> DiagonalGaussian:
@@ -281,7 +281,7 @@ class SemiSupervisedVAE(Model):
         def style(hot: Tensor) -> DiagonalGaussian:
             return DiagonalGaussian.standard(*hot.shape[:-1], self.latent.layers["z"], like=hot)
 
-        return LabelledStyle(self.label_prior(1), style).terms(z)
+        return LabelledStyle(self.label_prior(1), style).log_prob_terms(z)
 
     def label_log_probabilities(self, name: str, batch: Batch, inputs: Inputs) -> Tensor | None:
         if name != self.labels.name:
@@ -311,7 +311,9 @@ class SemiSupervisedVAE(Model):
         q, p = self.posterior(batch, inputs), self.posterior(batch, ())
         z = q.sample(None, () if samples is None else (samples,))
         hot = z[..., : self.labels.total_size]
-        ratio = dict(zip(("y", "z"), (b - a for a, b in zip(q.terms(z), p.terms(z), strict=True)), strict=True))
+        ratio = dict(
+            zip(("y", "z"), (b - a for a, b in zip(q.log_prob_terms(z), p.log_prob_terms(z), strict=True)), strict=True)
+        )
         likelihood = {
             name: self.log_likelihood(name, z, batch) for name in (self.generates if names is None else names)
         }

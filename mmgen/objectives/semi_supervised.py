@@ -133,12 +133,12 @@ class SemiSupervised(Objective):
         """Return log q(y|x) [B] of the attributes that are known."""
         name = self.modalities[1]
         present = batch.present[name]
-        known = inferred.labels.with_known(batch.values[name], present)
+        known = inferred.labels.condition_on(batch.values[name], present)
         return (known.probs * _log_known(inferred.labels, present)).sum(-1)
 
     def _labelled(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred) -> dict[str, Tensor]:
         name = self.modalities[1]
-        hot = inferred.labels.with_known(batch.values[name], batch.present[name]).likeliest()
+        hot = inferred.labels.condition_on(batch.values[name], batch.present[name]).likeliest()
         terms = self._terms(model, batch, inferred, hot)
         return {"bound": _total(terms), **terms, "entropy of q(y|x)": torch.zeros_like(terms["kl"])}
 
@@ -146,7 +146,7 @@ class SemiSupervised(Objective):
         self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred, estimator: str
     ) -> dict[str, Tensor]:
         name = self.modalities[1]
-        q = inferred.labels.with_known(batch.values[name], batch.present[name])
+        q = inferred.labels.condition_on(batch.values[name], batch.present[name])
         entropy = -(q.probs * q.log_probs).sum(-1)
         if estimator == "relaxed":
             terms: dict[str, Tensor] = {}

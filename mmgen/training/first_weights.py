@@ -37,7 +37,7 @@ def set_first_weights(model: Model, settings: ModelSettings, rows: DatasetRows) 
         for name, modality in model.modalities.items():
             if isinstance(modality, Image):
                 mean = rows.mean_image(name).float()
-                _set_output_bias(name, model.decoders[name], modality.likelihood.parameters_of(mean))
+                _set_output_bias(name, model.decoders[name], modality.likelihood.parameters_of_mean(mean))
 
 
 @torch.no_grad()

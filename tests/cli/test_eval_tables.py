@@ -127,9 +127,9 @@ def test_lines_are_written_before_tables(
     monkeypatch.setattr(command, "talk_table", broken)
     monkeypatch.setattr("mmgen.generation.load", lambda path, device: evaluation.loaded)
     monkeypatch.setattr(
-        "mmgen.generation.judge.find_judge_of_dataset", lambda data, near: tmp_path / "judge.safetensors"
+        "mmgen.generation.classifiers.find_dataset_classifier", lambda data, near: tmp_path / "judge.safetensors"
     )
-    monkeypatch.setattr("mmgen.generation.judge.load_judges", lambda paths, device: [Judge()])
+    monkeypatch.setattr("mmgen.generation.classifiers.load_classifiers", lambda paths, device: [Judge()])
     evaluation.loaded.dataset_path = lambda: evaluation.dataset.path
     evaluation.loaded.guided = lambda weight, seed=0: evaluation.loaded
     model, out = tmp_path / "m.safetensors", tmp_path / "scores.jsonl"

@@ -243,7 +243,9 @@ def test_all_of_it_at_tiny_steps(
         assert ("took " in told.err) != again
         assert "Plan, by number and size of pictures: 32 x 32 pixels" in " ".join(told.err.split())
         assert ("correctness" if "colour" in columns else "R@1") in told.err
-    assert "which says text" not in (tmp_path / "my pictures-quickstart-quick" / "report.html").read_text("utf-8")
+    assert "by text, but posterior" not in (tmp_path / "my pictures-quickstart-quick" / "report.html").read_text(
+        "utf-8"
+    )
     for name in ("guided.png", "explore.html", "report.html"):
         assert (tmp_path / "my pictures-quickstart-quick" / name).stat().st_size > 1000
     with (pictures / "metadata.csv").open() as file:

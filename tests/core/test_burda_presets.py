@@ -95,7 +95,7 @@ def test_first_weights_are_glorots(dataset_path: Path) -> None:
     ("model", "complaint"),
     [
         ({"image_network": SMALL}, "decoder of image ends in"),
-        ({"image_likelihood": "quantised-normal"}, "QuantisedNormal has no decoder output for"),
+        ({"image_likelihood": "quantised-normal"}, "likelihood QuantisedNormal does not support"),
     ],
 )
 def test_an_output_bias_that_cannot_be_is_refused(

@@ -8,7 +8,7 @@ import torch
 from scipy import integrate, special, stats
 
 import mmgen.likelihoods
-from mmgen.inference._base import product
+from mmgen.inference._base import product_of_gaussians
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.likelihoods._base import Likelihood
 from mmgen.modalities.attributes import Attributes
@@ -45,7 +45,7 @@ def test_samples_are_reparameterised_and_follow_their_moments() -> None:
 def test_product_of_experts_equals_the_normalised_pointwise_product() -> None:
     experts = [gaussian(1.0, 0.8), gaussian(-0.5, 1.2), gaussian(30.0, 0.1)]
     present = [torch.tensor(True), torch.tensor(True), torch.tensor(False)]
-    result = product(zip(experts, present, strict=True), gaussian(0.0, 1.0))
+    result = product_of_gaussians(zip(experts, present, strict=True), gaussian(0.0, 1.0))
     grid = np.linspace(-10, 10, 20_001)
     density = stats.norm(0, 1).pdf(grid) * stats.norm(1.0, 0.8).pdf(grid) * stats.norm(-0.5, 1.2).pdf(grid)
     density /= integrate.trapezoid(density, grid)
@@ -56,7 +56,7 @@ def test_product_of_experts_equals_the_normalised_pointwise_product() -> None:
 
 
 def test_product_of_nothing_is_the_prior() -> None:
-    result = product([(gaussian(1.0, 0.8), torch.tensor(False))], gaussian(0.0, 1.0))
+    result = product_of_gaussians([(gaussian(1.0, 0.8), torch.tensor(False))], gaussian(0.0, 1.0))
     assert result.mean.item() == 0.0
     assert result.sd.item() == 1.0
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import mmgen
 
 SOURCES = sorted(Path(mmgen.__file__).parent.rglob("*.py"))
-MAKERS = {"torch_generator", "stream"}
+MAKERS = {"torch_generator", "random_stream"}
 """The functions that make a generator of torch; torch refuses one of another device than the numbers to draw."""
 
 

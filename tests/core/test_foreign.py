@@ -32,7 +32,7 @@ from mmgen.data_recipes._own._folder import FolderSource
 from mmgen.data_recipes._planetoid import read_citations
 from mmgen.data_recipes._scene_file import read_scene_file
 from mmgen.data_recipes._sprites import SpriteArchive
-from mmgen.generation.images import images_of_file
+from mmgen.generation.images import read_file_images
 from tests.test_floors import SOURCES, name_of
 
 MB = 2**20
@@ -55,7 +55,7 @@ def _folder(path: Path) -> object:
 
 
 READERS: dict[str, Callable[[Path], object]] = {
-    "picture": lambda path: images_of_file(path, (1, 16, 16)),
+    "picture": lambda path: read_file_images(path, (1, 16, 16)),
     "idx": lambda path: read_idx(path, 3),
     "amat": _amat,
     "celeba": lambda path: Source(path, "needed"),
@@ -199,7 +199,7 @@ def test_postscript_never_starts_ghostscript(tmp_path: Path, monkeypatch: pytest
     for name in ("x.png", "x.eps"):
         (tmp_path / name).write_bytes(script)
         with pytest.raises(ArtifactError, match="no PNG, JPEG, WEBP, GIF, BMP or PPM picture"):
-            images_of_file(tmp_path / name, (1, 16, 16))
+            read_file_images(tmp_path / name, (1, 16, 16))
     with pytest.raises(CannotReadError, match="no JPEG picture"):
         decode(script)
     assert not started.exists()
@@ -210,7 +210,7 @@ def test_postscript_never_starts_ghostscript(tmp_path: Path, monkeypatch: pytest
 def test_other_formats_are_named_and_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "x.png").write_bytes(encoded(name))
     with pytest.raises(ArtifactError, match="it is no PNG, JPEG, WEBP, GIF, BMP or PPM picture"):
-        images_of_file(tmp_path / "x.png", (1, 16, 16))
+        read_file_images(tmp_path / "x.png", (1, 16, 16))
 
 
 def test_the_size_is_looked_at_before_anything_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.evaluation.factors import _with_numbered_labels
-from mmgen.inference._base import Inference, Inputs, as_gaussian
+from mmgen.inference._base import Inference, Inputs, gaussian_of_output
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.labels import Labels
 from mmgen.likelihoods.bernoulli import Bernoulli
@@ -49,7 +49,7 @@ class Style(nn.Module):
         self.of_labels = nn.Linear(labels, 2, bias=False, dtype=torch.float64)
 
     def forward(self, features: Tensor, hot: Tensor) -> DiagonalGaussian:
-        return as_gaussian(features + self.of_labels(hot))
+        return gaussian_of_output(features + self.of_labels(hot))
 
 
 class Decoder(nn.Module):
@@ -352,7 +352,7 @@ def test_labels_read_off_pictures_are_those_of_q() -> None:
 
 
 def test_relaxed_labels_are_shares_of_each_attribute() -> None:
-    labels = Labels.of_logits(torch.randn(7, 5, generator=torch.Generator().manual_seed(0)), (2, 3))
+    labels = Labels.from_logits(torch.randn(7, 5, generator=torch.Generator().manual_seed(0)), (2, 3))
     drawn = labels.sample_relaxed(0.66, torch.Generator().manual_seed(1))
     for part in drawn.split((2, 3), -1):
         torch.testing.assert_close(part.sum(-1), torch.ones(7))

@@ -122,9 +122,9 @@ def test_dimensions_are_labelled_by_the_factor_that_they_follow(world: Path, mon
     from mmgen.figures.plots import traversal
     from mmgen.generation.encodings import Encodings
 
-    def encoded(model: Any, path: Path, part: str, count: int, seed: int) -> Encodings:
+    def encoded(model: Any, path: Path, split: str, count: int, seed: int) -> Encodings:
         with Dataset.open(path) as data:
-            rows = data.split("iid", part)[:count]
+            rows = data.split("iid", split)[:count]
             (name,) = data.attributes
             first = torch.from_numpy(data.read_attributes(name, rows)[:, 0].astype(np.float32))
         generator = torch.Generator().manual_seed(0)
@@ -132,7 +132,7 @@ def test_dimensions_are_labelled_by_the_factor_that_they_follow(world: Path, mon
         mean = torch.stack([noise[:, 0], 2 * first - 1, 0.01 * noise[:, 1]], 1)
         return Encodings(rows, mean, torch.tensor([-1.0, -2.0, 0.0]).expand(len(rows), 3), ("image",))
 
-    monkeypatch.setattr(traversal, "encoded_part", encoded)
+    monkeypatch.setattr(traversal, "encode_split", encoded)
     session_labels = _labels(world)
     assert session_labels[0].startswith("z 2: ") and session_labels[0].endswith("nats, parity (1.00)")
     assert session_labels[1].startswith("z 1: ") and session_labels[1].endswith("nats, -")

@@ -11,10 +11,10 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import parse
 from mmgen.figures.drawing.comparison import comparison, hierarchy, judge_note
 from mmgen.figures.drawing.page import FRAME, Grid
-from mmgen.generation.concepts import choose_concepts, hierarchy_queries
+from mmgen.generation.classifiers import format_mismatches, has_mismatch
+from mmgen.generation.concepts import abstraction_levels, choose_concepts
 from mmgen.generation.descriptions import Descriptions
-from mmgen.generation.draws import draw, share_right, unjudged
-from mmgen.generation.judge import differences, has_mismatch
+from mmgen.generation.draws import draw, format_share_correct, warn_of_unrestricted
 
 QUERIES = np.array([[3, 0], [3, UNKNOWN], [UNKNOWN, UNKNOWN], [1, 1]], np.uint8)
 
@@ -28,17 +28,17 @@ def _red(grid: Grid) -> list[bool]:
 
 
 def test_a_judge_disagrees_only_about_what_was_asked(stubs: SimpleNamespace) -> None:
-    drawn = draw(stubs.FlatLoaded(), QUERIES, 3, posterior="own", seed=1, judge=stubs.Reader())
+    drawn = draw(stubs.FlatLoaded(), QUERIES, 3, posterior="own", seed=1, classifier=stubs.Reader())
     assert drawn.predicted is not None and drawn.wrong is not None
     assert (drawn.predicted == [3, 1]).all()  # always a small 3
     assert drawn.wrong.tolist() == [[True] * 3, [False] * 3, [False] * 3, [True] * 3]
     # 3 images each: "3 big" has 1 of 2 right, "3" 1 of 1, "1 small" 1 of 2; "anything" asks for nothing.
-    assert drawn.right == (3 * 3, 3 * 5)
-    assert share_right(drawn) == "60.0 % of 15 attributes right"
+    assert drawn.correct == (3 * 3, 3 * 5)
+    assert format_share_correct(drawn) == "60.0 % of 15 attributes right"
 
 
 def test_the_true_posterior_is_never_framed(stubs: SimpleNamespace) -> None:
-    drawn = draw(stubs.FlatLoaded(), QUERIES, 2, posterior="aggregate", judge=stubs.Reader())
+    drawn = draw(stubs.FlatLoaded(), QUERIES, 2, posterior="aggregate", classifier=stubs.Reader())
     assert drawn.wrong is not None and not drawn.wrong.any()
     assert drawn.means.shape == (4, 2, 1, 6, 6) and drawn.z.shape == (4, 2, 3)
     assert np.allclose(drawn.means[0, :, 0, 0, 0], 0.75)
@@ -51,7 +51,7 @@ def test_images_of_a_description_do_not_depend_on_the_others(stubs: SimpleNamesp
     assert np.array_equal(together.sampled[3], alone.sampled[0])
     other = draw(stubs.FlatLoaded(), QUERIES[3:], 4, posterior="aggregate", seed=6)
     assert not np.array_equal(other.z, alone.z)
-    assert alone.wrong is None and share_right(alone) == ""
+    assert alone.wrong is None and format_share_correct(alone) == ""
 
 
 def test_a_conditional_model_is_told_the_description(stubs: SimpleNamespace) -> None:
@@ -66,8 +66,10 @@ def test_mistakes_are_named(stubs: SimpleNamespace) -> None:
     class Other(stubs.Reader):
         names = ("number", "scale")
 
-    with pytest.raises(UsageError, match="the judge knows the attributes number, scale, expected digit, scale"):
-        draw(stubs.FlatLoaded(), QUERIES, 1, posterior="own", judge=Other())
+    with pytest.raises(
+        UsageError, match="the judge was trained on the attributes number, scale, expected digit, scale"
+    ):
+        draw(stubs.FlatLoaded(), QUERIES, 1, posterior="own", classifier=Other())
     with pytest.raises(UsageError, match="0 images for 4 descriptions"):
         draw(stubs.FlatLoaded(), QUERIES, 0, posterior="own")
 
@@ -76,9 +78,9 @@ def test_verdicts_and_captions(stubs: SimpleNamespace) -> None:
     asked = np.array([3, UNKNOWN], np.uint8)
     assert not has_mismatch(asked, np.array([3, 1], np.uint8))
     assert has_mismatch(asked, np.array([2, 1], np.uint8))
-    assert differences(asked, np.array([2, 1], np.uint8), stubs.INFO) == "judge: 2"
-    assert differences(asked, np.array([3, 1], np.uint8), stubs.INFO) == ""
-    assert differences(np.array([3, 0], np.uint8), np.array([0, 1], np.uint8), stubs.INFO) == "judge: 0, small"
+    assert format_mismatches(asked, np.array([2, 1], np.uint8), stubs.INFO) == "judge: 2"
+    assert format_mismatches(asked, np.array([3, 1], np.uint8), stubs.INFO) == ""
+    assert format_mismatches(np.array([3, 0], np.uint8), np.array([0, 1], np.uint8), stubs.INFO) == "judge: 0, small"
 
 
 def test_what_has_nothing_in_common_is_not_judged(stubs: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,19 +93,21 @@ def test_what_has_nothing_in_common_is_not_judged(stubs: SimpleNamespace, monkey
     monkeypatch.setattr(type(loaded), "posteriors", {"own": own})
     monkeypatch.setattr(own, "answering", lambda _: own)
     asked = Descriptions(np.stack([empty.codes, said.codes]), expressions=(empty, said))
-    drawn = draw(loaded, asked, 5, posterior="own", judge=stubs.Reader())
-    assert drawn.right == (5, 5)
-    assert unjudged(drawn) == ["'digit=3 IN COMMON digit=2' has nothing in common, so there is nothing to judge."]
+    drawn = draw(loaded, asked, 5, posterior="own", classifier=stubs.Reader())
+    assert drawn.correct == (5, 5)
+    assert warn_of_unrestricted(drawn) == [
+        "'digit=3 IN COMMON digit=2' has nothing in common, so there is nothing to judge."
+    ]
     assert drawn.predicted is not None
     alone = replace(drawn, descriptions=asked[:1], predicted=drawn.predicted[:1])
-    assert share_right(alone) == ""
+    assert format_share_correct(alone) == ""
 
 
 def test_hierarchy_drops_attributes_one_by_one() -> None:
     concept = np.array([3, 0, UNKNOWN, 2], np.uint8)
-    levels = hierarchy_queries(concept)
+    levels = abstraction_levels(concept)
     assert levels.tolist() == [[255, 255, 255, 255], [255, 255, 255, 2], [255, 0, 255, 2], [3, 0, 255, 2]]
-    assert hierarchy_queries(concept, order=[3, 0, 1]).tolist() == [
+    assert abstraction_levels(concept, dropping_order=[3, 0, 1]).tolist() == [
         [255, 255, 255, 255],
         [255, 0, 255, 255],
         [3, 0, 255, 255],
@@ -111,13 +115,13 @@ def test_hierarchy_drops_attributes_one_by_one() -> None:
     ]
     assert concept.tolist() == [3, 0, 255, 2]
     with pytest.raises(UsageError, match="order of dropping"):
-        hierarchy_queries(concept, order=[0, 1, 2])
+        abstraction_levels(concept, dropping_order=[0, 1, 2])
 
 
 def test_hierarchy_frames_follow_the_verdicts(stubs: SimpleNamespace) -> None:
-    levels = hierarchy_queries(np.array([3, 0], np.uint8))  # anything; big; big 3
+    levels = abstraction_levels(np.array([3, 0], np.uint8))  # anything; big; big 3
     draws = [
-        (name, draw(stubs.FlatLoaded(), levels, 2, posterior=name, judge=stubs.Reader()))
+        (name, draw(stubs.FlatLoaded(), levels, 2, posterior=name, classifier=stubs.Reader()))
         for name in ("own", "aggregate")
     ]
     grid = hierarchy(draws, stubs.INFO, title="hierarchy", note="seed 0")
@@ -126,8 +130,8 @@ def test_hierarchy_frames_follow_the_verdicts(stubs: SimpleNamespace) -> None:
 
 
 def test_comparison_needs_the_same_words(stubs: SimpleNamespace) -> None:
-    first = draw(stubs.FlatLoaded(), QUERIES, 2, posterior="own", judge=stubs.Reader())
-    second = draw(stubs.FlatLoaded(), QUERIES, 2, posterior="aggregate", judge=stubs.Reader())
+    first = draw(stubs.FlatLoaded(), QUERIES, 2, posterior="own", classifier=stubs.Reader())
+    second = draw(stubs.FlatLoaded(), QUERIES, 2, posterior="aggregate", classifier=stubs.Reader())
     grid = comparison([("q_true", first), ("q_agg", second)], ["3, big", "3", "*", "1, small"])
     assert _red(grid) == [True, True, False, False, False, False, True, True] + [False] * 8
     other = draw(stubs.FlatLoaded(), QUERIES[:1], 2, posterior="own")

@@ -22,9 +22,9 @@ from mmgen.figures.explore.make import Limits, make_explorer
 from mmgen.figures.explore.sprites import STEP, tiles
 from mmgen.figures.report.make import make_report
 from mmgen.generation import load
-from mmgen.generation.decode import means
-from mmgen.generation.descriptions import parse
-from mmgen.generation.encodings import encoded_part, principal_plane
+from mmgen.generation.decode import decode_means
+from mmgen.generation.descriptions import parse_descriptions
+from mmgen.generation.encodings import encode_split, principal_plane
 from tests.figures._pages_to_explore import HOSTILE, SMALL, as_on_the_page, lively, page_of, picture
 
 __all__ = ["lively"]  # fixtures
@@ -119,14 +119,14 @@ def test_a_map_of_two_dimensions_shows_z_itself(world: Path, lively: Path, flat:
     _, data = flat
     found, loaded = data["map"], load(lively / "flat.safetensors")
     assert found["exact"] and found["axes"] == ["z1", "z2"] and "exactly" in found["density"]
-    encodings = encoded_part(loaded, world / "data.h5", "test", 1500, 5)
+    encodings = encode_split(loaded, world / "data.h5", "test", 1500, 5)
     assert np.allclose(np.array(found["points"]) / 500 - 1, encodings.mean.numpy() / found["reach"], atol=2e-3)
     with Dataset.open(world / "data.h5") as stored:
         codes = stored.read_attributes("attributes", encodings.rows)
     assert base64.b64decode(found["codes"]) == codes.tobytes()
     # What is decoded at the cell above and to the right of the middle.
     middle, step = found["cells"] // 2, 2 * found["reach"] / found["cells"]
-    (image,) = as_on_the_page(means(loaded, "image", torch.tensor([[step, 2 * step]])).numpy())
+    (image,) = as_on_the_page(decode_means(loaded, "image", torch.tensor([[step, 2 * step]])).numpy())
     shown = picture(found["pictures"], (middle + 2) * found["cells"] + middle + 1)
     assert (np.abs(shown[..., 0].astype(int) - image) <= STEP).all()
     # The density of a fitted Gaussian is what its own formula says, whatever is guided.
@@ -136,7 +136,7 @@ def test_a_map_of_two_dimensions_shows_z_itself(world: Path, lively: Path, flat:
     line = (np.arange(cells) + 0.5) * 2 * found["reach"] / cells - found["reach"]
     z = torch.from_numpy(np.stack(np.meshgrid(line, line), -1).reshape(-1, 1, 2).astype(np.float32))
     fitted = load(lively / "flat-aggregate.safetensors")
-    condition = parse(fitted, [part["words"][row]]).batch(fitted, 0)
+    condition = parse_descriptions(fitted, [part["words"][row]]).batch(fitted, 0)
     log_q = fitted.posteriors["aggregate"].log_prob(z, condition)[:, 0].detach()
     expected = inside(np.exp((log_q - log_q.max()).double().numpy()).reshape(cells, cells))
     drawn = picture(source["density"], row)[..., 0]
@@ -148,20 +148,20 @@ def test_traversals_move_one_dimension_in_the_order_of_the_ranking(world: Path, 
     found, loaded = data["traversals"], load(world / "telbo.safetensors")
     values = [one["value"] for one in found["dimensions"]]
     assert len(values) == 2 and found["of"] == 3 and values == sorted(values, reverse=True)
-    encodings = encoded_part(loaded, world / "data.h5", "test", 1500, 0)
+    encodings = encode_split(loaded, world / "data.h5", "test", 1500, 0)
     example, place, step = 1, 1, 7
     z = encodings.mean[np.flatnonzero(encodings.rows == found["rows"][example])].clone()
     dimension = found["dimensions"][place]["number"] - 1
     assert np.allclose(found["means"][example][place], z[0, dimension], atol=1e-3)
     z[0, dimension] = found["values"][place][step]
-    (image,) = as_on_the_page(means(loaded, "image", z).numpy())
+    (image,) = as_on_the_page(decode_means(loaded, "image", z).numpy())
     shown = picture(found["pictures"], example * (1 + 2 * 11) + 1 + place * 11 + step)
     assert (np.abs(shown[..., 0].astype(int) - image) <= STEP).all()
     plane = principal_plane(encodings.mean)
     assert data["map"]["shares"] == [round(100 * share) for share in plane.shares]
     # What is decoded from the encodings themselves.
     beside = data["map"]["neighbours"]
-    (image,) = as_on_the_page(means(loaded, "image", encodings.mean[beside["points"][3] :][:1]).numpy())
+    (image,) = as_on_the_page(decode_means(loaded, "image", encodings.mean[beside["points"][3] :][:1]).numpy())
     assert (np.abs(picture(beside["pictures"], 3)[..., 0].astype(int) - image) <= STEP).all()
     assert "projected on the plane" in data["map"]["density"] and not data["map"]["exact"]
 

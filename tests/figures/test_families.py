@@ -92,7 +92,7 @@ def test_a_label_has_a_row_for_each_of_its_values(family: Path) -> None:
 
 
 def test_models_without_words_show_test_images_decoded(family: Path) -> None:
-    from mmgen.generation.images import rows_to_show
+    from mmgen.generation.images import random_test_rows
 
     for name in ("plain", "bare", "cvae"):
         session = _session(family, name)
@@ -102,7 +102,7 @@ def test_models_without_words_show_test_images_decoded(family: Path) -> None:
         from mmgen.artifacts import Dataset
 
         with Dataset.open(session.group.dataset) as data:
-            rows = rows_to_show(data, "iid", 12, 0)
+            rows = random_test_rows(data, "iid", 12, 0)
             images = data.read_image("image", rows)
             codes = data.read_attributes("attributes", rows) if data.attributes else None
         pixels = np.asarray(grid.image)

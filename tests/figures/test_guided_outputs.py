@@ -14,7 +14,7 @@ from mmgen.evaluation import needs
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.figures.report.scores import score_tables
 from mmgen.generation import load
-from mmgen.generation.descriptions import parse
+from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.draws import draw
 from mmgen.metrics import Metric
 from mmgen.metrics.correctness import Correctness
@@ -152,25 +152,25 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
         (["sample", "elbo", "--given", "colour=red", "--guidance", "nan"], "guidance got nan, expected"),
         (["sample", "elbo", "--guidance", "3"], "an empty description"),
         (["sample", "elbo", "--from", "image", "--guidance", "3"], "got --guidance too"),
-        (["sample", "cvae", "--given", "colour=red", "--guidance", "3"], "guidance needs p"),
+        (["sample", "cvae", "--given", "colour=red", "--guidance", "3"], "guidance needs a decoder"),
         (["sample", "elbo", "--given", "colour=red", "--guidance", "3:even"], "such as 3, or 3:balanced"),
         (["eval", "elbo-attributes", "--guidance", "0:balanced"], "expected a weight above 0, such as 3:balanced"),
         (["sample", "jmvae", "--given", "big red", "--guidance", "3:balanced"], "alone: guide without :balanced"),
         (["sample", "both", "--given", "big red", "--guidance", "3:balanced"], "got a caption, which does not say"),
-        (["sample", "elbo-attributes", "--given", "colour=red OR colour=blue"], "only drawing with guidance above 0"),
+        (["sample", "elbo-attributes", "--given", "colour=red OR colour=blue"], "which needs guidance above 0"),
         (["eval", "elbo-attributes", "--guidance", "1,,3"], "--guidance got nothing, expected a number from 0"),
         (["eval", "elbo-attributes", "--guidance", "1;3"], "--guidance got 1;3, expected a number from 0"),
         (["eval", "elbo-attributes", "--guidance", "1,inf"], "guidance got inf, expected"),
         (["eval", "elbo-attributes", "-m", "active-units", "--guidance", "1"], "active-units got guidance"),
-        (["eval", "bare", "-m", "log-likelihood", "--guidance", "1"], "guidance needs p"),
+        (["eval", "bare", "-m", "log-likelihood", "--guidance", "1"], "guidance needs a decoder"),
         (["plot", "contours", "elbo-attributes", "--guidance", "2"], "leave out --guidance"),
-        (["plot", "hierarchy", "cvae", "--guidance", "2"], "guidance needs p"),
+        (["plot", "hierarchy", "cvae", "--guidance", "2"], "guidance needs a decoder"),
         (["plot", "hierarchy", "elbo-attributes", "--guidance", "-2"], "guidance got -2, expected"),
         (
             ["plot", "hierarchy", "elbo-attributes", "--guidance", "2", "--given", "NOT colour=red"],
             "plain descriptions",
         ),
-        (["report", "cvae", "--guidance", "2"], "guidance needs p"),
+        (["report", "cvae", "--guidance", "2"], "guidance needs a decoder"),
         (
             ["fit-aggregate", "elbo", "--given", "attributes", "--guidance", "3:balanced"],
             "got '3:balanced', expected a number alone, such as 3: balance is for drawing",
@@ -207,11 +207,14 @@ def test_guided_descriptions_are_told_right_from_wrong(readers: Path) -> None:
             return torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]] * 8, dtype=torch.uint8)[: len(images)]
 
     loaded = load(readers / "elbo-nothing.safetensors").guided(1.0)
-    asked = parse(loaded, ["colour=red NOT size=big", "NOT colour=red OR size=big", "colour=blue"])
+    asked = parse_descriptions(loaded, ["colour=red NOT size=big", "NOT colour=red OR size=big", "colour=blue"])
     judge: Any = Judge()  # a stand-in, whose verdicts are known
-    drawn = draw(loaded, asked, 4, posterior="aggregate", judge=judge)
+    drawn = draw(loaded, asked, 4, posterior="aggregate", classifier=judge)
     assert drawn.wrong is not None and loaded.attributes is not None
     assert drawn.wrong.tolist() == [[True, False, True, True], [False, True, False, False], [True, True, False, False]]
-    assert drawn.right == (1 + 3 + 2, 12)
-    assert drawn.remark(0, 0, loaded.attributes) == "judge: red, big" and drawn.remark(0, 1, loaded.attributes) == ""
-    assert drawn.remark(2, 0, loaded.attributes) == "judge: red"
+    assert drawn.correct == (1 + 3 + 2, 12)
+    assert (
+        drawn.describe_mismatch(0, 0, loaded.attributes) == "judge: red, big"
+        and drawn.describe_mismatch(0, 1, loaded.attributes) == ""
+    )
+    assert drawn.describe_mismatch(2, 0, loaded.attributes) == "judge: red"

@@ -10,7 +10,7 @@ import pytest
 
 from mmgen.artifacts import Dataset, read_header
 from mmgen.figures.session import gather
-from mmgen.generation.judge import find_judge, find_judge_of_dataset as find_judge_of_scores
+from mmgen.generation.classifiers import find_classifier, find_dataset_classifier as find_judge_of_scores
 
 
 @pytest.fixture
@@ -38,9 +38,9 @@ def _scores(folder: Path, judge: str) -> Path:
 def test_one_rule_for_scores_and_pictures(folder: Path) -> None:
     with Dataset.open(folder / "data.h5") as data:
         assert find_judge_of_scores(data, [folder]).name == "good.safetensors"
-    assert find_judge(folder / "flat.safetensors").name == "good.safetensors"
+    assert find_classifier(folder / "flat.safetensors").name == "good.safetensors"
     (folder / "good.safetensors").unlink()
-    assert find_judge(folder / "flat.safetensors").name == "new.safetensors"
+    assert find_classifier(folder / "flat.safetensors").name == "new.safetensors"
 
 
 def test_a_report_takes_the_judge_that_gave_its_scores(folder: Path) -> None:

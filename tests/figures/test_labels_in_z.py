@@ -10,8 +10,8 @@ from mmgen.figures.plots._chosen import start_examples
 from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.session import gather, open_session
 from mmgen.generation import load
-from mmgen.generation.encodings import encoded_part, movable, ranking
-from mmgen.generation.traversals import interpolation, way_through
+from mmgen.generation.encodings import encode_split, rank_axes, traversable_axes
+from mmgen.generation.traversals import interpolate, interpolate_with_labels
 
 
 def test_the_style_is_traversed_and_the_label_held(world: Path, tmp_path: Path) -> None:
@@ -21,11 +21,11 @@ def test_the_style_is_traversed_and_the_label_held(world: Path, tmp_path: Path) 
         main([*train, "--set", "model.name=semi-supervised-vae", "--set", "model.latent_size=3", "--batch", "8"])
     model = load(out)
     layers = model.model.latent.layers
-    layer, places = movable(model.model)
+    layer, places = traversable_axes(model.model)
     assert layer == "z" and places == [*range(layers["y"], layers["y"] + 3)]
 
-    encodings = encoded_part(model, world / "data.h5", "train", 50, 0)
-    ranked = ranking(model, encodings)
+    encodings = encode_split(model, world / "data.h5", "train", 50, 0)
+    ranked = rank_axes(model, encodings)
     assert sorted(ranked.dimensions) == list(places) and sorted(ranked.names) == ["z 1", "z 2", "z 3"]
     (group,) = gather([out]).groups
     chosen = start_examples(open_session(group, 0), encodings.rows[:4].tolist(), 4)
@@ -39,8 +39,8 @@ def test_the_style_is_traversed_and_the_label_held(world: Path, tmp_path: Path) 
 
     sizes = layers["y"], 3
     start, end = torch.randn(2, 4, sum(sizes), generator=torch.Generator().manual_seed(0))
-    way = way_through(model.model, start, end, 4)
+    way = interpolate_with_labels(model.model, start, end, 4)
     assert torch.equal(way[..., : sizes[0]], torch.stack([start, start, end, end])[..., : sizes[0]])
-    assert torch.equal(way[..., sizes[0] :], interpolation(start[:, sizes[0] :], end[:, sizes[0] :], 4))
+    assert torch.equal(way[..., sizes[0] :], interpolate(start[:, sizes[0] :], end[:, sizes[0] :], 4))
     picture, _ = draw_plot("interpolation", [out], number=1)
     assert "with the attributes of the first in the first half and of the last after it" in picture.caption

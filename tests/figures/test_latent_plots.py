@@ -13,7 +13,7 @@ from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots.embedding import Colouring, _of_factor
 from mmgen.figures.session import gather, open_session
 from mmgen.generation import load
-from mmgen.generation.encodings import encoded_part, ranking
+from mmgen.generation.encodings import encode_split, rank_axes
 
 
 def pixels(grid: Grid, number: int) -> np.ndarray:
@@ -26,7 +26,7 @@ def test_a_traversal_has_a_row_for_each_dimension_those_that_say_most_first(worl
     assert len(picture.drawn.boxes) == 3 * 7 * (1 + 3), "three pictures, seven steps, a row of the picture, three of z"
     assert "from -3 to 3 standard deviations of p(z)" in picture.caption and "q(z|image)" in picture.caption
     model = load(world / "telbo.safetensors")
-    ranked = ranking(model, encoded_part(model, world / "data.h5", "train", 1000, 0))
+    ranked = rank_axes(model, encode_split(model, world / "data.h5", "train", 1000, 0))
     assert ranked.values == sorted(ranked.values, reverse=True)
 
 
@@ -88,7 +88,7 @@ def test_maps_of_two_dimensions_are_as_they_are_and_others_projected(world: Path
     assert "as they are: z has two dimensions" in flat.caption
     (axes,) = flat.drawn.axes  # type: ignore[union-attr]
     (points, *_) = axes.collections
-    found = encoded_part(load(world / "flat.safetensors"), world / "data.h5", "test", 2000, 0)
+    found = encode_split(load(world / "flat.safetensors"), world / "data.h5", "test", 2000, 0)
     assert np.asarray(points.get_offsets()) == pytest.approx(found.mean.numpy(), abs=1e-6)
     wide, _ = draw_plot("embedding", [world / "telbo.safetensors"])
     assert "two principal components of 3 dimensions, which hold" in wide.caption

@@ -54,7 +54,9 @@ def test_examples_run(called: Callable[..., Any], folder: Path, monkeypatch: pyt
 
 def test_a_fitted_posterior_is_named_with_how_to_draw_from_it(folder: Path) -> None:
     fitted, lonely = load(folder / FITTED), load(folder / "elbo-true.safetensors")
-    with pytest.raises(UsageError, match=r"posteriors\['aggregate'\].*; for that of .*telbo.* posterior=\"own\""):
+    with pytest.raises(
+        UsageError, match=r"posteriors\['aggregate'\].*; posterior=\"own\" selects the encoder of .*telbo"
+    ):
         fitted.posterior("digit=3")
     own = fitted.posterior("digit=3", posterior="own")
     torch.testing.assert_close(own.mean, load(folder / MODEL).posterior("digit=3").mean)
@@ -63,7 +65,10 @@ def test_a_fitted_posterior_is_named_with_how_to_draw_from_it(folder: Path) -> N
         lonely.posterior("digit=3")
     with pytest.raises(UsageError, match=r"unknown posterior 'own'.*prior, true"):
         lonely.posterior("digit=3", posterior="own")
-    with pytest.raises(UsageError, match=r"of its own; fit one with: mmgen fit-aggregate \S+elbo.safetensors"):
+    with pytest.raises(
+        UsageError,
+        match=r"has no encoder of descriptions; fit a posterior with: mmgen fit-aggregate \S+elbo.safetensors",
+    ):
         load(folder / "elbo.safetensors").posterior("digit=3")
     with pytest.raises(UsageError, match="no fitted posterior 'true'"):
         fitted.posterior("digit=3", posterior="true")

@@ -23,11 +23,11 @@ from mmgen.figures.plots.word_uncertainty import entropy_chart
 from mmgen.figures.report.make import make_report
 from mmgen.figures.report.show import contact_sheet
 from mmgen.generation import load
-from mmgen.generation.descriptions import complete, parse
+from mmgen.generation.descriptions import complete_descriptions, parse_descriptions
 from mmgen.generation.draws import draw
 from mmgen.generation.read import texts_of_images
 from mmgen.generation.samples import save_samples
-from mmgen.generation.texts import DecodedTexts, verdicts
+from mmgen.generation.texts import DecodedTexts, compare_with_classifier
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
@@ -128,9 +128,9 @@ def test_text_to_image_has_a_block_for_each_posterior(toy: Path) -> None:
     from mmgen.classifier import load_classifier
 
     judge = load_classifier(toy / "judge.safetensors", "cpu")
-    asked = parse(model, ["large red left"])
-    drawn = draw(model, asked, 3, posterior="aggregate", judge=judge)
-    assert drawn.wrong is not None and drawn.hints == (2,) and drawn.right[1] == 3 * 2  # the told word is not scored
+    asked = parse_descriptions(model, ["large red left"])
+    drawn = draw(model, asked, 3, posterior="aggregate", classifier=judge)
+    assert drawn.wrong is not None and drawn.hints == (2,) and drawn.correct[1] == 3 * 2  # the told word is not scored
     frames = [(pixels[top - FRAME, left - FRAME] == rgb(WRONG)).all() for left, top, *_ in picture.drawn.boxes[3:]]
     assert frames == drawn.wrong[0].tolist()
 
@@ -238,9 +238,9 @@ def test_a_report_has_texts_and_opens_with_summaries(toy: Path, tmp_path: Path) 
 
 def test_samples_of_captions(toy: Path, tmp_path: Path) -> None:
     model = load(toy / "aggregate.safetensors")
-    asked = parse(model, ["large red left", "small blue right"])
+    asked = parse_descriptions(model, ["large red left", "small blue right"])
     assert asked.codes.tolist() == [[1, 0, 0], [0, 1, 1]]
-    assert complete(model, asked.codes).tokens.tolist() == asked.tokens.tolist()
+    assert complete_descriptions(model, asked.codes).tokens.tolist() == asked.tokens.tolist()
     drawn = draw(model, asked, 5, posterior="aggregate")
     assert drawn.words is not None and drawn.words.shape == (2, 5, 3)
     assert len(sample_grid(drawn, model.attributes, text=model.text).boxes) == 10
@@ -248,7 +248,7 @@ def test_samples_of_captions(toy: Path, tmp_path: Path) -> None:
     assert read_samples(tmp_path / "s.h5").header.settings["given"] == ["large red left", "small blue right"]
     assert len(contact_sheet(tmp_path / "s.h5", count=4).boxes) == 4
     with pytest.raises(UsageError, match="captions and attribute=value together"):
-        parse(model, ["large red left", "size=small"])
+        parse_descriptions(model, ["large red left", "size=small"])
 
 
 def test_sheets_and_contents_of_captions(toy: Path) -> None:
@@ -290,11 +290,11 @@ def test_verdicts_compare_pictures_with_the_words_drawn_with_them() -> None:
     # "large red left", "small blue right", "small red left", "red red left": the last has a word in a wrong place.
     tokens = np.array([[1, 2, 4], [0, 3, 5], [0, 2, 4], [2, 2, 4]])
     spoken = DecodedTexts(images, tokens, np.zeros((4, 3, 7), np.float32))
-    found = verdicts(loaded, TellingJudge(), spoken)
+    found = compare_with_classifier(loaded, TellingJudge(), spoken)
     assert found.wrong.tolist() == [False, True, True, True]
     assert found.remarks == ["", "judge: red", "judge: large", "judge: small"]
-    assert found.right == (2 + 1 + 1 + 1, 8)  # the relation is told, so eight words of twelve are compared
-    assert verdicts(loaded, None, spoken).right == (0, 0)
+    assert found.correct == (2 + 1 + 1 + 1, 8)  # the relation is told, so eight words of twelve are compared
+    assert compare_with_classifier(loaded, None, spoken).correct == (0, 0)
 
 
 def test_the_command_prints_the_path_alone(

@@ -15,7 +15,7 @@ from mmgen.evaluation.drawn import JudgedPictures
 from mmgen.evaluation.queries import Queries
 from mmgen.figures.session import Source, draw_all, gather, open_session
 from mmgen.generation import TrainedModel, load
-from mmgen.generation.descriptions import check_read, parse, posterior_for
+from mmgen.generation.descriptions import check_posterior_reads, default_posterior, parse_descriptions
 from mmgen.generation.draws import draw
 from mmgen.generation.latents import draw_latents
 from tests.figures._reading_models import refusal
@@ -40,7 +40,7 @@ def depends(loaded: TrainedModel, posterior: str, one: str, other: str) -> bool:
     """Whether pictures of two descriptions differ, though they are drawn from the same stream of randomness."""
     found = []
     for words in (one, other):
-        batch = parse(loaded, [words]).batch(loaded, 0)
+        batch = parse_descriptions(loaded, [words]).batch(loaded, 0)
         z = loaded.posteriors[posterior].sample(batch, 3, torch.Generator().manual_seed(0))[:, 0]
         every = batch.repeat(3) if loaded.model.conditional_on else None
         found.append(loaded.model.mean("image", z, every))
@@ -56,10 +56,10 @@ def test_a_description_is_read_or_refused(readers: Path, name: str, kind: str, w
     if loaded is None:
         return
     one, other = GIVEN[kind]
-    asked = parse(loaded, [one])
+    asked = parse_descriptions(loaded, [one])
     for posterior in loaded.posteriors:
         ways: list[Callable[[], Any]] = [
-            partial(check_read, loaded, posterior, asked),
+            partial(check_posterior_reads, loaded, posterior, asked),
             partial(loaded.sample, one, 2, posterior),
             partial(draw, loaded, asked, 2, posterior=posterior),
         ]
@@ -88,7 +88,7 @@ def test_a_description_is_read_or_refused(readers: Path, name: str, kind: str, w
         ),
         ("bare", None, "colour=red", "draws z from a posterior that reads no description; fit one that does"),
         ("elbo-nothing", None, "colour=red", "draws z from a posterior that reads no description"),
-        ("elbo-attributes", "prior", "colour=red", "for posterior 'prior' of .*, which reads none"),
+        ("elbo-attributes", "prior", "colour=red", "for posterior 'prior' of .*, which reads no descriptions"),
     ],
 )
 def test_what_is_not_read_is_one_sentence_from_python_and_the_program(
@@ -115,7 +115,7 @@ def test_own_posterior_and_pictures_read_what_is_given_too(readers: Path) -> Non
     labels = load(readers / "labels.safetensors")
     with pytest.raises(UsageError, match="reads attributes"):
         labels.posterior("big red")
-    with pytest.raises(MmgenError, match="infers no z from image and text"):
+    with pytest.raises(MmgenError, match="cannot infer z from image and text"):
         labels.translate(np.zeros((1, 1, 16, 16), np.float32), description="big red")
 
 
@@ -142,7 +142,7 @@ def test_the_same_z_and_pictures_from_everywhere(
     for posterior in loaded.posteriors:
         if not loaded.reads(posterior):
             continue
-        drawn = draw(loaded, parse(loaded, described), 300, posterior=posterior, seed=4)
+        drawn = draw(loaded, parse_descriptions(loaded, described), 300, posterior=posterior, seed=4)
         judged = JudgedPictures(loaded, None, 4)  # type: ignore[arg-type]  # no judge is needed to draw
         monkeypatch.setattr(JudgedPictures, "sampled", property(lambda self: True))
         pieces = list(judged.pictures(queries, posterior, 300))
@@ -154,13 +154,13 @@ def test_the_same_z_and_pictures_from_everywhere(
             torch.testing.assert_close(pictures[row], torch.from_numpy(drawn.means[row]))
         for piece in pieces:
             torch.testing.assert_close(piece.means, torch.from_numpy(drawn.means[piece.rows, piece.draws]))
-            same = piece.for_classifier == torch.from_numpy(drawn.sampled[piece.rows, piece.draws])
+            same = piece.classifier_input == torch.from_numpy(drawn.sampled[piece.rows, piece.draws])
             assert same.float().mean() > 0.999  # a pixel at the edge of rounding may turn
         assert sum((piece.rows.stop - piece.rows.start) * piece.means.shape[1] for piece in pieces) == 600
         decoded.clear()
         list(judged.pictures(queries, posterior, 300))
         assert torch.equal(torch.cat(decoded).reshape(2, 300, -1), z)
-        more = draw(loaded, parse(loaded, described[:1]), 300, posterior=posterior, seed=4)
+        more = draw(loaded, parse_descriptions(loaded, described[:1]), 300, posterior=posterior, seed=4)
         assert np.array_equal(more.z[0], drawn.z[0])
         further = next(judged.pictures(queries, posterior, 300, have=300))
         assert not np.array_equal(further.means[0].numpy(), drawn.means[0, : further.means.shape[1]])
@@ -185,7 +185,7 @@ def test_one_stream_of_randomness_in_every_product(readers: Path, tmp_path: Path
 
     torch.testing.assert_close(loaded.sample(words, number, seed=seed), torch.from_numpy(means))
 
-    asked = parse(loaded, [words])
+    asked = parse_descriptions(loaded, [words])
     assert np.array_equal(draw_latents(loaded, posterior, asked, number, seed)[0].numpy(), z)
 
     # A figure draws by its session; its sources have the posterior, guided or not.
@@ -200,13 +200,13 @@ def test_one_stream_of_randomness_in_every_product(readers: Path, tmp_path: Path
         queries = Queries(asked.codes, np.ones(1), 0)
         (piece,) = JudgedPictures(loaded, None, seed).pictures(queries, posterior, number)  # type: ignore[arg-type]  # no judge is needed to draw
         np.testing.assert_allclose(piece.means[0].numpy(), means, atol=1e-6)
-        assert (np.rint(255 * piece.for_classifier[0].numpy()) == sampled).mean() > 0.999
+        assert (np.rint(255 * piece.classifier_input[0].numpy()) == sampled).mean() > 0.999
 
 
 def test_posteriors_that_are_taken_unless_told(readers: Path) -> None:
     def taken(name: str, words: str, weight: float = 0.0) -> str:
         loaded = load(readers / f"{name}.safetensors").guided(weight)
-        return posterior_for(loaded, parse(loaded, [words]))
+        return default_posterior(loaded, parse_descriptions(loaded, [words]))
 
     assert taken("labels", "colour=red") == "own" and taken("elbo-true", "colour=red") == "true"
     assert taken("elbo-text", "") == "prior" and taken("elbo-nothing", "") == "aggregate"

@@ -11,10 +11,10 @@ from mmgen.artifacts.samples import read_samples
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation import load
+from mmgen.generation.classifiers import find_classifier
 from mmgen.generation.draws import draw
-from mmgen.generation.images import images_of_file
-from mmgen.generation.judge import find_judge
-from mmgen.generation.read import attribute_probabilities, reading
+from mmgen.generation.images import read_file_images
+from mmgen.generation.read import attribute_probabilities, list_predictions
 from mmgen.generation.samples import save_samples
 from tests.program import exit_code
 
@@ -23,7 +23,7 @@ def test_probabilities_are_averages_over_the_posterior(world: Path) -> None:
     import torch
 
     loaded = load(world / "flat.safetensors")
-    images, names, _ = images_of_file(world / "data.h5", (1, 16, 16), [3, 7])
+    images, names, _ = read_file_images(world / "data.h5", (1, 16, 16), [3, 7])
     assert names == ["data.h5 row 3", "data.h5 row 7"]
     found = attribute_probabilities(loaded, images, draws=4000, seed=1)
     assert np.allclose(found.sum(-1), 1, atol=1e-5)
@@ -39,7 +39,7 @@ def test_probabilities_are_averages_over_the_posterior(world: Path) -> None:
 def test_reading_names_the_values(world: Path) -> None:
     info = load(world / "flat.safetensors").attributes
     assert info is not None
-    read = reading(np.array([[0.25, 0.75], [0.9, 0.1]]), info)
+    read = list_predictions(np.array([[0.25, 0.75], [0.9, 0.1]]), info)
     assert read["parity"] == {"value": "odd", "probability": 0.75, "probabilities": {"even": 0.25, "odd": 0.75}}
 
 
@@ -47,9 +47,9 @@ def test_pictures_are_read_in_the_models_own_channels(tmp_path: Path) -> None:
     pixels = np.zeros((16, 16, 3), np.uint8)
     pixels[:, 8:] = 255
     Image.fromarray(pixels).save(tmp_path / "a.png")
-    grey, *_ = images_of_file(tmp_path / "a.png", (1, 16, 16))
+    grey, *_ = read_file_images(tmp_path / "a.png", (1, 16, 16))
     assert grey.shape == (1, 1, 16, 16) and grey[0, 0, 0].tolist() == [0.0] * 8 + [1.0] * 8
-    assert images_of_file(tmp_path / "a.png", (3, 16, 16))[0].shape == (1, 3, 16, 16)
+    assert read_file_images(tmp_path / "a.png", (3, 16, 16))[0].shape == (1, 3, 16, 16)
 
 
 def test_a_photo_becomes_one_of_the_datasets_pictures(tmp_path: Path) -> None:
@@ -59,19 +59,19 @@ def test_a_photo_becomes_one_of_the_datasets_pictures(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 8  # to be turned by 90 degrees against the clock
     Image.fromarray(photo).save(tmp_path / "p.png", exif=exif)
-    cropped, names, notice = images_of_file(tmp_path / "p.png", (3, 8, 8))
+    cropped, names, notice = read_file_images(tmp_path / "p.png", (3, 8, 8))
     assert names == ["p.png"] and cropped.shape == (1, 3, 8, 8)
     assert cropped[0, 0, 0].tolist() == pytest.approx([0] * 3 + [0.25, 0.75] + [1] * 3, abs=0.3), (
         "white is to the right"
     )
     assert cropped[0, 0, :, 0].max() < 0.1
-    assert "turned, 32 x 16 pixels became 8 x 8 by 'crop', the dataset does not say" in notice
-    padded, _, notice = images_of_file(
+    assert "turned, 32 x 16 pixels became 8 x 8 by 'crop', since the dataset does not record" in notice
+    padded, _, notice = read_file_images(
         tmp_path / "p.png", (1, 8, 8), settings={"fit": "pad", "background": "white", "recipe": "folder"}
     )
     assert padded[0, 0, 0].min() == 1 and padded[0, 0, 4, 0] < 0.1, "borders above and below"
-    assert "'pad', as the dataset was made" in notice
-    _, _, nothing = images_of_file(tmp_path / "p.png", (1, 16, 32))
+    assert "'pad', as in the dataset" in notice
+    _, _, nothing = read_file_images(tmp_path / "p.png", (1, 16, 32))
     assert nothing == "p.png: turned"
 
 
@@ -80,15 +80,15 @@ def test_what_is_no_picture_is_named(world: Path, tmp_path: Path) -> None:
     with pytest.raises(
         ArtifactError, match="it is no PNG, JPEG, WEBP, GIF, BMP or PPM picture; name a picture, or an HDF5 file"
     ):
-        images_of_file(tmp_path / "a.png", (1, 16, 16))
+        read_file_images(tmp_path / "a.png", (1, 16, 16))
     Image.fromarray(np.zeros((64, 64), np.uint8)).save(tmp_path / "b.png")
     (tmp_path / "b.png").write_bytes((tmp_path / "b.png").read_bytes()[:60])
     with pytest.raises(ArtifactError, match="cannot read the picture"):
-        images_of_file(tmp_path / "b.png", (1, 64, 64))
+        read_file_images(tmp_path / "b.png", (1, 64, 64))
     with pytest.raises(ArtifactError, match="no such file or directory; name a picture"):
-        images_of_file(tmp_path / "missing.png", (1, 64, 64))
+        read_file_images(tmp_path / "missing.png", (1, 64, 64))
     with pytest.raises(UsageError, match="rows outside 0 to 159"):
-        images_of_file(world / "data.h5", (1, 16, 16), [160])
+        read_file_images(world / "data.h5", (1, 16, 16), [160])
 
 
 def test_a_model_without_attributes_decoder_cannot_read(world: Path) -> None:
@@ -100,11 +100,11 @@ def test_samples_keep_everything_that_was_drawn(world: Path, tmp_path: Path) -> 
     from mmgen.classifier import load_classifier
 
     loaded = load(world / "flat-aggregate.safetensors")
-    judge = find_judge(loaded.model_path)
+    judge = find_classifier(loaded.model_path)
     assert judge is not None and judge.name == "judge.safetensors"
     codes = np.array([[1, 255], [0, 1]], np.uint8)
-    drawn = draw(loaded, codes, 3, posterior="aggregate", seed=2, judge=load_classifier(judge))
-    save_samples(tmp_path / "s.h5", drawn, loaded, judge=judge, command="mmgen sample")
+    drawn = draw(loaded, codes, 3, posterior="aggregate", seed=2, classifier=load_classifier(judge))
+    save_samples(tmp_path / "s.h5", drawn, loaded, classifier_path=judge, command="mmgen sample")
     back = read_samples(tmp_path / "s.h5")
     assert back.attributes.tolist() == [[1, 255]] * 3 + [[0, 1]] * 3
     assert np.array_equal(back.z, drawn.z.reshape(6, 2))
@@ -112,7 +112,7 @@ def test_samples_keep_everything_that_was_drawn(world: Path, tmp_path: Path) -> 
     assert set(np.unique(back.images_sampled)) <= {0, 255}  # Bernoulli pixels
     assert {parent.role for parent in back.header.parents} == {"aggregate", "judge"}
     assert back.header.settings["given"] == ["parity=odd", "parity=even magnitude=high"]
-    images, names, _ = images_of_file(tmp_path / "s.h5", (1, 16, 16), [4])
+    images, names, _ = read_file_images(tmp_path / "s.h5", (1, 16, 16), [4])
     assert names == ["s.h5 sample 4"] and np.array_equal(images[0] * 255, back.images_sampled[4])
     assert len(sample_grid(drawn, loaded.attributes, accuracy={"mean": 90.0}).boxes) == 6
 
@@ -132,8 +132,8 @@ def test_find_judge_wants_the_same_dataset(world: Path, tmp_path: Path, monkeypa
     import shutil
 
     shutil.copy(world / "flat.safetensors", tmp_path)
-    assert find_judge(tmp_path / "flat.safetensors") is None
-    assert find_judge(tmp_path / "flat.safetensors", [world / "x"]) == (world / "judge.safetensors").resolve()
+    assert find_classifier(tmp_path / "flat.safetensors") is None
+    assert find_classifier(tmp_path / "flat.safetensors", [world / "x"]) == (world / "judge.safetensors").resolve()
 
 
 def test_the_commands(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

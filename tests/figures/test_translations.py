@@ -16,7 +16,7 @@ from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.report.make import _STAGES, make_report
 from mmgen.figures.session import gather, open_session
 from mmgen.generation import TrainedModel, load
-from mmgen.generation.translations import default_routes, draw_translations, paired, select_routes
+from mmgen.generation.translations import default_routes, draw_translations, read_paired_examples, select_routes
 
 SHAPES = {"image": (3, 16, 16), "edges": (1, 16, 16), "mask": (1, 8, 8)}
 
@@ -107,7 +107,7 @@ def test_columns_of_different_length_are_refused() -> None:
 
 
 def test_translations_are_decoded_at_the_mean_of_the_sources_posterior(views: Path, model: TrainedModel) -> None:
-    pictures = paired(model, views / "data.h5", 5, seed=0).pictures
+    pictures = read_paired_examples(model, views / "data.h5", 5, seed=0).pictures
     for source in SHAPES:
         for target in SHAPES:
             found = model.translate(pictures[source], source=source, target=target)
@@ -118,7 +118,7 @@ def test_translations_are_decoded_at_the_mean_of_the_sources_posterior(views: Pa
 
 def test_several_sources_multiply(views: Path, model: TrainedModel) -> None:
     """A product of experts: precisions add, with that of p(z) (WG Section 2.2)."""
-    pictures = paired(model, views / "data.h5", 4, seed=0).pictures
+    pictures = read_paired_examples(model, views / "data.h5", 4, seed=0).pictures
     one, other = (model.encode({name: pictures[name]}) for name in ("edges", "mask"))
     both = model.encode({name: pictures[name] for name in ("edges", "mask")})
     torch.testing.assert_close(both.precision, one.precision + other.precision - 1)
@@ -131,19 +131,19 @@ def test_several_sources_multiply(views: Path, model: TrainedModel) -> None:
 
 
 def test_a_description_is_one_more_expert(views: Path, model: TrainedModel) -> None:
-    pictures = paired(model, views / "data.h5", 3, seed=0).pictures
-    from mmgen.generation.encode import infer
+    pictures = read_paired_examples(model, views / "data.h5", 3, seed=0).pictures
+    from mmgen.generation.encode import infer_posterior
 
-    alone = infer(model, {"edges": pictures["edges"]})
+    alone = infer_posterior(model, {"edges": pictures["edges"]})
     words = model.posterior("Red=yes")
-    both = infer(model, {"edges": pictures["edges"]}, "Red=yes")
+    both = infer_posterior(model, {"edges": pictures["edges"]}, "Red=yes")
     torch.testing.assert_close(both.precision, alone.precision + words.precision - 1)
     found = model.translate(pictures["edges"], "edges", description="Red=yes")
     assert not torch.allclose(found, model.translate(pictures["edges"], "edges"))
 
 
 def test_draws_come_from_the_posterior_and_their_seed(views: Path, model: TrainedModel) -> None:
-    pictures = paired(model, views / "data.h5", 3, seed=0).pictures
+    pictures = read_paired_examples(model, views / "data.h5", 3, seed=0).pictures
     drawn = model.translate(pictures["mask"], "mask", draws=6, seed=1)
     assert drawn.shape == (6, 3, 3, 16, 16)
     assert torch.equal(drawn, model.translate(pictures["mask"], "mask", draws=6, seed=1))
@@ -153,7 +153,7 @@ def test_draws_come_from_the_posterior_and_their_seed(views: Path, model: Traine
 
 def test_draws_from_pictures_are_those_of_mmgen_sample(views: Path, model: TrainedModel) -> None:
     """The program and Python: the same z and pictures of the same rows, whichever others there are."""
-    shown = paired(model, views / "data.h5", 4, seed=0)
+    shown = read_paired_examples(model, views / "data.h5", 4, seed=0)
     drawn = draw_translations(model, shown, ["edges"], ["image"], 3, seed=5)
     found = model.translate(shown.pictures["edges"], "edges", "image", draws=3, seed=5, rows=shown.rows.tolist())
     np.testing.assert_allclose(found.transpose(0, 1).numpy(), drawn.means, atol=1e-5)
@@ -161,26 +161,26 @@ def test_draws_from_pictures_are_those_of_mmgen_sample(views: Path, model: Train
         shown.pictures["edges"][2:], "edges", "image", draws=3, seed=5, rows=shown.rows[2:].tolist()
     )
     torch.testing.assert_close(alone, found[:, 2:], atol=1e-5, rtol=1e-5)
-    with pytest.raises(UsageError, match="got 1 rows for 4 pictures"):
+    with pytest.raises(UsageError, match="got 1 numbers for 4 pictures"):
         model.translate(shown.pictures["edges"], "edges", "image", draws=3, rows=[0])
 
 
 def test_translations_that_cannot_be_say_why(views: Path, model: TrainedModel) -> None:
-    pictures = paired(model, views / "data.h5", 2, seed=0).pictures
+    pictures = read_paired_examples(model, views / "data.h5", 2, seed=0).pictures
     with pytest.raises(UsageError, match="unknown modality 'egdes': did you mean 'edges'"):
         model.translate(pictures["edges"], source="egdes")
     with pytest.raises(UsageError, match="unknown modality 'msk': did you mean 'mask'"):
         model.translate(pictures["edges"], "edges", "msk")
     with pytest.raises(UsageError, match=r"got mask of 1x16x16 .* expected 1x8x8"):
         model.translate(pictures["edges"], "mask")
-    with pytest.raises(UsageError, match="different numbers of examples"):
+    with pytest.raises(UsageError, match="different numbers of pictures"):
         model.translate({"edges": pictures["edges"], "mask": pictures["mask"][:1]})
     lone = load(views / "one.safetensors")
     with pytest.raises(
         UsageError, match=r"has no decoder of edges, expected one of the modalities that it draws: image"
     ):
         lone.translate(pictures["image"], target="edges")
-    with pytest.raises(UsageError, match=r"infers no z from edges; it does from image"):
+    with pytest.raises(UsageError, match=r"cannot infer z from edges, expected one of image"):
         lone.translate(pictures["edges"], source="edges")
 
 
@@ -198,9 +198,9 @@ def test_which_translations_are_shown(model: TrainedModel) -> None:
 
 def test_the_figure_shows_what_the_model_draws_beside_the_truth(views: Path, model: TrainedModel) -> None:
     picture, _ = draw_plot("transformations", [views / "all.safetensors"], number=4, seed=2)
-    pictures = paired(model, views / "data.h5", 4, seed=2).pictures
+    pictures = read_paired_examples(model, views / "data.h5", 4, seed=2).pictures
     with Dataset.open(views / "data.h5") as data:
-        assert set(paired(model, views / "data.h5", 4, seed=2).rows) <= set(data.split("iid", "test"))
+        assert set(read_paired_examples(model, views / "data.h5", 4, seed=2).rows) <= set(data.split("iid", "test"))
     expected = [*pictures["image"]]  # given; then each target, drawn beside the truth
     for target in default_routes(model)[0][1]:
         expected += [*_expected(model, "image", target, pictures), *pictures[target]]
@@ -216,7 +216,7 @@ def test_the_figure_shows_what_the_model_draws_beside_the_truth(views: Path, mod
 def test_the_figure_takes_sources_and_targets(views: Path, model: TrainedModel) -> None:
     path = views / "all.safetensors"
     picture, _ = draw_plot("transformations", [path], number=3, sources=["edges+mask"], targets=["image", "mask"])
-    pictures = paired(model, views / "data.h5", 3, seed=0).pictures
+    pictures = read_paired_examples(model, views / "data.h5", 3, seed=0).pictures
     assert len(picture.drawn.boxes) == 3 * (2 + 2 * 2)
     both = model.translate({name: pictures[name] for name in ("edges", "mask")}, target="mask")
     shown = _shown(picture.drawn, picture.drawn.boxes[3 * 4 + 1])

@@ -20,10 +20,10 @@ from mmgen.figures.drawing.style import WRONG, rgb
 from mmgen.figures.drawing.views import strip_page
 from mmgen.figures.report.show import contact_sheet
 from mmgen.generation import TrainedModel, load
-from mmgen.generation.descriptions import parse
+from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.draws import draw
 from mmgen.generation.samples import save_samples
-from mmgen.generation.translations import draw_translations, paired, parse_start, read_start
+from mmgen.generation.translations import draw_translations, parse_start, read_paired_examples, read_start
 from mmgen.modalities.text import TextDescription
 from tests.program import exit_code
 
@@ -52,7 +52,7 @@ def _is(grid: Grid, number: int, image: np.ndarray) -> bool:
 
 
 def test_pictures_of_the_same_z_lie_beside_each_other(model: TrainedModel) -> None:
-    asked = parse(model, ["Red=yes", "Red=no"])
+    asked = parse_descriptions(model, ["Red=yes", "Red=no"])
     drawn = draw(model, asked, 3, posterior="own", targets=["image", "mask"], seed=5)
     assert list(drawn.pictures()) == ["image", "mask"]
     with torch.no_grad():
@@ -79,22 +79,22 @@ def test_only_the_main_picture_is_judged(model: TrainedModel, views: Path) -> No
             assert images.shape[1:] == (3, 16, 16)
             return 1 - hints
 
-    asked = parse(model, ["Red=yes Large=no"])
-    drawn = draw(model, asked, 2, posterior="own", targets=["image", "edges"], judge=Nay())
+    asked = parse_descriptions(model, ["Red=yes Large=no"])
+    drawn = draw(model, asked, 2, posterior="own", targets=["image", "edges"], classifier=Nay())
     grid = sample_grid(drawn, model.attributes)
     pixels = np.asarray(grid.image)
     frames = [(pixels[top - FRAME, left - FRAME] == rgb(WRONG)).all() for left, top, *_ in grid.boxes]
     assert frames == [True, True, False, False]
-    assert draw(model, asked, 2, posterior="own", targets=["edges"], judge=Nay()).predicted is None
+    assert draw(model, asked, 2, posterior="own", targets=["edges"], classifier=Nay()).predicted is None
     with pytest.raises(UsageError, match="unknown modality 'masc': did you mean 'mask'"):
         draw(model, asked, 1, posterior="own", targets=["masc"])
 
 
 def test_each_example_has_its_own_draws(model: TrainedModel, views: Path) -> None:
-    shown = paired(model, views / "data.h5", 4, seed=0)
+    shown = read_paired_examples(model, views / "data.h5", 4, seed=0)
     drawn = draw_translations(model, shown, ["edges"], ["image", "mask"], 5, seed=1)
     assert drawn.means.shape == (4, 5, 3, 16, 16) and drawn.further["mask"][0].shape == (4, 5, 1, 8, 8)
-    fewer = paired(model, views / "data.h5", 4, seed=0, rows=[int(shown.rows[2])])
+    fewer = read_paired_examples(model, views / "data.h5", 4, seed=0, rows=[int(shown.rows[2])])
     again = draw_translations(model, fewer, ["edges"], ["image"], 5, seed=1)
     np.testing.assert_allclose(again.z[0], drawn.z[2], atol=1e-5)  # whatever else is drawn
     posterior = model.encode({"edges": shown.pictures["edges"]})
@@ -111,7 +111,7 @@ def test_each_example_has_its_own_draws(model: TrainedModel, views: Path) -> Non
 
 
 def test_samples_keep_every_kind_of_picture(model: TrainedModel, views: Path, tmp_path: Path) -> None:
-    shown = paired(model, views / "data.h5", 3, seed=0)
+    shown = read_paired_examples(model, views / "data.h5", 3, seed=0)
     drawn = draw_translations(model, shown, ["mask"], ["edges", "image"], 2)
     save_samples(tmp_path / "s.h5", drawn, model, start={"from": ["mask"], "pictures": shown.names})
     back = read_samples(tmp_path / "s.h5")
@@ -172,7 +172,7 @@ def spoken(tmp_path_factory: pytest.TempPathFactory, stubs: SimpleNamespace) -> 
 
 def test_samples_keep_the_texts_that_were_drawn_and_asked_for(spoken: Path, tmp_path: Path) -> None:
     model = load(spoken / "model.safetensors")
-    drawn = draw(model, parse(model, ["one one", "two"]), 4, posterior="own")
+    drawn = draw(model, parse_descriptions(model, ["one one", "two"]), 4, posterior="own")
     save_samples(tmp_path / "s.h5", drawn, model)
     back = read_samples(tmp_path / "s.h5")
     assert back.text_info == TextDescription(name="text", vocabulary=WORDS, length=3) and back.info is None
@@ -258,7 +258,7 @@ def test_sample_draws_one_kind_of_picture_from_another(
     )
     assert capfd.readouterr().out == f"{out}\n"
     back, loaded = read_samples(out), load(model)
-    shown = paired(loaded, views / "data.h5", 8, seed=3)
+    shown = read_paired_examples(loaded, views / "data.h5", 8, seed=3)
     drawn = draw_translations(loaded, shown, ["edges"], ["image", "mask"], 2, seed=3)
     assert np.array_equal(back.images, drawn.means.reshape(16, 3, 16, 16))
     assert np.array_equal(back.further["mask"][0], drawn.further["mask"][0].reshape(16, 1, 8, 8))

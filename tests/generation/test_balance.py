@@ -10,7 +10,7 @@ from scipy import optimize
 
 from mmgen.core.errors import UsageError
 from mmgen.generation import TrainedModel
-from mmgen.generation.descriptions import parse
+from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.latents import draw_latents
 from mmgen.posteriors import Guidance, parse_guidance
 from mmgen.posteriors._balance import Balance, Candidates, multipliers
@@ -39,7 +39,7 @@ def balanced_masses(masses: torch.Tensor, read: torch.Tensor, shares: torch.Tens
 
 def truth(toy: TrainedModel, posterior: str, words: str, log_words: torch.Tensor, left_out: slice) -> Any:
     """On the grid: masses of q_w, of the balanced one, and the shares that it keeps."""
-    batch = parse(toy.guided(1.0), [words]).batch(toy, 0)
+    batch = parse_descriptions(toy.guided(1.0), [words]).batch(toy, 0)
     guided, _ = GRID.masses(toy, posterior, batch, log_words, WEIGHT)
     before, _ = GRID.masses(toy, posterior, batch, log_words, 0.0 if toy.reads(posterior) else 1.0)
     read = readings(toy, GRID.z, left_out)
@@ -72,7 +72,7 @@ def test_the_density_integrates_to_one_and_has_the_shares(
 ) -> None:
     monkeypatch.setattr("mmgen.posteriors._balance._FIRST", 16_384)
     toy = loaded(given)
-    batch = parse(toy, ["size=small"]).batch(toy, 0)
+    batch = parse_descriptions(toy, ["size=small"]).batch(toy, 0)
     _, balanced, _ = truth(toy, posterior, "size=small", GRID.log_words(toy, codes_of("size=small")), COLOURS)
     tilted = toy.guided(Guidance(WEIGHT, balanced=True))
     (_,), (error,) = tilted.guided_posterior(posterior).normaliser(batch)
@@ -88,10 +88,10 @@ def test_what_means_the_same_keeps_nearly_the_same_shares(given: str, posterior:
     toy = loaded(given)
     tilted = toy.guided(Guidance(WEIGHT, balanced=True))
     asked = ["NOT colour=red", "colour=blue OR colour=green"]
-    drawn = [draw_latents(tilted, posterior, parse(tilted, [text]), 1500, 0)[0] for text in asked]
+    drawn = [draw_latents(tilted, posterior, parse_descriptions(tilted, [text]), 1500, 0)[0] for text in asked]
     first, second = (readings(toy, z, SIZES).mean(0) for z in drawn)
     assert (first - second).abs().max() < 0.05
-    batch = parse(tilted, asked[:1]).batch(toy, 0)
+    batch = parse_descriptions(tilted, asked[:1]).batch(toy, 0)
     table = ATTRIBUTES.log_probabilities(toy.model.decoders["attributes"](GRID.z)).exp().detach()
     once, _ = GRID.masses(toy, posterior, batch, (1 - table[:, 0, 0]).log(), 1.0)
     assert (first - once @ readings(toy, GRID.z, SIZES)).abs().max() < 0.06
@@ -103,7 +103,7 @@ def test_expressions_keep_the_shares_of_what_they_do_not_mention() -> None:
     words = (table[:, 0, 1] + table[:, 0, 2]).log()
     guided, balanced, shares = truth(toy, "aggregate", "NOT colour=red", words, SIZES)
     tilted = toy.guided(Guidance(WEIGHT, balanced=True))
-    z = draw_latents(tilted, "aggregate", parse(tilted, ["NOT colour=red"]), 1500, 0)[0]
+    z = draw_latents(tilted, "aggregate", parse_descriptions(tilted, ["NOT colour=red"]), 1500, 0)[0]
     assert agree(z, balanced, pool_size(tilted, "aggregate")) > 1e-3
     assert (readings(toy, z, SIZES).mean(0) - shares).abs().max() < 0.05
     assert (guided @ readings(toy, GRID.z, SIZES) - shares).abs().max() > 0.01
@@ -120,7 +120,7 @@ def test_where_nothing_is_left_out_it_is_plain_guidance_bit_for_bit(posterior: s
 
 def test_what_is_drawn_for_a_description_does_not_depend_on_the_others() -> None:
     toy = loaded().guided("3:balanced")
-    together = draw_latents(toy, "aggregate", parse(toy, ["size=big", "colour=red", "size=small"]), 5, 0)
+    together = draw_latents(toy, "aggregate", parse_descriptions(toy, ["size=big", "colour=red", "size=small"]), 5, 0)
     assert together[2].equal(draw(loaded().guided("3:balanced"), "aggregate", "size=small", 5))
 
 
@@ -130,10 +130,10 @@ def test_expressions_that_ask_the_same_of_other_conditions_are_told_apart(poster
     texts = ["NOT colour=red NOT colour=blue", "colour=green NOT colour=red"]
     for order in (texts, texts[::-1]):
         toy = loaded().guided("3:balanced")
-        together = draw_latents(toy, posterior, parse(toy, order), 5, 0)
+        together = draw_latents(toy, posterior, parse_descriptions(toy, order), 5, 0)
         for text, drawn in zip(order, together, strict=True):
             alone = loaded().guided("3:balanced")
-            assert drawn.equal(draw_latents(alone, posterior, parse(alone, [text]), 5, 0)[0])
+            assert drawn.equal(draw_latents(alone, posterior, parse_descriptions(alone, [text]), 5, 0)[0])
 
 
 def test_what_could_not_be_balanced_is_said() -> None:
@@ -161,7 +161,7 @@ def test_what_could_not_be_balanced_is_said() -> None:
 def test_as_many_draws_are_taken_as_bring_shares_close(posterior: str, words: str, left_out: slice) -> None:
     """At w = 10 the first 2,048 draws are far off in size, though many of them count once balanced."""
     toy = loaded()
-    tilted, batch = toy.guided("10:balanced"), parse(toy, [words]).batch(toy, 0)
+    tilted, batch = toy.guided("10:balanced"), parse_descriptions(toy, [words]).batch(toy, 0)
     base = toy.posteriors[posterior].log_prob(GRID.z[:, None], batch)[:, 0].double().detach()
     read = readings(toy, GRID.z, left_out)
     guide = tilted.guided_posterior(posterior)
@@ -184,13 +184,13 @@ def test_what_is_taken_back_is_told_of_rare_words_too() -> None:
         return Candidates(z, 3 * likelihood, none, likelihood)
 
     balance = Balance(toy.likelihood, draw_some)
-    balance(z, parse(toy, ["size=big"]).batch(toy, 0), None)
+    balance(z, parse_descriptions(toy, ["size=big"]).batch(toy, 0), None)
     assert balance.diagnostics["smallest_rise_kept"] < 0.5 and "takes back more than half" in balance.notice
 
 
 def test_a_density_tells_how_well_it_is_balanced_without_a_draw() -> None:
     toy = loaded().guided("3:balanced")
-    toy.posteriors["aggregate"].log_prob(GRID.z[:5, None], parse(toy, ["size=small"]).batch(toy, 0))
+    toy.posteriors["aggregate"].log_prob(GRID.z[:5, None], parse_descriptions(toy, ["size=small"]).batch(toy, 0))
     found = toy.guided_posterior("aggregate").diagnostics
     assert found.keys() == {"smallest_balanced_effective_sample_size", "largest_share_missed", "smallest_rise_kept"}
 

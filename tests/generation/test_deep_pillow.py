@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from mmgen.core.errors import UsageError
-from mmgen.generation.inputs import _of_pillow
+from mmgen.generation.inputs import _tensor_of_pillow
 
 INFO: Any = SimpleNamespace(shape=(1, 4, 4))
 
@@ -15,9 +15,9 @@ INFO: Any = SimpleNamespace(shape=(1, 4, 4))
 @pytest.mark.parametrize(("mode", "level"), [("I", 70000), ("I", -5), ("I;16", 60000), ("F", 0.5)])
 def test_deep_pictures_are_refused(mode: str, level: float) -> None:
     with pytest.raises(UsageError, match=f"image got a picture of mode {mode}, expected 8 bits a channel"):
-        _of_pillow("image", [Image.new("L", (4, 4)), Image.new(mode, (4, 4), level)], INFO)
+        _tensor_of_pillow("image", [Image.new("L", (4, 4)), Image.new(mode, (4, 4), level)], INFO)
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "HSV"])
 def test_others_are_read(mode: str) -> None:
-    assert _of_pillow("image", Image.new(mode, (4, 4)), INFO).shape == (1, 1, 4, 4)
+    assert _tensor_of_pillow("image", Image.new(mode, (4, 4)), INFO).shape == (1, 1, 4, 4)

@@ -17,7 +17,7 @@ from mmgen.descriptions import parse as parse_words
 from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.evaluation.proposals import MIXTURE, proposals
 from mmgen.generation import TrainedModel
-from mmgen.generation.descriptions import parse
+from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.latents import draw_latents
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.posteriors import Guidance, _candidates
@@ -39,11 +39,11 @@ EXPRESSIONS = [
 
 
 def codes_of(words: str) -> list[int]:
-    return parse(loaded(), [words]).codes[0].tolist()
+    return parse_descriptions(loaded(), [words]).codes[0].tolist()
 
 
 def draw(toy: TrainedModel, posterior: str, words: str, n: int) -> torch.Tensor:
-    return draw_latents(toy, posterior, parse(toy, [words]), n, 0)[0]
+    return draw_latents(toy, posterior, parse_descriptions(toy, [words]), n, 0)[0]
 
 
 def agree(z: torch.Tensor, masses: torch.Tensor, effective: float = math.inf) -> float:
@@ -80,7 +80,7 @@ def _many_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("weight", [1.0, 3.0])
 def test_draws_have_the_density_that_the_grid_says(given: str, posterior: str, words: str, weight: float) -> None:
     toy = loaded(given)
-    batch = parse(toy, [words]).batch(toy, 0)
+    batch = parse_descriptions(toy, [words]).batch(toy, 0)
     masses, _ = GRID.masses(toy, posterior, batch, GRID.log_words(toy, codes_of(words)), weight)
     guided = toy.guided(weight)
     z = draw(guided, posterior, words, 1500)
@@ -96,7 +96,7 @@ def test_draws_have_the_density_that_the_grid_says(given: str, posterior: str, w
 def test_density_integrates_to_one_up_to_its_error(given: str, posterior: str) -> None:
     toy = loaded(given)
     for words, weight in itertools.product(["colour=green", "size=big"], [1.0, 5.0]):
-        batch = parse(toy, [words]).batch(toy, 0)
+        batch = parse_descriptions(toy, [words]).batch(toy, 0)
         _, log_z = GRID.masses(toy, posterior, batch, GRID.log_words(toy, codes_of(words)), weight)
         guide = toy.guided(weight).guided_posterior(posterior)
         (value,), (error,) = guide.normaliser(batch)
@@ -114,7 +114,7 @@ def test_weight_zero_is_what_would_be_guided_bit_for_bit(given: str, posterior: 
     plain = draw(toy, posterior, words, 50)
     assert torch.equal(draw(toy.guided(0.0), posterior, words, 50), plain)
     assert torch.equal(draw(toy.guided(3.0).guided(0.0), posterior, words, 50), plain)
-    batch = parse(toy, [words]).batch(toy, 0)
+    batch = parse_descriptions(toy, [words]).batch(toy, 0)
     models = [toy, toy.guided(0.0), toy.guided(2.0)]
     drawn = [each.posteriors[posterior].sample(batch, 5, torch.Generator().manual_seed(1)) for each in models]
     assert torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[0], drawn[2])
@@ -208,7 +208,7 @@ def test_one_pool_answers_every_description_at_every_weight(monkeypatch: pytest.
     for weight, words in itertools.product((1.0, 2.0), ("colour=red", "size=big")):
         draw(toy.guided(weight), "aggregate", words, 10)
     assert len(made) == 1
-    draw_latents(toy.guided(1.0), "aggregate", parse(toy, ["colour=red"]), 10, 5)
+    draw_latents(toy.guided(1.0), "aggregate", parse_descriptions(toy, ["colour=red"]), 10, 5)
     assert len(made) == 2  # another seed draws anew
     (pool,) = [pool for (_, seed), pool in toy._guided._pools.items() if seed == 0]
     assert len(pool.z) == 60_000
@@ -220,7 +220,7 @@ def test_every_combination_can_be_drawn_from_the_learned_prior() -> None:
     guided = loaded("nothing", 3.0).guided(10.0)
     for colour, size in itertools.product(VALUES[0], VALUES[1]):
         words = f"colour={colour} size={size}"
-        batch = parse(guided, [words]).batch(guided, 0)
+        batch = parse_descriptions(guided, [words]).batch(guided, 0)
         guide = guided.guided_posterior("aggregate")
         plain = (
             guide.likelihood.log_prob(draw(guided.guided(0.0), "aggregate", words, 500)[:, None], batch).exp().mean()
@@ -234,7 +234,7 @@ def test_probability_of_an_expression_is_that_of_all_it_holds_of(text: str) -> N
     toy = loaded()
     expression = parse_words(text, INFO)
     z = GRID.z[::997]
-    batch = parse(toy, ["anything"]).batch(toy, 0)
+    batch = parse_descriptions(toy, ["anything"]).batch(toy, 0)
     found = toy.likelihood.log_prob(z, batch, expression).exp()
     table = ATTRIBUTES.log_probabilities(toy.model.decoders["attributes"](z)).exp().double().detach()
     total = torch.zeros(len(z), dtype=torch.float64)
@@ -255,7 +255,7 @@ def test_probability_of_an_expression_is_that_of_all_it_holds_of(text: str) -> N
 def test_expressions_are_drawn_with_the_density_that_the_grid_says(given: str, posterior: str, text: str) -> None:
     toy = loaded(given)
     guided = toy.guided(3.0)
-    asked = parse(guided, [text])
+    asked = parse_descriptions(guided, [text])
     positive = [0, 255] if " OR " not in text else [255, 255]
     assert asked.codes[0].tolist() == positive  # what the base is conditioned on
     table = ATTRIBUTES.log_probabilities(toy.model.decoders["attributes"](GRID.z)).exp().detach()
@@ -283,13 +283,17 @@ def test_expressions_are_drawn_with_the_density_that_the_grid_says(given: str, p
 )
 def test_expressions_without_sense_are_refused(text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        parse(loaded().guided(2.0), [text])
+        parse_descriptions(loaded().guided(2.0), [text])
 
 
 @pytest.mark.parametrize("text", EXPRESSIONS)
 def test_expressions_need_guidance(text: str) -> None:
-    for ask in (lambda toy: parse(toy, [text]), lambda toy: toy.sample(text, 2), lambda toy: toy.describe(text)):
-        with pytest.raises(UsageError, match="only drawing with guidance above 0 understands"):
+    for ask in (
+        lambda toy: parse_descriptions(toy, [text]),
+        lambda toy: toy.sample(text, 2),
+        lambda toy: toy.describe(text),
+    ):
+        with pytest.raises(UsageError, match="which needs guidance above 0; draw with --guidance"):
             ask(loaded())
 
 
@@ -308,7 +312,7 @@ def test_weights_that_are_none_are_refused(weight: float) -> None:
 def test_a_model_that_says_no_words_cannot_be_guided() -> None:
     toy = loaded()
     del toy.model.decoders["attributes"]
-    with pytest.raises(UsageError, match=r"guidance needs p\(words \| z\), and toy.safetensors has none: it gen"):
+    with pytest.raises(UsageError, match=r"guidance needs a decoder of attributes or text, but toy.safetensors gen"):
         toy.sample("colour=red", 2, guidance=3)
     told = loaded()
     told.model.condition = ATTRIBUTES  # decoders see the words, as a CVAE's do
@@ -331,7 +335,7 @@ def test_likelihood_of_images_under_a_guided_posterior_is_the_grids(given: str, 
     r"""log p(x|y) = log \int p(x|z) q_w(z|y) dz. Under p(z) with w = 1 it is the model's own log p(x|y)."""
     toy = loaded(given)
     generator = torch.Generator().manual_seed(1)
-    asked = parse(toy, ["colour=green", "colour=red size=big"] * 6)
+    asked = parse_descriptions(toy, ["colour=green", "colour=red size=big"] * 6)
     with torch.no_grad():
         at = toy.model.decoders["image"](0.8 * torch.randn(12, 2, generator=generator))
         points = asked.batch(toy, slice(None))
@@ -370,7 +374,7 @@ def test_likelihood_of_images_under_a_guided_posterior_is_the_grids(given: str, 
 def test_proposals_that_ignore_the_text_are_not_guided(given: str, prior: str) -> None:
     """What tables call p(z) or q(z) has its density and its draws, each point its own and none of a pool."""
     toy = loaded(given)
-    asked = parse(toy, ["colour=green", "colour=red size=big"] * 6)
+    asked = parse_descriptions(toy, ["colour=green", "colour=red size=big"] * 6)
     points = asked.batch(toy, slice(None)) | Batch(
         {"image": torch.rand(12, 1, 2, 2)}, {"image": torch.ones(12, dtype=torch.bool)}
     )

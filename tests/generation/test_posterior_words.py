@@ -7,7 +7,7 @@ import torch
 
 from mmgen.core.errors import UsageError
 from mmgen.evaluation import Evaluation, EvaluationSettings
-from mmgen.generation.descriptions import parse, select_posterior
+from mmgen.generation.descriptions import parse_descriptions, select_posterior
 from mmgen.generation.draws import draw
 from tests.generation.toy import loaded
 
@@ -15,7 +15,7 @@ from tests.generation.toy import loaded
 def test_both_words_are_the_same_posterior() -> None:
     toy = loaded()
     assert list(toy.posteriors) == ["prior", "own", "aggregate"] and "encoder" in toy.posteriors
-    asked = parse(toy, ["colour=red"])
+    asked = parse_descriptions(toy, ["colour=red"])
     assert select_posterior(toy, asked, "encoder") == "own" == select_posterior(toy, asked, "own")
     torch.testing.assert_close(
         toy.sample("colour=red", 3, posterior="encoder"), toy.sample("colour=red", 3, posterior="own")

@@ -290,7 +290,7 @@ def test_judge_of_other_attributes_is_refused(dataset: Dataset) -> None:
     judge = Judge()
     judge.names = ("digit", "colour")
     evaluation = Evaluation(loaded_painter(Path("m")), dataset, judge, ("own",), EvaluationSettings())
-    with pytest.raises(UsageError, match="the judge knows the attributes digit, colour"):
+    with pytest.raises(UsageError, match="the judge was trained on the attributes digit, colour"):
         evaluate(evaluation, ["correctness"])
     evaluation = Evaluation(loaded_painter(Path("m")), dataset, None, ("own",), EvaluationSettings())
     with pytest.raises(UsageError, match="needs a judge"):

@@ -11,7 +11,7 @@ from torch import Tensor
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
-from mmgen.generation import judge as judges
+from mmgen.generation import classifiers as judges
 from mmgen.metrics._evaluate import evaluate, evaluate_with_classifiers
 from mmgen.metrics._options import usual_metrics
 from mmgen.metrics.recall import Recall
@@ -112,7 +112,7 @@ def test_features_are_those_of_the_pictures_that_were_judged(dataset: Dataset) -
         (("a", "b", "a"), r"--judge got a twice, expected each judge once; leave one out"),
         (
             ("a", "t"),
-            r"--judge got t, which is told size, beside a, which is told nothing, expected judges that are told",
+            r"--judge got t with the hints size and a with the hints none, expected judges with the same hints",
         ),
     ],
 )
@@ -126,8 +126,8 @@ def test_judges_that_cannot_be_asked_together(
 
     monkeypatch.setattr("mmgen.classifier.load_classifier", opened, raising=False)
     with pytest.raises(UsageError, match=said):
-        judges.load_judges([Path(name) for name in which], "cpu")
-    assert len(judges.load_judges([Path("a"), Path("b")], "cpu")) == 2
+        judges.load_classifiers([Path(name) for name in which], "cpu")
+    assert len(judges.load_classifiers([Path("a"), Path("b")], "cpu")) == 2
 
 
 def test_recall_is_measured_where_coverage_is(dataset: Dataset) -> None:

@@ -8,7 +8,7 @@ from mmgen.core.errors import UsageError
 from mmgen.descriptions import Vocabulary, format_query
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.tables import Panel, image_table
-from mmgen.generation.draws import Draws, share_right
+from mmgen.generation.draws import Draws, format_share_correct
 
 __all__ = [
     "FRAMES",
@@ -33,7 +33,7 @@ def judge_note(accuracy: dict[str, float] | None, samples: bool | None = None) -
 
     Args:
         accuracy: The judge's own, in percent; None without a judge.
-        samples: See :func:`mmgen.generation.judge.sees_samples`.
+        samples: See :func:`mmgen.generation.classifiers.classifier_sees_samples`.
     """
     if accuracy is None:
         return "Shown: means of p(image|z). No judge looked at these images."
@@ -57,7 +57,7 @@ def comparison(draws: Sequence[tuple[str, Draws]], labels: Sequence[str], *, tit
     codes = draws[0][1].descriptions.codes
     if any(not np.array_equal(drawn.descriptions.codes, codes) for _, drawn in draws):
         raise UsageError("the posteriors drew different descriptions, expected the same words for each")
-    panels = [Panel(name, drawn.means, drawn.wrong, share_right(drawn)) for name, drawn in draws]
+    panels = [Panel(name, drawn.means, drawn.wrong, format_share_correct(drawn)) for name, drawn in draws]
     return image_table(panels, labels, title=title, note=note)
 
 
@@ -70,6 +70,6 @@ def hierarchy(draws: Sequence[tuple[str, Draws]], info: Vocabulary, *, title: st
         title: What the picture shows.
         note: How it was made.
     """
-    panels = [Panel(name, drawn.means, drawn.wrong, share_right(drawn)) for name, drawn in draws]
+    panels = [Panel(name, drawn.means, drawn.wrong, format_share_correct(drawn)) for name, drawn in draws]
     labels = [format_query(row, info) for row in draws[0][1].descriptions.codes]
     return image_table(panels, labels, title=title, note=note)

@@ -7,9 +7,9 @@ from mmgen.figures.drawing.comparison import FRAMES, looks_at
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_grid, image_table, tile_table
 from mmgen.figures.drawing.views import translation_page, views_page
-from mmgen.generation.draws import Draws, share_right, unjudged
-from mmgen.generation.texts import words_of
-from mmgen.generation.translations import Paired
+from mmgen.generation.draws import Draws, format_share_correct, warn_of_unrestricted
+from mmgen.generation.texts import split_words
+from mmgen.generation.translations import PairedExamples
 
 __all__ = ["sample_grid", "tiles_with_text", "translated_grid"]
 
@@ -29,10 +29,10 @@ def _note(draws: Draws, content: str, accuracy: dict[str, float] | None, samples
     if draws.predicted is not None:
         mean = (accuracy or {}).get("mean")
         itself = f" (itself right on {mean:.1f} % of held-out attributes)" if mean is not None else ""
-        verdict = share_right(draws)
+        verdict = format_share_correct(draws)
         if verdict:
             parts.append(f"{FRAMES} The judge{itself} finds {verdict}; it looks at {looks_at(samples)}.")
-    parts += unjudged(draws)
+    parts += warn_of_unrestricted(draws)
     return " ".join(parts)
 
 
@@ -48,15 +48,15 @@ def tiles_with_text(draws: Draws, row: int, text: TextVocabulary, info: Vocabula
     """
     assert draws.words is not None
     tokens = draws.descriptions.tokens
-    given = words_of(tokens[row], text) if tokens is not None else []
+    given = split_words(tokens[row], text) if tokens is not None else []
     tiles = []
     for i, image in enumerate((draws.sampled if sampled else draws.means)[row]):
-        words = words_of(draws.words[row, i], text)
+        words = split_words(draws.words[row, i], text)
         marked = [bool(given) and (place >= len(given) or given[place] != word) for place, word in enumerate(words)]
         wrong, remark = False, ""
         if draws.predicted is not None and draws.wrong is not None and info is not None:
             wrong = bool(draws.wrong[row, i])
-            remark = draws.remark(row, i, info)
+            remark = draws.describe_mismatch(row, i, info)
         tiles.append(Tile(image, words or ["–"], marked, wrong, remark))
     return tiles
 
@@ -99,7 +99,7 @@ def sample_grid(
         text: Vocabulary of captions; None for a model without text.
         sampled: Show draws from p(image|z) instead of its means.
         accuracy: The judge's own, in percent.
-        judged_samples: Whether the judge looked at sampled pixels; see :func:`mmgen.generation.judge.sees_samples`.
+        judged_samples: Whether the attribute classifier read sampled pixels instead of means.
     """
     images = draws.sampled if sampled else draws.means
     what = _content_name(draws, sampled)
@@ -118,10 +118,10 @@ def sample_grid(
     if text is not None and draws.words is not None:
         return _grid_with_text(draws, words, text, info, sampled, f"From {name}. {note}")
     if len(words) > 1:
-        return image_table([Panel(name, images, draws.wrong, share_right(draws))], words, note=note)
+        return image_table([Panel(name, images, draws.wrong, format_share_correct(draws))], words, note=note)
     remarks = None
     if draws.predicted is not None and info is not None:
-        remarks = [draws.remark(0, number, info) for number in range(draws.means.shape[1])]
+        remarks = [draws.describe_mismatch(0, number, info) for number in range(draws.means.shape[1])]
     wrong = None if draws.wrong is None else draws.wrong[0]
     return image_grid(images[0], wrong=wrong, remarks=remarks, title=words[0], note=f"From {name}. {note}")
 
@@ -134,7 +134,7 @@ def _texts(draws: Draws, text: TextVocabulary | None) -> list[list[str]]:
 
 
 def translated_grid(
-    examples: Paired,
+    examples: PairedExamples,
     sources: Sequence[str],
     draws: Draws,
     *,

@@ -9,7 +9,7 @@ import numpy as np
 from mmgen.figures.drawing.layout import BETWEEN, WIDEST, Block, Column, Group, block_table, width_of
 from mmgen.figures.drawing.page import Grid
 from mmgen.generation.draws import Draws
-from mmgen.generation.translations import Paired
+from mmgen.generation.translations import PairedExamples
 
 __all__ = ["strip_page", "strips", "translation_page", "views_page"]
 
@@ -72,7 +72,13 @@ def views_page(
 
 
 def translation_page(
-    examples: Paired, sources: Sequence[str], draws: Draws, *, sampled: bool = False, title: str = "", note: str = ""
+    examples: PairedExamples,
+    sources: Sequence[str],
+    draws: Draws,
+    *,
+    sampled: bool = False,
+    title: str = "",
+    note: str = "",
 ) -> Grid:
     """Draw translations: a block for each target, with sources, true pictures if known, and draws.
 

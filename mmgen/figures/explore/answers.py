@@ -10,7 +10,7 @@ from mmgen.figures.explore.density import Chart, densities
 from mmgen.figures.explore.questions import Questions
 from mmgen.figures.explore.sprites import tiles
 from mmgen.figures.session import Session, Source, draw_pictures
-from mmgen.generation.descriptions import Descriptions, nothing
+from mmgen.generation.descriptions import Descriptions, empty_description
 from mmgen.generation.draws import Draws
 
 __all__ = ["Answer", "Answers", "draw_answers", "reference"]
@@ -24,7 +24,7 @@ class Answer:
         row: Which description.
         pictures: uint8 [n, H, W, C].
         judged: What the judge sees, uint8 [n, A]; None without one.
-        right: Words that the judge agrees with, and words asked for.
+        correct: Words that the judge agrees with, and words asked for.
         density: Where it lies on the map, uint8 [CELLS, CELLS, 1]; None without a map.
         outside: Share of it that lies beside the map.
     """
@@ -32,7 +32,7 @@ class Answer:
     row: int
     pictures: np.ndarray
     judged: np.ndarray | None
-    right: tuple[int, int]
+    correct: tuple[int, int]
     density: np.ndarray | None
     outside: float = 0.0
 
@@ -67,7 +67,7 @@ def _by_description(draws: Draws) -> list[tuple[np.ndarray, np.ndarray | None, t
             z=draws.z[part],
             predicted=judged if judged is None else judged[None],
         )
-        found.append((tiles(draws.means[row]), judged, one.right))
+        found.append((tiles(draws.means[row]), judged, one.correct))
     return found
 
 
@@ -103,5 +103,5 @@ def draw_answers(
 
 def reference(session: Session, source: Source, count: int) -> Answers:
     """Draw without a description, from the prior or a learned one."""
-    (part,) = _by_description(_draw(session, source, nothing(source.loaded), count))
+    (part,) = _by_description(_draw(session, source, empty_description(source.loaded), count))
     return Answers(source, [Answer(0, *part, None)])

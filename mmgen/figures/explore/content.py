@@ -111,7 +111,7 @@ def _bytes(codes: np.ndarray | None) -> str | None:
 
 def _verdict(answers: Answers) -> str:
     """Return the share of correct words over all pictures; "" without a classifier."""
-    right, asked = (sum(each.right[place] for each in answers.items) for place in (0, 1))
+    right, asked = (sum(each.correct[place] for each in answers.items) for place in (0, 1))
     share = f"{100 * right / max(asked, 1):.1f}\N{NO-BREAK SPACE}%"
     return f"{share} of {asked:,} words right over all descriptions of this page" if asked else ""
 

@@ -55,7 +55,7 @@ class Chart:
         step = 2 * times * self.reach / cells
         line = torch.linspace(step / 2 - times * self.reach, times * self.reach - step / 2, cells)
         up, across = torch.meshgrid(line, line, indexing="ij")
-        return self.projection.back(torch.stack([across, up], -1).reshape(-1, 2).to(self.projection.axes))
+        return self.projection.to_latents(torch.stack([across, up], -1).reshape(-1, 2).to(self.projection.axes))
 
     def places(self, z: Tensor) -> np.ndarray:
         """Project z [n, D] to the chart, [n, 2], from -1 to 1."""

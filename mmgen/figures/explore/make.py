@@ -28,9 +28,9 @@ from mmgen.figures.explore.sprites import pack
 from mmgen.figures.report.context import about
 from mmgen.figures.report.make import page_environment
 from mmgen.figures.session import Group, Session, gather, open_session
+from mmgen.generation.classifiers import classifier_sees_samples
 from mmgen.generation.decode import drawable_pictures
-from mmgen.generation.encodings import movable
-from mmgen.generation.judge import sees_samples
+from mmgen.generation.encodings import traversable_axes
 from mmgen.posteriors import AnyGuidance
 
 __all__ = ["Limits", "make_explorer"]
@@ -76,7 +76,7 @@ def _only(groups: list[Group]) -> Group:
 def _check(session: Session, limits: Limits) -> None:
     """Refuse a model that a page cannot show: without pictures, or with too few dimensions."""
     loaded = session.model
-    layer, places = movable(loaded.model)
+    layer, places = traversable_axes(loaded.model)
     if loaded.observation is None or loaded.observation.name not in drawable_pictures(loaded):
         raise UsageError(f"{loaded.path} generates no pictures, which a page to explore shows; name a model that does")
     if limits.dimensions is not None and limits.dimensions > len(places):
@@ -258,7 +258,7 @@ def _rendered(content: Content, title: str, command: str, seed: int, report: str
     return page_environment("explore").get_template("explore.html.jinja").render(
         title=title or f"Explore {group.model.stem}",
         about=f"{group.model.name}: {about(group)}. Pictures are means of p(image|z), drawn with seed {seed}.",
-        judged=judge_note(judge.accuracy if judge else None, sees_samples(session.model))
+        judged=judge_note(judge.accuracy if judge else None, classifier_sees_samples(session.model))
         + (f" It is {group.judge.name}." if judge and group.judge else ""),
         notices=content.notices,
         model=group.header.content_id,

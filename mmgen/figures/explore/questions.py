@@ -13,7 +13,7 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
 from mmgen.descriptions import TextVocabulary, Vocabulary, caption_of_codes, codes_of_caption
 from mmgen.figures.session import Session
-from mmgen.generation.descriptions import Descriptions, complete
+from mmgen.generation.descriptions import Descriptions, complete_descriptions
 
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
@@ -85,7 +85,7 @@ class Questions:
         if text is not None and info is not None and text.slots:
             whole = (codes[:, [info.names.index(slot) for slot in text.slots]] != UNKNOWN).all(1)
         groups = [np.flatnonzero(part) for part in (whole, ~whole)]
-        return [(group + rows.start, complete(loaded, codes[group])) for group in groups if len(group)]
+        return [(group + rows.start, complete_descriptions(loaded, codes[group])) for group in groups if len(group)]
 
 
 def frequent(codes: np.ndarray, sizes: Sequence[int]) -> Iterator[np.ndarray]:
@@ -183,7 +183,7 @@ def _by_slots(
     codes = np.full((len(keys), len(info.names)), UNKNOWN, np.uint8)
     codes[:, places] = keys
     menus = tuple(Menu(slot, tuple(info.values[a]), False) for slot, a in zip(text.slots, places, strict=True))
-    descriptions = complete(loaded, tokens=caption_of_codes(codes, text, info))
+    descriptions = complete_descriptions(loaded, tokens=caption_of_codes(codes, text, info))
     first = tuple(range(min(len(starts), len(keys)))) if selection else ()
     return Questions("text", menus, keys, descriptions, first, total, selection)
 
@@ -193,7 +193,7 @@ def _by_captions(tokens: np.ndarray, most: int, seed: int, loaded: "TrainedModel
     captions, counts = np.unique(tokens, axis=0, return_counts=True)
     shuffled = numpy_generator(seed, "captions").permutation(len(captions))
     frequent_captions = captions[shuffled[np.argsort(-counts[shuffled], kind="stable")]][: min(most, _CAPTIONS)]
-    descriptions = complete(loaded, tokens=frequent_captions)
+    descriptions = complete_descriptions(loaded, tokens=frequent_captions)
     menu = Menu("caption", tuple(descriptions.words(loaded)), False)
     selection = "the most frequent of the test part" if len(captions) > len(frequent_captions) else ""
     return Questions(

@@ -14,11 +14,11 @@ from mmgen.figures.explore.density import Chart
 from mmgen.figures.explore.sprites import tiles
 from mmgen.figures.session import Session
 from mmgen.generation import decode
-from mmgen.generation.descriptions import Descriptions, nothing
-from mmgen.generation.encodings import Encodings, Ranking, along, encoded_part, principal_plane, ranking
+from mmgen.generation.classifiers import classifier_sees_samples, classify_images
+from mmgen.generation.descriptions import Descriptions, empty_description
+from mmgen.generation.encodings import Encodings, Ranking, encode_split, principal_plane, project_onto_axes, rank_axes
 from mmgen.generation.examples import Examples, read_examples
-from mmgen.generation.judge import judge_images, sees_samples
-from mmgen.generation.traversals import steps_of, traversal
+from mmgen.generation.traversals import traversal_values, traverse
 from mmgen.latent import Axis
 
 if TYPE_CHECKING:
@@ -78,11 +78,11 @@ def decode_pictures(session: Session, z: Tensor, description: Descriptions, purp
     assert main is not None
     condition: Batch | None = description.batch(loaded, 0) if loaded.model.conditional_on else None
     generator = torch_generator(session.seed, purpose, number, device=loaded.device)
-    means, drawn = decode.means_and_draws(loaded, main.name, z.to(loaded.device), condition, generator)
+    means, drawn = decode.decode_means_and_draws(loaded, main.name, z.to(loaded.device), condition, generator)
     judged = None
     if session.judge is not None:
-        seen = (drawn if sees_samples(loaded) else means).cpu().numpy()
-        judged = judge_images(session.judge, seen, np.repeat(description.codes, len(seen), axis=0))
+        seen = (drawn if classifier_sees_samples(loaded) else means).cpu().numpy()
+        judged = classify_images(session.judge, seen, np.repeat(description.codes, len(seen), axis=0))
     return Decoded(tiles(main.picture(means.cpu().numpy())), judged)
 
 
@@ -112,7 +112,7 @@ def landscape(session: Session) -> Landscape | None:
     dataset, loaded = session.group.dataset, session.model
     if dataset is None:
         return None
-    encodings = encoded_part(loaded, dataset, "test", _POINTS, session.seed)
+    encodings = encode_split(loaded, dataset, "test", _POINTS, session.seed)
     projection = principal_plane(encodings.mean)
     plane = projection(encodings.mean)
     exact = loaded.model.latent_size <= 2
@@ -122,7 +122,7 @@ def landscape(session: Session) -> Landscape | None:
     if loaded.attributes is not None:
         with Dataset.open(dataset) as data:
             codes = data.read_attributes(loaded.attributes.name, encodings.rows)
-    ranked = ranking(loaded, encodings)
+    ranked = rank_axes(loaded, encodings)
     return Landscape(encodings, ranked, chart, chart.places(encodings.mean), codes, projection.shares)
 
 
@@ -130,7 +130,7 @@ def over_map(session: Session, chart: Chart, cells: int) -> Decoded | None:
     """Decode every cell of the map, row by row from the bottom; None if decoders need a description."""
     if session.model.model.conditional_on:
         return None
-    return decode_pictures(session, chart.centres(cells), nothing(session.model), "map")
+    return decode_pictures(session, chart.centres(cells), empty_description(session.model), "map")
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def neighbours(session: Session, land: Landscape, count: int) -> Neighbours | No
         return None
     points = np.unique(np.linspace(0, len(land.places) - 1, count).round().astype(int))
     z = land.encodings.mean[torch.from_numpy(points)]
-    return Neighbours(points, decode_pictures(session, z, nothing(session.model), "encodings"))
+    return Neighbours(points, decode_pictures(session, z, empty_description(session.model), "encodings"))
 
 
 @dataclass(frozen=True)
@@ -196,9 +196,9 @@ def traversals(session: Session, land: Landscape, examples: int, dimensions: int
     with Dataset.open(dataset) as data:
         shown = read_examples(loaded, data, encodings.rows[chosen])
     ranked = land.ranking.dimensions[:dimensions]
-    values, reach = steps_of(encodings, ranked, _FARTHEST, STEPS)
+    values, reach = traversal_values(encodings, ranked, _FARTHEST, STEPS)
     means = encodings.mean[torch.from_numpy(chosen)]
-    moved = traversal(means, ranked, values)  # [P, d, STEPS, D]
+    moved = traverse(means, ranked, values)  # [P, d, STEPS, D]
     width = len(loaded.attributes.names) if loaded.attributes is not None else 0
     pictures = []
     for place, z in enumerate(moved):
@@ -209,5 +209,5 @@ def traversals(session: Session, land: Landscape, examples: int, dimensions: int
             decode_pictures(session, every, Descriptions(codes, tokens), "traversal", int(shown.rows[place]))
         )
     held = " and ".join(loaded.model.latent_modalities)
-    originals, own = tiles(loaded.observation.picture(shown.images)), along(means, ranked).numpy()
+    originals, own = tiles(loaded.observation.picture(shown.images)), project_onto_axes(means, ranked).numpy()
     return Traversals(shown, ranked, values.tolist(), reach, originals, own, pictures, held)

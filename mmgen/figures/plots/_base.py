@@ -10,7 +10,7 @@ from mmgen.core.errors import UsageError
 from mmgen.descriptions import NOT, OR, parse as parse_words
 from mmgen.figures.drawing.picture import Picture, check_ending
 from mmgen.figures.session import Group, Session, labels_in_latent, latent_sizes
-from mmgen.generation.descriptions import Descriptions, check_read, parse
+from mmgen.generation.descriptions import Descriptions, check_posterior_reads, parse_descriptions
 from mmgen.posteriors import NO_GUIDANCE, Guidance
 from mmgen.results.score import Score
 from mmgen.settings.registry import unknown_name
@@ -172,12 +172,12 @@ def descriptions_of(session: Session, options: PlotOptions, number: int) -> Desc
             raise UsageError(
                 f"a figure compares plain descriptions, got '{words}'; draw it with mmgen sample --guidance"
             )
-    descriptions = parse(model, options.descriptions)
+    descriptions = parse_descriptions(model, options.descriptions)
     for expression in descriptions.expressions:
         if expression is not None:
             raise UsageError(f"a figure compares plain descriptions, got '{expression}'; draw it with mmgen sample")
     for source in session.sources:
-        check_read(source.loaded, source.posterior, descriptions)
+        check_posterior_reads(source.loaded, source.posterior, descriptions)
     for row, words in enumerate(options.descriptions):
         modalities = descriptions.modalities(model, row)
         if not session.sources and modalities and not set(modalities) & set(model.likelihood.names):

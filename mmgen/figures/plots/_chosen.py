@@ -12,11 +12,11 @@ from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import format_caption, format_values
 from mmgen.figures.plots._base import dataset_of
-from mmgen.generation.decode import drawable_pictures, means
+from mmgen.generation.decode import decode_means, drawable_pictures
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encode import encode_examples, encode_pictures
 from mmgen.generation.examples import Examples, read_examples
-from mmgen.generation.images import rows_to_show
+from mmgen.generation.images import random_test_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +73,7 @@ class StartExamples:
             known = np.full((1, 0), UNKNOWN, np.uint8) if codes is None else codes[number : number + 1]
             tokens = None if self.examples.tokens is None else self.examples.tokens[number : number + 1]
             condition = Descriptions(known, tokens).batch(model, 0)
-        return main.pictures(means(model, main.name, z, condition).cpu().numpy())
+        return main.pictures(decode_means(model, main.name, z, condition).cpu().numpy())
 
 
 def start_examples(session: "Session", rows: "Sequence[int]", count: int) -> StartExamples:
@@ -91,7 +91,7 @@ def start_examples(session: "Session", rows: "Sequence[int]", count: int) -> Sta
     with Dataset.open(path) as data:
         row_numbers = np.asarray(rows, np.int64)
         if not rows:
-            row_numbers = rows_to_show(data, model.settings.data.split, count, session.seed)
+            row_numbers = random_test_rows(data, model.settings.data.split, count, session.seed)
         if not len(row_numbers):
             raise UsageError(f"{path} has no test examples to start from; choose rows with --dataset-row")
         examples = read_examples(model, data, row_numbers)

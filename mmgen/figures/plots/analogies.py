@@ -17,7 +17,7 @@ from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.plots._chosen import StartExamples, start_examples
 from mmgen.figures.session import Session
-from mmgen.generation.decode import means
+from mmgen.generation.decode import decode_means
 from mmgen.generation.descriptions import Descriptions
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.settings.registry import unknown_name
@@ -81,8 +81,8 @@ def _with_value(
         assert codes is not None
         told = np.where(np.arange(len(info.names)) == column, code, codes).astype(np.uint8)
         condition = Descriptions(told).batch(loaded, slice(0, len(told)))
-        return main.pictures(means(loaded, main.name, start.z, condition).cpu().numpy())
-    return main.pictures(means(loaded, main.name, _swapped(start.z, info.sizes, column, code)).cpu().numpy())
+        return main.pictures(decode_means(loaded, main.name, start.z, condition).cpu().numpy())
+    return main.pictures(decode_means(loaded, main.name, _swapped(start.z, info.sizes, column, code)).cpu().numpy())
 
 
 def _swapped(z: Tensor, sizes: Sequence[int], column: int, code: int) -> Tensor:

@@ -19,7 +19,7 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import MUTED, RULE, SMALL, category_colours, new_figure, rim, tidy, value_colours
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.session import Session
-from mmgen.generation.encodings import Projection, encoded_part, principal_plane
+from mmgen.generation.encodings import Projection, encode_split, principal_plane
 from mmgen.settings.registry import unknown_name
 
 __all__ = ["embedding"]
@@ -53,7 +53,7 @@ def embeddings(session: Session, count: int = _POINTS, by: str = "") -> Picture:
         UsageError: There is no such attribute or factor, or the data have no test examples.
     """
     path = dataset_of(session)
-    encodings = encoded_part(session.model, path, "test", count, session.seed)
+    encodings = encode_split(session.model, path, "test", count, session.seed)
     plane = principal_plane(encodings.mean)
     with Dataset.open(path) as data:
         known = _colourings(session, data, encodings.rows, by)

@@ -14,7 +14,7 @@ from mmgen.figures.drawing.comparison import hierarchy as hierarchy_grid
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, descriptions_of
 from mmgen.figures.session import Session, across, blocks, draw_all
-from mmgen.generation.concepts import hierarchy_queries
+from mmgen.generation.concepts import abstraction_levels
 from mmgen.generation.descriptions import Descriptions
 
 __all__ = ["hierarchy"]
@@ -30,7 +30,7 @@ def abstraction(session: Session, concepts: Descriptions | None = None) -> list[
     concept = concepts.codes[0]
     known = int((concept != UNKNOWN).sum())
     # Beyond six levels rows only repeat the lesson; the last attributes then stay given.
-    levels = hierarchy_queries(concept)[max(0, known - 6) :]
+    levels = abstraction_levels(concept)[max(0, known - 6) :]
     count = across(sources)
     draws = draw_all(session, Descriptions(levels), count, sources)
     grid = hierarchy_grid(draws, info)

@@ -11,9 +11,9 @@ from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.plots._base import PlotOptions, accepts, descriptions_of
 from mmgen.figures.plots._chosen import start_examples
 from mmgen.figures.session import Session
-from mmgen.generation.decode import drawable_pictures, means
+from mmgen.generation.decode import decode_means, drawable_pictures
 from mmgen.generation.latents import draw_latents
-from mmgen.generation.traversals import way_through
+from mmgen.generation.traversals import interpolate_with_labels
 from mmgen.models import Model
 
 __all__ = ["interpolation"]
@@ -50,7 +50,7 @@ def interpolations(session: Session, count: int = _PAIRS, rows: Sequence[int] = 
         raise UsageError("interpolation needs two test examples, got one; choose rows with --dataset-row")
     strips, labels = [], []
     for first in range(0, 2 * pairs, 2):
-        way = way_through(session.model.model, start.z[first], start.z[first + 1], _STEPS, not straight)
+        way = interpolate_with_labels(session.model.model, start.z[first], start.z[first + 1], _STEPS, not straight)
         ends = start.pictures[first : first + 2]
         strips.append(np.concatenate([ends[:1], start.decode(first, way), ends[1:]]))
         labels.append(f"{start.label(first)} to {start.label(first + 1)}")
@@ -88,8 +88,10 @@ def _between_descriptions(session: Session, options: PlotOptions) -> Picture:
     count, panels = options.number or _DRAWS, []
     for source in session.sources:
         z = draw_latents(source.loaded, source.posterior, wanted, count, session.seed)  # [2, n, D]
-        way = way_through(model.model, z[0], z[1], _STEPS, not options.straight).transpose(0, 1)  # [n, S, D]
-        panels.append(Panel(source.name, main.pictures(means(model, main.name, way).cpu().numpy())))
+        way = interpolate_with_labels(model.model, z[0], z[1], _STEPS, not options.straight).transpose(
+            0, 1
+        )  # [n, S, D]
+        panels.append(Panel(source.name, main.pictures(decode_means(model, main.name, way).cpu().numpy())))
     first, last = wanted.words(model)
     caption = (
         f"Each row from a draw of z for '{first}' to one for '{last}' in {_STEPS} steps, {_WAYS[options.straight]}"

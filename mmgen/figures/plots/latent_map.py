@@ -19,7 +19,7 @@ from mmgen.figures.drawing.planes import Plane, latent_map as map_figure
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.session import Session
 from mmgen.generation import decode
-from mmgen.generation.descriptions import complete
+from mmgen.generation.descriptions import complete_descriptions
 from mmgen.generation.encode import encode_examples
 from mmgen.generation.examples import read_examples
 
@@ -43,7 +43,7 @@ def _by_attribute(session: Session, z: "torch.Tensor") -> list[tuple[str, list[s
     """Return p(y|z) of all attributes together if their combinations are few, else of each: (title, values, [M, V])."""
     info = session.model.attributes
     assert info is not None
-    table = decode.means(session.model, info.name, z).cpu().numpy()  # [M, A, V]
+    table = decode.decode_means(session.model, info.name, z).cpu().numpy()  # [M, A, V]
     sizes = [len(words) for words in info.values]
     if int(np.prod(sizes, dtype=np.float64)) <= _MOST_COLOURS:
         combinations = list(product(*(range(size) for size in sizes)))
@@ -69,7 +69,7 @@ def _by_text(session: Session, z: "torch.Tensor") -> list[tuple[str, list[str], 
     known = [] if session.concepts.tokens is None else session.concepts.tokens.tolist()
     places = [known.index(row) if row in known else len(known) for row in tokens.tolist()]
     tokens = tokens[np.argsort(places, kind="stable")]
-    descriptions_of = complete(session.model, tokens=tokens)
+    descriptions_of = complete_descriptions(session.model, tokens=tokens)
     likelihoods = [
         session.model.model.log_likelihood(text.name, z[:, None], descriptions_of.batch(session.model, row))[:, 0].exp()
         for row in range(len(tokens))
@@ -104,7 +104,7 @@ def latent_maps(session: Session) -> list[Picture]:
     if main is None or main.picture_shape is None or model.conditional_on or model.discrete_layers:
         return []
     z = _points(session, _TILES)
-    images = main.pictures(decode.means(session.model, main.name, z).cpu().numpy())
+    images = main.pictures(decode.decode_means(session.model, main.name, z).cpu().numpy())
     side = _TILES.cells
     images = images.reshape(side, side, *images.shape[1:])
     info = session.model.attributes

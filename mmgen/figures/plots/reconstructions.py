@@ -18,10 +18,17 @@ from mmgen.figures.drawing.words import HISTOGRAM_NOTE, texts_of, vocabulary_not
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of, judged_note
 from mmgen.figures.plots._chosen import start_examples
 from mmgen.figures.session import Session
-from mmgen.generation.descriptions import nothing
+from mmgen.generation.descriptions import empty_description
 from mmgen.generation.encode import encode_examples
 from mmgen.generation.examples import random_examples
-from mmgen.generation.texts import DecodedTexts, Verdicts, decode_with_text, generated_text, verdicts, words_of
+from mmgen.generation.texts import (
+    DecodedTexts,
+    Verdicts,
+    compare_with_classifier,
+    decode_with_text,
+    generated_text,
+    split_words,
+)
 
 __all__ = ["reconstructions"]
 
@@ -31,7 +38,7 @@ _PARTS = {"train": "training", "val": "validation"}
 
 
 def _row(label: str, spoken: DecodedTexts, judged: Verdicts) -> TileRow:
-    right, words = judged.right
+    right, words = judged.correct
     counted = f"Judge: {100 * right / words:.0f} % of {words} words match" if words else ""
     tiles = [
         Tile(image, wrong=bool(wrong), remark=remark, text=text)
@@ -81,15 +88,17 @@ def reconstructions(sessions: Sequence[Session], options: PlotOptions) -> Pictur
         spoken = decode_with_text(model, z, torch_generator(seed, "reconstructed words", part, device=device))
         assert shown.tokens is not None  # the model generates text
         pairs = zip(shown.images, shown.tokens, strict=True)
-        originals = [Tile(image, words_of(tokens, text)) for image, tokens in pairs]
+        originals = [Tile(image, split_words(tokens, text)) for image, tokens in pairs]
         rows.append(TileRow(f"{name.capitalize()} images and their texts", [originals]))
-        rows.append(_row(f"The same, decoded from {through}", spoken, verdicts(model, session.judge, spoken)))
+        rows.append(
+            _row(f"The same, decoded from {through}", spoken, compare_with_classifier(model, session.judge, spoken))
+        )
     for source in session.priors:
         generator = torch_generator(seed, "prior", source.name, device=device)
-        condition = nothing(model).batch(model, 0)
+        condition = empty_description(model).batch(model, 0)
         z = source.loaded.posteriors[source.posterior].sample(condition, count, generator)[:, 0]
         spoken = decode_with_text(model, z, torch_generator(seed, "prior words", source.name, device=device))
-        rows.append(_row(f"Drawn from {source.name}", spoken, verdicts(model, session.judge, spoken)))
+        rows.append(_row(f"Drawn from {source.name}", spoken, compare_with_classifier(model, session.judge, spoken)))
     grid = tile_table(rows, info=text, attributes=model.attributes)
     words = f"{HISTOGRAM_NOTE} {vocabulary_note(text, model.attributes)}"
     note = f"{words} {judged_note(session, text)} Shown: means of p(image|z). Seed {seed}."

@@ -14,8 +14,8 @@ from mmgen.figures.drawing.samples import tiles_with_text
 from mmgen.figures.drawing.tables import TileRow, tile_table
 from mmgen.figures.plots._base import PlotOptions, accepts, descriptions_of
 from mmgen.figures.session import Session, draw_pictures
-from mmgen.generation.draws import share_right
-from mmgen.generation.judge import sees_samples
+from mmgen.generation.classifiers import classifier_sees_samples
+from mmgen.generation.draws import format_share_correct
 from mmgen.generation.texts import generated_text
 
 __all__ = ["text_to_image"]
@@ -46,7 +46,7 @@ def text_to_image(sessions: Sequence[Session], options: PlotOptions) -> Picture:
         TileRow(label, [tiles_with_text(drawn, row, text, model.attributes, False) for drawn in draws])
         for row, label in enumerate(descriptions.words(model))
     ]
-    heads = [(source.name, share_right(drawn)) for source, drawn in zip(sources, draws, strict=True)]
+    heads = [(source.name, format_share_correct(drawn)) for source, drawn in zip(sources, draws, strict=True)]
     note = (
         f"Left: the text given. Each image is decoded from one draw of z, and the text under it from the same z; its "
         f"words that differ from the given ones are bold. {_judged(session)} Seed {session.seed}."
@@ -55,6 +55,6 @@ def text_to_image(sessions: Sequence[Session], options: PlotOptions) -> Picture:
 
 
 def _judged(session: Session) -> str:
-    note = judge_note(session.judge.accuracy if session.judge else None, sees_samples(session.model))
+    note = judge_note(session.judge.accuracy if session.judge else None, classifier_sees_samples(session.model))
     told = session.judge.hints if session.judge else ()
     return f"{note} It is told the {', '.join(told)}." if told else note

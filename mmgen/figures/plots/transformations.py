@@ -11,7 +11,7 @@ from mmgen.figures.drawing.layout import Block, Column, Group, block_table
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.session import Session
-from mmgen.generation.translations import Paired, Translation, paired, select_routes, translate
+from mmgen.generation.translations import PairedExamples, Translation, read_paired_examples, select_routes, translate
 
 __all__ = ["transformations"]
 
@@ -40,7 +40,7 @@ def transformations(sessions: Sequence[Session], options: PlotOptions) -> Pictur
             f"{session.group.model} infers z from no kind of picture alone; name several with --from edges+mask, or "
             "train one with --objective mvae"
         )
-    shown = paired(model, dataset_of(session), options.number or _ROWS, session.seed)
+    shown = read_paired_examples(model, dataset_of(session), options.number or _ROWS, session.seed)
     found = [translate(model, shown, sources, targets) for sources, targets in translations]
     grid = block_table([_block(shown, translation) for translation in found])
     note = (
@@ -51,7 +51,7 @@ def transformations(sessions: Sequence[Session], options: PlotOptions) -> Pictur
     return Picture("Transformations: each kind of picture from others", note, grid)
 
 
-def _block(examples: Paired, translation: Translation) -> Block:
+def _block(examples: PairedExamples, translation: Translation) -> Block:
     """Make a block of sources, then drawn and true pictures of each target."""
     given = [Group(name, [Column(examples.pictures[name], "given", is_source=True)]) for name in translation.sources]
     drawn = [

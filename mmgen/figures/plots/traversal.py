@@ -20,8 +20,8 @@ from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.plots._chosen import StartExamples, start_examples
 from mmgen.figures.session import Session
-from mmgen.generation.encodings import Encodings, Ranking, along, encoded_part, movable, ranking
-from mmgen.generation.traversals import steps_of, traversal as moved
+from mmgen.generation.encodings import Encodings, Ranking, encode_split, project_onto_axes, rank_axes, traversable_axes
+from mmgen.generation.traversals import traversal_values, traverse as moved
 from mmgen.latent import Axis
 
 __all__ = ["traversal"]
@@ -49,7 +49,7 @@ def traversals(session: Session, count: int = _EXAMPLES, rows: Sequence[int] = (
     followed = _with_factors(session)
     encodings, ranked = followed.encodings, followed.ranked
     shown = ranked.dimensions[:_DIMENSIONS]
-    values, reach = steps_of(encodings, shown, _REACH, _STEPS)
+    values, reach = traversal_values(encodings, shown, _REACH, _STEPS)
     panels = [_panel(examples, number, shown, values) for number in range(len(examples.z))]
     labels = ["the picture, decoded from its z"]
     labels += [followed.label(*row) for row in zip(shown, ranked.names, ranked.values, strict=False)]
@@ -119,8 +119,8 @@ def _with_factors(session: Session) -> _RankedDimensions:
     with Dataset.open(path) as data:
         some = any(data.attributes) or any(data.factor_names)
     count = _ENCODED_WITH_FACTORS if some else _ENCODED
-    encodings = encoded_part(session.model, path, "train", count, session.seed)
-    ranked = ranking(session.model, encodings)
+    encodings = encode_split(session.model, path, "train", count, session.seed)
+    ranked = rank_axes(session.model, encodings)
     with Dataset.open(path) as data:
         try:
             factors = read_factors(data, encodings.rows)
@@ -131,7 +131,7 @@ def _with_factors(session: Session) -> _RankedDimensions:
 
 def _best(encodings: Encodings, ranked: Ranking, factors: Factors) -> dict[Axis, tuple[str, float]]:
     """Return for each dimension the factor it tells most about, if above chance."""
-    means = along(encodings.mean.double(), ranked.dimensions).numpy()[np.isin(encodings.rows, factors.rows)]
+    means = project_onto_axes(encodings.mean.double(), ranked.dimensions).numpy()[np.isin(encodings.rows, factors.rows)]
     code = Code(means, factors.values, factors.names)
     known, noise = information(code), chance(code)
     found: dict[Axis, tuple[str, float]] = {}
@@ -154,13 +154,13 @@ def _panel(examples: StartExamples, number: int, dimensions: Sequence[Axis], val
 def _axis(session: Session) -> str:
     """Return the word for an axis of the layer that is moved."""
     model = session.model.model
-    return "dimension" if len(model.latent.shapes[movable(model)[0]]) == 1 else "channel"
+    return "dimension" if len(model.latent.shapes[traversable_axes(model)[0]]) == 1 else "channel"
 
 
 def _layer(session: Session) -> str:
     """Name the layer of z that rows are dimensions of."""
     model = session.model.model
-    return f"the layer {movable(model)[0]}" if len(model.latent.layers) > 1 else "z"
+    return f"the layer {traversable_axes(model)[0]}" if len(model.latent.layers) > 1 else "z"
 
 
 def _explain_labels(session: Session) -> str:

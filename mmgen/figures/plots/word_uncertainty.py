@@ -23,7 +23,7 @@ from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.session import Session
 from mmgen.generation.encode import encode_examples
 from mmgen.generation.examples import Examples, random_examples
-from mmgen.generation.texts import DecodedTexts, decode_with_text, generated_text, words_of
+from mmgen.generation.texts import DecodedTexts, decode_with_text, generated_text, split_words
 
 __all__ = ["word_uncertainty"]
 
@@ -103,7 +103,7 @@ def word_uncertainty(sessions: Sequence[Session], options: PlotOptions) -> Pictu
     bits = [average_entropies(texts_of(spoken)) for spoken in decoded]
     assert shown.tokens is not None  # the model generates text
     pairs = list(zip(shown.images, shown.tokens, strict=True))[:count]
-    rows = [TileRow("Validation images and their texts", [[Tile(x, words_of(y, text)) for x, y in pairs]])]
+    rows = [TileRow("Validation images and their texts", [[Tile(x, split_words(y, text)) for x, y in pairs]])]
     for name, spoken in zip(names, decoded, strict=True):
         tiles = [Tile(image, text=words) for image, words in zip(spoken.images, texts_of(spoken), strict=True)]
         rows.append(TileRow(f"Decoded from {name}", [tiles[:count]]))

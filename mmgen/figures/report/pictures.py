@@ -17,8 +17,8 @@ from mmgen.figures.plots.latent_map import latent_maps
 from mmgen.figures.plots.traversal import traversals
 from mmgen.figures.session import Session, across, blocks, draw_all, draw_pictures
 from mmgen.generation.decode import drawable_pictures
-from mmgen.generation.descriptions import nothing
-from mmgen.generation.draws import share_right
+from mmgen.generation.descriptions import empty_description
+from mmgen.generation.draws import format_share_correct
 
 __all__ = [
     "PageTile",
@@ -122,11 +122,11 @@ def varied_words(session: Session) -> list[TileSheet]:
         wrong, read = [False] * len(captions), [""] * len(captions)
         if info is not None and drawn.predicted is not None and drawn.wrong is not None:
             wrong = drawn.wrong[:, 0].tolist()
-            read = [drawn.remark(row, 0, info) for row in range(len(drawn.descriptions))]
+            read = [drawn.describe_mismatch(row, 0, info) for row in range(len(drawn.descriptions))]
         (shown,), remark = lit([to_bytes(drawn.means[:, 0])])
         uris = [data_uri(Image.fromarray(pixels)) for pixels in shown]
         tiles = [PageTile(*tile) for tile in zip(uris, captions, read, wrong, strict=True)]
-        verdict = share_right(drawn)
+        verdict = format_share_correct(drawn)
         caption = f"One image for each of {len(captions)} descriptions of the test part"
         words = f"{caption}{', ' + verdict if verdict else ''}. {remark}".strip()
         sheets.append(TileSheet(name, words, tiles))
@@ -141,7 +141,7 @@ def without_words(session: Session) -> list[Picture]:
     panels = []
     for source in session.priors:
         name = source.name
-        drawn = draw_pictures(session, source, nothing(source.loaded), columns * rows, judged=False)
+        drawn = draw_pictures(session, source, empty_description(source.loaded), columns * rows, judged=False)
         images = drawn.means[0].reshape(rows, columns, *drawn.means.shape[2:])
         panels.append(Panel(name, images))
     grid = image_table(panels, ["nothing given"] + [""] * (rows - 1))

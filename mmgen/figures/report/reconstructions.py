@@ -7,10 +7,10 @@ from mmgen.descriptions import batch_of_queries
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.session import Session
-from mmgen.generation.decode import drawable_pictures, means
+from mmgen.generation.decode import decode_means, drawable_pictures
 from mmgen.generation.encode import encode_examples, encode_pictures
 from mmgen.generation.examples import read_examples
-from mmgen.generation.images import rows_to_show
+from mmgen.generation.images import random_test_rows
 
 __all__ = ["reconstructed"]
 
@@ -29,7 +29,7 @@ def reconstructed(session: Session) -> list[Picture]:
     if text is not None and text.name in model.model.generates:
         return []
     with Dataset.open(dataset) as data:
-        rows = rows_to_show(data, model.settings.data.split, _ACROSS, session.seed)
+        rows = random_test_rows(data, model.settings.data.split, _ACROSS, session.seed)
         if not len(rows):
             return []
         shown = read_examples(model, data, rows)
@@ -40,7 +40,7 @@ def reconstructed(session: Session) -> list[Picture]:
         posterior, through = encode_examples(model, shown), "q(z|x,y)"
         if shown.codes is not None and info is not None:
             condition = batch_of_queries(shown.codes, info.name, str(model.device))
-    decoded = main.pictures(means(model, main.name, posterior.mean, condition).cpu().numpy())
+    decoded = main.pictures(decode_means(model, main.name, posterior.mean, condition).cpu().numpy())
     images = main.pictures(shown.images)
     labels = ["Test images", f"Decoded from the mean of {through}"]
     caption = f"{len(rows)} test images, drawn at random. Shown: means of p({main.name}|z). Seed {session.seed}."

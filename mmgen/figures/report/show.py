@@ -16,11 +16,11 @@ from mmgen.figures.drawing.comparison import judge_note
 from mmgen.figures.drawing.page import SENTENCE_TILE, TILE, Grid
 from mmgen.figures.drawing.tables import image_grid
 from mmgen.figures.drawing.views import strip_page
+from mmgen.generation.classifiers import classify_images, format_mismatches, has_mismatch
 from mmgen.generation.concepts import choose_concepts
-from mmgen.generation.descriptions import Descriptions, complete, nothing
-from mmgen.generation.draws import as_pictures, draw
+from mmgen.generation.descriptions import Descriptions, complete_descriptions, empty_description
+from mmgen.generation.draws import convert_draws_to_pictures, draw
 from mmgen.generation.images import read_pictures
-from mmgen.generation.judge import differences, has_mismatch, judge_images
 
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
@@ -106,9 +106,9 @@ def _judge_sheet(path: Path, count: int, seed: int) -> Grid:
         images = _main_images(data, rows)
         info, described = next(iter(data.attributes.values())), next(iter(data.observed.values()))
         codes = data.read_attributes(info.name, rows)
-    seen = judge_images(judge, images, codes)
+    seen = classify_images(judge, images, codes)
     wrong = has_mismatch(codes, seen)
-    remarks = [differences(a, b, info) for a, b in zip(codes, seen, strict=True)]
+    remarks = [format_mismatches(a, b, info) for a, b in zip(codes, seen, strict=True)]
     accuracy = ", ".join(f"{name} {value:.1f} %" for name, value in judge.accuracy.items())
     return image_grid(
         described.picture(images),
@@ -132,8 +132,8 @@ def _model_sheet(path: Path, count: int, seed: int) -> Grid:
     targets = drawable_pictures(loaded)
     captions = None
     if described is None:  # nothing is given: each image comes with the text of the same z, if there is any
-        drawn = draw(loaded, nothing(loaded), count, posterior=posterior, seed=seed, targets=targets)
-        drawn = as_pictures(loaded, drawn)
+        drawn = draw(loaded, empty_description(loaded), count, posterior=posterior, seed=seed, targets=targets)
+        drawn = convert_draws_to_pictures(loaded, drawn)
         if drawn.words is not None and loaded.text is not None:
             captions = [format_caption(tokens, loaded.text) for tokens in drawn.words[0]]
         pictures = {name: images[0] for name, images in drawn.pictures().items()}
@@ -141,7 +141,7 @@ def _model_sheet(path: Path, count: int, seed: int) -> Grid:
         what += ", under each the text drawn with it" if captions else ""
     else:
         drawn = draw(loaded, described, 1, posterior=posterior, seed=seed, targets=targets)
-        drawn = as_pictures(loaded, drawn)
+        drawn = convert_draws_to_pictures(loaded, drawn)
         captions = described.values(loaded)
         pictures = {name: images[:, 0] for name, images in drawn.pictures().items()}
         what = f"One image for each of {len(described)} descriptions"
@@ -159,10 +159,10 @@ def _described(loaded: "TrainedModel", data: Dataset, posterior: str, count: int
         return None
     if loaded.description_kind == "text" and loaded.text is not None:
         tokens = np.unique(data.read_text(loaded.text.name, np.arange(min(data.size, 4096))), axis=0)
-        return complete(loaded, tokens=numpy_generator(seed, "captions").permutation(tokens)[:count])
+        return complete_descriptions(loaded, tokens=numpy_generator(seed, "captions").permutation(tokens)[:count])
     if loaded.attributes is None:
         return None
-    return complete(loaded, choose_concepts(data.read_attributes(loaded.attributes.name), count, seed))
+    return complete_descriptions(loaded, choose_concepts(data.read_attributes(loaded.attributes.name), count, seed))
 
 
 def contact_sheet(path: Path, count: int = 32, seed: int = 0) -> Grid:

@@ -14,7 +14,7 @@ from mmgen.artifacts.files import regular_file
 from mmgen.core.errors import ArtifactError, MissingParentError, MmgenError, SettingsError, UsageError, reason_of
 from mmgen.core.parsing import Malformed, lines_bounded, parse_json
 from mmgen.core.plain_text import MARKS
-from mmgen.generation.judge import find_judge
+from mmgen.generation.classifiers import find_classifier
 from mmgen.models import DataSettings
 from mmgen.objectives import Objective
 from mmgen.results.naming import number_of
@@ -252,7 +252,7 @@ def _judge_of(group: Group, material: Material, judges: Sequence[Path], frames: 
     found = min(named, key=lambda path: named[path].content_id not in gave, default=None)
     if found is None:
         try:
-            found = find_judge(group.model, group.aggregates, gave)
+            found = find_classifier(group.model, group.aggregates, gave)
         except ArtifactError:
             found = None
         if found is not None and not any(found.resolve() == path.resolve() for path, _ in material.headers.values()):

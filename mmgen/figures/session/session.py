@@ -12,10 +12,10 @@ from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.seeding import numpy_generator
 from mmgen.figures.drawing.comparison import judge_note
 from mmgen.figures.session.material import Group
+from mmgen.generation.classifiers import check_classifier, classifier_sees_samples
 from mmgen.generation.concepts import choose_concepts
-from mmgen.generation.descriptions import Descriptions, complete
-from mmgen.generation.draws import Draws, as_pictures, draw, share_right
-from mmgen.generation.judge import check_judge, sees_samples
+from mmgen.generation.descriptions import Descriptions, complete_descriptions
+from mmgen.generation.draws import Draws, convert_draws_to_pictures, draw, format_share_correct
 from mmgen.posteriors import AnyGuidance, Guidance
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ class Session:
     @property
     def note(self) -> str:
         """Return an explanation of frames and seeds for readers."""
-        return f"{judge_note(self.judge.accuracy if self.judge else None, sees_samples(self.model))} Seed {self.seed}."
+        accuracy = self.judge.accuracy if self.judge else None
+        return f"{judge_note(accuracy, classifier_sees_samples(self.model))} Seed {self.seed}."
 
 
 def _distinct(sources: list[Source]) -> list[Source]:
@@ -140,7 +141,7 @@ def open_session(group: Group, seed: int, device: str = "cpu", guidance: AnyGuid
     if group.judge is not None:
         try:
             session.judge = load_classifier(group.judge, model.device)
-            check_judge(model.attributes, session.judge)
+            check_classifier(model.attributes, session.judge)
         except (ArtifactError, UsageError) as error:  # the pictures are worth showing without red frames
             session.judge = None
             session.notices.append(f"Nobody judged the images of {group.model.name}: {error}.")
@@ -181,20 +182,20 @@ def _concepts(session: Session, count: int = 24) -> Descriptions:
                 # Free text says nothing of attributes: those of an example with that text go with it.
                 free = info is not None and not text.slots
                 codes = data.read_attributes(info.name, rows[places[chosen]]) if free and info is not None else None
-                return complete(model, codes, captions[chosen])
+                return complete_descriptions(model, codes, captions[chosen])
             if info is None:
                 return session.concepts
             concepts = choose_concepts(data.read_attributes(info.name, rows), count, session.seed)
-            return complete(model, np.sort(concepts, axis=0) if len(info.names) == 1 else concepts)
+            return complete_descriptions(model, np.sort(concepts, axis=0) if len(info.names) == 1 else concepts)
     if info is None:
         return session.concepts
     if len(info.values) == 1:
-        return complete(model, np.arange(min(len(info.values[0]), count), dtype=np.uint8)[:, None])
+        return complete_descriptions(model, np.arange(min(len(info.values[0]), count), dtype=np.uint8)[:, None])
     sizes = [len(words) for words in info.values]
     generator = numpy_generator(session.seed, "vocabulary")
     most = min(_MOST_COMBINATIONS, int(np.prod(sizes, dtype=np.float64)), 4096)
     drawn = np.stack([generator.integers(0, size, most) for size in sizes], 1).astype(np.uint8)
-    return complete(model, choose_concepts(drawn, count, session.seed))
+    return complete_descriptions(model, choose_concepts(drawn, count, session.seed))
 
 
 def draw_all(session: Session, asked: Descriptions, count: int, sources: Sequence[Source]) -> list[tuple[str, Draws]]:
@@ -205,8 +206,8 @@ def draw_all(session: Session, asked: Descriptions, count: int, sources: Sequenc
 def draw_pictures(session: Session, source: Source, asked: Descriptions, count: int, *, judged: bool = True) -> Draws:
     """Draw for descriptions from one posterior, values of other kinds than images as their kinds show them."""
     judge = session.judge if judged else None
-    drawn = draw(source.loaded, asked, count, posterior=source.posterior, seed=session.seed, judge=judge)
-    return as_pictures(source.loaded, drawn)
+    drawn = draw(source.loaded, asked, count, posterior=source.posterior, seed=session.seed, classifier=judge)
+    return convert_draws_to_pictures(source.loaded, drawn)
 
 
 def across(sources: Sequence[Source]) -> int:
@@ -216,5 +217,5 @@ def across(sources: Sequence[Source]) -> int:
 
 def blocks(draws: Sequence[tuple[str, Draws]]) -> str:
     """Name the blocks of a picture for text search and screen readers."""
-    verdicts = [(name, share_right(drawn)) for name, drawn in draws]
+    verdicts = [(name, format_share_correct(drawn)) for name, drawn in draws]
     return "; ".join(f"{name} ({verdict})" if verdict else name for name, verdict in verdicts)

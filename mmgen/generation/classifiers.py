@@ -1,0 +1,143 @@
+"""The attribute classifier of drawn pictures (``--judge``): finding, checking and applying it."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmgen.artifacts import Dataset, parent_of
+from mmgen.classifier import best_judge
+from mmgen.core.errors import MissingParentError, UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.descriptions import Vocabulary
+
+if TYPE_CHECKING:
+    import torch
+
+    from mmgen.classifier import Classifier
+    from mmgen.generation.trained_model import TrainedModel
+
+__all__ = [
+    "check_classifier",
+    "format_mismatches",
+    "find_classifier",
+    "find_dataset_classifier",
+    "classify_images",
+    "has_mismatch",
+    "load_classifiers",
+    "format_accuracy",
+    "classifier_sees_samples",
+]
+
+
+def classifier_sees_samples(loaded: "TrainedModel") -> bool:
+    """Return whether the attribute classifier reads sampled pixels, as for binary data, instead of means."""
+    return loaded.observation is not None and loaded.observation.classifier_sees_samples
+
+
+def has_mismatch(described: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    """Return whether any described attribute is predicted differently: codes uint8 [..., A] twice -> bool [...]."""
+    return np.asarray(((described != predicted) & (described != UNKNOWN)).any(-1))
+
+
+def format_mismatches(described: np.ndarray, predicted: np.ndarray, vocabulary: Vocabulary) -> str:
+    """Format the predicted values that differ from a description: "judge: 5, small", or "" if none differ.
+
+    Args:
+        described: Codes uint8 [A].
+        predicted: Codes uint8 [A].
+        vocabulary: Names and values of the attributes.
+    """
+    differing = [
+        words[prediction]
+        for words, code, prediction in zip(vocabulary.values, described, predicted, strict=True)
+        if code not in (UNKNOWN, prediction) and prediction < len(words)
+    ]
+    return f"judge: {', '.join(differing)}" if differing else ""
+
+
+def check_classifier(vocabulary: Vocabulary | None, classifier: "Classifier") -> None:
+    """Refuse a classifier whose attributes or values differ from the model's.
+
+    Raises:
+        UsageError: Its attributes or their values differ.
+    """
+    if vocabulary is not None and (list(classifier.names), list(classifier.values)) != (
+        list(vocabulary.names),
+        list(vocabulary.values),
+    ):
+        raise UsageError(
+            f"the judge was trained on the attributes {', '.join(classifier.names)}, expected "
+            f"{', '.join(vocabulary.names)} with the same values; train one on this model's dataset with "
+            "mmgen train-classifier"
+        )
+
+
+def classify_images(classifier: "Classifier", images: np.ndarray, hints: np.ndarray) -> np.ndarray:
+    """Predict attribute codes [n, A] of images [n, C, H, W]; ``hints`` are codes [n, A] that the classifier reads."""
+    import torch
+
+    pixels = torch.from_numpy(images).to(classifier.device)
+    return np.asarray(classifier.predict(pixels, torch.from_numpy(hints)).cpu().numpy())
+
+
+def load_classifiers(paths: Sequence[Path], device: "str | torch.device") -> "list[Classifier]":
+    """Load several attribute classifiers, which must have the same hints.
+
+    Raises:
+        UsageError: Two paths name the same classifier, or two classifiers have different hints.
+    """
+    from mmgen.classifier import load_classifier
+
+    classifiers: list[Classifier] = []
+    for path in paths:
+        classifier = load_classifier(path, device)
+        if classifier.content_id in [earlier.content_id for earlier in classifiers]:
+            raise UsageError(f"--judge got {path} twice, expected each judge once; leave one out")
+        if classifiers and classifier.hints != classifiers[0].hints:
+            hints, first_hints = (", ".join(each.hints) or "none" for each in (classifier, classifiers[0]))
+            raise UsageError(
+                f"--judge got {path} with the hints {hints} and {paths[0]} with the hints {first_hints}, expected "
+                "judges with the same hints; measure with each judge separately"
+            )
+        classifiers.append(classifier)
+    return classifiers
+
+
+def format_accuracy(classifier: "Classifier") -> str:
+    """Format a classifier's accuracy on held-out images, in percent by attribute."""
+    return (
+        ", ".join(f"{name} {value:.1f} %" for name, value in classifier.accuracy.items()) or "accuracy never measured"
+    )
+
+
+def find_classifier(model: Path, neighbours: Sequence[Path] = (), preferred_ids: Collection[str] = ()) -> Path | None:
+    """Find the file of an attribute classifier of a model's dataset, as ``mmgen eval`` does; None if there is none.
+
+    Args:
+        model: The model's checkpoint.
+        neighbours: Files whose folders are searched too, after the model's own and before the current one.
+        preferred_ids: Content ids of classifiers that are preferred, such as those behind the scores of a report.
+
+    Raises:
+        ArtifactError: ``model`` is not the file of a model with a dataset.
+    """
+    dataset = parent_of(model, "dataset")
+    folders = [model.parent, *(path.parent for path in neighbours), (model.parent / dataset.path).parent, Path.cwd()]
+    return best_judge(dataset.content_id, folders, preferred_ids)
+
+
+def find_dataset_classifier(dataset: Dataset, folders: Sequence[Path]) -> Path:
+    """Find the file of an attribute classifier of a dataset in ``folders``; see :func:`mmgen.classifier.best_judge`.
+
+    Raises:
+        MissingParentError: There is none; the message names the command that trains one.
+    """
+    path = best_judge(dataset.header.content_id, folders)
+    if path is None:
+        raise MissingParentError(
+            f"no judge of {dataset.path} found in {', '.join(dict.fromkeys(map(str, folders)))}; "
+            f"train one with: mmgen train-classifier {dataset.path}, or name one with --judge"
+        )
+    return path
