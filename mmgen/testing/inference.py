@@ -52,7 +52,7 @@ def check_posterior(name: str, inputs: tuple[str, ...]) -> None:
     torch.testing.assert_close(inference.posterior(_with_others_changed(batch, inputs), inputs).mean, q.mean)
     (q.mean.sum() + q.log_sd.sum()).backward()
     assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in inference.parameters())
-    with refuses(UsageError, f"needs {inputs[-1]}, which the batch does not hold"):
+    with refuses(UsageError, f"needs {inputs[-1]}, which the batch lacks"):
         inference.posterior(Batch({n: v for n, v in batch.values.items() if n != inputs[-1]}, batch.present), inputs)
     assert not inference.has_posterior(("smell",))
 
