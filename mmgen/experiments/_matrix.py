@@ -13,8 +13,9 @@ from fnmatch import fnmatchcase
 from itertools import groupby, product
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator
 
+from mmgen.commands import stage_names
 from mmgen.core.errors import SettingsError, clip
 from mmgen.settings.config import Settings, merge, validate
 from mmgen.settings.registry import unknown_name
@@ -22,13 +23,23 @@ from mmgen.settings.registry import unknown_name
 __all__ = ["filled_in"]
 
 _MOST_ROWS = 2000
+_MOST_RUNS = 1000
+_USUAL = ("cpu", "paper")
+"""Scales that most lists have: one may be named in a list without it."""
+_MOST_AXES = 4
 _MOST_LETTERS = 20_000
 _NAME = re.compile(r"\{([a-z_]\w*)\}", re.ASCII)
 _OF_STAGE = ("why", "command", "makes", "of", "once")
 """Keys of a stage that are no settings of its command."""
 
 _Values = dict[str, Any]
-_Scalar = str | int | float
+
+
+def _axis_names(value: Any) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(one, str) for one in names) or len(names) > _MOST_AXES:
+        raise ValueError(f"got {clip(repr(value), 120)}, expected the name of an axis, or of {_MOST_AXES} at most")
+    return tuple(names)
 
 
 class _Part(Settings):
@@ -36,13 +47,9 @@ class _Part(Settings):
 
     model_config = ConfigDict(extra="allow")
 
-    each: Annotated[list[str], Field(max_length=4)] | str = ()  # type: ignore[assignment]  # none
+    each: Annotated[tuple[str, ...], BeforeValidator(_axis_names)] = ()
     scale: list[str] | str | None = None
     at: dict[str, _Values] = Field(default_factory=dict)
-
-    @property
-    def axes(self) -> list[str]:
-        return [self.each] if isinstance(self.each, str) else list(self.each)
 
     def values(self, size: str | None) -> _Values | None:
         """Return the values at a scale; None for a part of other scales only."""
@@ -51,6 +58,20 @@ class _Part(Settings):
             return merge(own, self.at.get(size or "", {}))
         scales = [self.scale] if isinstance(self.scale, str) else self.scale
         return merge(own, self.at.get(size, {})) if size in scales else None
+
+
+def _axis(rows: Any, where: str) -> dict[str, _Part] | list[Any]:
+    """Return the rows of an axis: parts by their names, or values."""
+    if isinstance(rows, dict) and rows and all(isinstance(row, dict) for row in rows.values()):
+        return {name: validate(_Part, row, f"{where}.{name}") for name, row in rows.items()}
+    if isinstance(rows, list) and rows and all(isinstance(row, str | int | float) for row in rows):
+        return rows
+    if isinstance(rows, int) and not isinstance(rows, bool) and 1 <= rows <= _MOST_RUNS:
+        return list(range(rows))
+    raise SettingsError(
+        f"setting '{where}' got {clip(repr(rows), 120)}, expected a table with a row for each name, a list of values, "
+        f"or a number of runs from 1 to {_MOST_RUNS:,}"
+    )
 
 
 class _Table(Settings):
@@ -76,16 +97,19 @@ class _File(Settings):
     dataset: str
     usual: bool = False
     let: _Values = Field(default_factory=dict)
-    each: dict[str, dict[str, _Part] | list[_Scalar] | Annotated[int, Field(ge=1, le=1000)]] = Field(
-        default_factory=dict
-    )
+    each: dict[str, Any] = Field(default_factory=dict)
     table: list[_Table] = Field(default_factory=list)
     scale: dict[str, _Scale]
     stage: list[_Part]
 
+    @field_validator("each")
+    @classmethod
+    def _axes(cls, value: dict[str, Any]) -> dict[str, Any]:
+        return {name: _axis(rows, f"each.{name}") for name, rows in value.items()}
+
     def rows(self, parts: Iterable[_Part], names: _Values, size: str | None) -> Iterator[_Values]:
         """Yield stages, rows or columns, once for each row of their axes; neighbours of equal axes go row by row."""
-        for axes, group in groupby(parts, key=lambda part: part.axes):
+        for axes, group in groupby(parts, key=lambda part: part.each):
             together = list(group)
             for row in self._product(axes, size):
                 for own in filter(None, (part.values(size) for part in together)):
@@ -93,7 +117,7 @@ class _File(Settings):
                     common = local.get(str(own.get("command")), {})  # settings of all stages of this command
                     yield merge(_fill(common, local) if isinstance(common, Mapping) else {}, _fill(own, local))
 
-    def _product(self, axes: list[str], size: str | None) -> list[_Values]:
+    def _product(self, axes: tuple[str, ...], size: str | None) -> list[_Values]:
         """Return the rows of several axes, the last one changing fastest; one empty row without axes."""
         found = [self._axis(axis, size) for axis in axes]
         if math.prod(map(len, found)) > _MOST_ROWS:
@@ -106,12 +130,14 @@ class _File(Settings):
         parts = self.each[name]
         if isinstance(parts, dict):
             return [{name: key, **row} for key, part in parts.items() if (row := part.values(size)) is not None]
-        return [{name: value} for value in (range(parts) if isinstance(parts, int) else parts)]
+        return [{name: value} for value in parts]
 
 
 def filled_in(values: Mapping[str, Any]) -> _Values:
     """Return the values of an experiment file with every row written out, for :class:`~mmgen.experiments.Plan`."""
     file = validate(_File, values)
+    _check_scales(file)
+    _check_tables(file, repr(values))
     plan: _Values = _fill(file.model_dump(include={"title", "source", "dataset", "usual"}), file.let)
     plan["table"] = [
         _fill(table.model_extra, file.let)
@@ -123,6 +149,24 @@ def filled_in(values: Mapping[str, Any]) -> _Values:
     ]
     plan["scale"] = {size: _scale(file, size, scale) for size, scale in file.scale.items()}
     return plan
+
+
+def _check_scales(file: _File) -> None:
+    """Refuse the name of a scale that there is not: its values would be left out in silence."""
+    rows = [row for axis in file.each.values() if isinstance(axis, dict) for row in axis.values()]
+    for part in (*file.stage, *rows):
+        sizes = [part.scale] if isinstance(part.scale, str) else part.scale or []
+        if unknown := next((size for size in (*sizes, *part.at) if size not in (*file.scale, *_USUAL)), None):
+            raise SettingsError(unknown_name("scale", unknown, list(file.scale)))
+
+
+def _check_tables(file: _File, text: str) -> None:
+    """Refuse a table of settings whose name is no command's, and that no text has in braces."""
+    rows = [row.model_extra or {} for axis in file.each.values() if isinstance(axis, dict) for row in axis.values()]
+    for names in (file.let, *(scale.let for scale in file.scale.values()), *rows):
+        for name, value in names.items():
+            if isinstance(value, Mapping) and name not in stage_names() and f"{{{name}}}" not in text:
+                raise SettingsError(unknown_name("command", name, stage_names()))
 
 
 def _scale(file: _File, size: str, scale: _Scale) -> _Values:

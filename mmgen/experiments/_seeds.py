@@ -65,7 +65,7 @@ def with_seeds(scale: Scale, seeds: Sequence[int]) -> tuple[Scale, Runs]:
 
 def _check_seeded(scale: Scale, got: str) -> None:
     if not any(stage.seed is not None for stage in scale.stage if not stage.is_data):
-        raise UsageError(f"{got}, but no command of this list takes --seed; leave the option out")
+        raise UsageError(f"{got}, but no stage of this list has a seed; give the stages one, or leave the seeds out")
     if len({stage.seed for stage in scale.stage if stage.is_data and stage.seed is not None}) > 1:
         raise UsageError(f"{got}, but this list has a seed for each of its runs; leave the option out")
 

@@ -261,6 +261,11 @@ class Plan(Settings):
                     "of its own for each; what is run for several rows has their names in its own"
                 )
             for place, stage in enumerate(scale.stage):
+                if stage.makes in stage.reads:
+                    raise ValueError(
+                        f"stage {place + 1} of '{size}' reads {stage.makes}, which it makes itself, expected files of "
+                        "stages before it; name one of theirs"
+                    )
                 if later := next((one for one in made[place + 1 :] if one in stage.reads), None):
                     raise ValueError(
                         f"stage {place + 1} of '{size}' reads {later}, which stage {made.index(later) + 1} makes, "

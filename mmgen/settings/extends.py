@@ -67,7 +67,7 @@ def _layer(values: Mapping[str, Any], where: str, kind: str = "preset") -> tuple
     """Return a file's own values, the preset that it extends ("" for none), and the inherited settings to drop."""
     own = dict(values)
     base, without = own.pop("extends", ""), own.pop("without", [])
-    if not isinstance(base, str):
+    if not isinstance(base, str) or ("extends" in values and not base.strip()):
         raise SettingsError(f"setting 'extends' of {where} got {clip(repr(base), 100)}, expected the name of a {kind}")
     if not isinstance(without, list) or not all(isinstance(one, str) for one in without):
         raise SettingsError(

@@ -220,7 +220,7 @@ def test_another_seed_is_every_commands_but_the_datasets(name: str, scale: str) 
             assert shlex.split(after.typed) == shlex.split(before.typed.replace("--seed 0", "--seed 7"))
     assert sum(stage.seed == 7 for stage in seeded.stage) >= 4
     plots = Scale(about="", folder="f", stage=[stage_of("plot", "c.png", figure="contours", files="m.h5")])
-    with pytest.raises(UsageError, match="--seed got 7, but no command of this list takes --seed"):
+    with pytest.raises(UsageError, match="--seed got 7, but no stage of this list has a seed"):
         with_seed(plots, 7)
 
 

@@ -111,6 +111,29 @@ MISTAKES = {
         "has the name {of}, which neither [let]",
     ),
     "an axis that there is not": ('why = "Data"', 'why = "Data"\neach = "run"', "unknown axis 'run': there is none"),
+    "an axis without rows": ('why = "Data"', 'why = "Data"\n[each]\nrun = []', "setting 'each.run' got [], expected"),
+    "an axis of no runs": (
+        'why = "Data"',
+        'why = "Data"\n[each]\nrun = 0',
+        "setting 'each.run' got 0, expected a table",
+    ),
+    "five axes": ('why = "Data"', 'why = "Data"\neach = ["a", "b", "c", "d", "e"]', "stage[1].each': got ['a', 'b'"),
+    "a scale that there is not": (
+        'why = "Data"',
+        'why = "Data"\nscale = "huge"',
+        "unknown scale 'huge': Available: cpu",
+    ),
+    "values at a scale that there is not": ("steps = 5", "at.papre.steps = 5", "unknown scale 'papre': Available: cpu"),
+    "settings of a command that there is not": (
+        'folder = "runs/own"',
+        'folder = "runs/own"\nlet.trian.steps = 5',
+        "unknown command 'trian': did you mean 'train'?",
+    ),
+    "a stage that reads its own file": (
+        'dataset = "data.h5"',
+        'dataset = "a.safetensors"',
+        "stage 2 of 'cpu' reads a.safetensors, which it makes itself",
+    ),
     "a list that there is not": (
         'title = "t"',
         'title = "t"\nextends = "cremer-table3"',

@@ -45,6 +45,7 @@ def test_a_file_may_extend_a_preset() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
+        ({"extends": ""}, "'extends' of mine.toml got '', expected the name of a preset"),
         ({"extends": 3}, "'extends' of mine.toml got 3, expected the name of a preset"),
         ({"extends": "wu/mnist", "without": "model"}, "'without' of mine.toml got 'model', expected a list"),
         ({"without": ["model"]}, "'without' of mine.toml drops settings of a preset; name it"),
