@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mmgen.core.errors import ArtifactError, MmgenError
 from mmgen.results.number import Number
-from mmgen.results.score import Score, judge_names, read_scores as scores_in
+from mmgen.results.score import Score, classifier_names, read_scores as scores_in
 
 if TYPE_CHECKING:
     from mmgen.results.table import Cell
@@ -47,7 +47,7 @@ def columns_for(scores: Sequence[Score]) -> Columns:
 def _rows(scores: Sequence[Score], columns: Columns) -> dict[str, dict[str, _Row]]:
     """Return scores by posterior and classifier, one for each column, in the order of measurement."""
     rows: dict[str, dict[str, _Row]] = {}
-    for score, judge in zip(scores, judge_names(scores), strict=True):
+    for score, judge in zip(scores, classifier_names(scores), strict=True):
         name = f"{score.source}, the prior" if score.posterior == "prior" else score.source
         row = rows.setdefault(name, {}).setdefault(judge, [None] * len(columns))
         if (score.metric, score.given) in columns and score.protocol != _POOLED:

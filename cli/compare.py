@@ -29,11 +29,11 @@ def compare_command(
     compared = stage.run()
     if chosen:
         formats_of = {"--json": compared.json_lines, "--md": compared.markdown, "--latex": compared.latex}
-        result((compared.numbers().csv() if as_csv else formats_of[chosen[0]]()).rstrip("\n"))
+        result((compared.number_table().csv() if as_csv else formats_of[chosen[0]]()).rstrip("\n"))
         return
     if not sys.stdout.isatty():
-        result(compared.numbers().tabs())
+        result(compared.number_table().tabs())
         return
-    for table in compared.printed():
+    for table in compared.printable_tables():
         result_table(table.title, table.columns, table.rows)
     say(compared.legend())

@@ -48,10 +48,10 @@ def eval_command(
 
 def _tsv_rows(scores: Sequence["Score"]) -> list[list[str]]:
     """Return the scores as rows of cells, with numbers in full."""
-    from mmgen.results.score import judge_names
+    from mmgen.results.score import classifier_names
 
     lines = []
-    for score, judge in zip(scores, judge_names(scores), strict=True):
+    for score, judge in zip(scores, classifier_names(scores), strict=True):
         values: list[object] = [score.metric, score.quantity, score.source, score.protocol, score.given]
         values += [score.value, score.stderr, score.unit, score.n, judge]
         lines.append(["" if value is None else str(value) for value in values])
@@ -61,7 +61,7 @@ def _tsv_rows(scores: Sequence["Score"]) -> list[list[str]]:
 def show_scores(scores: Sequence["Score"], as_result: bool) -> None:
     """Print one table per metric, on stdout if it is the result, else on stderr, and the scores' warnings."""
     from mmgen.metrics import get, names
-    from mmgen.results.score_table import table_of
+    from mmgen.results.score_table import tabulate_scores
 
     if as_result and not sys.stdout.isatty():
         result_lines((), _tsv_rows(scores))
@@ -69,7 +69,7 @@ def show_scores(scores: Sequence["Score"], as_result: bool) -> None:
         show = result_table if as_result else talk_table
         for name, unit in dict.fromkeys((score.metric, score.unit) for score in scores):
             rows = [score for score in scores if (score.metric, score.unit) == (name, unit)]
-            found = table_of(rows, name, get(name).columns if name in names() else {})
+            found = tabulate_scores(rows, name, get(name).columns if name in names() else {})
             show(f"{name}, nats per example" if unit == "nats" else name, found.columns, found.rows)
     _say_warnings(scores)
 

@@ -105,7 +105,7 @@ def _on_own_pictures(
     from mmgen.cli import _own_pictures as own
     from mmgen.cli._runs import run_stages
     from mmgen.data_recipes.folder import Folder
-    from mmgen.results.score_table import table_of
+    from mmgen.results.score_table import tabulate_scores
 
     own.check_size(size)
     recipe = Folder(pictures=images, drop_unreadable=drop_unreadable)
@@ -129,7 +129,7 @@ def _on_own_pictures(
     if survey.attributes:
         table(_TITLE, *final_table(scores, columns_for(scores)))
     else:
-        listed = table_of(scores, "Scores")
+        listed = tabulate_scores(scores, "Scores")
         table(listed.title, listed.columns, listed.rows)
     _say_pages(folder, f"Took {time.monotonic() - started:.0f} s.")
 

@@ -18,8 +18,8 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import Progress, Work, relay
 from mmgen.modalities import Description
 from mmgen.results.runs import run_record
-from mmgen.results.score import Points, Score, other_data
-from mmgen.results.standard_errors import binomial_error, with_clusters
+from mmgen.results.score import Points, Score, data_condition
+from mmgen.results.standard_errors import binomial_error, use_clustered_error
 from mmgen.settings.config import json_values, validate
 from mmgen.settings.registry import unknown_name
 from mmgen.training.batches import DatasetRows
@@ -125,7 +125,7 @@ def measure_density(
                 dataset, method, settings, scheme, seed, log_prob, details, metric="log-likelihood",
                 quantity="log p(x)", value=value, stderr=stderr, unit="nats",
             )  # fmt: skip
-            return [with_clusters(score, dataset.sources(rows["test"].rows))]
+            return [use_clustered_error(score, dataset.sources(rows["test"].rows))]
 
     return _in_units(method, 1, fractions)
 
@@ -168,7 +168,7 @@ def _accuracy(
         stderr=binomial_error(value, len(right)), unit="%",
     )  # fmt: skip
     sources = material.dataset.sources(material.rows("test").rows)
-    return with_clusters(score, None if sources is None else sources[known])
+    return use_clustered_error(score, None if sources is None else sources[known])
 
 
 def _score(
@@ -190,9 +190,9 @@ def _score(
         posterior=method,
         protocol="baseline",
         ids={"dataset": content},
-        conditions={"split": split, "part": "test"} | other_data(dataset.header.settings),
+        conditions={"split": split, "part": "test"} | data_condition(dataset.header.settings),
         seed=seed,
-        points=Points.of(points),
+        points=Points.from_values(points),
         details={"method": method, **details},
         run=run_record(method, [seed], [settings], [content], members=members),
         **measured,

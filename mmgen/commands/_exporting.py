@@ -34,8 +34,8 @@ from mmgen.generation.classifiers import classifier_sees_samples, find_classifie
 from mmgen.generation.decode import drawable_pictures
 from mmgen.generation.draws import convert_draws_to_pictures
 from mmgen.generation.sampling import sample_and_classify
-from mmgen.results.score import Score, judge_names, read_scores
-from mmgen.results.score_table import table_of
+from mmgen.results.score import Score, classifier_names, read_scores
+from mmgen.results.score_table import tabulate_scores
 
 __all__ = ["check_output", "fill", "place", "temporary_folder"]
 
@@ -372,9 +372,9 @@ def _metric(score: Score, judge: str) -> dict[str, Any]:
 
 def _judges(scores: Sequence[Score]) -> list[str]:
     """Return names that tell scores of several classifiers apart, " (judge small)" each; "" where there is one."""
-    names = judge_names(scores)
+    names = classifier_names(scores)
     return [f" (judge {name})" if name and len({*names} - {""}) > 1 else "" for name in names]
 
 
 def _measured(scores: Sequence[Score]) -> list[str]:
-    return ["## Measured", "", *table_of(scores).markdown().splitlines(), ""] if scores else []
+    return ["## Measured", "", *tabulate_scores(scores).markdown().splitlines(), ""] if scores else []

@@ -10,7 +10,7 @@ import numpy as np
 from mmgen.evaluation.runs import run_of_files
 from mmgen.results.conditions import condition_text
 from mmgen.results.naming import LEARNED_PRIOR
-from mmgen.results.score import Score, other_data
+from mmgen.results.score import Score, data_condition
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -74,7 +74,7 @@ class Provenance:
             conditions["pixels"] = pixels
         compared = [name for name in (*_COMPARED, *names) if details.get(name)]
         conditions |= {name: condition_text(details[name]) for name in compared}
-        conditions |= other_data(evaluation.dataset.header.settings)
+        conditions |= data_condition(evaluation.dataset.header.settings)
         if points:
             objective = evaluation.loaded.model_header.settings.get("objective")
             known = {"trained_share": self.trained_share, "pixels": pixels, "objective": objective}

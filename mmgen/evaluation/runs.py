@@ -31,7 +31,7 @@ def run_of_files(files: Sequence[tuple[Path, Header]], below: tuple[str, ...] = 
         [header.settings for header in headers],
         data,
         members=[member.to_json() for header in headers for member in header.members],
-        beginnings=[one for path, header in files for one in _start_ids(path, header, below)],
+        initial_runs=[one for path, header in files for one in _start_ids(path, header, below)],
     )
 
 

@@ -6,7 +6,7 @@ from glob import has_magic
 from typing import Any
 
 from mmgen.experiments._tables import Selector, Table
-from mmgen.results.groups import Group, contrast, group_of
+from mmgen.results.groups import Group, contrast, group_runs
 from mmgen.results.score import Score
 
 __all__ = ["Cell", "Compared", "Difference", "compare"]
@@ -117,7 +117,7 @@ def compare(
 
 def _cell(runs: Sequence[Score], over_seeds: bool) -> Cell:
     """Return a cell of one or several runs; the error of several follows from their spread."""
-    group = group_of(runs)
+    group = group_runs(runs)
     if group.n == 1:
         return Cell(group, runs[0])
     details = {name: runs[-1].details[name] for name in ("samples",) if name in runs[-1].details}

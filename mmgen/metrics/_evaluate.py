@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from mmgen.core.progress import Progress, Work
 from mmgen.evaluation import Evaluation
 from mmgen.metrics._base import Metric, Score
-from mmgen.results.standard_errors import with_clusters
+from mmgen.results.standard_errors import use_clustered_error
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
@@ -74,7 +74,7 @@ def _complete(evaluation: Evaluation, member: Metric, score: Score) -> Score:
     """Add run and conditions, and the error over pictures or sources where several points are of one."""
     score = evaluation.provenance.complete(score)
     if member.points == "averaged":
-        score = with_clusters(score, evaluation.dataset.sources(evaluation.rows_of_points))
+        score = use_clustered_error(score, evaluation.dataset.sources(evaluation.rows_of_points))
     return evaluation.provenance.with_conditions(score, member.judged, bool(member.points), member.conditions)
 
 

@@ -108,7 +108,7 @@ class Agreement(Metric):
             given=queries.given_count,
             protocol=protocol,
             by_attribute=by_attribute,
-            points=Points.of(values, weights),
+            points=Points.from_values(values, weights),
             details={
                 "queries": len(values),
                 "images_per_query": predicted.shape[1],

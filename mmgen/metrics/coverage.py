@@ -152,7 +152,7 @@ class Coverage(Metric):
             posterior=posterior,
             given=queries.given_count,
             protocol=evaluation.settings.protocol,
-            points=Points.of(measured.values, queries.weights),
+            points=Points.from_values(measured.values, queries.weights),
             details={
                 "queries": len(queries),
                 "images_per_query": judged.shape[1],

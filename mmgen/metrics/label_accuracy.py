@@ -134,7 +134,7 @@ class LabelAccuracy(Metric):
             quantity=quantity,
             posterior="image",
             protocol=protocol,
-            points=Points.of(values.tolist()),
+            points=Points.from_values(values.tolist()),
             by_attribute=by_attribute,
             details={"draws": draws, **_supervision(evaluation)},
         )

@@ -287,7 +287,7 @@ class LogLikelihood(Metric):
             posterior=posterior,
             protocol=protocol,
             ids=_proposal_ids(evaluation, quantity),
-            points=Points.of(values.tolist(), shared_stderr=shared_error(len(values), *noises)),
+            points=Points.from_values(values.tolist(), shared_stderr=shared_error(len(values), *noises)),
             warnings=tuple(details.pop("warnings", ())),
             details={
                 **details,

@@ -91,7 +91,7 @@ class NegativeElbo(Metric):
                 len(values),
                 quantity=quantity,
                 posterior=name,
-                points=Points.of(values.tolist()),
+                points=Points.from_values(values.tolist()),
                 details={"samples": settings.samples, "pixels": pixels_of(evaluation)},
             )
             for quantity, values in parts.items()

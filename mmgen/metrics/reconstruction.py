@@ -123,7 +123,7 @@ class Reconstruction(Metric):
                 for k, name in enumerate(names)
                 if known[:, k].any()
             },
-            points=Points.of(of_point),
+            points=Points.from_values(of_point),
             details={"real": float(of_real.mean()), "pixels": evaluation.draws.pixels},
         )
 

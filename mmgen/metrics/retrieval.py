@@ -265,7 +265,7 @@ class Retrieval(Metric):
                         binomial_error(value, count),
                         count,
                         quantity=f"R@{k}, {direction}",
-                        points=Points.of(values),
+                        points=Points.from_values(values),
                         details={**about, "chance": float(100 * chance.recall_at(k).mean())},
                         **fixed,
                     )

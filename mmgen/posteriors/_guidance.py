@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import SkipValidation
 
 from mmgen.core.errors import UsageError
-from mmgen.results.naming import number_of
+from mmgen.results.naming import format_weight
 from mmgen.settings.arguments import format_value
 
 __all__ = ["MOST", "NO_GUIDANCE", "AnyGuidance", "Guidance", "parse_guidance"]
@@ -47,7 +47,7 @@ class Guidance:
         return self.weight > 0
 
     def __str__(self) -> str:
-        short = number_of(self.weight)
+        short = format_weight(self.weight)
         parts = [short if float(short) == self.weight else repr(self.weight)]
         parts += [_BALANCED] if self.balanced else []
         parts += [f"effective={self.effective:g}"] if self.effective != EFFECTIVE else []

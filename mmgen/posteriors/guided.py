@@ -32,7 +32,7 @@ from mmgen.objectives import CONFIG, Bound
 from mmgen.posteriors._aggregate import Aggregate
 from mmgen.posteriors._base import DensityTask, FitParts, Request, Target
 from mmgen.posteriors.aggregate import AggregatedTarget
-from mmgen.results.naming import Weights, number_of
+from mmgen.results.naming import Weights, format_weight
 from mmgen.training.task import ALONE, Task
 
 __all__ = ["GuidedTarget"]
@@ -161,7 +161,7 @@ class GuidedTarget(Target):
 
     @property
     def slug(self) -> list[str]:
-        return [f"guided-w{number_of(self.guidance)}"]
+        return [f"guided-w{format_weight(self.guidance)}"]
 
     def complete(self, request: Request) -> Self:
         given, refused = request.given, f"--guidance got {self.guidance:g}"

@@ -31,7 +31,7 @@ from mmgen.objectives import CONFIG, Bound
 from mmgen.posteriors._aggregate import Aggregate, Condition, Given, Layers, Networks
 from mmgen.posteriors._base import DensityTask, FitParts, Request, Target
 from mmgen.posteriors._scan_operators import Operators, OperatorTask
-from mmgen.results.naming import number_of
+from mmgen.results.naming import format_weight
 from mmgen.training.task import ALONE, Task
 
 __all__ = ["ScanTarget"]
@@ -129,7 +129,7 @@ class ScanTarget(Target):
     def slug(self) -> list[str]:
         words = {"symbols_weight": "symbols", "beta": "beta", "images_weight": "images"}
         changed = [key for key in words if getattr(self, key) != getattr(ScanTarget(), key)]
-        parts = [f"{words[key]}-w{number_of(getattr(self, key))}" for key in changed]
+        parts = [f"{words[key]}-w{format_weight(getattr(self, key))}" for key in changed]
         return [*parts, "operators"] if self.operators else parts
 
     def complete(self, request: Request) -> "ScanTarget":

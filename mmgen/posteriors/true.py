@@ -22,7 +22,7 @@ from mmgen.models import Model
 from mmgen.objectives import CONFIG, Bound
 from mmgen.posteriors._aggregate import Aggregate
 from mmgen.posteriors._base import DensityTask, FitParts, Request, Target
-from mmgen.results.naming import Weights, number_of
+from mmgen.results.naming import Weights, format_weight
 from mmgen.training.task import ALONE, Task
 
 __all__ = ["ExactTarget"]
@@ -95,7 +95,7 @@ class ExactTarget(Target):
 
     @property
     def slug(self) -> list[str]:
-        return [f"w{number_of(self.weights['text_weight'])}"]
+        return [f"w{format_weight(self.weights['text_weight'])}"]
 
     def complete(self, request: Request) -> Self:
         """Return the settings with the weight as a number.
@@ -130,7 +130,7 @@ class ExactTarget(Target):
 
     @property
     def _typed(self) -> str:
-        return number_of(self.text_weight) if isinstance(self.text_weight, float) else str(self.text_weight)
+        return format_weight(self.text_weight) if isinstance(self.text_weight, float) else str(self.text_weight)
 
     def task(self, parts: FitParts) -> Task:
         return ExactTask(parts.aggregate, parts.model, parts.keep_all, self.weights["text_weight"])

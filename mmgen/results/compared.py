@@ -1,4 +1,4 @@
-"""What a comparison consists of: columns, rows and tables of scores that may be compared."""
+"""The parts of a comparison: columns, rows and tables of comparable scores."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,14 +11,20 @@ __all__ = ["Column", "ComparedTable", "Row"]
 
 
 class Column(NamedTuple):
-    """What scores of one column of a table have in common: metric, quantity, given attributes."""
+    """The key of a column of a table, shared by its scores.
+
+    Attributes:
+        given: Number of attributes in a description; None without descriptions.
+        quantity: The measured quantity.
+        share: Share of examples with descriptions in training; None if unknown.
+    """
 
     given: int | None
     quantity: str
     share: float | None
 
     @classmethod
-    def of(cls, score: Score) -> "Column":
+    def from_score(cls, score: Score) -> "Column":
         """Return the column of a score."""
         share = score.details.get("share")
         known = float(share) if isinstance(share, int | float) else None
@@ -26,14 +32,14 @@ class Column(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """Heading of the column: "4 given"."""
+        """Heading of the column, such as "4 given"."""
         parts = [f"{self.given} given" if self.given is not None else self.quantity or "value"]
         parts += [f"{100 * self.share:g} % paired"] if self.share is not None else []
         return ", ".join(parts)
 
     @property
-    def place(self) -> tuple[Any, ...]:
-        """Sort key: many attributes given first, then quantities in the order of their metric."""
+    def sort_key(self) -> tuple[Any, ...]:
+        """Sort key of columns: more attributes first, then smaller shares."""
         return -self.given if self.given is not None else 1, self.share or 0.0
 
 
@@ -42,14 +48,14 @@ class Row:
     """Runs that differ only in their seed, with one posterior and one weight of guidance.
 
     Attributes:
-        name: What the runs have in common in their names.
+        name: Common part of the names of the runs.
         posterior: Name of the posterior, with its weight: "q_agg guided (w = 3, balanced)".
-        title: The same and what it is.
-        guidance: The weight; 0 for a posterior as it is.
-        balanced: Whether attributes that are left out keep their shares.
-        cells: By column; None where nothing was measured.
-        best: Whether no other row beats it (:func:`mmgen.results.groups.is_best`); never for a single row.
-        differences: From the row that the others are compared with; None for itself, and without one.
+        title: Name and explanation of the posterior.
+        guidance: Weight of guidance; 0 for none.
+        balanced: Whether guidance keeps the distribution of unspecified attributes.
+        cells: Measured number for each column; None without a score.
+        best: For each column, whether no other row beats it (:func:`mmgen.results.groups.is_best`).
+        differences: For each column, the difference from the reference row; None without one, or for itself.
     """
 
     name: str
@@ -63,21 +69,21 @@ class Row:
 
     @property
     def n(self) -> int:
-        """Largest number of runs behind one of its numbers."""
+        """Largest number of runs behind one of the numbers."""
         return max((cell.n for cell in self.cells if cell is not None), default=0)
 
 
 @dataclass(frozen=True)
 class ComparedTable:
-    """All scores of one metric that can be compared.
+    """Table of comparable scores of one metric.
 
     Attributes:
-        conditions: What all its numbers share.
-        about: Protocol and split, and as much else as tells the table from others of its metric: "judge 1f2e...".
-        better: "higher", "lower" or "neither".
-        columns: In order.
-        rows: In the order of the scores.
-        against: Name of the row that the others are compared with; "" for none.
+        conditions: Conditions that all its numbers share.
+        about: Protocol, split and the conditions that distinguish it from other tables of its metric: "judge 1f2e...".
+        better: The better direction: "higher", "lower" or "neither".
+        columns: Keys of the columns.
+        rows: Rows in the order of the scores.
+        against: Name of the reference row; "" for none.
         notes: Sentences on numbers that were measured more than once.
     """
 

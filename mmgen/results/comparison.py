@@ -24,30 +24,30 @@ _OVER = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """Scores of several runs, grouped; it prints itself.
+    """Scores of several runs in tables, which it prints in several formats.
 
     Attributes:
-        tables: One for all scores that may be compared.
-        notes: Sentences on scores that were kept apart or measured twice.
+        tables: One table for each group of comparable scores.
+        notes: Sentences on scores in separate tables and on scores measured twice.
     """
 
     tables: tuple[ComparedTable, ...]
     notes: tuple[str, ...] = ()
 
-    def printed(self) -> list[Table]:
-        """Return every table, each followed by one of differences where rows are compared with one."""
+    def printable_tables(self) -> list[Table]:
+        """Return all tables, each followed by a table of differences from its reference row, if there is one."""
         labels, tables = Counter[str](), []
         for one in self.tables:
-            for kind, table in (("", _table(one)), ("difference", _differences(one))):
-                label = _label(one, kind)
+            for kind, table in (("", _score_table(one)), ("difference", _difference_table(one))):
+                label = _latex_label(one, kind)
                 labels[label] += 1
                 label += f"-{labels[label]}" if labels[label] > 1 else ""
                 tables += [replace(table, label=label)] if table.rows else []
         return tables
 
     def legend(self, mark: str = "*", errors: bool = True) -> str:
-        """Return sentences on what the errors, marks and intervals of the tables mean."""
-        parts = [_errors(self.tables)] if errors else []
+        """Explain the errors, marks and intervals of the tables in sentences."""
+        parts = [_explain_errors(self.tables)] if errors else []
         if any(any(row.best) for table in self.tables for row in table.rows):
             parts.append(f"{mark}: no other row beats it, the {LEVEL:.0%} interval of the difference holds 0")
         differences = [one for table in self.tables for row in table.rows for one in row.differences if one is not None]
@@ -60,70 +60,78 @@ class Comparison:
         return f"{text}." if text else ""
 
     def markdown(self) -> str:
-        """Return every table in Markdown, the last one with a legend."""
-        return "\n\n".join(table.markdown() for table in self._with_legend())
+        """Format all tables in Markdown, the last one with a legend."""
+        return "\n\n".join(table.markdown() for table in self._tables_with_legend())
 
     def latex(self) -> str:
-        r"""Return every table in LaTeX (``\usepackage{booktabs}``), the last one with a legend as a comment."""
+        r"""Format all tables in LaTeX (``\usepackage{booktabs}``), the last one with a legend as a comment."""
         tables = []
         for one in self.tables:
-            main, *differences = Comparison((one,)).printed()
-            errors = _errors([one])
+            main, *differences = Comparison((one,)).printable_tables()
+            errors = _explain_errors([one])
             tables += [replace(main, title=f"{main.title}. {errors}" if errors else main.title), *differences]
-        labelled = [replace(table, label=named.label) for table, named in zip(tables, self.printed(), strict=True)]
+        labelled = [
+            replace(table, label=named.label) for table, named in zip(tables, self.printable_tables(), strict=True)
+        ]
         labelled[-1] = replace(labelled[-1], note=self.legend("bold", errors=False))
         return "\n\n".join([r"% \usepackage{booktabs}", *(table.latex() for table in labelled)])
 
     def html(self) -> str:
-        """Return every table in HTML, the last one with a legend."""
-        return "".join(table.html() for table in self._with_legend())
+        """Format all tables in HTML, the last one with a legend."""
+        return "".join(table.html() for table in self._tables_with_legend())
 
     def _repr_html_(self) -> str:
         return self.html()
 
-    def _with_legend(self) -> list[Table]:
-        tables = self.printed()
+    def _tables_with_legend(self) -> list[Table]:
+        tables = self.printable_tables()
         return [*tables[:-1], *(replace(last, note=self.legend("bold")) for last in tables[-1:])]
 
-    def numbers(self) -> Table:
-        """Return a row for every number, in full precision, for CSV and lines with tabs."""
+    def number_table(self) -> Table:
+        """Return a table with a row for each number in full precision, for CSV and lines with tabs."""
         records = list(_records(self.tables))
         rows = [["" if value is None else str(value) for value in record.values()] for record in records]
         return Table("", list(records[0]) if records else [], rows)
 
     def json_lines(self) -> str:
-        """Return a JSON object for every number."""
+        """Format each number as a line with a JSON object."""
         return "\n".join(json.dumps(record, allow_nan=False) for record in _records(self.tables))
 
 
-def _table(table: ComparedTable) -> Table:
+def _score_table(table: ComparedTable) -> Table:
     headings = ["", "drawn from", *(column.heading for column in table.columns), "seeds"]
-    return Table(_title(table), headings, [[row.name, row.posterior, *_cells(row), str(row.n)] for row in table.rows])
+    return Table(
+        _title(table), headings, [[row.name, row.posterior, *_score_cells(row), str(row.n)] for row in table.rows]
+    )
 
 
-def _cells(row: Row) -> list[Cell]:
+def _score_cells(row: Row) -> list[Cell]:
     return [
         "" if cell is None else replace(cell.number, best=best, note="" if cell.n == row.n else f", n = {cell.n}")
         for cell, best in zip(row.cells, row.best, strict=True)
     ]
 
 
-def _differences(table: ComparedTable) -> Table:
+def _difference_table(table: ComparedTable) -> Table:
     headings = ["", "drawn from", *(column.heading for column in table.columns), "seeds"]
     rows: list[Sequence[Cell]] = []
     for row in table.rows:
         differences = [one for one in row.differences if one is not None]
         if differences:
             most = max(one.n for one in differences)
-            rows.append([row.name, row.posterior, *(_difference(one, most) for one in row.differences), str(most)])
+            rows.append([row.name, row.posterior, *(_difference_cell(one, most) for one in row.differences), str(most)])
     return Table(f"{_title(table)}: difference from {table.against}", headings, rows)
 
 
-def _difference(one: Contrast | None, most: int) -> Cell:
-    if one is None:
+def _difference_cell(contrast: Contrast | None, usual_n: int) -> Cell:
+    if contrast is None:
         return ""
-    number = one.number
-    return replace(number, note=f"{number.note}, n = {one.n}") if one.low is not None and one.n != most else number
+    number = contrast.number
+    return (
+        replace(number, note=f"{number.note}, n = {contrast.n}")
+        if contrast.low is not None and contrast.n != usual_n
+        else number
+    )
 
 
 def _title(table: ComparedTable) -> str:
@@ -133,16 +141,16 @@ def _title(table: ComparedTable) -> str:
     return f"{conditions.metric}{unit if conditions.unit else ''}{lower}" + (f" ({table.about})" if table.about else "")
 
 
-def _label(table: ComparedTable, kind: str) -> str:
-    """Return the label of a table for LaTeX: letters, digits and dashes, whatever files contain."""
-    words = [table.conditions.metric, table.conditions.protocol, table.conditions.named.get("split", ""), kind]
+def _latex_label(table: ComparedTable, kind: str) -> str:
+    """Return the LaTeX label of a table, with only letters, digits and dashes."""
+    words = [table.conditions.metric, table.conditions.protocol, table.conditions.by_name.get("split", ""), kind]
     return "tab:" + "-".join(filter(None, (re.sub("[^a-z0-9]+", "-", word.lower()).strip("-") for word in words)))
 
 
-def _errors(tables: Sequence[ComparedTable]) -> str:
-    """Return the meaning of ±; "" where there is none."""
+def _explain_errors(tables: Sequence[ComparedTable]) -> str:
+    """Explain the meaning of ±; "" if no number has an error."""
     cells = [cell for table in tables for row in table.rows for cell in row.cells if cell is not None]
-    several = {cell.n > 1 for cell in cells if cell.number.rounded_error}
+    several = {cell.n > 1 for cell in cells if cell.number.error_text}
     if several == {True, False}:
         return "± is the standard deviation over seeds, of a single run the standard error over its examples"
     return (
@@ -153,7 +161,7 @@ def _errors(tables: Sequence[ComparedTable]) -> str:
 
 
 def _records(tables: Sequence[ComparedTable]) -> Iterator[dict[str, Any]]:
-    """Yield a dictionary for every number."""
+    """Yield a dictionary for each number."""
     for table in tables:
         conditions = table.conditions
         for row in table.rows:
@@ -164,8 +172,8 @@ def _records(tables: Sequence[ComparedTable]) -> Iterator[dict[str, Any]]:
                     "metric": conditions.metric,
                     "quantity": column.quantity,
                     "protocol": conditions.protocol,
-                    "split": conditions.named.get("split", ""),
-                    "part": conditions.named.get("part", ""),
+                    "split": conditions.by_name.get("split", ""),
+                    "part": conditions.by_name.get("part", ""),
                     "given": column.given,
                     "guidance": row.guidance or None,
                     "balanced": row.balanced or None,
@@ -175,22 +183,22 @@ def _records(tables: Sequence[ComparedTable]) -> Iterator[dict[str, Any]]:
                     "name": row.name,
                     "posterior": row.posterior,
                     "n": cell.n,
-                    "mean": _finite(cell.mean),
-                    "sd": _finite(cell.sd),
-                    "stderr": _finite(cell.stderr),
+                    "mean": _finite_or_none(cell.mean),
+                    "sd": _finite_or_none(cell.sd),
+                    "stderr": _finite_or_none(cell.stderr),
                     "unit": conditions.unit,
                     "better": table.better,
                     "best": best,
                     "seeds": ",".join(cell.by_seed),
                     "against": table.against or None,
-                    "difference": _finite(one.value) if one else None,
-                    "difference_stderr": _finite(one.stderr) if one else None,
-                    "difference_low": _finite(one.low) if one else None,
-                    "difference_high": _finite(one.high) if one else None,
+                    "difference": _finite_or_none(one.value) if one else None,
+                    "difference_stderr": _finite_or_none(one.stderr) if one else None,
+                    "difference_low": _finite_or_none(one.low) if one else None,
+                    "difference_high": _finite_or_none(one.high) if one else None,
                     "difference_n": one.n if one else None,
                     "difference_over": one.over if one else None,
                 }
 
 
-def _finite(value: float | None) -> float | None:
+def _finite_or_none(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None

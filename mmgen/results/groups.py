@@ -12,7 +12,7 @@ from mmgen.results.number import Number
 from mmgen.results.score import Score
 from mmgen.results.standard_errors import clustered_error
 
-__all__ = ["LEVEL", "Contrast", "Group", "contrast", "group_of", "is_best", "paired_difference"]
+__all__ = ["LEVEL", "Contrast", "Group", "contrast", "group_runs", "is_best", "paired_difference"]
 
 LEVEL = 0.95
 """Coverage of confidence intervals."""
@@ -20,19 +20,19 @@ LEVEL = 0.95
 _ROUNDED = 1e-12
 """Relative size of differences that are rounding errors."""
 _EXACT = "parameters"
-"""Unit of numbers without an error: a number of parameters is the same with every seed."""
+"""Unit of exact numbers: the number of parameters does not depend on the seed."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """One number over several runs that differ only in their seed, or of a single run.
+    """Mean score of runs that differ only in their seed, or the score of a single run.
 
     Attributes:
         mean: Mean over the runs.
         sd: Standard deviation over the runs, with n - 1; None for a single run.
         n: Number of runs.
-        stderr: Standard error of the mean: sd / sqrt(n), over seeds; for a single run that of its score, over examples.
-        runs: Their scores.
+        stderr: Standard error of the mean, sd / sqrt(n) over seeds; for a single run the error of its score.
+        runs: Scores of the runs.
     """
 
     mean: float
@@ -43,29 +43,29 @@ class Group:
 
     @property
     def number(self) -> Number:
-        """Return the mean with its standard deviation over seeds, or a single score with its standard error."""
+        """Mean with its standard deviation over seeds, or a single score with its standard error."""
         error = self.sd if self.n > 1 else self.stderr
         return Number(self.mean, error, whole=self.runs[0].unit == _EXACT)
 
     @property
     def by_attribute(self) -> dict[str, float]:
-        """Compute means over the runs for each attribute that all of them have."""
+        """Mean over the runs for each attribute that all runs have."""
         each = [score.by_attribute for score in self.runs]
         return {name: fmean(one[name] for one in each) for name in each[0] if all(name in one for one in each)}
 
     @property
     def samples(self) -> int:
-        """Return the number of samples of all runs together."""
+        """Total number of samples of all runs."""
         return sum(score.n for score in self.runs)
 
     @property
     def by_seed(self) -> dict[str, Score]:
-        """Return the runs with a known seed, by seed."""
+        """Scores of runs with a known seed, by seed."""
         return {score.run["seed"]: score for score in self.runs if score.run}
 
 
-def group_of(runs: Sequence[Score]) -> Group:
-    """Return mean and standard deviation over runs, at least one.
+def group_runs(runs: Sequence[Score]) -> Group:
+    """Combine the scores of one or more runs into their mean and standard deviation.
 
     Example:
         >>> scores = [Score("m", "q", value, 0.3, "%", "higher", 10, "own") for value in (1.0, 2.0, 3.0)]
@@ -76,24 +76,23 @@ def group_of(runs: Sequence[Score]) -> Group:
     values = [score.value for score in runs]
     if len(values) == 1:
         return Group(values[0], None, 1, runs[0].stderr, tuple(runs))
-    sd = _spread(values)
+    sd = _standard_deviation(values)
     return Group(fmean(values), sd, len(values), sd / math.sqrt(len(values)), tuple(runs))
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """Difference of two groups, with its standard error and interval.
+    """Difference of two groups, with its standard error and confidence interval.
 
     Attributes:
         value: Difference of the means.
-        stderr: Its standard error; None if that of a group is unknown; 0 where all differences are equal, so that
-            there is no spread to estimate it from.
-        low: Lower end of the interval of :data:`LEVEL`; None without an error, or where that is 0.
-        high: Upper end.
-        n: Number of seeds where it is paired over seeds; else 1.
-        over: Source of the error: "seeds" that both share (t interval); "points" that two single runs share (t
-            interval); "both", two groups of other seeds (Welch's interval); "examples", two single runs as if they were
-            independent (normal interval).
+        stderr: Standard error of the difference; None if a group has none; 0 if all paired differences are equal.
+        low: Lower end of the interval of :data:`LEVEL`; None if ``stderr`` is None or 0.
+        high: Upper end of the interval.
+        n: Number of seeds of a difference paired over seeds; else 1.
+        over: Source of the error: "seeds" shared by both groups (t interval); "points" shared by two single runs (t
+            interval); "both" for groups of different seeds (Welch's interval); "examples" for two single runs, treated
+            as independent (normal interval).
     """
 
     value: float
@@ -105,78 +104,87 @@ class Contrast:
 
     @property
     def number(self) -> Number:
-        """Return the difference with its interval."""
+        """Difference with its interval."""
         interval = None if self.low is None or self.high is None else (self.low, self.high)
         note = " (no spread)" if self.stderr == 0 else ""
         error = self.stderr if interval else None
         return Number(self.value, error, signed=True, interval=interval, note=note)
 
 
-def contrast(last: Group, first: Group) -> Contrast:
-    """Return ``last`` less ``first``: paired over seeds that both share, or over points that two single runs share.
+def contrast(group: Group, reference: Group) -> Contrast:
+    """Return the difference ``group`` minus ``reference``, paired over shared seeds, or over shared points of two runs.
 
     References:
         The generalization of "Student's" problem when several different population variances are involved (Welch,
         1947), Biometrika 34
     """
-    value, one, other = last.mean - first.mean, first.by_seed, last.by_seed
-    if last.runs[0].unit == _EXACT:
+    value, one, other = group.mean - reference.mean, reference.by_seed, group.by_seed
+    if group.runs[0].unit == _EXACT:
         return Contrast(value, None, None, None, 1, "examples")
-    if one.keys() == other.keys() and len(one) == first.n == last.n > 1:
-        error = _paired_spread([(one[seed].value, other[seed].value) for seed in one]) / math.sqrt(first.n)
-        return _interval(value, error, first.n - 1, first.n, "seeds")
-    if first.n == last.n == 1:
-        before, after = first.runs[0], last.runs[0]
+    if one.keys() == other.keys() and len(one) == reference.n == group.n > 1:
+        error = _paired_standard_deviation([(one[seed].value, other[seed].value) for seed in one]) / math.sqrt(
+            reference.n
+        )
+        return _contrast_with_interval(value, error, reference.n - 1, reference.n, "seeds")
+    if reference.n == group.n == 1:
+        before, after = reference.runs[0], group.runs[0]
         points = paired_difference(before, after)
         if points is not None:
             units = before.points.units if before.points else 0
-            return _interval(value, points[1], units - 1, 1, "points")
-        return _interval(value, _apart(before.stderr, after.stderr), None, 1, "examples")
-    both = _apart(first.stderr, last.stderr)
-    if first.n < 2 or last.n < 2 or not both:
-        return _interval(value, both, None, 1, "examples")
-    shares = [((group.stderr or 0.0) / both) ** 2 for group in (first, last)]  # of the variance, which sum to 1
-    freedom = 1 / sum(share**2 / (group.n - 1) for share, group in zip(shares, (first, last), strict=True))
-    return _interval(value, both, freedom, 1, "both")
+            return _contrast_with_interval(value, points[1], units - 1, 1, "points")
+        return _contrast_with_interval(value, _independent_error(before.stderr, after.stderr), None, 1, "examples")
+    both = _independent_error(reference.stderr, group.stderr)
+    if reference.n < 2 or group.n < 2 or not both:
+        return _contrast_with_interval(value, both, None, 1, "examples")
+    shares = [((group.stderr or 0.0) / both) ** 2 for group in (reference, group)]  # of the variance, which sum to 1
+    freedom = 1 / sum(share**2 / (group.n - 1) for share, group in zip(shares, (reference, group), strict=True))
+    return _contrast_with_interval(value, both, freedom, 1, "both")
 
 
-def _spread(values: Sequence[float]) -> float:
-    """Return the standard deviation with n - 1; NaN where a value is not finite."""
+def _standard_deviation(values: Sequence[float]) -> float:
+    """Return the standard deviation with n - 1; NaN if a value is not finite."""
     return stdev(values) if all(map(math.isfinite, values)) else math.nan
 
 
-def _paired_spread(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return the standard deviation of differences; 0 where they differ by rounding errors alone."""
-    spread = _spread([b - a for a, b in pairs])
+def _paired_standard_deviation(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return the standard deviation of differences of pairs; 0 if they differ only by rounding errors."""
+    spread = _standard_deviation([b - a for a, b in pairs])
     return 0.0 if spread <= _ROUNDED * max(map(abs, chain(*pairs))) else spread
 
 
-def _apart(one: float | None, other: float | None) -> float | None:
+def _independent_error(first: float | None, second: float | None) -> float | None:
     """Return the standard error of the difference of two independent numbers."""
-    return None if one is None or other is None else math.hypot(one, other)
+    return None if first is None or second is None else math.hypot(first, second)
 
 
-def _interval(value: float, error: float | None, freedom: float | None, n: int, over: Any) -> Contrast:
+def _contrast_with_interval(
+    value: float, error: float | None, degrees_of_freedom: float | None, n: int, over: Any
+) -> Contrast:
     if not error or not math.isfinite(error):
         return Contrast(value, error, None, None, n, over)
     from scipy import stats  # takes as long to load as all else here
 
     share = 0.5 + LEVEL / 2
-    reach = error * float(stats.norm.ppf(share) if freedom is None else stats.t.ppf(share, freedom))
+    reach = error * float(
+        stats.norm.ppf(share) if degrees_of_freedom is None else stats.t.ppf(share, degrees_of_freedom)
+    )
     return Contrast(value, error, value - reach, value + reach, n, over)
 
 
 def paired_difference(before: Score, after: Score) -> tuple[float, float] | None:
-    """Return mean and standard error of ``after`` less ``before``, point by point; None where the points differ.
+    """Return mean and standard error of ``after`` minus ``before``, point by point; None if they cannot be paired.
 
-    A score without points is no mean of them, such as a median; nor can scores be paired where a point is not finite.
-    Noise that points of a score share is no part of how their differences spread, and is added. Clusters of points are
-    the independent units.
+    Scores cannot be paired if they have no points, such as medians, or other points, or if a point is not finite. The
+    spread of differences does not show noise that all points of a score share, so that is added. Clusters of points
+    are the independent units.
     """
     one, other = before.points, after.points
     if one is None or other is None or len(one.values) != len(other.values) or len(one.values) < 2:
         return None
-    if Conditions.of(before) != Conditions.of(after) or (before.given, before.seed) != (after.given, after.seed):
+    if Conditions.from_score(before) != Conditions.from_score(after) or (before.given, before.seed) != (
+        after.given,
+        after.seed,
+    ):
         return None
     if (one.weights, one.clusters) != (other.weights, other.clusters):
         return None
@@ -189,26 +197,29 @@ def paired_difference(before: Score, after: Score) -> tuple[float, float] | None
     def mean(numbers: Sequence[float]) -> float:
         return math.fsum(w * number for w, number in zip(weights, numbers, strict=True)) / total
 
-    if not (_is_rounded(mean(one.values), before.value) and _is_rounded(mean(other.values), after.value)):
+    if not (
+        _equals_up_to_rounding(mean(one.values), before.value)
+        and _equals_up_to_rounding(mean(other.values), after.value)
+    ):
         return None
     differences = [b - a for a, b in zip(one.values, other.values, strict=True)]
     # The ratio estimator's variance, as of the scores themselves; with equal weights the usual sd / sqrt(n).
     error = clustered_error(differences, clusters, weights)
-    if not _paired_spread(list(zip(one.values, other.values, strict=True))):
+    if not _paired_standard_deviation(list(zip(one.values, other.values, strict=True))):
         error = 0.0
     return mean(differences), math.hypot(error, one.shared_stderr, other.shared_stderr)
 
 
-def _is_rounded(mean: float, value: float) -> bool:
-    """Return whether a mean of points equals the score up to the rounding of points in files."""
+def _equals_up_to_rounding(mean: float, value: float) -> bool:
+    """Return whether a mean of points equals a score up to the rounding of points in files."""
     return math.isclose(mean, value, rel_tol=1e-4, abs_tol=0.006)
 
 
 def is_best(cell: Group | None, rivals: Sequence[Group | None]) -> bool:
     """Return whether no rival beats a cell: the interval of :data:`LEVEL` of each difference holds 0.
 
-    Without a rival, and where neither way is better, nothing is best. Between numbers without errors the difference
-    itself counts; with an error and no interval none beats the other: equal differences of two seeds prove nothing.
+    A cell without rivals, or of a score without a better direction, is not best. Numbers without errors are compared
+    directly. A difference with an error of 0 beats nothing, since equal differences of two seeds prove nothing.
 
     The level holds for each comparison alone: of eight equal rows, a given one is beaten in about every seventh
     table.

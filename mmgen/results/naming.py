@@ -1,16 +1,16 @@
 """Names of posteriors for tables, legends, pages and messages.
 
-Files and options have short words ("true", "aggregate"). People read the names here, which include the weights that a
-posterior was fitted with: another weight is another density.
+Files and options have short words ("true", "aggregate"). The names for people include the weights that a posterior was
+fitted with, since another weight gives another density.
 """
 
 from dataclasses import dataclass
 from typing import TypedDict
 
-__all__ = ["LEARNED_PRIOR", "GuidanceReport", "Weights", "number_of", "posterior_name", "posterior_title"]
+__all__ = ["LEARNED_PRIOR", "GuidanceReport", "Weights", "format_weight", "posterior_name", "posterior_title"]
 
 LEARNED_PRIOR = "learned prior"
-"""The posterior q(z), fitted to all images and conditioned on nothing."""
+"""Name of the posterior q(z), which is fitted to all images and conditioned on nothing."""
 
 _NAMES = {
     "prior": "p(z)", "own": "q(z|y)", "true": "q_true", "aggregate": "q_agg", "image": "q(z|x)", "scan": "q_scan",
@@ -23,15 +23,15 @@ _ABOUT = {
 
 
 class Weights(TypedDict, total=False):
-    """Weights of p(y|z) in a posterior: those of its fit and of its guidance; see :func:`posterior_name`."""
+    """Weights of p(y|z) in a posterior, from its fit and its guidance; see :func:`posterior_name`."""
 
     text_weight: float
     guidance: float
     balanced: bool
 
 
-def number_of(weight: float) -> str:
-    """Return a weight as it stands in a name: six digits at most.
+def format_weight(weight: float) -> str:
+    """Format a weight for a name, with at most six digits.
 
     Example:
         >>> number_of(300.0), number_of(1 / 3)
@@ -52,10 +52,10 @@ def posterior_name(
 
     Args:
         posterior: "prior", "own", "true", "aggregate", "learned prior", "scan" or "image"; anything else is its own
-            name. For a guided posterior, what is guided.
-        text_weight: For "true", the weight of log p(y|z) that it was fitted with; None where it is not recorded.
+            name. For a guided posterior, the name of its base.
+        text_weight: For "true", the weight of log p(y|z) in its fit; None if not recorded.
         guidance: The power of p(y|z) that tilts it; 0 for none.
-        balanced: Whether attributes that are left out keep their shares under guidance.
+        balanced: Whether guidance keeps the distribution of unspecified attributes.
         given: Kind of description that a fitted posterior is conditioned on: "nothing" for q(z).
 
     Example:
@@ -68,9 +68,9 @@ def posterior_name(
     if given == "nothing" and posterior in ("aggregate", "true"):
         name = "q(z)" if posterior == "aggregate" else "q_true(z)"
     elif posterior == "true" and text_weight is not None:
-        name = f"q_true(w = {number_of(text_weight)})" + (", exact" if text_weight == 1 else "")
-    how = ", balanced" if balanced else ""
-    return f"{name} guided (w = {number_of(guidance)}{how})" if guidance else name
+        name = f"q_true(w = {format_weight(text_weight)})" + (", exact" if text_weight == 1 else "")
+    suffix = ", balanced" if balanced else ""
+    return f"{name} guided (w = {format_weight(guidance)}{suffix})" if guidance else name
 
 
 def posterior_title(
@@ -81,7 +81,7 @@ def posterior_title(
     *,
     given: str | None = None,
 ) -> str:
-    """Return the name of a posterior and what it is, for a heading; arguments as in :func:`posterior_name`.
+    """Return the name of a posterior with an explanation, for a heading; arguments as in :func:`posterior_name`.
 
     Example:
         >>> posterior_title("true", 300.0)
@@ -95,13 +95,13 @@ def posterior_title(
     about = _ABOUT.get(posterior, "")
     if posterior == "true":
         exact = text_weight is None or text_weight == 1
-        about = "fitted to p(z|y)" if exact else f"fitted to p(y|z)^{number_of(text_weight or 0.0)} p(z)"
+        about = "fitted to p(z|y)" if exact else f"fitted to p(y|z)^{format_weight(text_weight or 0.0)} p(z)"
     if given == "nothing" and posterior in ("aggregate", "true"):
         about = LEARNED_PRIOR if posterior == "aggregate" else "fitted to p(z)"
     if guidance:
         is_aggregate = posterior == "aggregate" and given != "nothing"
         base = "the aggregate" if is_aggregate else posterior_name(posterior, text_weight, given=given)
-        about = f"{base} times p(y|z)^{number_of(guidance)}" + (", what is left out as before" if balanced else "")
+        about = f"{base} times p(y|z)^{format_weight(guidance)}" + (", what is left out as before" if balanced else "")
     return f"{name}: {about}" if about else name
 
 
@@ -110,11 +110,11 @@ class GuidanceReport:
     """Guidance of a posterior, for captions and messages.
 
     Attributes:
-        base: The posterior that is guided: a name of ``loaded.posteriors``, or "learned prior".
-        weight: w.
+        base: Name of the guided posterior among ``loaded.posteriors``, or "learned prior".
+        weight: w, the power of p(y|z).
         notice: A warning about the draws, such as too few candidates; "" for none.
-        text_weight: For a guided q_true, the weight that it was fitted with.
-        balanced: Whether attributes that are left out keep their shares.
+        text_weight: For a guided q_true, the weight of its fit.
+        balanced: Whether guidance keeps the distribution of unspecified attributes.
 
     Example:
         >>> str(GuidanceReport("aggregate", 3.0))

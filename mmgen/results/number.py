@@ -1,9 +1,9 @@
-"""Numbers with errors, and the one rule by which all tables round them."""
+"""Numbers with errors, and the rule by which all tables round them."""
 
 import math
 from dataclasses import dataclass
 
-__all__ = ["Number", "places_of"]
+__all__ = ["Number", "decimal_places"]
 
 _USUAL = 2
 """Decimals of a number without an error."""
@@ -11,8 +11,8 @@ _MOST = 5
 """Decimals at most; a smaller error is written as a power of ten."""
 
 
-def places_of(error: float | None) -> int:
-    """Return the number of decimals that an error leaves meaningful.
+def decimal_places(error: float | None) -> int:
+    """Return the number of decimals to print for a value with this error.
 
     The rule of the Particle Data Group: an error is rounded to two significant digits where its first three digits lie
     between 100 and 354, to one where they lie between 355 and 949, and above that it is rounded up to 1000. The value
@@ -43,15 +43,15 @@ class Number:
     """A number in a cell of a table, printed as "85.9 ± 1.1".
 
     Attributes:
-        value: In the unit of its column, or in ``unit``.
+        value: The number, in ``unit`` or the unit of its column.
         error: Its standard error, or standard deviation over seeds; None without one.
-        unit: Printed behind it; "" where the heading of its column names the unit.
+        unit: Unit printed after it; "" if the heading of its column names the unit.
         whole: Whether it is a count, printed without decimals.
-        places: Decimals of a published number, which are the paper's own; None for those of the error.
-        signed: Whether a sign is always printed, as of a difference.
-        interval: Ends of a confidence interval, printed in place of the error: "-2.0 [-4.5, +0.5]".
-        best: Whether it stands out: "*" in text, bold elsewhere.
-        note: Printed behind everything: ", n = 2".
+        places: Decimals of a published number in its paper; None to follow the error.
+        signed: Whether a sign is always printed, as for a difference.
+        interval: Ends of a confidence interval, printed instead of the error: "-2.0 [-4.5, +0.5]".
+        best: Whether it is highlighted: "*" in text, bold elsewhere.
+        note: Text printed at the end: ", n = 2".
         detail: Further facts, which a page shows under the pointer.
 
     Example:
@@ -73,39 +73,39 @@ class Number:
     detail: str = ""
 
     @property
-    def rounded(self) -> str:
-        """Return the value as printed, without its error."""
-        return self._rounded(self.value)
+    def value_text(self) -> str:
+        """Rounded value, without its error."""
+        return self._round(self.value)
 
     @property
-    def rounded_error(self) -> str:
-        """Return the error as printed; "" without one."""
+    def error_text(self) -> str:
+        """Rounded error; "" without one."""
         if self.error is None or self.whole or not math.isfinite(self.error) or not math.isfinite(self.value):
             return ""
-        text = f"{self.error:,.{self._places}f}"
+        text = f"{self.error:,.{self._decimals}f}"
         return f"{self.error:.1g}" if self.error and not float(text.replace(",", "")) else text
 
     @property
-    def _places(self) -> int:
+    def _decimals(self) -> int:
         if self.places is not None or self.whole:
             return self.places or 0
         if not self.error and 0 < abs(self.value) < 0.1:  # two digits of a small one
             return min(_MOST, 1 - math.floor(math.log10(abs(self.value))))
-        return places_of(self.error)
+        return decimal_places(self.error)
 
-    def _rounded(self, value: float) -> str:
+    def _round(self, value: float) -> str:
         if not math.isfinite(value):
             return "not finite"
-        return f"{value:{'+' if self.signed else ''},.{self._places}f}"
+        return f"{value:{'+' if self.signed else ''},.{self._decimals}f}"
 
-    def marked(self, before: str = "", after: str = "") -> str:
-        """Return the text with marks around the value."""
-        text = f"{before}{self.rounded}{after}"
+    def text_with_marks(self, before: str = "", after: str = "") -> str:
+        """Format the number with ``before`` and ``after`` around its value."""
+        text = f"{before}{self.value_text}{after}"
         if self.interval is not None:
-            text += f" [{', '.join(map(self._rounded, self.interval))}]"
-        elif self.rounded_error:
-            text += f" ± {self.rounded_error}"
+            text += f" [{', '.join(map(self._round, self.interval))}]"
+        elif self.error_text:
+            text += f" ± {self.error_text}"
         return text + (f" {self.unit}" if self.unit else "") + self.note
 
     def __str__(self) -> str:
-        return self.marked()
+        return self.text_with_marks()

@@ -1,4 +1,4 @@
-"""Published numbers, all in published.toml, and their data."""
+"""Numbers of papers from published.toml, and the datasets that they were measured on."""
 
 import json
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ from mmgen.core.parsing import parse_toml
 from mmgen.settings.registry import unknown_name
 
 __all__ = [
-    "Published",
-    "PublishedJudge",
-    "published_judges",
+    "PublishedTable",
+    "PublishedClassifier",
+    "published_classifiers",
     "published_papers",
     "published_table",
     "published_tables",
@@ -21,13 +21,13 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class _OfData:
+class _OnDataset:
     """Base of published numbers that were measured on a dataset.
 
     Attributes:
-        source: The paper, and the place in it.
-        recipe: Recipe of the dataset; "" where there is none.
-        settings: Settings of that recipe which make it the same dataset: size, binarisation, source.
+        source: The paper and its table or figure.
+        recipe: Recipe of the dataset; "" if there is none.
+        settings: Settings of that recipe that give the paper's dataset: size, binarisation, source.
     """
 
     source: str
@@ -35,7 +35,7 @@ class _OfData:
     settings: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     def differences(self, settings: Mapping[str, Any]) -> list[str]:
-        """Return how a dataset of the same recipe differs from the paper's; [] where the numbers may be compared.
+        """Describe how a dataset of the same recipe differs from the paper's; [] if the numbers may be compared.
 
         Example:
             >>> table = published_tables()[0]
@@ -58,8 +58,8 @@ class _OfData:
 
 
 @dataclass(frozen=True)
-class Published(_OfData):
-    """One published table; see published.toml for the fields."""
+class PublishedTable(_OnDataset):
+    """A table of a paper; published.toml explains the fields."""
 
     dataset: str
     columns: tuple[str, ...]
@@ -69,28 +69,28 @@ class Published(_OfData):
     note: str = ""
 
     @property
-    def called(self) -> str:
-        """Return the source as printed beside its numbers, marked if they are quoted from memory.
+    def label(self) -> str:
+        """Source as printed beside the numbers, marked if they are quoted from memory.
 
         Example:
-            >>> published_table("KM Fig. 4, dSprites").called
+            >>> published_table("KM Fig. 4, dSprites").label
             'KM Fig. 4, dSprites (from memory)'
         """
         return f"{self.source} (from memory)" if self.from_memory else self.source
 
     @property
     def remarks(self) -> str:
-        """Return remarks on the numbers; "" for none."""
+        """Remarks on the numbers; "" for none."""
         memory = "published numbers from memory, not confirmed" if self.from_memory else ""
         return "; ".join(filter(None, [memory, self.note]))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of rows and columns."""
-        return *map(_name_of, self.row), *self.columns
+        """Names of rows and columns."""
+        return *map(_row_name, self.row), *self.columns
 
-    def number(self, one: str, other: str) -> float | None:
-        """Return the number of a row and a column, in either order; None where there is none.
+    def number(self, first_name: str, second_name: str) -> float | None:
+        """Return the number of the row and column with these names, in either order; None if there is none.
 
         Example:
             >>> table = published_table("WG Table 2, MNIST")
@@ -99,41 +99,41 @@ class Published(_OfData):
         """
         for row in self.row:
             for column, value in zip(self.columns, row["values"], strict=True):
-                if (one, other) in ((_name_of(row), column), (column, _name_of(row))):
+                if (first_name, second_name) in ((_row_name(row), column), (column, _row_name(row))):
                     return None if value == "" else value
         return None
 
 
-def _name_of(row: Mapping[str, Any]) -> str:
+def _row_name(row: Mapping[str, Any]) -> str:
     return str(row.get("name") or row.get("quantity") or row["metric"])
 
 
 @dataclass(frozen=True)
-class PublishedJudge(_OfData):
+class PublishedClassifier(_OnDataset):
     """Accuracies in percent of a published attribute classifier, by attribute."""
 
     accuracy: dict[str, float]
 
 
 @cache
-def _file() -> dict[str, Any]:
+def _read_file() -> dict[str, Any]:
     return parse_toml((resources.files("mmgen.results") / "published.toml").read_text(encoding="utf-8"))
 
 
 @cache
-def published_tables() -> tuple[Published, ...]:
-    """Return every published table."""
+def published_tables() -> tuple[PublishedTable, ...]:
+    """Return all published tables."""
     return tuple(
-        Published(**{**table, "columns": tuple(table["columns"]), "row": tuple(table["row"])})
-        for table in _file()["table"]
+        PublishedTable(**{**table, "columns": tuple(table["columns"]), "row": tuple(table["row"])})
+        for table in _read_file()["table"]
     )
 
 
-def published_table(source: str) -> Published:
-    """Return the table of a paper: "WG Table 2, MNIST".
+def published_table(source: str) -> PublishedTable:
+    """Return the published table with this source, such as "WG Table 2, MNIST".
 
     Raises:
-        ValueError: There is no such table; suggests the nearest.
+        ValueError: There is no such table; the message suggests the nearest.
     """
     table = next((table for table in published_tables() if table.source == source), None)
     if table is None:
@@ -142,11 +142,11 @@ def published_table(source: str) -> Published:
 
 
 @cache
-def published_judges() -> tuple[PublishedJudge, ...]:
-    """Return the accuracies of every published attribute classifier."""
-    return tuple(PublishedJudge(**judge) for judge in _file()["judge"])
+def published_classifiers() -> tuple[PublishedClassifier, ...]:
+    """Return the accuracies of all published attribute classifiers."""
+    return tuple(PublishedClassifier(**judge) for judge in _read_file()["judge"])
 
 
 def published_papers() -> dict[str, str]:
-    """Return short names of the papers and their full titles."""
-    return dict(_file()["papers"])
+    """Return the full titles of papers by short name."""
+    return dict(_read_file()["papers"])

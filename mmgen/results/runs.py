@@ -1,4 +1,4 @@
-"""The run behind a score: its digest without seeds, and what several of them are called."""
+"""The run behind a score: its digest without seeds, and a common name of several runs."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from typing import Any
 __all__ = ["common_name", "run_record"]
 
 _NOT_OF_THE_RUN = ("seed", "device", "devices", "log_to")
-"""Settings of training in which seeds of the same run may differ."""
+"""Settings of training that may differ between seeds of the same run."""
 
 
 def run_record(
@@ -20,17 +20,17 @@ def run_record(
     data: Iterable[str],
     *,
     members: Iterable[Mapping[str, str]] = (),
-    beginnings: Iterable[str] = (),
+    initial_runs: Iterable[str] = (),
 ) -> dict[str, str]:
-    """Return the record of a run that its scores hold: see :attr:`mmgen.results.score.Score.run`.
+    """Return the record of a run for its scores: see :attr:`mmgen.results.score.Score.run`.
 
     Args:
-        name: Name of its file, without ending.
+        name: Name of the run's file, without ending.
         seeds: Seeds of the model, and of the fit to it.
-        settings: Settings of the same.
-        data: Content ids of the datasets that it learned from.
-        members: Members from outside mmgen, as headers name them.
-        beginnings: Digests of the runs whose weights it began with, or content ids where only these are known.
+        settings: Settings of the model, and of the fit to it.
+        data: Content ids of the training datasets.
+        members: Members from outside mmgen, as in headers.
+        initial_runs: Digests of runs whose weights it began with, or content ids if only these are known.
 
     Example:
         >>> one, other = (run_record("a", [seed], [{"training": {"seed": seed, "steps": 9}}], []) for seed in (0, 1))
@@ -39,7 +39,7 @@ def run_record(
     """
     plain = [{**part, "training": _without_seed(part.get("training"))} for part in settings]
     parts: list[Any] = [plain, sorted(data)]
-    further = [sorted(json.dumps(dict(one), sort_keys=True) for one in members), sorted(beginnings)]
+    further = [sorted(json.dumps(dict(one), sort_keys=True) for one in members), sorted(initial_runs)]
     parts += further if any(further) else []
     text = json.dumps(parts, sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -53,7 +53,7 @@ def _without_seed(training: Any) -> Any:
 
 
 def common_name(names: Sequence[str]) -> str:
-    """Return the part of names that does not count seeds.
+    """Return the common part of names of runs that differ in their seeds.
 
     Example:
         >>> common_name(["telbo", "telbo-seed1"]), common_name(["telbo-0", "telbo-1"]), common_name(["telbo-2"])

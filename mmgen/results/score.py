@@ -1,4 +1,4 @@
-"""A number with its error, its unit and which way is better, and everything that is needed to read it."""
+"""A measured number with its error, unit, better direction and the conditions of its measurement."""
 
 import json
 import math
@@ -16,22 +16,22 @@ from mmgen.core.parsing import Malformed, lines_bounded, parse_json
 from mmgen.results.naming import LEARNED_PRIOR, posterior_name, posterior_title
 from mmgen.results.number import Number
 
-__all__ = ["Better", "Points", "Score", "judge_names", "other_data", "read_scores"]
+__all__ = ["Better", "Points", "Score", "classifier_names", "data_condition", "read_scores"]
 
 Better = Literal["higher", "lower", "neither"]
-"""Which way is better; "neither" for a number that has no good side."""
+"""The better direction of a score; "neither" for a number that is only informative."""
 
 _LARGEST = 1e60
-"""Nothing computed in float32 comes near this, and sums of its squares are finite."""
+"""Bound of numbers in files: far above anything in float32, and its squares have finite sums."""
 
 _RUN = ("name", "settings", "seed")
 _DIGITS = 4  # decimals of the values of points in a file
 
-_WHERE_KNOWN = (
+_OPTIONAL_FIELDS = (
     "guidance", "base", "run", "balanced", "conditions", "seed", "points", "by_attribute", "judge", "warnings",
     "details",
 )  # fmt: skip
-"""Fields that a JSON line leaves out where they are empty."""
+"""Fields that a JSON line leaves out if they are empty."""
 
 _Finite = Annotated[float, BeforeValidator(lambda value: math.nan if value is None else value)]
 _AtLeast0 = Annotated[float, Field(ge=0)]
@@ -39,13 +39,13 @@ _AtLeast0 = Annotated[float, Field(ge=0)]
 
 @dataclass(frozen=True)
 class Points:
-    """Values of single examples behind a score that is their mean, for paired differences of two scores.
+    """Values of single examples, whose mean is a score, for paired differences of two scores.
 
     Attributes:
-        values: One for each data point, picture or query, in the unit of the score [N].
+        values: A value for each data point, picture or query, in the unit of the score [N].
         weights: Weights of the mean [N]; None for equal ones.
-        clusters: Number of the picture or source that each is of [N]; None where each is its own.
-        shared_stderr: Standard error of noise that all of them share, in the unit of the score.
+        clusters: Number of the picture or source behind each value [N]; None if all are independent.
+        shared_stderr: Standard error of noise that all values share, in the unit of the score.
     """
 
     values: list[_Finite]
@@ -54,53 +54,53 @@ class Points:
     shared_stderr: float = 0.0
 
     @classmethod
-    def of(
+    def from_values(
         cls, values: Iterable[float], weights: Iterable[float] | None = None, shared_stderr: float = 0.0
     ) -> "Points":
-        """Return points as files hold them: values with four decimals, no weights where all are equal."""
+        """Make points as in files: values with four decimals, and no weights if all are equal."""
         heavy = [] if weights is None else [float(weight) for weight in weights]
         chosen = heavy if len({*heavy}) > 1 else None
         return cls([round(float(value), _DIGITS) for value in values], chosen, shared_stderr=shared_stderr)
 
     @property
     def units(self) -> int:
-        """Return the number of independent units: clusters, or points without clusters."""
+        """Number of independent units: clusters, or points without clusters."""
         return len(self.values) if self.clusters is None else len({*self.clusters})
 
 
 @dataclass(frozen=True)
 class Score:
-    """One measured number with its error, unit, direction, posterior, files and run.
+    """A measured number with its error, unit, better direction, posterior, files and run.
 
     Attributes:
         metric: Name of the metric ("log-likelihood").
-        quantity: What exactly was measured ("log p(x|y)").
-        value: In ``unit``.
-        stderr: Standard error of ``value``, in ``unit``; None where there is none.
+        quantity: The measured quantity ("log p(x|y)").
+        value: The number, in ``unit``.
+        stderr: Standard error of ``value``, in ``unit``; None without one.
         unit: "%", "nats", "units", "ranks", "squared distance" or "parameters".
-        better: Which way is better.
-        n: Number of samples behind the value: pictures, or data points.
-        posterior: Where z came from: prior, own, true, aggregate, image, guided.
-        given: Number of attributes that were given; None where the question makes no sense.
-        protocol: How it was measured ("exact", "paper", "importance", "bound", ...).
+        better: The better direction.
+        n: Number of samples behind the value: pictures or data points.
+        posterior: Posterior that z was drawn from: prior, own, true, aggregate, image, guided.
+        given: Number of attributes in a description; None if the metric uses no descriptions.
+        protocol: Variant of the metric ("exact", "paper", "importance", "bound", ...).
         judge_accuracy: Held-out accuracy of the attribute classifier in percent, by attribute and "mean"; None
             without a classifier.
-        text_weight: For posterior "true", the power of p(y|z) that it was fitted with; None for every other.
-        guidance: For posterior "guided", the power w of p(y|z) that tilts it; None for every other.
+        text_weight: For posterior "true", the power of p(y|z) in its fit; None for others.
+        guidance: For posterior "guided", the power w of p(y|z) that tilts it; None for others.
         ids: Content ids of the files behind the value, by role.
-        base: For a guided posterior, what is guided: prior, own, true, aggregate, learned prior; also "learned prior"
-            for a fitted posterior that is conditioned on nothing; else "".
-        run: Run that was trained: "name" of its file, "settings" as a digest without seeds, so that runs which differ
-            in their seed alone have the same, and "seed"; {} where no run is known.
-        balanced: For a guided posterior, whether attributes that are left out keep their shares.
-        conditions: What scores must share to be compared, by name: "split", "part", "samples", and whatever else
-            changes the question of its metric; "content" where the data are not the published set.
-        seed: Seed of the evaluation: of its choice of queries and points, and of its draws.
-        points: Values of single examples; None where the score is no mean of such.
+        base: For a guided posterior, the posterior before guidance: prior, own, true, aggregate, learned prior; also
+            "learned prior" for a fitted posterior that is conditioned on nothing; else "".
+        run: The training run: "name" of its file, "settings" as a digest without seeds, which is the same for runs that
+            differ only in their seed, and "seed"; {} if unknown.
+        balanced: Whether guidance keeps the distribution of unspecified attributes.
+        conditions: Conditions that scores must share to be compared, by name: "split", "part", "samples", and others
+            of the metric; "content" if the data are not the published dataset.
+        seed: Seed of the evaluation: of the choice of queries and points, and of draws.
+        points: Values of single examples; None if the score is not their mean.
         by_attribute: The same measure for each attribute alone.
         judge: Network of the attribute classifier; "" without one.
-        warnings: Sentences for whoever reads the score.
-        details: Further numbers by the names that the metric's page lists. Read by others: "ceiling" (the same
+        warnings: Sentences of caution about the score.
+        details: Further numbers by the names that the metric's page lists. Tables and figures read "ceiling" (the same
             measure of real pictures) with "ceiling_stderr", "chance" with "pool", "splits_sd", and for label
             accuracies "method", "share" and "paired".
     """
@@ -132,24 +132,24 @@ class Score:
 
     @property
     def source(self) -> str:
-        """Return the name of the posterior, with the weights of its fit."""
+        """Name of the posterior, with the weights of its fit and guidance."""
         return posterior_name(
-            self._drawn_from, self.text_weight, self.guidance or 0.0, self.balanced, given=self._given
+            self._posterior_key, self.text_weight, self.guidance or 0.0, self.balanced, given=self._description_kind
         )
 
     @property
     def title(self) -> str:
-        """Return the name of the posterior and what it is."""
+        """Name of the posterior with an explanation."""
         return posterior_title(
-            self._drawn_from, self.text_weight, self.guidance or 0.0, self.balanced, given=self._given
+            self._posterior_key, self.text_weight, self.guidance or 0.0, self.balanced, given=self._description_kind
         )
 
     @property
-    def _drawn_from(self) -> str:
+    def _posterior_key(self) -> str:
         return self.base if self.posterior == "guided" else self.posterior
 
     @property
-    def _given(self) -> str | None:
+    def _description_kind(self) -> str | None:
         return "nothing" if self.base == LEARNED_PRIOR else None
 
     def __str__(self) -> str:
@@ -157,33 +157,33 @@ class Score:
 
     @property
     def number(self) -> Number:
-        """Return the value with its error for tables."""
+        """Value with its error, for tables."""
         return Number(self.value, self.stderr, whole=self.unit == "parameters")
 
     @property
     def number_with_unit(self) -> Number:
-        """Return the value with error and unit, for tables of several units."""
+        """Value with error and unit, for tables of several units."""
         return Number(self.value, self.stderr, self.unit, whole=self.unit == "parameters")
 
     @property
     def real_accuracy(self) -> float | None:
-        """Return the classifier's accuracy on real pictures, in percent, over the attributes of the protocol."""
+        """The classifier's accuracy on real pictures, in percent, over the attributes of the protocol."""
         accuracy = self.judge_accuracy or {}
         with_words = self.protocol in ("paper", "generated-text") and "words" in accuracy
         return accuracy.get("words" if with_words else "mean")
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values for a JSON line; what is not finite becomes None."""
-        plain = _plain(asdict(self))
+        """Return plain values for a JSON line; numbers that are not finite become None."""
+        plain = _json_values(asdict(self))
         return {
             key: value
             for key, value in plain.items()
-            if key not in _WHERE_KNOWN or value not in (None, "", {}, [], False)
+            if key not in _OPTIONAL_FIELDS or value not in (None, "", {}, [], False)
         }
 
 
-def other_data(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the condition of scores whose dataset is not the published one that its recipe is named after.
+def data_condition(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the condition "content" of scores if their dataset is not the published one of its recipe, else {}.
 
     Example:
         >>> other_data({"recipe": "mnist", "content": "not MNIST as published"}), other_data({"recipe": "mnist"})
@@ -193,10 +193,10 @@ def other_data(settings: Mapping[str, Any]) -> dict[str, str]:
     return {"content": str(content)} if content else {}
 
 
-def judge_names(scores: Sequence[Score]) -> list[str]:
-    """Return the name of the classifier of each score: its network, with the start of its content id where ambiguous.
+def classifier_names(scores: Sequence[Score]) -> list[str]:
+    """Return the name of the classifier of each score: its network, with the start of its content id if ambiguous.
 
-    "" for a score without one.
+    The name is "" for a score without a classifier.
     """
     judges = {str(score.ids.get("judge") or ""): score.judge or "judge" for score in scores}
     several = {name for name in judges.values() if list(judges.values()).count(name) > 1}
@@ -204,25 +204,25 @@ def judge_names(scores: Sequence[Score]) -> list[str]:
     return [called.get(str(score.ids.get("judge") or ""), "") for score in scores]
 
 
-def _plain(value: Any) -> Any:
+def _json_values(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): _json_values(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [_json_values(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
 
 
 def read_scores(path: Path) -> list[Score]:
-    """Read the scores that ``mmgen eval`` wrote: one JSON object a line.
+    """Read scores from a file of ``mmgen eval``: one JSON object a line.
 
     Raises:
-        ArtifactError: It cannot be read, or a line is no score.
+        ArtifactError: The file cannot be read, or a line is no score.
     """
     try:
         with closing(lines_bounded(path)) as lines:
-            scores = [_score(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+            scores = [_parse_score(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     except OSError as error:
         raise ArtifactError(f"cannot read the scores {path}: {reason_of(error)}; check the path") from None
     except Malformed as error:
@@ -233,33 +233,35 @@ def read_scores(path: Path) -> list[Score]:
 
 
 @cache
-def _reader() -> TypeAdapter[Score]:
+def _score_adapter() -> TypeAdapter[Score]:
     return TypeAdapter(Score)
 
 
 _USUAL: dict[str, Any] = {"quantity": "", "stderr": None, "unit": "", "better": "higher", "n": 0, "posterior": ""}
-"""Fields that a line may lack besides those that a score may lack."""
+"""Defaults of fields that a line may lack, besides those with defaults in :class:`Score`."""
 
 
-def _score(path: Path, number: int, line: str) -> Score:
+def _parse_score(path: Path, number: int, line: str) -> Score:
     expected = "expected scores as mmgen eval --json prints them"
     try:
         record = parse_json(line)
     except Malformed as error:
-        raise ArtifactError(f"{path}: line {number} is no JSON ({error}), {expected}") from None
+        raise ArtifactError(f"{path}: line {number} is not JSON ({error}), {expected}") from None
     if not isinstance(record, dict) or not {"metric", "value"} <= record.keys():
         raise ArtifactError(f"{path}: line {number} has no metric and value, {expected}")
-    if beyond := next((value for value in _numbers(record) if abs(value) > _LARGEST), None):
-        raise ArtifactError(f"{path}: line {number} says {beyond:g}, expected numbers of at most {_LARGEST:g}; fix it")
+    if beyond := next((value for value in _iterate_numbers(record) if abs(value) > _LARGEST), None):
+        raise ArtifactError(
+            f"{path}: line {number} has the number {beyond:g}, expected at most {_LARGEST:g}; fix the line"
+        )
     if "extra" in record:
         raise ArtifactError(f"{path}: line {number} has an older format, {expected}; measure again with mmgen eval")
     try:
-        score = _reader().validate_json(json.dumps({**_USUAL, **record}), strict=True)
+        score = _score_adapter().validate_json(json.dumps({**_USUAL, **record}), strict=True)
     except ValidationError as error:
         name, kind = error.errors()[0]["loc"][0], error.errors()[0]["type"]
-        wrong = {"greater_than_equal": "below 0", "literal_error": "beside higher, lower, neither"}
+        faults = {"greater_than_equal": "below 0", "literal_error": "other than higher, lower or neither"}
         raise ArtifactError(
-            f"{path}: line {number} has a {name} {wrong.get(kind, 'of the wrong kind')}, {expected}"
+            f"{path}: line {number} has a {name} {faults.get(kind, 'of the wrong type')}, {expected}"
         ) from None
     if score.judge_accuracy and "mean" not in score.judge_accuracy:
         raise ArtifactError(f"{path}: line {number} has a judge_accuracy without mean, {expected}")
@@ -268,10 +270,10 @@ def _score(path: Path, number: int, line: str) -> Score:
     return score
 
 
-def _numbers(value: Any) -> Iterator[float]:
-    """Yield every number of a JSON value."""
+def _iterate_numbers(value: Any) -> Iterator[float]:
+    """Yield all numbers within a JSON value."""
     if isinstance(value, int | float):
         yield value
     elif isinstance(value, dict | list):
         for part in value.values() if isinstance(value, dict) else value:
-            yield from _numbers(part)
+            yield from _iterate_numbers(part)

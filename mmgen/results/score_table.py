@@ -5,23 +5,23 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.results.number import Number
-from mmgen.results.score import Score, judge_names
+from mmgen.results.score import Score, classifier_names
 from mmgen.results.table import Cell, Table
 
-__all__ = ["Scores", "table_of"]
+__all__ = ["Scores", "tabulate_scores"]
 
 
-def table_of(scores: Sequence[Score], title: str = "", details: Mapping[str, str] | None = None) -> Table:
-    """Return a table with a row for each score; columns that are empty everywhere are left out.
+def tabulate_scores(scores: Sequence[Score], title: str = "", details: Mapping[str, str] | None = None) -> Table:
+    """Make a table with a row for each score; columns that are empty everywhere are left out.
 
     Args:
         scores: The scores.
-        title: Printed above it.
-        details: Further columns: heading, and name of a number in :attr:`mmgen.results.score.Score.details`. A number
-            whose name with "_stderr" is also there is printed with that error.
+        title: Title of the table.
+        details: Further columns: heading, and name of a number in :attr:`mmgen.results.score.Score.details`, which may
+            have an error under the same name with "_stderr".
     """
     units = {score.unit for score in scores}
-    judges = judge_names(scores)
+    judges = classifier_names(scores)
     one_unit = len(units) == 1
     several = len({*judges} - {""}) > 1
     columns: list[tuple[str, list[Cell]]] = []
@@ -38,7 +38,7 @@ def table_of(scores: Sequence[Score], title: str = "", details: Mapping[str, str
         ),
         ("n", [f"{score.n:,}" for score in scores]),
     ]
-    columns += [(name, [_detail(score.details, key) for score in scores]) for name, key in (details or {}).items()]
+    columns += [(name, [_detail_cell(score.details, key) for score in scores]) for name, key in (details or {}).items()]
     columns.append(
         ("judge %", ["" if score.real_accuracy is None else f"{score.real_accuracy:.1f}" for score in scores])
     )
@@ -46,7 +46,7 @@ def table_of(scores: Sequence[Score], title: str = "", details: Mapping[str, str
     return Table(title, [name for name, _ in used], list(zip(*(cells for _, cells in used), strict=True)))
 
 
-def _detail(details: Mapping[str, Any], key: str) -> Cell:
+def _detail_cell(details: Mapping[str, Any], key: str) -> Cell:
     value, error = details.get(key), details.get(f"{key}_stderr")
     if isinstance(value, float):
         return Number(value, error if isinstance(error, float) else None)
@@ -54,11 +54,11 @@ def _detail(details: Mapping[str, Any], key: str) -> Cell:
 
 
 class Scores(list[Score]):
-    """Scores of one evaluation, shown as a table, and the file that keeps them.
+    """List of the scores of one evaluation, shown as a table.
 
     Args:
         scores: The scores.
-        path: Their JSON lines; None where they were not kept.
+        path: The file of the scores; None if they were not written to a file.
     """
 
     def __init__(self, scores: Iterable[Score], path: Path | None = None) -> None:
@@ -66,7 +66,7 @@ class Scores(list[Score]):
         self.path = path
 
     def __repr__(self) -> str:
-        return table_of(self).text() if self else "no scores"
+        return tabulate_scores(self).text() if self else "no scores"
 
     def _repr_html_(self) -> str:
-        return table_of(self).html() if self else "no scores"
+        return tabulate_scores(self).html() if self else "no scores"

@@ -1,4 +1,4 @@
-"""Standard errors of shares, which are never 0, and of means over examples that come in clusters.
+"""Standard errors of shares, which are never 0, and of means over clustered examples.
 
 References:
     Approximate is better than "exact" for interval estimation of binomial proportions (Agresti, Coull, 1998), The
@@ -16,18 +16,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmgen.results.score import Score
 
-__all__ = ["binomial_error", "clustered_error", "share_error", "with_clusters"]
+__all__ = ["binomial_error", "clustered_error", "share_error", "use_clustered_error"]
 
 _ADDED = 2
 """Right answers added, and as many wrong ones (Agresti and Coull's "plus four")."""
 
 
 def binomial_error(value: float, n: int) -> float:
-    """Return the standard error, in percent, of a share of ``n`` independent answers that are right or wrong.
+    """Return the standard error, in percent, of a share of correct answers among ``n`` independent ones.
 
-    The formula counts two more right answers and two more wrong ones. All right out of 100 is no proof that none is
-    ever wrong: a plain error of 0 becomes 1.35, and value +- 1.96 errors holds the truth at 99 % too. Far from 0 and
-    100 %, and of many, hardly anything changes.
+    The formula adds two correct and two wrong answers. So 100 correct answers out of 100 have an error of 1.35 rather
+    than 0, and value +- 1.96 errors covers a true share of 99 %. Large numbers and shares far from 0 and 100 % hardly
+    change.
 
     Args:
         value: The share in percent.
@@ -43,12 +43,12 @@ def binomial_error(value: float, n: int) -> float:
 
 
 def share_error(value: float, stderr: float, n: int) -> float:
-    """Return the standard error of a mean of shares, such as over clusters of pictures, which is never 0.
+    """Return the standard error, in percent, of a mean of shares, such as over clusters of pictures; it is never 0.
 
     Args:
         value: The share in percent.
-        stderr: Its standard error by the spread, in percent; never made smaller.
-        n: Number of answers: pictures, data points.
+        stderr: Standard error from the spread of the shares, in percent; the result is at least this.
+        n: Number of answers: pictures or data points.
 
     Example:
         >>> round(share_error(100.0, 0.0, 100), 2), share_error(50.0, 5.0, 100)
@@ -62,16 +62,15 @@ def share_error(value: float, stderr: float, n: int) -> float:
 
 
 def clustered_error(values: ArrayLike, clusters: ArrayLike | None = None, weights: ArrayLike | None = None) -> float:
-    """Return the standard error of a weighted mean of values [N], clusters being independent; NaN for one cluster.
+    """Return the standard error of a weighted mean of values [N] in independent clusters; NaN for one cluster.
 
-    With equal weights and a cluster for each value it is the usual s / sqrt(N). Larger clusters count as by the
-    jackknife, which leaves one out at a time: the larger a cluster is beside the others, the more the mean follows it,
-    so that its distance from the mean is too small.
+    With equal weights and one value per cluster it is the usual s / sqrt(N). A large cluster pulls the mean towards
+    itself, so its distance from the mean is too small; this is corrected as by the jackknife.
 
     Args:
-        values: [N].
-        clusters: Number of the cluster of each value [N]; None for a cluster each.
-        weights: [N]; None for equal ones.
+        values: The values [N].
+        clusters: Number of the cluster of each value [N]; None for one cluster per value.
+        weights: Weights of the values [N]; None for equal ones.
 
     Example:
         >>> round(clustered_error([1.0, 2.0, 3.0]), 4), round(clustered_error([1.0, 1.0, 3.0, 3.0], [0, 0, 1, 1]), 4)
@@ -91,14 +90,14 @@ def clustered_error(values: ArrayLike, clusters: ArrayLike | None = None, weight
     return float(np.sqrt(count / (count - 1) * np.square(sums).sum()) / weight.sum())
 
 
-def with_clusters(score: Score, clusters: NDArray[np.int64] | None) -> Score:
-    """Return the score with the error of clusters, and its points with their clusters, so that differences have it too.
+def use_clustered_error(score: Score, clusters: NDArray[np.int64] | None) -> Score:
+    """Return the score with a clustered standard error, and with clusters of its points for paired differences.
 
-    Nothing changes where each point is a cluster of its own, or where the score is no mean of its points.
+    The score stays the same if each point is its own cluster, or if the score is no mean of its points.
 
     Args:
         score: The score, with ``points``.
-        clusters: Number of the cluster of each of these points [N]; None if unknown.
+        clusters: Number of the cluster of each point [N]; None if unknown.
     """
     if clusters is None or score.points is None or len(score.points.values) != len(clusters):
         return score

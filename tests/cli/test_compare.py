@@ -41,7 +41,7 @@ def test_a_pipe_gets_lines_and_logs_are_left_out(tmp_path: Path) -> None:
     assert "logs of training are no scores, and are left out: 1 of 7 files" in done.stderr
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     assert len(lines) == 2 and len({len(line) for line in lines}) == 1
-    told = dict(zip(compare_scores(files()).numbers().columns, lines[1], strict=True))
+    told = dict(zip(compare_scores(files()).number_table().columns, lines[1], strict=True))
     assert (told["name"], told["n"], told["mean"], told["against"]) == ("jmvae_a&b", "3", "81.0", "telbo")
     assert (told["difference"], told["difference_n"], told["difference_over"]) == ("-2.0", "3", "seeds")
 
@@ -94,7 +94,7 @@ def test_the_largest_and_smallest_numbers_are_compared(tmp_path: Path, size: flo
 
 def test_csv_and_json_say_the_same() -> None:
     compared = compare_scores(files(), "telbo")
-    lines = list(csv.DictReader(io.StringIO(compared.numbers().csv())))
+    lines = list(csv.DictReader(io.StringIO(compared.number_table().csv())))
     records = [json.loads(line) for line in compared.json_lines().splitlines()]
     for line, record in zip(lines, records, strict=True):
         assert line == {key: "" if value is None else str(value) for key, value in record.items()}
@@ -102,7 +102,7 @@ def test_csv_and_json_say_the_same() -> None:
 
 
 def test_a_name_is_no_formula_in_a_spreadsheet() -> None:
-    (line,) = csv.DictReader(io.StringIO(compare_scores(of("=1+1", 1.0, 2.0)).numbers().csv()))
+    (line,) = csv.DictReader(io.StringIO(compare_scores(of("=1+1", 1.0, 2.0)).number_table().csv()))
     assert line["name"] == "'=1+1"
 
 
@@ -166,7 +166,7 @@ def test_latex_can_be_set(tmp_path: Path) -> None:
 
 def test_a_single_run_has_the_error_of_its_examples() -> None:
     compared = compare_scores([("a", [score("a", 0, 80.0)])])
-    (table,) = compared.printed()
+    (table,) = compared.printable_tables()
     assert table.columns == ["", "drawn from", "4 given", "seeds"]
     assert [[str(cell) for cell in row] for row in table.rows] == [["a-seed0", "q(z|y)", "80.0 ± 0.5", "1"]]
     assert compared.legend() == "± is the standard error over examples."

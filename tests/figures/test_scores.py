@@ -9,7 +9,7 @@ import pytest
 
 from mmgen.core.errors import ArtifactError
 from mmgen.figures.report.scores import score_tables
-from mmgen.results.published import published_judges, published_papers, published_tables
+from mmgen.results.published import published_classifiers, published_papers, published_tables
 from mmgen.results.score import read_scores
 
 VE_DATA = {"recipe": "mnist-a", "size": 64, "binarise": True, "source": "mnist", "number": 700_000}
@@ -80,7 +80,7 @@ def test_every_published_number_says_which_data_it_is_about() -> None:
     """And each is its own data: the default settings of its recipe, but for what the paper chose otherwise."""
     from mmgen import data_recipes
 
-    for published in (*published_tables(), *published_judges()):
+    for published in (*published_tables(), *published_classifiers()):
         assert published.settings.keys() & {"size", "network", "orientations", "side"}
         known = data_recipes.get(published.recipe).model_fields
         assert set(published.settings) <= set(known)
@@ -222,7 +222,7 @@ def test_published_tables_are_whole() -> None:
             assert row["unit"] in (
                 ("%", "nats", "factors") if "metric" in row else ("%", "nats squared", "parameters", "units", "bits")
             )
-    assert published_judges()[0].accuracy["digit"] == 91.18
+    assert published_classifiers()[0].accuracy["digit"] == 91.18
 
 
 def test_what_real_halves_get_is_told_with_a_number(tmp_path: Path) -> None:

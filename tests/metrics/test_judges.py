@@ -15,7 +15,7 @@ from mmgen.generation import classifiers as judges
 from mmgen.metrics._evaluate import evaluate, evaluate_with_classifiers
 from mmgen.metrics._options import usual_metrics
 from mmgen.metrics.recall import Recall
-from mmgen.results.score import Score, judge_names
+from mmgen.results.score import Score, classifier_names
 from mmgen.results.score_table import Scores
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
@@ -144,13 +144,13 @@ def test_scores_of_several_judges_are_told_apart() -> None:
         told = {"ids": {"judge": judge}, "judge": network}
         return Score("correctness", "correctness", 1.0, None, "%", "higher", 1, "own", 2, **told)
 
-    assert judge_names([of("a1", "small"), of("b2", "attentive")]) == ["small", "attentive"]
-    assert judge_names([of("a1", "small"), of("b2", "small"), of("a1", "small")]) == [
+    assert classifier_names([of("a1", "small"), of("b2", "attentive")]) == ["small", "attentive"]
+    assert classifier_names([of("a1", "small"), of("b2", "small"), of("a1", "small")]) == [
         "small a1",
         "small b2",
         "small a1",
     ]
-    assert judge_names([of("a1", "")]) == ["judge"]  # scores from before networks were told
+    assert classifier_names([of("a1", "")]) == ["judge"]  # scores from before networks were told
     shown = repr(Scores([of("a1", "small"), of("b2", "attentive")]))
     assert " small " in shown and " attentive " in shown
     assert "(judge" not in repr(Scores([of("a1", "small")]))

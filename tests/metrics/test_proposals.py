@@ -15,7 +15,7 @@ from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.evaluation.importance import Estimate, estimate
 from mmgen.evaluation.likelihoods import text_estimate
 from mmgen.metrics.log_likelihood import LogLikelihood
-from mmgen.results.groups import contrast, group_of
+from mmgen.results.groups import contrast, group_runs
 from mmgen.results.score import Points, Score
 from tests.metrics.toy import Gaussian, loaded_gaussian
 from tests.metrics.two_modes import TwoModes, loaded_two_modes, two_modes_points
@@ -129,7 +129,7 @@ def paired_share_inside(labels: int, points: int, repeats: int, log_variance: fl
             each = Points(found.value.tolist(), shared_stderr=shared_error(points, found.noise))
             value, error = float(found.value.mean()), standard_error(found.value, found.noise)
             groups.append(
-                group_of([Score("m", "log p(y)", value, error, "nats", "higher", points, "own", points=each)])
+                group_runs([Score("m", "log p(y)", value, error, "nats", "higher", points, "own", points=each)])
             )
         found_difference = contrast(*groups)
         assert (

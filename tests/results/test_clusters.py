@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mmgen.results.groups import contrast, group_of, paired_difference
+from mmgen.results.groups import contrast, group_runs, paired_difference
 from mmgen.results.score import Points, Score
-from mmgen.results.standard_errors import clustered_error, with_clusters
+from mmgen.results.standard_errors import clustered_error, use_clustered_error
 
 
 def score(values: Any, **changed: Any) -> Score:
@@ -53,7 +53,7 @@ def test_the_error_is_how_much_means_of_other_pictures_differ() -> None:
         sizes = rng.integers(5, 51, size=20)
         values = np.repeat(rng.normal(size=20), sizes) + 0.5 * rng.normal(size=sizes.sum())
         found = score(values)
-        told = with_clusters(found, np.repeat(np.arange(20), sizes)).stderr
+        told = use_clustered_error(found, np.repeat(np.arange(20), sizes)).stderr
         assert told is not None
         means.append(found.value)
         errors.append(told)
@@ -66,15 +66,15 @@ def test_scores_change_only_where_points_share_a_picture() -> None:
     values = [1.0, 1.0, 3.0, 3.0]
     alone, shared = np.arange(4), np.array([5, 5, 2, 2])
     plain = score(values)
-    assert with_clusters(plain, None) is plain and with_clusters(plain, alone) is plain
-    assert with_clusters(plain, np.array([0, 0, 1])) is plain, "not of these points"
-    assert with_clusters(replace(plain, value=9.0), shared).stderr == 0.1, "no mean of them"
-    found = with_clusters(plain, shared)
+    assert use_clustered_error(plain, None) is plain and use_clustered_error(plain, alone) is plain
+    assert use_clustered_error(plain, np.array([0, 0, 1])) is plain, "not of these points"
+    assert use_clustered_error(replace(plain, value=9.0), shared).stderr == 0.1, "no mean of them"
+    found = use_clustered_error(plain, shared)
     assert (found.stderr, found.points.clusters, found.points.units) == (1.0, [1, 1, 0, 0], 2)
-    bits = with_clusters(replace(plain, details={"bits_per_pixel_stderr": 0.2}), shared)
+    bits = use_clustered_error(replace(plain, details={"bits_per_pixel_stderr": 0.2}), shared)
     assert bits.details["bits_per_pixel_stderr"] == pytest.approx(2.0), "ten times the error, so ten times this one"
-    assert with_clusters(plain, np.zeros(4)).stderr is None, "of one picture nothing says how much others differ"
-    percent = with_clusters(score([100.0] * 4, unit="%"), shared)
+    assert use_clustered_error(plain, np.zeros(4)).stderr is None, "of one picture nothing says how much others differ"
+    percent = use_clustered_error(score([100.0] * 4, unit="%"), shared)
     assert percent.stderr is not None and percent.stderr > 10, "shares have no error of 0"
 
 
@@ -83,12 +83,12 @@ def test_differences_are_clustered_too() -> None:
     rng = np.random.default_rng(0)
     base = rng.normal(size=60)
     first, last = base, base + np.repeat(rng.normal(size=6), 10)
-    a, b = (with_clusters(score(values), pictures) for values in (first, last))
+    a, b = (use_clustered_error(score(values), pictures) for values in (first, last))
     points = paired_difference(a, b)
     assert points is not None
     by_picture = (last - first).reshape(6, 10).mean(1)
     assert points[1] == pytest.approx(stats.sem(by_picture))
-    found, expected = contrast(group_of([b]), group_of([a])), stats.ttest_1samp(by_picture, 0).confidence_interval()
+    found, expected = contrast(group_runs([b]), group_runs([a])), stats.ttest_1samp(by_picture, 0).confidence_interval()
     assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
     assert paired_difference(a, replace(b, points=replace(b.points, clusters=[0] * 60))) is None
 
@@ -98,4 +98,4 @@ def test_clusters_that_a_file_makes_up_are_no_pairs(clusters: Any) -> None:
     a, b = (score(values, stderr=1.0) for values in ([1.0, 2.0, 3.0, 4.0], [2.0, 3.5, 4.0, 6.0]))
     a, b = (replace(one, points=replace(one.points, clusters=clusters)) for one in (a, b))
     assert paired_difference(a, b) is None
-    assert contrast(group_of([b]), group_of([a])).over == "examples"
+    assert contrast(group_runs([b]), group_runs([a])).over == "examples"

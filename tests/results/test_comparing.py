@@ -14,7 +14,7 @@ from mmgen.artifacts import Header, read_header, reference, write_checkpoint
 from mmgen.core.errors import ArtifactError
 from mmgen.evaluation.runs import run_of_files
 from mmgen.results.comparing import compare_scores
-from mmgen.results.groups import contrast, group_of, is_best, paired_difference
+from mmgen.results.groups import contrast, group_runs, is_best, paired_difference
 from mmgen.results.runs import run_record
 from mmgen.results.score import Points, Score, read_scores
 
@@ -98,7 +98,7 @@ def test_differences_are_paired_over_seeds_as_scipy_has_it() -> None:
     a, b = (
         [score(name, seed, value) for seed, value in enumerate(values)] for name, values in (("a", first), ("b", last))
     )
-    found = contrast(group_of(b), group_of(a))
+    found = contrast(group_runs(b), group_runs(a))
     expected = stats.ttest_rel(last, first).confidence_interval(0.95)
     assert (found.n, found.over) == (4, "seeds")
     assert found.value == pytest.approx(2.0)
@@ -110,7 +110,7 @@ def test_runs_of_other_seeds_all_count() -> None:
     a = [score("a", seed, value, values=[value, value]) for seed, value in ((0, 10.0), (1, 10.0), (2, 20.0))]
     b = [score("b", seed, value, values=[value, value]) for seed, value in ((2, 10.0), (3, 30.0), (4, 30.0))]
     found, expected = (
-        contrast(group_of(b), group_of(a)),
+        contrast(group_runs(b), group_runs(a)),
         stats.ttest_ind([10.0, 30, 30], [10.0, 10, 20], equal_var=False),
     )
     assert (found.value, found.over) == (pytest.approx(10.0), "both")
@@ -123,7 +123,7 @@ def test_a_median_is_not_paired_over_ranks() -> None:
     a = score("a", 0, 1.0, values=[1.0, 1.0, 1.0, 1.0, 200.0], unit="ranks", better="lower")
     b = score("b", 0, 2.0, values=[2.0] * 5, unit="ranks", better="lower")
     assert paired_difference(a, b) is None
-    found = contrast(group_of([b]), group_of([a]))
+    found = contrast(group_runs([b]), group_runs([a]))
     assert (found.value, found.over) == (1.0, "examples")
 
 
@@ -131,7 +131,7 @@ def test_what_was_not_finite_is_not_paired() -> None:
     a = score("a", 0, 20.0, values=[10.0, 30.0])
     b = replace(a, points=Points([10.0, math.nan]))
     assert paired_difference(a, b) is None
-    assert contrast(group_of([b]), group_of([a])).over == "examples"
+    assert contrast(group_runs([b]), group_runs([a])).over == "examples"
 
 
 def test_two_seeds_need_the_quantile_of_two() -> None:
@@ -157,11 +157,11 @@ def test_equal_differences_have_no_interval_and_beat_nothing(values: tuple[float
 @pytest.mark.parametrize("stderr", [0.0, math.nan])
 def test_single_runs_without_a_spread_have_no_interval_either(stderr: float) -> None:
     """Such as counts of which every resample has the same."""
-    a, b = (group_of([score(name, 0, value, stderr=stderr)]) for name, value in (("a", 3.0), ("b", 5.0)))
+    a, b = (group_runs([score(name, 0, value, stderr=stderr)]) for name, value in (("a", 3.0), ("b", 5.0)))
     found = contrast(b, a)
     assert (found.value, found.low, found.high) == (2.0, None, None)
     assert is_best(a, [b]) and is_best(b, [a])
-    groups = [group_of([score(name, seed, value) for seed in (place, place + 1)]) for place, (name, value) in
+    groups = [group_runs([score(name, seed, value) for seed in (place, place + 1)]) for place, (name, value) in
               enumerate((("a", 3.0), ("b", 5.0)))]  # fmt: skip
     assert contrast(groups[1], groups[0]).low is None, "nor do groups of other seeds, alike in themselves"
 
@@ -178,8 +178,8 @@ def test_numbers_of_parameters_are_exact() -> None:
 
 def test_groups_without_a_seed_in_common_are_compared_as_welch_does() -> None:
     first, last = [70.0, 75.0, 64.0, 71.0], [72.0, 79.0, 78.0]
-    a = group_of([score("a", seed, value) for seed, value in enumerate(first)])
-    b = group_of([score("b", 10 + seed, value) for seed, value in enumerate(last)])
+    a = group_runs([score("a", seed, value) for seed, value in enumerate(first)])
+    b = group_runs([score("b", 10 + seed, value) for seed, value in enumerate(last)])
     found = contrast(b, a)
     expected = stats.ttest_ind(last, first, equal_var=False).confidence_interval(0.95)
     assert found.over == "both"
@@ -190,12 +190,12 @@ def test_single_runs_are_paired_over_their_queries() -> None:
     """Differences 2, 4, 3: mean 3, sd 1, error 1 / sqrt(3), and of three the quantile of two degrees of freedom."""
     a = score("a", 0, 20.0, values=[10.0, 20.0, 30.0])
     b = score("b", 0, 23.0, values=[12.0, 24.0, 33.0])
-    found = contrast(group_of([b]), group_of([a]))
+    found = contrast(group_runs([b]), group_runs([a]))
     assert (found.value, found.over, found.n) == (3.0, "points", 1)
     assert found.stderr == pytest.approx(3**-0.5)
     assert found.high == pytest.approx(3 + stats.t.ppf(0.975, 2) * 3**-0.5)
     other = replace(b, seed=1)  # asked about other examples
-    apart = contrast(group_of([other]), group_of([a]))
+    apart = contrast(group_runs([other]), group_runs([a]))
     assert (apart.over, apart.stderr) == ("examples", pytest.approx(math.hypot(0.5, 0.5)))
 
 

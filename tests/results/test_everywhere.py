@@ -13,7 +13,7 @@ from mmgen.experiments import compare, read_plan, tables_of
 from mmgen.figures.report.scores import score_tables
 from mmgen.results.comparing import compare_scores
 from mmgen.results.score import Score, read_scores
-from mmgen.results.score_table import Scores, table_of
+from mmgen.results.score_table import Scores, tabulate_scores
 from mmgen.results.table import Table
 
 READS = "85.9 ± 1.1"
@@ -38,7 +38,7 @@ def test_eval(scores: list[Score], capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_compare(scores: list[Score]) -> None:
     compared = compare_scores([("telbo", scores)])
-    (table,) = compared.printed()
+    (table,) = compared.printable_tables()
     assert all(READS in text for text in (table.text(80), compared._repr_html_(), compared.markdown()))
     assert READS.replace("±", r"\pm") in compared.latex()
     assert [json.loads(line)["mean"] for line in compared.json_lines().splitlines()] == [85.94] * 2
@@ -70,7 +70,7 @@ def test_notebook(scores: list[Score]) -> None:
 
 
 def test_files_keep_full_precision(scores: list[Score]) -> None:
-    assert "85.94,1.08" in table_of(scores).csv() and "85.94\t1.08" in table_of(scores).tabs()
+    assert "85.94,1.08" in tabulate_scores(scores).csv() and "85.94\t1.08" in tabulate_scores(scores).tabs()
     assert scores[0].to_json()["value"] == 85.94
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mmgen.core.errors import UsageError
-from mmgen.results.groups import Group, group_of
+from mmgen.results.groups import Group, group_runs
 from mmgen.results.score import Score
 
 __all__ = ["Axis", "Families", "Family", "Point", "families"]
@@ -108,8 +108,8 @@ def families(scores: Sequence[Score], x: tuple[str, str], y: str) -> Families:
             Point(
                 ", ".join(_setting_text(setting, value) for setting, value in zip(differing, key, strict=True)),
                 tuple(map(_order, key)),
-                group_of([across[model] for model in same]),
-                group_of([up[model] for model in same]),
+                group_runs([across[model] for model in same]),
+                group_runs([up[model] for model in same]),
             )
             for (key, _), same in sorted(runs.items(), key=lambda one: (tuple(map(_order, one[0][0])), one[0][1]))
         ]

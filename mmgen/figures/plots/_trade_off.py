@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgen.core.errors import UsageError
-from mmgen.results.groups import group_of
+from mmgen.results.groups import group_runs
 from mmgen.results.published import published_tables
 from mmgen.results.score import Score
 
@@ -212,7 +212,7 @@ def trade_off(scores: Sequence[Score], metrics: tuple[str, str]) -> Trade:
         sides = [{one: found[key][one] for one in files} for found in (ys, xs)]
         for group, side in zip(kept, sides, strict=True):
             group[key] = side
-        high, far = (group_of(list(side.values())).number for side in sides)
+        high, far = (group_runs(list(side.values())).number for side in sides)
         weight = (key[1] or 0.0) if key[0] == "true" and not key[2] else key[2]
         points[key] = Point(weight, far.value, high.value, far.error, high.error, len(files))
     if not points:

@@ -17,7 +17,7 @@ from mmgen.figures.drawing.style import FAINT, INK, MUTED, category_colours, new
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.plots._trade_off import Curve, Trade, axes_of_trade_off, published_points, trade_off
 from mmgen.figures.session import Session
-from mmgen.results.score import Score, judge_names
+from mmgen.results.score import Score, classifier_names
 
 __all__ = ["trade_off_figure"]
 
@@ -45,7 +45,7 @@ def trade_off_figure(sessions: Sequence[Session], options: PlotOptions) -> Pictu
 def _of_judges(scores: Sequence[Score]) -> str:
     """Name the classifier behind the scores, if there were several."""
     judges: dict[str, dict[str, str]] = {}
-    for score, name in zip(scores, judge_names(scores), strict=True):
+    for score, name in zip(scores, classifier_names(scores), strict=True):
         if name:
             judges.setdefault(str(score.ids.get("dataset") or ""), {}).setdefault(str(score.ids["judge"]), name)
     first = dict.fromkeys(next(iter(names.values())) for names in judges.values())

@@ -17,7 +17,7 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import FAINT, INK, MUTED, SMALL, category_colours, new_figure, tidy
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.session import Session
-from mmgen.results.groups import group_of
+from mmgen.results.groups import group_runs
 from mmgen.results.score import Score
 
 __all__ = ["weak_supervision"]
@@ -133,7 +133,7 @@ def _point(method: str, pairs: int, runs: Sequence[Score]) -> Point:
             f"{_NAMES.get(method, method)} with {pairs:,} pairs got {len(runs)} runs whose settings differ, expected "
             "seeds of one; give the scores of one, or plot each for itself"
         )
-    group = group_of(runs)
+    group = group_runs(runs)
     of_images = math.sqrt(fmean((score.stderr or 0.0) ** 2 for score in runs))
     if group.n == 1:
         return Point(pairs, group.mean, of_images, runs[0].n)

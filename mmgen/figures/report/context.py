@@ -22,7 +22,7 @@ from mmgen.figures.report.findings import findings
 from mmgen.figures.report.judges import Confusion
 from mmgen.figures.report.scores import ScoreTable, score_tables
 from mmgen.figures.session import Group, Material, latent_sizes, setting
-from mmgen.results.published import Published, published_judges, published_papers, published_tables
+from mmgen.results.published import PublishedTable, published_classifiers, published_papers, published_tables
 from mmgen.settings import presets
 from mmgen.settings.config import json_values, merge
 from mmgen.settings.extends import preset
@@ -167,7 +167,7 @@ def _judges(material: Material, mistaken: Mapping[str, Sequence[Confusion]]) -> 
         rows = [{"label": path.name, "published": False, "cells": [_percent(accuracy.get(n)) for n in names]}]
         others = []
         data = next((material.data[p.content_id] for p in header.parents if p.content_id in material.data), {})
-        for paper in published_judges():
+        for paper in published_classifiers():
             if paper.recipe != data.get("recipe"):
                 continue
             cells = [_percent(paper.accuracy.get(name)) for name in names]
@@ -206,7 +206,7 @@ def _curves(material: Material) -> tuple[list[Picture], list[Picture]]:
     return together, apart
 
 
-def _elsewhere(tables: Sequence[ScoreTable]) -> list[Published]:
+def _elsewhere(tables: Sequence[ScoreTable]) -> list[PublishedTable]:
     """Return published tables of the same metrics on data of other recipes."""
     shown = {row.posterior for table in tables for row in table.rows if row.published}
     shown |= {other.source for table in tables for other in table.others}
@@ -214,7 +214,7 @@ def _elsewhere(tables: Sequence[ScoreTable]) -> list[Published]:
     return [
         table
         for table in published_tables()
-        if table.called not in shown and any(row.get("metric") in measured for row in table.row)
+        if table.label not in shown and any(row.get("metric") in measured for row in table.row)
     ]
 
 

@@ -62,7 +62,7 @@ def _rows(material: Material, model: str) -> list[_Row]:
             continue
         if score.posterior == "prior" or not score.given or score.value != score.value:
             continue
-        named = Conditions.of(score)
+        named = Conditions.from_score(score)
         further = tuple(one for one in named.further if one[0] in ("split", "part"))
         alike = named._replace(metric="", unit="", further=further)
         measured.setdefault(alike, {}).setdefault((score.metric, score.given), {}).setdefault(score.source, score)

@@ -9,7 +9,7 @@ from mmgen.results.comparing import Entry, compare_entries
 from mmgen.results.conditions import Conditions
 from mmgen.results.groups import Group
 from mmgen.results.number import Number
-from mmgen.results.published import Published, published_tables
+from mmgen.results.published import PublishedTable, published_tables
 from mmgen.results.score import Score
 
 __all__ = ["AttributeTable", "OtherData", "Row", "ScoreTable", "score_tables"]
@@ -162,7 +162,7 @@ def _own_cell(group: Group | None, best: bool) -> Number | None:
     return replace(group.number, best=best, detail=", ".join(detail))
 
 
-def _published_rows(table: Published, conditions: Conditions, columns: Sequence[Column]) -> list[Row]:
+def _published_rows(table: PublishedTable, conditions: Conditions, columns: Sequence[Column]) -> list[Row]:
     """Return the rows of a published table in the columns of a metric and protocol."""
     places = {}
     for row in table.row:
@@ -179,7 +179,7 @@ def _published_rows(table: Published, conditions: Conditions, columns: Sequence[
                 error = None if spread == "" else spread
                 cells[place] = Number(value, error, places=2, detail="" if error is None else table.spread_means)
         if any(cells):
-            found.append(Row(method, table.called, cells, published=True))
+            found.append(Row(method, table.label, cells, published=True))
     return found
 
 
@@ -204,10 +204,10 @@ def _papers(
         spread = f"; ± is the {table.spread_means}" if table.spread_means else ""
         spread += f"; {table.remarks}" if table.remarks else ""
         if differing := table.differences(settings):
-            others.append(OtherData(table.called, f"{table.dataset}{spread}", differing, rows))
+            others.append(OtherData(table.label, f"{table.dataset}{spread}", differing, rows))
         else:
             same += rows
-            footnotes.append(f"{table.called}: {table.dataset}{spread}.")
+            footnotes.append(f"{table.label}: {table.dataset}{spread}.")
     return same, footnotes, others
 
 
@@ -233,7 +233,7 @@ def _ceiling(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
     cells: list[Number | None] = [None] * len(columns)
     for score in scores:
         if score.by_attribute and score.real_accuracy is not None:
-            cells[columns.index(Column.of(score))] = Number(score.real_accuracy)
+            cells[columns.index(Column.from_score(score))] = Number(score.real_accuracy)
     return Row("held-out pictures of the dataset", "judge on real pictures", cells) if any(cells) else None
 
 
@@ -244,7 +244,7 @@ def _by_chance(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None
     for score in scores:
         value = score.details.get("chance")
         if isinstance(value, int | float):
-            cells[columns.index(Column.of(score))] = Number(value)
+            cells[columns.index(Column.from_score(score))] = Number(value)
             pools.add(score.details.get("pool"))
     among = " or ".join(f"{pool:,}" for pool in sorted(pool for pool in pools if isinstance(pool, int)))
     return Row(f"among {among}" if among else "", "chance", cells) if any(cells) else None

@@ -17,7 +17,7 @@ from mmgen.core.plain_text import MARKS
 from mmgen.generation.classifiers import find_classifier
 from mmgen.models import DataSettings
 from mmgen.objectives import Objective
-from mmgen.results.naming import number_of
+from mmgen.results.naming import format_weight
 from mmgen.results.score import Score, read_scores
 from mmgen.settings.config import build_member, validate
 from mmgen.training.log import log_path
@@ -172,7 +172,7 @@ def _kind_of_curve(header: Header) -> str:
         given = "" if setting(header, "aggregate", "given") == "attributes" else ", given nothing"
         target = target_of(header)
         weights = {key.replace("_", " "): target[key] for key in ("text_weight", "guidance") if key in target}
-        weighed = "".join(f" with {key} {number_of(weight)}" for key, weight in weights.items())
+        weighed = "".join(f" with {key} {format_weight(weight)}" for key, weight in weights.items())
         return f"aggregate, target {target.get('name', '?')}{weighed}{given}"
     if header.kind == "classifier":
         return "judge"
