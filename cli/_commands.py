@@ -14,7 +14,7 @@ from mmgen.cli._mistakes import suggest_command, suggest_quotes
 from mmgen.cli._options import LARGEST_SEED, Code, EarlyCheck, check_read, check_source
 from mmgen.commands import Reads, Source
 from mmgen.core.errors import UsageError
-from mmgen.settings.registry import with_names
+from mmgen.settings.registry import insert_member_names
 
 __all__ = ["Command", "command_of", "literal", "without_types"]
 
@@ -114,7 +114,7 @@ def command_of(name: str, function: Callable[..., Any], cls: type[Command] = Com
     parameters: list[Any] = loaded.params
     for parameter in parameters:
         if getattr(parameter, "help", None):
-            parameter.help = with_names(parameter.help)
+            parameter.help = insert_member_names(parameter.help)
         if parameter.metavar is None:
             parameter.metavar = _METAVARS[parameter.bare_type().removeprefix("list[").removesuffix("]")]
     return loaded

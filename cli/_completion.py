@@ -5,7 +5,7 @@ from collections.abc import Callable
 import typer
 
 from mmgen.core.errors import MmgenError
-from mmgen.settings.registry import Registry, registry_of, rooms
+from mmgen.settings.registry import Registry, list_registries, registry_of
 
 __all__ = ["Completion", "kinds", "members", "names_of_kind", "presets", "tables", "words"]
 
@@ -43,9 +43,9 @@ def members(package: str, *more: str) -> Completion:
 
 def presets(incomplete: str) -> list[str]:
     """Complete presets by their full names."""
-    from mmgen.settings.presets import names
+    from mmgen.settings.presets import preset_names
 
-    return _matching(names(), incomplete)
+    return _matching(preset_names(), incomplete)
 
 
 def tables(incomplete: str) -> list[str]:
@@ -56,9 +56,9 @@ def tables(incomplete: str) -> list[str]:
 
 
 def _kinds() -> "dict[str, list[str]]":
-    from mmgen.settings.presets import names
+    from mmgen.settings.presets import preset_names
 
-    return {room.noun.replace(" ", "-"): _of(room) for room in rooms()} | {"preset": names()}
+    return {room.noun.replace(" ", "-"): _of(room) for room in list_registries()} | {"preset": preset_names()}
 
 
 def kinds(incomplete: str) -> list[str]:

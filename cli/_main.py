@@ -29,7 +29,7 @@ from mmgen.commands import source_of, stage_class, stage_names
 from mmgen.core.errors import MmgenError, clip
 from mmgen.core.processes import begin_program
 from mmgen.core.version import __version__
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["app", "command_names", "complaint", "load_command", "main"]
 
@@ -120,7 +120,7 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
         if name not in command_names() and not name.startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(unknown_name("command", name, command_names(), more="mmgen --help"))
+            ctx.fail(format_unknown_name("command", name, command_names(), list_command="mmgen --help"))
         return super().resolve_command(ctx, args)
 
 
@@ -158,9 +158,9 @@ def complaint(error: typer.TyperException) -> str:
     parameter = getattr(error, "param", None)
     if faults is None or parameter is None:
         return text
-    from mmgen.settings.config import format_refusal  # loads pydantic, which help does without
+    from mmgen.settings.config import format_value_fault  # loads pydantic, which help does without
 
-    return format_refusal(
+    return format_value_fault(
         "/".join(name for name in parameter.opts if name.startswith("--")) or parameter.name, faults()[0]
     )
 

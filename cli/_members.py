@@ -76,7 +76,7 @@ class MemberCommands(TyperGroup):
         if not ctx.resilient_parsing:
             if self.registry.noun == "recipe" and (meant := suggest_recipe(args[0])):
                 raise UsageError(meant)
-            raise UsageError(self.registry.unknown(args[0]))
+            raise UsageError(self.registry.format_unknown(args[0]))
         return super().resolve_command(ctx, args)
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:

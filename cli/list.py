@@ -16,17 +16,18 @@ __all__ = ["list_command"]
 def _members() -> tuple[list[dict[str, str]], list[str]]:
     """Every member of every room and every preset: kind, name, first sentence, origin; and what cannot be used."""
     from mmgen.settings import presets
-    from mmgen.settings.registry import rooms, unknown_groups
+    from mmgen.settings.registry import list_registries, warn_of_unknown_groups
 
-    found, faults = [], unknown_groups()
-    for room in rooms():
+    found, faults = [], warn_of_unknown_groups()
+    for room in list_registries():
         for member in room.members():
             about, origin = member.about(), str(member.origin)
             found.append({"kind": room.noun, "name": member.name, "about": about, "origin": origin})
             if member.fault:
                 faults.append(f"{room.noun} '{member.name}' of {origin} cannot be used: {member.fault}")
     found += [
-        {"kind": "preset", "name": name, "about": presets.about(name), "origin": "mmgen"} for name in presets.names()
+        {"kind": "preset", "name": name, "about": presets.describe_preset(name), "origin": "mmgen"}
+        for name in presets.preset_names()
     ]
     return found, list(dict.fromkeys(faults))
 
@@ -36,15 +37,15 @@ def _show_one(kind: str, name: str, as_json: bool) -> None:
     import sys
 
     from mmgen.settings.config import find_preset
-    from mmgen.settings.extends import preset, with_origins
-    from mmgen.settings.registry import rooms
+    from mmgen.settings.extends import format_preset_with_origins, load_preset
+    from mmgen.settings.registry import list_registries
     from mmgen.settings.settings_table import settings_of_member
 
     if kind == "preset":
         full = find_preset(name)
-        result(json.dumps(preset(full)) if as_json else with_origins(full).rstrip("\n"))
+        result(json.dumps(load_preset(full)) if as_json else format_preset_with_origins(full).rstrip("\n"))
         return
-    room = next(room for room in rooms() if room.noun == kind)
+    room = next(room for room in list_registries() if room.noun == kind)
     found = settings_of_member(kind, room.get(name))
     about = room.describe(name)
     if as_json:
@@ -65,7 +66,7 @@ def list_command(
         typer.Argument(
             metavar="KIND",
             show_default=False,
-            help="Only this kind, for example objective or preset.",
+            help="Only this kind, for example objective or load_preset.",
             autocompletion=kinds,
         ),
     ] = None,
@@ -91,14 +92,14 @@ def list_command(
     import sys
 
     from mmgen.core.errors import UsageError
-    from mmgen.settings.registry import rooms, unknown_name
+    from mmgen.settings.registry import format_unknown_name, list_registries
 
-    wanted = kinds = [*(room.noun for room in rooms()), "preset"]
+    wanted = kinds = [*(room.noun for room in list_registries()), "preset"]
     if kind is not None:
         one = re.sub("ies$", "y", kind).removesuffix("s").replace("-", " ").lower()
         wanted = [one] if one in kinds else [noun for noun in kinds if one in noun.split()]
         if len(wanted) != 1:
-            raise UsageError(unknown_name("kind", kind, kinds))
+            raise UsageError(format_unknown_name("kind", kind, kinds))
     if name is not None:
         _show_one(wanted[0], name, as_json)
         return

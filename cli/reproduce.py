@@ -157,7 +157,7 @@ def _check_commands(scale: "Scale", listed: str) -> None:
             loaded = load_command(command)
             context = loaded.make_context(f"mmgen {command}", list(words))
             if isinstance(loaded, MemberCommands) and context.command is loaded:  # which stops where it is run
-                raise UsageError(loaded.registry.unknown(words[0]))
+                raise UsageError(loaded.registry.format_unknown(words[0]))
         except (MmgenError, typer.TyperException) as error:
             said = complaint(error) if isinstance(error, typer.TyperException) else str(error)
             raise UsageError(f"{listed}: stage {number}, mmgen {command}: {said.rstrip('.')}") from None

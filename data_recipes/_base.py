@@ -18,7 +18,7 @@ from mmgen.core.memory import check_memory
 from mmgen.core.processes import begin_worker, check_files, process_count, safe_import_path
 from mmgen.core.progress import Work
 from mmgen.settings.config import Settings
-from mmgen.settings.plugins import CODE_VARIABLE, run_named_files
+from mmgen.settings.plugins import CODE_VARIABLE, run_code_files
 
 __all__ = ["Recipe", "Rows", "Workers", "check_examples", "in_order"]
 
@@ -167,4 +167,4 @@ def _no_interrupt() -> Iterator[None]:
 def _begin(owner: int, by_kernel: bool, code: str) -> None:
     """Let a worker process end with its parent, and load the files of MMGEN_CODE."""
     begin_worker(owner, by_kernel)
-    run_named_files()  # what they define comes by name
+    run_code_files()  # what they define comes by name

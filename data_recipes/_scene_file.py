@@ -16,7 +16,7 @@ from mmgen.core.plain_text import NotText, text_of
 from mmgen.data_recipes._captions import NO_RELATION, Captions, attribute_words, compose, draw_captions, relations
 from mmgen.data_recipes._scenes import Scenes, Words
 from mmgen.data_recipes._streams import Bits
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["SceneFile", "caption_scenes", "read_scene_file"]
 
@@ -131,7 +131,7 @@ def _codes(thing: _Object, number: int, words: Words, path: Path) -> list[int]:
     for name, values in words.items():
         word = getattr(thing, name)
         if word not in values:
-            raise DataError(f"{path}: scene {number}: {unknown_name(name, word, values)}")
+            raise DataError(f"{path}: scene {number}: {format_unknown_name(name, word, values)}")
         codes.append(values.index(word))
     return codes
 

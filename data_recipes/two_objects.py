@@ -24,7 +24,7 @@ from mmgen.data_recipes._scene_file import SceneFile, caption_scenes, read_scene
 from mmgen.data_recipes._scenes import LAMPS, LOOKS, VISIBLE_AT, SceneArrays, Scenes, Words, draw_scenes, scene_arrays
 from mmgen.data_recipes._splits import Parts, by_group
 from mmgen.data_recipes._streams import shuffled, stream_keys
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["TwoObjects"]
 
@@ -40,7 +40,7 @@ def _parse_words(words: Any, info: ValidationInfo) -> Any:
         raise PydanticCustomError("words", "expected some of " + ",".join(allowed))
     for word in some:
         if word not in allowed:
-            raise PydanticCustomError("words", unknown_name("word", word, allowed))
+            raise PydanticCustomError("words", format_unknown_name("word", word, allowed))
     return tuple(word for word in allowed if word in some)
 
 

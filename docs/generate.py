@@ -15,7 +15,7 @@ import typer
 import mmgen
 from mmgen.cli._main import command_names, load_command
 from mmgen.cli._members import MemberCommands
-from mmgen.settings.registry import BUILT_IN, rooms
+from mmgen.settings.registry import BUILT_IN, list_registries
 
 PAGE = Path(__file__).with_name("commands.md")
 
@@ -146,7 +146,7 @@ def settings_page() -> str:
             if one.name.split(".")[0] not in without
         ]
         parts.append(f"## {title}\n\n{_settings_table(found)}")
-    for room in rooms():
+    for room in list_registries():
         if room.noun not in ROOM_KEYS:
             continue
         parts.append(f"## {room.noun.capitalize()}")

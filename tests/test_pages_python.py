@@ -109,7 +109,7 @@ def test_the_members_of_the_pages_keep_their_promises(
     (names,) = run_blocks("plug-ins.md")
     names["check_all"]("mine.py")
     room, name = member.rsplit(" ", 1)
-    about = next(one for one in registry.rooms() if one.noun == room).describe(name)
+    about = next(one for one in registry.list_registries() if one.noun == room).describe(name)
     assert about and about.endswith(tuple("abcdefghijklmnopqrstuvwxyz0123456789"))
 
 
@@ -117,7 +117,7 @@ def test_the_page_of_plug_ins_names_every_room() -> None:
     rows = re.findall(
         r"^\| `(mmgen\.\w+)` \| ([\w ]+) \| `([\w.]+)` \|", (DOCS / "plug-ins.md").read_text("utf-8"), re.M
     )
-    rooms = registry.rooms()
+    rooms = registry.list_registries()
     assert sorted(rows) == sorted((room.group, room.noun, f"{room.package}.{room.base}") for room in rooms)
     assert all(hasattr(importlib.import_module(room.package), room.base) for room in rooms)
 

@@ -229,9 +229,9 @@ def test_names_and_groups_that_are_none(package: Callable[..., None], call: Call
     code, out, err = call("list", "objective")
     said = " ".join(err.split())
     assert code == 0 and "My_Elbo" in out
-    assert "objective 'My_Elbo' of odd 1.0 cannot be used: it is called 'My_Elbo', expected small letters" in said
+    assert "objective 'My_Elbo' of odd 1.0 cannot be used: its name is 'My_Elbo', expected lower-case letters" in said
     assert "odd 1.0 offers members in the group 'mmgen.objectve', which no room has" in said
-    with pytest.raises(UsageError, match="expected small letters"):
+    with pytest.raises(UsageError, match="expected lower-case letters"):
         objectives.get("My_Elbo")
 
 
@@ -271,7 +271,7 @@ def test_a_header_that_says_nonsense_about_members(members: object) -> None:
 
 def test_rooms_are_all_registries_there_are() -> None:
     """A new room registers itself; nothing lists them."""
-    from mmgen.settings.registry import rooms
+    from mmgen.settings.registry import list_registries
 
     root = Path(__file__).resolve().parents[1]
     files = [file for floor in ("mmgen", "data_recipes") for file in (root / floor).rglob("*.py")]
@@ -280,9 +280,11 @@ def test_rooms_are_all_registries_there_are() -> None:
         for first in re.findall(r"= (?:Registry|_Figures)\(\s*([^,\s]+),", file.read_text()):
             package = ".".join(file.parent.relative_to(root).parts).removeprefix("mmgen.")
             made.add(f"mmgen.{package}" if first == "__package__" else first.strip('"'))
-    assert made == {room.package for room in rooms()}
-    assert len({room.group for room in rooms()}) == len({room.noun for room in rooms()}) == len(made)
-    assert [room.noun for room in rooms()][:2] == ["recipe", "modality"]  # in the order of the pipeline
+    assert made == {room.package for room in list_registries()}
+    assert (
+        len({room.group for room in list_registries()}) == len({room.noun for room in list_registries()}) == len(made)
+    )
+    assert [room.noun for room in list_registries()][:2] == ["recipe", "modality"]  # in the order of the pipeline
 
 
 def test_two_tone_shows_what_it_says(installed: None) -> None:

@@ -16,7 +16,7 @@ from mmgen.core.parsing import printable
 from mmgen.data_recipes._own._cells import Cell, Columns
 from mmgen.data_recipes._own._files import listed, shell_quoted
 from mmgen.data_recipes._own._spellings import spelled_twice
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["FEW", "Attributes", "attributes_of", "check_columns", "parse_bins"]
 
@@ -78,7 +78,7 @@ def check_columns(option: str, names: Sequence[str], columns: Columns) -> None:
     """Refuse names of an option that are no columns."""
     for name in names:
         if name not in columns:
-            raise UsageError(f"{option}: {unknown_name('column', name, list(columns))}")
+            raise UsageError(f"{option}: {format_unknown_name('column', name, list(columns))}")
 
 
 def parse_bins(texts: Sequence[str]) -> dict[str, Edges]:

@@ -12,7 +12,7 @@ from mmgen.artifacts.header import HDF5_KINDS, KINDS, Header, Parent, make_heade
 from mmgen.artifacts.members import check_members
 from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import printable
-from mmgen.settings.arguments import checked
+from mmgen.settings.arguments import check_arguments
 
 if TYPE_CHECKING:
     import torch
@@ -117,7 +117,7 @@ def _changed(path: Path) -> ArtifactError:
     )
 
 
-@checked
+@check_arguments
 def read_checkpoint(path: str | Path, kind: str | None = None) -> "tuple[Header, dict[str, torch.Tensor]]":
     """Read header and tensors (on the CPU) of a checkpoint, verified against the content id.
 

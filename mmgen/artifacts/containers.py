@@ -15,7 +15,7 @@ from mmgen.artifacts.hdf5 import SIGNATURE, explained, read_text
 from mmgen.artifacts.header import HDF5_KINDS, KINDS, Header, from_json, parse_json
 from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import MAX_TEXT_BYTES
-from mmgen.settings.arguments import checked
+from mmgen.settings.arguments import check_arguments
 
 __all__ = ["TensorTable", "article", "open_hdf5", "read_header", "require_kind", "tensor_table"]
 
@@ -167,7 +167,7 @@ def _header(text: Any, path: Path, container: Literal["HDF5", "safetensors"]) ->
     return header
 
 
-@checked
+@check_arguments
 def read_header(path: str | Path) -> Header:
     """Read the header of any artifact, whatever its name. Does not need torch.
 
@@ -183,7 +183,7 @@ def read_header(path: str | Path) -> Header:
     return header
 
 
-@checked
+@check_arguments
 def require_kind(path: str | Path, *kinds: str) -> Header:
     """Read the header of an artifact that must be of one of ``kinds``.
 

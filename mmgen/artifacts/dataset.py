@@ -17,9 +17,9 @@ from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.markup import facts_table
 from mmgen.core.parsing import printable
 from mmgen.modalities import ROWS
-from mmgen.settings.arguments import checked, format_value
+from mmgen.settings.arguments import check_arguments, format_value
 from mmgen.settings.kinds import FilePath, Seed
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 
 if TYPE_CHECKING:
     from mmgen.modalities import Description
@@ -70,7 +70,7 @@ class Dataset:
             raise
 
     @classmethod
-    @checked
+    @check_arguments
     def open(cls, path: FilePath, verify: bool = True) -> "Dataset":
         """Open the dataset at ``path``.
 
@@ -234,7 +234,7 @@ class Dataset:
         found = {name: each for name, each in self.modalities.items() if each.by_rows and not each.describes}
         return {**self.images, **found}
 
-    @checked
+    @check_arguments
     def read_values(self, name: str, rows: Rows = slice(None), seed: Seed = 0) -> np.ndarray:
         """Return values [n, *event_shape] of a modality as models see them, such as pixels from 0 to 1.
 
@@ -249,12 +249,12 @@ class Dataset:
 
         described = self.modalities.get(name)
         if described is None:
-            raise UsageError(unknown_name("modality", name, sorted(self.modalities)))
+            raise UsageError(format_unknown_name("modality", name, sorted(self.modalities)))
         held = torch.from_numpy(described.torch_rows(self.read_packed(name, rows)))
         numbers = torch.from_numpy(np.arange(self.size)[self._rows(rows, self.size)])
         return np.asarray(described.tensors(held, View(lambda: numbers, (seed,)))[0].numpy())
 
-    @checked
+    @check_arguments
     def read_packed(self, name: str, rows: Rows = slice(None), array: str = ROWS) -> np.ndarray:
         """Read rows of a modality as stored, and check their values.
 
@@ -267,7 +267,7 @@ class Dataset:
             ArtifactError: A row is not what the kind allows (a code of no value, a number that is not finite).
         """
         if name not in self.modalities:
-            raise UsageError(unknown_name("modality", name, sorted(self.modalities)))
+            raise UsageError(format_unknown_name("modality", name, sorted(self.modalities)))
         if place(name, array) not in self._arrays:
             raise UsageError(f"{name} of {self.path} has no array of its rows; it is stored as {self._listed(name)}")
         data = self._arrays[place(name, array)]
@@ -280,20 +280,20 @@ class Dataset:
     def _listed(self, name: str) -> str:
         return ", ".join(self.modalities[name].arrays())
 
-    @checked
+    @check_arguments
     def read(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
         """Read rows in a form for people: images uint8 [n, C, H, W], codes uint8 [n, A], words uint16 [n, T]."""
         stored = self.read_packed(name, rows)
         return self.modalities[name].unpack(stored)
 
-    @checked
+    @check_arguments
     def read_image(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
         """Read images uint8 [n, C, H, W] with values 0 to ``images[name].scale``; see :meth:`read_pixels`."""
         if name not in self.images:
-            raise UsageError(unknown_name("image modality", name, sorted(self.images)))
+            raise UsageError(format_unknown_name("image modality", name, sorted(self.images)))
         return self.read(name, rows)
 
-    @checked
+    @check_arguments
     def read_pixels(self, name: str, rows: Rows = slice(None), seed: Seed = 0) -> np.ndarray:
         """Read images float32 [n, C, H, W] from 0 to 1, as models see them: probabilities become one draw.
 
@@ -312,18 +312,18 @@ class Dataset:
         numbers = torch.from_numpy(np.arange(self.size)[self._rows(rows, self.size)])
         return draw_pixels(torch.from_numpy(images), numbers, view_key(seed, name)).numpy()
 
-    @checked
+    @check_arguments
     def read_attributes(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
         """Read attribute codes uint8 [n, A]; 255 is unknown."""
         if name not in self.attributes:
-            raise UsageError(unknown_name("attributes modality", name, sorted(self.attributes)))
+            raise UsageError(format_unknown_name("attributes modality", name, sorted(self.attributes)))
         return self.read(name, rows)
 
-    @checked
+    @check_arguments
     def read_text(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
         """Read words uint16 [n, T]; the size of the vocabulary is padding."""
         if name not in self.texts:
-            raise UsageError(unknown_name("text modality", name, sorted(self.texts)))
+            raise UsageError(format_unknown_name("text modality", name, sorted(self.texts)))
         return self.read(name, rows)
 
     @property
@@ -331,7 +331,7 @@ class Dataset:
         """Names of the generative factors."""
         return list(self.factors)
 
-    @checked
+    @check_arguments
     def sources(self, rows: Rows = slice(None)) -> NDArray[np.int64] | None:
         """Return a number [n] for each of ``rows``, equal for rows of one picture, source or group; None if unknown.
 
@@ -343,28 +343,28 @@ class Dataset:
         table = np.column_stack([self.factor(name)[self._rows(rows, self.size)] for name in kept])
         return np.unique(table, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
-    @checked
+    @check_arguments
     def factor(self, name: str) -> np.ndarray:
         """Read a generative factor [N], or [N, *shape]."""
         if name not in self.factors:
-            raise UsageError(unknown_name("factor", name, sorted(self.factors)))
+            raise UsageError(format_unknown_name("factor", name, sorted(self.factors)))
         return self._factor_arrays[name].read()
 
     def _scheme(self, scheme: str) -> Any:
         if scheme not in self.schemes:
-            raise UsageError(unknown_name("split scheme", scheme, self.schemes))
+            raise UsageError(format_unknown_name("split scheme", scheme, self.schemes))
         return group(self._splits, scheme, self.path)
 
-    @checked
+    @check_arguments
     def scheme_meaning(self, scheme: str) -> str:
         """Return the description of a split scheme."""
         return read_text(self._scheme(scheme), "meaning", self.path)
 
-    @checked
+    @check_arguments
     def split(self, scheme: str, part: str) -> np.ndarray:
         """Return row numbers int64, increasing, of part "train", "val" or "test" of a split scheme."""
         if part not in PARTS:
-            raise UsageError(unknown_name("part of a split", part, PARTS))
+            raise UsageError(format_unknown_name("part of a split", part, PARTS))
         rows = array(self._scheme(scheme), part, self.path, dtype="int64", shape=(None,)).read()
         if len(rows) and (rows[0] < 0 or rows[-1] >= self.size or (np.diff(rows) <= 0).any()):
             raise ArtifactError(
@@ -372,7 +372,7 @@ class Dataset:
             )
         return rows
 
-    @checked
+    @check_arguments
     def splits_edges(self, scheme: str) -> bool:
         """Return whether every part of a split scheme has all rows, because the parts split edges of a graph."""
         return all(len(self.split(scheme, part)) == self.size for part in PARTS)

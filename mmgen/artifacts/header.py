@@ -19,8 +19,8 @@ from mmgen.artifacts.members import MOST_MEMBERS, OutsideMember, matching, membe
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import Malformed, parse_json as parse_strictly, printable
 from mmgen.core.version import __version__
-from mmgen.settings.config import format_refusal
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.config import format_value_fault
+from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["FORMAT_VERSION", "HDF5_KINDS", "KINDS", "Header", "Parent"]
 
@@ -48,7 +48,7 @@ _MAX_COMMAND = 2000
 
 def _known_kind(kind: str) -> str:
     if kind not in KINDS:
-        raise ValueError(unknown_name("kind of artifact", printable(kind, 40), list(KINDS)))
+        raise ValueError(format_unknown_name("kind of artifact", printable(kind, 40), list(KINDS)))
     return kind
 
 
@@ -208,7 +208,9 @@ def _sentence(error: ValidationError) -> str:
     if fault["type"] == "too_long":
         return f"{name} has {fault['ctx']['actual_length']:,} entries, expected at most {fault['ctx']['max_length']:,}"
     expected = _EXPECTED.get(fault["type"])
-    return printable(format_refusal(name, fault | ({"msg": f"Input should be {expected}"} if expected else {})), 400)
+    return printable(
+        format_value_fault(name, fault | ({"msg": f"Input should be {expected}"} if expected else {})), 400
+    )
 
 
 _EXPECTED = {

@@ -12,7 +12,7 @@ from mmgen.artifacts.bundle import read_bundle, write_bundle
 from mmgen.artifacts.header import Header, Parent
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import Malformed, parse_json
-from mmgen.settings.arguments import checked
+from mmgen.settings.arguments import check_arguments
 
 __all__ = ["COLUMNS", "Latents", "read_latents", "write_latents"]
 
@@ -98,7 +98,7 @@ def write_latents(
     )  # fmt: skip
 
 
-@checked
+@check_arguments
 def read_latents(path: str | Path) -> Latents:
     """Read encodings, verified against the content id.
 

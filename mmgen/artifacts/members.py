@@ -16,7 +16,7 @@ from pydantic.dataclasses import dataclass
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import printable
 from mmgen.settings.plugins import Origin, installed_version
-from mmgen.settings.registry import BUILT_IN, external_members, rooms
+from mmgen.settings.registry import BUILT_IN, external_members, list_registries
 
 __all__ = ["MOST_MEMBERS", "OutsideMember", "changed_members", "check_members", "is_there", "matching", "members_of"]
 
@@ -96,7 +96,7 @@ def is_there(member: OutsideMember) -> bool:
 
 def _lacking(member: OutsideMember) -> str:
     """Explain why a member cannot be used here and how to fix it; "" if it can."""
-    room = next((room for room in rooms() if room.noun == member.room), None)
+    room = next((room for room in list_registries() if room.noun == member.room), None)
     here = [found for found in room.members() if found.name == member.name] if room is not None else []
     origins = {found.origin for found in here}
     if any(origin.file or origin.distribution == member.distribution for origin in origins):
@@ -120,7 +120,7 @@ def changed_members(path: Path, members: Iterable[OutsideMember]) -> list[str]:
     """Return a notice for each member whose origin here differs from the one that made the artifact at ``path``."""
     said = []
     for member in members:
-        room = next((room for room in rooms() if room.noun == member.room), None)
+        room = next((room for room in list_registries() if room.noun == member.room), None)
         here = [found.origin for found in room.members() if found.name == member.name] if room is not None else []
         then = (member.distribution, member.version, member.sha256)
         if here and then not in {(origin.distribution, origin.version, origin.sha256) for origin in here}:

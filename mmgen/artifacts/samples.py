@@ -11,7 +11,7 @@ from mmgen.artifacts.bundle import read_bundle, write_bundle
 from mmgen.artifacts.elements import NAME
 from mmgen.artifacts.header import Header, Parent
 from mmgen.core.errors import ArtifactError
-from mmgen.settings.arguments import checked
+from mmgen.settings.arguments import check_arguments
 
 if TYPE_CHECKING:
     from mmgen.modalities.attributes import AttributesDescription
@@ -143,7 +143,7 @@ def write_samples(
     )
 
 
-@checked
+@check_arguments
 def read_samples(path: str | Path) -> Samples:
     """Read samples, verified against the content id.
 

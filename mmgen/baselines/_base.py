@@ -15,7 +15,7 @@ from mmgen.core.errors import DataError, UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 from mmgen.training.batches import DatasetRows, Rows
 from mmgen.training.labelling import label_seed, labelled_examples
 from mmgen.training.masked import MaskedRows
@@ -83,7 +83,7 @@ class Material:
         if not self.attribute and len(names) > 1:
             raise UsageError(f"the dataset has the attributes {', '.join(names)}; say which with --attribute")
         if self.attribute and self.attribute not in names:
-            raise UsageError(unknown_name("attribute", self.attribute, names))
+            raise UsageError(format_unknown_name("attribute", self.attribute, names))
         return names.index(self.attribute or names[0])
 
     @cached_property

@@ -21,7 +21,7 @@ from mmgen.results.runs import run_record
 from mmgen.results.score import Points, Score, data_condition
 from mmgen.results.standard_errors import binomial_error, use_clustered_error
 from mmgen.settings.config import json_values, validate
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import label_seed
 from mmgen.training.model_run import ExperimentSettings
@@ -207,7 +207,7 @@ def _numbers_of(dataset: Dataset, wanted: str) -> Description:
             f"{dataset.path} holds no vectors or patches, whose density could be fitted; choose a dataset that does"
         )
     if wanted and wanted not in able:
-        raise UsageError(unknown_name("modality of real numbers", wanted, list(able)))
+        raise UsageError(format_unknown_name("modality of real numbers", wanted, list(able)))
     return able[wanted] if wanted else next(iter(able.values()))
 
 

@@ -16,7 +16,7 @@ from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import printable
 from mmgen.modalities import Description
 from mmgen.settings.config import json_values, validate
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 from mmgen.training.stage import load_trained
 
 __all__ = ["build_classifier", "describe_classifier", "held_out_accuracy", "load_classifier"]
@@ -32,7 +32,7 @@ def build_classifier(
     """Return an untrained classifier."""
     for name in hints:
         if name not in names:
-            raise UsageError(unknown_name("attribute", name, names))
+            raise UsageError(format_unknown_name("attribute", name, names))
     if len(hints) >= len(names):
         raise UsageError(
             f"a classifier got all of {', '.join(names)} as hints, so nothing is left to predict; name fewer in --told"

@@ -19,7 +19,7 @@ from mmgen.core.progress import Progress, Work
 from mmgen.core.seeding import numpy_generator
 from mmgen.modalities import Description
 from mmgen.settings.config import Settings
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 from mmgen.training.batches import DatasetRows
 from mmgen.training.fabric import make_fabric
 from mmgen.training.loop import Resume
@@ -72,7 +72,7 @@ def resolve_hints(hints: Sequence[str] | None, dataset: Dataset) -> tuple[str, .
         return tuple(name for name in names if name == "relation" and name in spelled)
     for name in hints:
         if name not in names:
-            raise UsageError(unknown_name("attribute", name, names))
+            raise UsageError(format_unknown_name("attribute", name, names))
     return tuple(name for name in names if name in hints)
 
 

@@ -46,7 +46,7 @@ from mmgen.commands._members import command_of
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import leaves
 from mmgen.core.progress import Watch
-from mmgen.settings.declared import declared_fields
+from mmgen.settings.declared import read_class_fields
 from mmgen.settings.kinds import Seed, path_of
 
 __all__ = ["Drawing", "Stage", "Training"]
@@ -157,15 +157,15 @@ class Training(Stage[R]):
 
     def training(self) -> dict[str, Any]:
         """Return the settings of training that were given."""
-        known = declared_fields(Training.described_by[0])
+        known = read_class_fields(Training.described_by[0])
         given = {field.name: getattr(self, field.name) for field in fields(self) if field.name in known}
         return {name: value for name, value in given.items() if value is not None and value is not False}
 
     def assignments(self) -> dict[str, Any]:
         """Return ``settings`` nested by room."""
-        from mmgen.settings.config import nested
+        from mmgen.settings.config import nest_dotted_names
 
-        return nested(self.settings or {})
+        return nest_dotted_names(self.settings or {})
 
     def resume_mode(self) -> str:
         """Return what to do with a saved run: require, never or auto.

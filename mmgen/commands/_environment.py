@@ -71,7 +71,7 @@ def environment() -> dict[str, Any]:
         "torch": {"version": torch.__version__, "cuda": torch.version.cuda or ""},
         "device": {"auto": device.type, "precision": resolve_precision("auto", device), "gpus": _devices()},
         "libraries": _libraries(),
-        "plug-ins": sorted({str(origin) for origin in plugins.group_names().values()}),
+        "plug-ins": sorted({str(origin) for origin in plugins.origins_by_group().values()}),
         "code files": [Path(name).name for name in os.environ.get(plugins.CODE_VARIABLE, "").split(os.pathsep) if name],
         "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from mmgen.settings.declared import Declared, declared_fields, declared_fields_in
+from mmgen.settings.declared import SourceField, read_class_fields, read_class_fields_in
 from mmgen.settings.kinds import Range
 from mmgen.settings.switches import Positional
 
@@ -209,7 +209,7 @@ def fields_of(stage: Any) -> tuple[StageField, ...]:
 def _fields_of(stage: Any) -> tuple[StageField, ...]:
     hints = get_type_hints(stage, include_extras=True)
     own = _declared_by(stage)
-    others = {name: one for where in stage.described_by for name, one in declared_fields(where).items()}
+    others = {name: one for where in stage.described_by for name, one in read_class_fields(where).items()}
     first = [name for kind in stage.__mro__ for name in getattr(kind, "__annotations__", {})]
     listed = sorted(fields(stage), key=lambda field: first.index(field.name))
     return tuple(
@@ -219,7 +219,7 @@ def _fields_of(stage: Any) -> tuple[StageField, ...]:
 
 
 def _field(
-    field: "Field[Any]", hint: Any, own: Declared | None, other: Declared | None, shows_defaults: bool
+    field: "Field[Any]", hint: Any, own: SourceField | None, other: SourceField | None, shows_defaults: bool
 ) -> StageField:
     other = None if own else other
     marks = [*_marks(hint)]
@@ -232,11 +232,11 @@ def _field(
     return StageField(field.name, hint, about, field.default, words, limits, other.choices if other else ())
 
 
-def _declared_by(stage: Any) -> dict[str, Declared]:
+def _declared_by(stage: Any) -> dict[str, SourceField]:
     """Docstrings of the fields of a class and its bases; a field without one has its base's."""
-    found: dict[str, Declared] = {}
+    found: dict[str, SourceField] = {}
     for kind in reversed([one for one in stage.__mro__ if "__dataclass_fields__" in vars(one)]):
         module = sys.modules[kind.__module__]
-        here = declared_fields_in(Path(str(module.__file__)), kind.__name__)
+        here = read_class_fields_in(Path(str(module.__file__)), kind.__name__)
         found |= {name: one for name, one in here.items() if one.about}
     return found

@@ -7,9 +7,9 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from mmgen.commands._base import Stage
 from mmgen.commands._fields import MemberSettings, StageField, fields_of
-from mmgen.settings.arguments import checked, unknown_argument
-from mmgen.settings.plugins import kebab
-from mmgen.settings.registry import with_names
+from mmgen.settings.arguments import check_arguments, unknown_argument_error
+from mmgen.settings.plugins import to_kebab_case
+from mmgen.settings.registry import insert_member_names
 
 __all__ = ["function"]
 
@@ -34,10 +34,10 @@ def _function_of(stage: type[Stage[Any]]) -> Callable[..., Any]:
         made: Any = stage(*arguments, **given)
         for name in settings:
             if name not in (names := made.settings_names()):
-                raise unknown_argument(call, name, names)
+                raise unknown_argument_error(call, name, names)
         return made.run()
 
-    name = kebab(stage.__name__).replace("-", "_")
+    name = to_kebab_case(stage.__name__).replace("-", "_")
     call.__name__ = call.__qualname__ = name
     call.__module__ = "mmgen"
     call.__doc__ = _docstring(stage)
@@ -48,7 +48,7 @@ def _function_of(stage: type[Stage[Any]]) -> Callable[..., Any]:
         listed = [one for one in listed if one.name != further]
         listed.append(inspect.Parameter(further, inspect.Parameter.VAR_KEYWORD))
     call.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]  # read by inspect
-    return checked(call)
+    return check_arguments(call)
 
 
 def _docstring(stage: type[Stage[Any]]) -> str:
@@ -59,7 +59,7 @@ def _docstring(stage: type[Stage[Any]]) -> str:
 
 
 def _about(field: StageField) -> str:
-    text = with_names(field.about)
+    text = insert_member_names(field.about)
     if not field.default_words or field.default not in (None, MISSING):
         return text
     return f"{text.removesuffix('.')}; {field.default_words} by default." if text else field.default_words

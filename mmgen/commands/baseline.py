@@ -119,14 +119,14 @@ class Baseline(Stage["Scores"]):
         """
         from mmgen.artifacts import Dataset
         from mmgen.baselines import get, measure_density, measure_labels
-        from mmgen.settings.config import nested
+        from mmgen.settings.config import nest_dotted_names
 
         path = path_of(self.dataset)
         if not self.reads_labels:
             names = ("paired", "labelled", "preset", "steps", "attribute")
             device = self.device if self.device != "auto" else None
             self._refuse("densities", {**{f"--{name}": getattr(self, name) for name in names}, "--device": device})
-            settings = nested(self.settings or {})
+            settings = nest_dotted_names(self.settings or {})
             return self.watch.follow(measure_density(path, self.method, settings, self.split, self.seed, self.modality))
         self._refuse("labels", {"--modality": self.modality})
         if not get(self.method).networks:
@@ -150,10 +150,10 @@ class Baseline(Stage["Scores"]):
         """Refuse settings of networks and of their training, which a method that trains none would ignore."""
         from mmgen.baselines import importable
         from mmgen.core.parsing import flat
-        from mmgen.settings.config import nested
+        from mmgen.settings.config import nest_dotted_names
 
         given = ["--steps"] * (self.steps is not None)
-        for key in flat(nested(self.settings or {})):
+        for key in flat(nest_dotted_names(self.settings or {})):
             if key.startswith(_OF_NETWORKS) and key not in _OF_ALL:
                 given.append(f"--set {key}")
         if given:
@@ -183,12 +183,12 @@ class Baseline(Stage["Scores"]):
         """Return the joint model's settings: preset, ``settings``, options, each over the one before."""
         from mmgen.baselines import get
         from mmgen.settings import extends, presets
-        from mmgen.settings.config import find_preset, merge, nested
+        from mmgen.settings.config import find_preset, merge, nest_dotted_names
         from mmgen.training.model_run import complete_settings
 
         recipe = str(dataset.header.settings.get("recipe", ""))
         name = self.preset or f"wu/{recipe}"
-        if self.preset is None and name not in presets.names():
+        if self.preset is None and name not in presets.preset_names():
             raise UsageError(
                 f"--preset is not given and there is none for the recipe '{recipe}'; see mmgen list presets"
             )
@@ -200,4 +200,6 @@ class Baseline(Stage["Scores"]):
         options: dict[str, Any] = {"training": {key: one for key, one in training.items() if one is not None}}
         if self.split is not None:
             options["data"] = {"split": self.split}
-        return complete_settings(merge(merge(extends.preset(name), nested(self.settings or {})), options), dataset)
+        return complete_settings(
+            merge(merge(extends.load_preset(name), nest_dotted_names(self.settings or {})), options), dataset
+        )

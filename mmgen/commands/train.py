@@ -127,8 +127,8 @@ class Train(Training["TrainedModel"]):
         from mmgen.training.settings import merge_settings
         from mmgen.training.start import start_values
 
-        own = extends.extended(config, str(self.config))
-        values = merge_settings(extends.preset(preset) if preset else {}, own)
+        own = extends.resolve_extends(config, str(self.config))
+        values = merge_settings(extends.load_preset(preset) if preset else {}, own)
         below = values.get("objective", {})
         if self.objective and isinstance(below, dict) and below.get("name") != self.objective:
             values["objective"] = {"name": self.objective}  # another objective's settings would not be its own
@@ -152,7 +152,7 @@ class Train(Training["TrainedModel"]):
         if full != self.preset:
             here = " (there is no GPU here)" if full.endswith("-cpu") else ""
             self.watch.say(f"preset {self.preset}: {full}{here}")
-        elif on_cpu and f"{full}-cpu" in presets.names():
+        elif on_cpu and f"{full}-cpu" in presets.preset_names():
             self.watch.say(f"preset {full} is for a GPU, and there is none here; {full}-cpu is its variant for CPUs")
         return full
 

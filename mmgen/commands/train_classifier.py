@@ -82,10 +82,10 @@ class TrainClassifier(Training["Judge"]):
         from mmgen.classifier import ClassifierSettings, default_training, names, resolve_hints, resolve_network
         from mmgen.core.errors import UsageError
         from mmgen.settings.config import merge, validate
-        from mmgen.settings.registry import unknown_name
+        from mmgen.settings.registry import format_unknown_name
 
         if self.network not in ("auto", *names()):
-            raise UsageError(unknown_name("judge network", self.network, ["auto", *names()]))
+            raise UsageError(format_unknown_name("judge network", self.network, ["auto", *names()]))
         data = path_of(self.dataset)
         with Dataset.open(data) as opened:  # a file that is no dataset is reported before any work
             hints, described = resolve_hints(self.told, opened), next(iter(opened.observed.values()), None)

@@ -10,7 +10,7 @@ from mmgen.descriptions._formatting import quoted
 from mmgen.descriptions._free_text import is_free, unknown_word, words_of_free_text
 from mmgen.descriptions._vocabulary import ANYTHING, TextVocabulary, Vocabulary
 from mmgen.descriptions._words import split_words
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["caption_of_codes", "codes_of_caption", "format_caption", "is_caption", "parse_caption"]
 
@@ -131,7 +131,7 @@ def _check_words(words: Sequence[str], info: TextVocabulary, slots: Sequence[tup
         if word not in info.vocabulary and not info.slots:
             raise UsageError(unknown_word(where, word, info.vocabulary))
         if word not in info.vocabulary:
-            raise UsageError(unknown_name(where, word, expected))
+            raise UsageError(format_unknown_name(where, word, expected))
         raise UsageError(
             f"{where} is '{word}', expected {' or '.join(expected) if len(expected) < 4 else ', '.join(expected)}: "
             f"a caption reads {' '.join(info.slots)}"

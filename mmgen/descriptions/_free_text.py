@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from mmgen.core.errors import clip
-from mmgen.settings.registry import nearest
+from mmgen.settings.registry import find_nearest_name
 
 __all__ = ["is_free", "one_spelling", "unknown_word", "words_of", "words_of_free_text"]
 
@@ -87,7 +87,7 @@ def _folded(text: str) -> str:
 
 def unknown_word(where: str, word: str, vocabulary: Sequence[str]) -> str:
     """Return the message for a word that free text does not have."""
-    near = nearest(word, vocabulary)
+    near = find_nearest_name(word, vocabulary)
     hint = f" did you mean '{near}'?" if near else ""
     few = f"{', '.join(vocabulary[:_MOST_LISTED])}{' ...' if len(vocabulary) > _MOST_LISTED else ''}"
     return f"{where} got '{clip(word, 60)}', which the data do not have:{hint} They have {len(vocabulary):,}: {few}"

@@ -38,7 +38,7 @@ from mmgen.descriptions._vocabulary import (
     Vocabulary,
 )
 from mmgen.descriptions._words import CLOSE, OPEN, split_words
-from mmgen.settings.registry import listed, nearest, unknown_name
+from mmgen.settings.registry import find_nearest_name, format_unknown_name, join_names
 
 __all__ = ["parse"]
 
@@ -235,16 +235,16 @@ def _pair(word: str, info: Vocabulary) -> tuple[int, int]:
     if not equals:
         raise UsageError(_bare_word(word, info))
     if name not in info.names:
-        raise UsageError(unknown_name("attribute", name, info.names))
+        raise UsageError(format_unknown_name("attribute", name, info.names))
     attribute = info.names.index(name)
     values = info.values[attribute]
     for spelled in (value, unicodedata.normalize("NFC", value)):  # keyboards may type an accent after its letter
         if spelled in values:
             return attribute, values.index(spelled)
     if value not in UNSPECIFIED:
-        near = nearest(value, values)
+        near = find_nearest_name(value, values)
         hint = f": did you mean '{near}'?" if near else "."
-        raise UsageError(f"{name} has no value '{clip(value, 100)}'{hint} Its values are {listed(value, values)}")
+        raise UsageError(f"{name} has no value '{clip(value, 100)}'{hint} Its values are {join_names(value, values)}")
     return attribute, UNKNOWN
 
 
@@ -257,7 +257,7 @@ def _bare_word(word: str, info: Vocabulary) -> str:
         return f"description has '{word}', expected attribute=value: did you mean '{owners[0]}={word}'?"
     every = zip(reversed(info.names), reversed(info.values), strict=True)
     plain = {value: f"{name}={value}" for name, words in every for value in words}
-    near = nearest(word, [*plain, *info.names])
+    near = find_nearest_name(word, [*plain, *info.names])
     example = " ".join(f"{name}={quoted(words[0])}" for name, words in zip(info.names, info.values[:2], strict=False))
     hint = f": did you mean '{plain.get(near, near + '=...')}'?" if near else f", such as {example}."
-    return f"description has '{word}', expected attribute=value{hint} The attributes are {listed(word, info.names)}"
+    return f"description has '{word}', expected attribute=value{hint} The attributes are {join_names(word, info.names)}"

@@ -34,7 +34,7 @@ from mmgen.generation import TrainedModel
 from mmgen.generation.inputs import Pictures, validate_values
 from mmgen.posteriors import Posterior
 from mmgen.results.score import Points, Score
-from mmgen.settings.arguments import checked
+from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count, Seed
 from mmgen.training.batches import batch_of
 from mmgen.training.precision import autocast
@@ -275,7 +275,7 @@ def _distinct(points: Batch, name: str) -> tuple[Batch, Tensor]:
     return points[rows], inverse
 
 
-@checked
+@check_arguments
 def log_likelihood(model: TrainedModel, images: Pictures, samples: Count = 100, seed: Seed = 0) -> Score:
     """Estimate log p(image) in nats by importance weighting, with its standard error.
 

@@ -18,7 +18,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, field_validator
 from mmgen.commands import stage_names
 from mmgen.core.errors import SettingsError, clip
 from mmgen.settings.config import Settings, merge, validate
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["filled_in"]
 
@@ -126,7 +126,7 @@ class _File(Settings):
 
     def _axis(self, name: str, size: str | None) -> list[_Values]:
         if name not in self.each:
-            raise SettingsError(unknown_name("axis", name, list(self.each)))
+            raise SettingsError(format_unknown_name("axis", name, list(self.each)))
         parts = self.each[name]
         if isinstance(parts, dict):
             return [{name: key, **row} for key, part in parts.items() if (row := part.values(size)) is not None]

@@ -14,8 +14,8 @@ from mmgen.experiments._foreign import check_foreign, check_text
 from mmgen.experiments._matrix import filled_in
 from mmgen.experiments._stages import Plan, Scale, Stage
 from mmgen.settings.config import read_toml, validate
-from mmgen.settings.extends import extended
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.extends import resolve_extends
+from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["check_is_data", "comment", "find_list", "only", "own_stages", "read_plan", "script", "with_data"]
 
@@ -30,7 +30,7 @@ def read_plan(name: str) -> Plan:
     if name in names():
         return _plan(_listed(name), name)
     if not name.endswith(".toml"):
-        unknown = unknown_name("table", name, names(), more="mmgen reproduce --help")
+        unknown = format_unknown_name("table", name, names(), list_command="mmgen reproduce --help")
         raise UsageError(f"{unknown}, or the path of a list of your own (.toml)")
     values = read_toml(Path(name))
     check_text(values, name)
@@ -56,12 +56,12 @@ def own_stages(name: str, scale: str, let: Mapping[str, Any]) -> tuple[Stage, ..
 
 
 def _plan(values: dict[str, Any], name: str) -> Plan:
-    return validate(Plan, filled_in(extended(values, f"list {name}", _listed, "list")))
+    return validate(Plan, filled_in(resolve_extends(values, f"list {name}", _listed, "list")))
 
 
 def _listed(name: str) -> dict[str, Any]:
     if name not in names():
-        raise UsageError(unknown_name("list", name, names()))
+        raise UsageError(format_unknown_name("list", name, names()))
     return parse_toml(text_of(name))
 
 
@@ -128,7 +128,7 @@ def only(scale: Scale, rows: Sequence[str]) -> Scale:
     for row in rows:
         if row.casefold() not in by_name:
             raise UsageError(
-                unknown_name("row", row, known)
+                format_unknown_name("row", row, known)
                 if known
                 else f"--only got '{row}', but the rows of this table share all of its stages; leave the option out"
             )

@@ -16,7 +16,7 @@ from mmgen.core.errors import UsageError, clip
 from mmgen.core.parsing import leaves, listed
 from mmgen.experiments._tables import Selector, Table
 from mmgen.settings.config import Settings
-from mmgen.settings.registry import nearest, registry_of, unknown_name
+from mmgen.settings.registry import find_nearest_name, format_unknown_name, registry_of
 
 __all__ = ["COMMANDS", "Plan", "Scale", "Stage", "seeds_of"]
 
@@ -93,7 +93,7 @@ class Stage(Settings):
         """Refuse a misspelt key, which else would be taken for a setting of the command."""
         if isinstance(values, Mapping) and isinstance(values.get("settings"), Mapping):
             for key in ("why", "command", "makes"):
-                near = nearest(key, list(values["settings"])) if key not in values else ""
+                near = find_nearest_name(key, list(values["settings"])) if key not in values else ""
                 if near:
                     raise ValueError(f"got '{clip(near, 80)}', did you mean '{key}'?")
         return values
@@ -102,7 +102,7 @@ class Stage(Settings):
     @classmethod
     def _known(cls, value: str) -> str:
         if value not in COMMANDS:
-            raise ValueError(unknown_name("command", value, list(COMMANDS)))
+            raise ValueError(format_unknown_name("command", value, list(COMMANDS)))
         return value
 
     @field_validator("settings")
@@ -129,7 +129,7 @@ class Stage(Settings):
     def _has_settings_of_its_command(self) -> "Stage":
         known = _names_of(self.command, str(self.settings.get("recipe", "")))
         if unknown := next((key for key in self.settings if key not in known), None):
-            raise ValueError(unknown_name("setting", unknown, known))
+            raise ValueError(format_unknown_name("setting", unknown, known))
         return self
 
     @property
@@ -282,7 +282,7 @@ class Plan(Settings):
         parts += [(one.name, one) for table in self.table for one in table.column]
         for name, part in parts:
             if part.metric is not None and part.metric not in metrics:
-                raise ValueError(f"'{name}': {unknown_name('metric', part.metric, metrics)}")
+                raise ValueError(f"'{name}': {format_unknown_name('metric', part.metric, metrics)}")
             if part.scores is not None and not any(fnmatchcase(file, part.scores) for file in made):
                 raise ValueError(f"'{name}' has the scores {part.scores}, which no stage makes; name those of one")
         return self
@@ -294,5 +294,5 @@ class Plan(Settings):
             UsageError: There is no such scale.
         """
         if scale not in self.scale:
-            raise UsageError(unknown_name("scale", scale, list(self.scale)))
+            raise UsageError(format_unknown_name("scale", scale, list(self.scale)))
         return self.scale[scale]

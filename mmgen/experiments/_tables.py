@@ -7,7 +7,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from mmgen.results.published import published_table
 from mmgen.settings.config import Settings
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["Column", "Row", "Selector", "Table"]
 
@@ -98,7 +98,7 @@ class Table(Settings):
         table = published_table(source)
         for part in (*value, *columns):
             if part.published and part.published not in table.names:
-                raise ValueError(unknown_name(f"part of {source}", part.published, table.names))
+                raise ValueError(format_unknown_name(f"part of {source}", part.published, table.names))
         if any(row.paper for row in value):
             raise ValueError(f"paper got numbers, and published names {source}, which has them; leave one of them out")
         rows = []

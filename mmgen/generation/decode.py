@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mmgen.core.errors import UsageError
 from mmgen.generation.latents import random_stream
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
@@ -228,4 +228,4 @@ def check_target(loaded: "TrainedModel", target: str) -> None:
             f"{loaded.path} has no decoder of {target}, expected one of the modalities that it draws: "
             f"{', '.join(drawn) or 'only words'}; choose one of them"
         )
-    raise UsageError(unknown_name("modality", target, drawn))
+    raise UsageError(format_unknown_name("modality", target, drawn))

@@ -15,7 +15,7 @@ from mmgen.generation.inputs import Numbers, Pictures, validate_codes, validate_
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.posteriors import LayeredPosterior, posterior_of
 from mmgen.settings.arguments import format_value
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 from mmgen.training.batches import batch_of
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def picture_sources(loaded: "TrainedModel") -> list[str]:
 def _check_source(loaded: "TrainedModel", names: Sequence[str], described: tuple[str, ...]) -> None:
     for name in names:
         if name not in loaded.observed:
-            raise UsageError(unknown_name("modality", str(name), list(loaded.observed)))
+            raise UsageError(format_unknown_name("modality", str(name), list(loaded.observed)))
     if not names:
         expected = ", ".join(loaded.observed) or "no modality"
         raise UsageError(f"got no modality to infer z from, expected some of {expected}; name at least one")

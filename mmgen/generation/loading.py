@@ -7,7 +7,7 @@ from mmgen.artifacts.files import exported_file
 from mmgen.core.errors import UsageError
 from mmgen.generation.trained_model import TrainedModel
 from mmgen.posteriors import Fitted, load_aggregate
-from mmgen.settings.arguments import checked
+from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import FilePath
 from mmgen.training.model_run import load_model
 from mmgen.training.precision import resolve_device
@@ -15,7 +15,7 @@ from mmgen.training.precision import resolve_device
 __all__ = ["load"]
 
 
-@checked
+@check_arguments
 def load(path: FilePath, device: str = "cpu") -> TrainedModel:
     """Load a trained model, or a fitted posterior together with the model that its file names.
 

@@ -36,7 +36,7 @@ from mmgen.posteriors import (
     WordLikelihood,
     posterior_to_aggregate,
 )
-from mmgen.settings.arguments import checked
+from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count, Seed
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.state import interrupted
@@ -162,14 +162,14 @@ class TrainedModel:
         """
         return find_parent(self.model_path, "dataset")
 
-    @checked
+    @check_arguments
     def reads(self, posterior: str) -> tuple[str, ...]:
         """Return the modalities of a description that influence draws from a posterior, through z or decoders."""
         names = {*self.posteriors[posterior].reads, *self.model.conditional_on}
         parts = (part for part in (self.attributes, self.text) if part is not None)
         return tuple(part.name for part in parts if part.name in names)
 
-    @checked
+    @check_arguments
     def guided(self, weight: AnyGuidance, seed: Seed = 0) -> Self:
         r"""Return a copy of the model, each posterior guided by the decoder of attributes and text.
 
@@ -194,7 +194,7 @@ class TrainedModel:
         guided.posteriors = self.posteriors.guided(self._guided.guide(guidance, seed) if guidance else None)
         return guided
 
-    @checked
+    @check_arguments
     def guided_posterior(self, posterior: str) -> Guided:
         """Return one posterior of a guided model, which also reports how well guidance worked.
 
@@ -206,7 +206,7 @@ class TrainedModel:
             raise UsageError(f"posterior '{posterior}' of {self.path} is not guided; guide it with guided(weight)")
         return source
 
-    @checked
+    @check_arguments
     def describe(self, description: str | Mapping[str, str]) -> Batch:
         """Parse a description and return it as a batch of one.
 
@@ -219,7 +219,7 @@ class TrainedModel:
         """
         return generation.description_batch(self, description)
 
-    @checked
+    @check_arguments
     def describe_codes(self, codes: Numbers) -> Batch:
         """Convert attribute codes to a batch of descriptions, with captions if these spell the attributes.
 
@@ -235,7 +235,7 @@ class TrainedModel:
             self, generation.complete_descriptions(self, validate_codes("codes", codes, self.attributes))
         )
 
-    @checked
+    @check_arguments
     @torch.inference_mode()
     def sample(
         self,
@@ -283,7 +283,7 @@ class TrainedModel:
         drawn = generation.decode_pictures(model, name, z, descriptions, seed, sampled=False)
         return torch.cat([piece.means[0] for piece in drawn])
 
-    @checked
+    @check_arguments
     @torch.inference_mode()
     def encode(
         self,
@@ -318,7 +318,7 @@ class TrainedModel:
         """
         return generation.encode_pictures(self, images, attributes, text)
 
-    @checked
+    @check_arguments
     def translate(
         self,
         images: Pictures | Mapping[str, Pictures],
@@ -355,7 +355,7 @@ class TrainedModel:
             self, named, target or self.observation.name, draws, seed, description, rows
         )
 
-    @checked
+    @check_arguments
     @torch.inference_mode()
     def posterior(self, description: str | Mapping[str, str], posterior: str | None = None) -> DiagonalGaussian:
         """Return the encoder's q(z | description) [1, D], or p(z), as a Gaussian with ``mean`` and ``sd``.

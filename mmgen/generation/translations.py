@@ -23,7 +23,7 @@ from mmgen.generation.draws import Draws
 from mmgen.generation.encode import infer_posterior, picture_sources
 from mmgen.generation.images import random_test_rows, read_file_images, read_pictures
 from mmgen.generation.latents import draw_example_latents, random_stream
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 
 if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel
@@ -145,7 +145,7 @@ def parse_start(loaded: "TrainedModel", text: str) -> TranslationStart:
         return TranslationStart((name,), Path(file))
     if not os.path.exists(text) and not Path(text).suffix:  # a word rather than a file
         unknown = next(name for name in names if name not in loaded.observed)
-        raise UsageError(unknown_name("modality", unknown, list(loaded.observed)))
+        raise UsageError(format_unknown_name("modality", unknown, list(loaded.observed)))
     return TranslationStart((loaded.observation.name,), Path(text))
 
 
@@ -229,7 +229,7 @@ def translate(
 def _source_pictures(examples: PairedExamples, sources: Sequence[str]) -> dict[str, np.ndarray]:
     for name in sources:
         if name not in examples.pictures:
-            raise UsageError(unknown_name("modality", name, list(examples.pictures)))
+            raise UsageError(format_unknown_name("modality", name, list(examples.pictures)))
     return {name: examples.pictures[name] for name in sources}
 
 

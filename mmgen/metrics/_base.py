@@ -9,7 +9,7 @@ from mmgen.core.progress import relay
 from mmgen.evaluation import needs
 from mmgen.evaluation.needs import Need
 from mmgen.results.score import Better, Points, Score
-from mmgen.settings.plugins import kebab
+from mmgen.settings.plugins import to_kebab_case
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -58,7 +58,7 @@ class Metric(ABC):
         super().__init_subclass__()
         cls.judged = needs.judge in cls.needs
         if "name" not in cls.__dict__:
-            cls.name = kebab(cls.__name__)
+            cls.name = to_kebab_case(cls.__name__)
 
     def check(self, evaluation: "Evaluation") -> None:
         """Check everything that the metric needs.

@@ -15,9 +15,9 @@ from mmgen.core.memory import check_memory
 from mmgen.descriptions import Expression
 from mmgen.posteriors._arrays import latents_from
 from mmgen.results.naming import Weights, posterior_name, posterior_title
-from mmgen.settings.arguments import checked
+from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["Posterior", "Posteriors"]
 
@@ -39,7 +39,7 @@ class Posterior(ABC):
     is_fitted: bool = False
     operators: tuple[str, ...] = ()
 
-    @checked
+    @check_arguments
     def sample(self, words: Batch, n: Count, generator: torch.Generator | None = None) -> Tensor:
         """Draw z [n, B, D]: n draws for each of B descriptions.
 
@@ -49,7 +49,7 @@ class Posterior(ABC):
         check_memory(4 * self.size * n * words.size, f"{n:,} draws of {words.size:,} descriptions", "use fewer")
         return self.draw(words, n, generator)
 
-    @checked
+    @check_arguments
     def log_prob(self, z: object, words: Batch) -> Tensor:
         """Return log q(z | words) [..., B] in nats for z [..., B, D].
 
@@ -188,4 +188,4 @@ class Posteriors(Mapping[str, Posterior]):
                 f"{self._path} has no fitted posterior '{name}'; make one with: "
                 f"mmgen fit-aggregate {self._model_path} --target {name}"
             )
-        return UsageError(unknown_name("posterior", name, list(self)))
+        return UsageError(format_unknown_name("posterior", name, list(self)))

@@ -12,7 +12,7 @@ from mmgen.results.conditions import Conditions, condition_title, names_of_diffe
 from mmgen.results.groups import contrast, group_runs, is_best
 from mmgen.results.runs import common_name
 from mmgen.results.score import Score
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["Entry", "compare_entries", "compare_scores"]
 
@@ -108,7 +108,7 @@ class _ReferenceRow:
         elif len(posteriors) == 1:
             self.name, self.posterior = "", posteriors[0]
         else:
-            raise ValueError(unknown_name("row", text, [*names, *full_names]))
+            raise ValueError(format_unknown_name("row", text, [*names, *full_names]))
 
     def find_for(self, row: _RowKey, rows: Iterable[_RowKey]) -> _RowKey | None:
         """Return the reference of ``row``: the one with the same posterior, else the only one; None for itself."""

@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any
 
 from mmgen.core.parsing import parse_toml
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 
 __all__ = [
     "PublishedTable",
@@ -137,7 +137,7 @@ def published_table(source: str) -> PublishedTable:
     """
     table = next((table for table in published_tables() if table.source == source), None)
     if table is None:
-        raise ValueError(unknown_name("published table", source, [table.source for table in published_tables()]))
+        raise ValueError(format_unknown_name("published table", source, [table.source for table in published_tables()]))
     return table
 
 

@@ -1,7 +1,7 @@
 """Checks of the arguments of public functions: types, ranges, and misspelt keywords.
 
-Annotations say what a function takes, and :func:`checked` holds every caller to them, as strictly as the command line
-holds its own: ``True``, ``"1"``, 1.5 and NaN are no seeds. numpy's numbers count as Python's.
+The decorator :func:`check_arguments` checks every call against the annotations, as strictly as the command line does:
+``True``, ``"1"``, 1.5 and NaN are no seeds. numpy's numbers count as Python's.
 """
 
 import inspect
@@ -15,9 +15,9 @@ import numpy as np
 from pydantic import ConfigDict, InstanceOf, TypeAdapter, ValidationError
 
 from mmgen.core.errors import UsageError, clip
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 
-__all__ = ["checked", "format_value", "unknown_argument"]
+__all__ = ["check_arguments", "format_value", "unknown_argument_error"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,12 +38,12 @@ _WORDS = {
     "an instance of Path": "a path",
     "an instance of Dataset": "a dataset",
     "an instance of TrainedModel": "a model",
-    "an instance of HasPath": "what was made of one",
-    "an instance of Watch": "who watches",
+    "an instance of HasPath": "an object made from a file",
+    "an instance of Watch": "a Watch",
     "'str' instances are not allowed as a Sequence value": "a list",
     "None": "None",
 }
-"""pydantic's words for what it expects, and ours."""
+"""Words for messages by pydantic's words."""
 
 _BOUNDS = {
     "greater_than_equal": ("at least", "ge"),
@@ -60,45 +60,47 @@ def format_value(value: Any) -> str:
         return f"an array {list(shape)} of {str(kind).removeprefix('torch.')}"
     try:
         return clip(" ".join(repr(value).split()), _LONGEST_SHOWN)
-    except Exception:  # somebody else's repr
+    except Exception:  # a foreign __repr__ may raise anything
         return f"a {type(value).__name__}"
 
 
-def _plain(value: Any) -> Any:
-    """Convert numpy's numbers and rows of numbers to Python's."""
+def _convert_numpy_values(value: Any) -> Any:
+    """Convert numpy scalars and vectors to Python numbers and lists; return anything else unchanged."""
     if isinstance(value, np.generic):
         return value.item()
     return value.tolist() if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype != object else value
 
 
-def unknown_argument(function: Callable[..., Any], name: str, further: Iterable[str] = ()) -> UsageError:
-    """Build the error for a keyword that a function does not take; it suggests the nearest one.
+def unknown_argument_error(function: Callable[..., Any], name: str, further_names: Iterable[str] = ()) -> UsageError:
+    """Build the error for an unknown keyword argument of a function, with the nearest known one.
 
     Args:
         function: The function.
-        name: The keyword.
-        further: Keywords that it takes besides those that it lists.
+        name: The unknown keyword.
+        further_names: Keywords that the function accepts besides those of its signature.
     """
     listed = [
         one.name
         for one in inspect.signature(function).parameters.values()
         if one.name != "self" and one.kind is not one.VAR_KEYWORD
     ]
-    return UsageError(unknown_name(f"argument of {function.__name__}", name, [*listed, *further]))
+    return UsageError(format_unknown_name(f"argument of {function.__name__}", name, [*listed, *further_names]))
 
 
-def _bound(function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any]) -> inspect.BoundArguments:
+def _bind_arguments(
+    function: Callable[..., Any], args: tuple[Any, ...], keywords: Mapping[str, Any]
+) -> inspect.BoundArguments:
     signature = _signature(function)
     names = signature.parameters
     if not any(one.kind is one.VAR_KEYWORD for one in names.values()):
-        for name in given:
+        for name in keywords:
             if name not in names:
-                raise unknown_argument(function, name)
+                raise unknown_argument_error(function, name)
     try:
-        return signature.bind(*args, **given)
+        return signature.bind(*args, **keywords)
     except TypeError as error:
         listed = ", ".join(name for name in names if name != "self")
-        raise UsageError(f"{function.__name__} got {error}; it takes {listed}") from None
+        raise UsageError(f"{function.__name__}: {error}; its arguments are {listed}") from None
 
 
 @cache
@@ -107,49 +109,49 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 
 @cache  # of functions, which live as long as the program
-def _adapters(function: Callable[..., Any]) -> dict[str, TypeAdapter[Any]]:
+def _argument_validators(function: Callable[..., Any]) -> dict[str, TypeAdapter[Any]]:
     """Return a pydantic validator for each argument of a function, by name."""
     inner = inspect.unwrap(function)
-    # What it returns may have a name that type checkers alone import.
-    said = SimpleNamespace(__annotations__={k: v for k, v in inner.__annotations__.items() if k != "return"})
-    hints = get_type_hints(said, getattr(inner, "__globals__", {}), include_extras=True)
+    # The type of the result may be imported only for type checkers.
+    arguments = SimpleNamespace(__annotations__={k: v for k, v in inner.__annotations__.items() if k != "return"})
+    hints = get_type_hints(arguments, getattr(inner, "__globals__", {}), include_extras=True)
     kinds = inspect.signature(function).parameters
     several = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     listed = [name for name in hints if name in kinds and kinds[name].kind not in several]
-    return {name: _adapter(hints[name]) for name in listed}
+    return {name: _validator_of_type(hints[name]) for name in listed}
 
 
-def _adapter(hint: Any) -> TypeAdapter[Any]:
-    if is_dataclass(hint):  # an object of ours, never made of a dictionary
+def _validator_of_type(hint: Any) -> TypeAdapter[Any]:
+    if is_dataclass(hint):  # an instance; a dictionary is not converted
         return TypeAdapter(InstanceOf[hint])
     return TypeAdapter(hint, config=ConfigDict(strict=True, arbitrary_types_allowed=True, allow_inf_nan=False))
 
 
-def _sentence(name: str, value: Any, error: ValidationError) -> str:
-    """Format pydantic's errors about an argument: "NAME got VALUE, expected RANGE" or the types that it may have."""
+def _format_validation_error(name: str, value: Any, error: ValidationError) -> str:
+    """Format pydantic's errors about an argument: "NAME got VALUE, expected RANGE", or the expected types."""
     faults = error.errors(include_url=False, include_context=True)
     for fault in faults:
         if fault["type"] == "value_error":
             return f"{name} {fault['ctx']['error']}"
     ranges = [fault for fault in faults if fault["type"].startswith(("greater", "less", "finite"))]
-    words = list(dict.fromkeys(_expected(fault) for fault in ranges or faults))
+    words = list(dict.fromkeys(_format_expectation(fault) for fault in ranges or faults))
     return f"{name} got {format_value(value)}, expected {' or '.join(words)}"
 
 
-def _expected(fault: Any) -> str:
-    """Translate the expectation in one of pydantic's errors: "a valid integer" -> "a whole number"."""
+def _format_expectation(fault: Any) -> str:
+    """Format the expectation in one of pydantic's errors: "a valid integer" becomes "a whole number"."""
     if fault["type"] in _BOUNDS:
         words, limit = _BOUNDS[fault["type"]]
         return f"{words} {fault['ctx'][limit]:,}"
-    said = fault["msg"].removeprefix("Input should be ").removeprefix("Input is not ")
-    return _WORDS.get(said, said)
+    words = fault["msg"].removeprefix("Input should be ").removeprefix("Input is not ")
+    return _WORDS.get(words, words)
 
 
-def checked(function: F) -> F:
-    """Check the arguments of a public function against its annotations at every call.
+def check_arguments(function: F) -> F:
+    """Decorate a public function to check its arguments against its annotations at every call.
 
     Raises:
-        UsageError: A keyword is none of the function's, or an argument has another kind or range than it takes.
+        UsageError: At a call with an unknown keyword, or an argument of another type or range.
 
     Example:
         >>> from mmgen.settings.kinds import Count, Seed
@@ -164,16 +166,16 @@ def checked(function: F) -> F:
     """
 
     @wraps(function)
-    def call(*args: Any, **given: Any) -> Any:
-        bound = _bound(function, args, given)
-        adapters = _adapters(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        bound = _bind_arguments(function, args, keywords)
+        adapters = _argument_validators(function)
         for name, value in bound.arguments.items():
             if name in adapters:
-                plain = _plain(value)
+                plain = _convert_numpy_values(value)
                 try:
                     adapters[name].validate_python(plain)
                 except ValidationError as error:
-                    raise UsageError(_sentence(name, value, error)) from None
+                    raise UsageError(_format_validation_error(name, value, error)) from None
                 bound.arguments[name] = plain
         return function(*bound.args, **bound.kwargs)
 

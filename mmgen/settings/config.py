@@ -10,15 +10,15 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from mmgen.core.errors import SettingsError, UsageError, clip, reason_of
 from mmgen.core.parsing import MAX_DEPTH, Malformed, NotToml, parse_toml, printable, read_bounded
 from mmgen.settings import presets
-from mmgen.settings.registry import nearest, unknown_name
+from mmgen.settings.registry import find_nearest_name, format_unknown_name
 
 __all__ = [
     "Settings",
     "build_member",
     "find_preset",
-    "leaves_of",
+    "setting_names",
     "merge",
-    "nested",
+    "nest_dotted_names",
     "json_values",
     "parse_assignments",
     "read_toml",
@@ -27,16 +27,19 @@ __all__ = [
 
 T = TypeVar("T")
 
-_ELSEWHERE = {"lr": "learning_rate", "batch_size": "batch", "epochs": "steps", "max_steps": "steps"} | dict.fromkeys(
-    ("z_dim", "dim_z", "latent_dim", "latent_dims", "zdim", "nz"), "latent_size"
-)
-"""Names that other libraries give to settings."""
+_FOREIGN_NAMES = {
+    "lr": "learning_rate",
+    "batch_size": "batch",
+    "epochs": "steps",
+    "max_steps": "steps",
+} | dict.fromkeys(("z_dim", "dim_z", "latent_dim", "latent_dims", "zdim", "nz"), "latent_size")
+"""Names of settings by their names in other libraries."""
 _LONGEST_VALUE = 120
 """Characters of a refused value that a message repeats."""
 
 
 class Settings(BaseModel):
-    """Base of every settings model: immutable, unknown keys are errors, field docstrings are the help text."""
+    """Base of settings models: immutable, unknown keys are errors, docstrings of fields are the help text."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -46,7 +49,7 @@ def _known_keys(schema: Any, location: tuple[Any, ...]) -> list[str]:
     current: Any = schema
     for part in location:
         current = _bare_type(current)
-        if get_origin(current) in (tuple, list, dict):  # an item: its place, or its key
+        if get_origin(current) in (tuple, list, dict):  # ``part`` is the position or key of an item
             current = [kind for kind in get_args(current) if kind is not ...][-1]
             continue
         fields = getattr(current, "model_fields", None) or getattr(current, "__pydantic_fields__", {})
@@ -65,8 +68,8 @@ def _bare_type(kind: Any) -> Any:
     return kind
 
 
-def _key(location: Iterable[Any]) -> str:
-    """Return the dotted name of a setting; places of a list are counted from 1.
+def _dotted_name(location: Iterable[Any]) -> str:
+    """Format the location of a setting as its dotted name; positions in lists count from 1.
 
     Example:
         >>> _key(["scale", "cpu", "stage", 0, "command"])
@@ -75,8 +78,8 @@ def _key(location: Iterable[Any]) -> str:
     return "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
 
 
-def format_refusal(name: str, fault: Mapping[str, Any]) -> str:
-    """Format one of pydantic's errors about the value of ``name``: the value, and the expected ones."""
+def format_value_fault(name: str, fault: Mapping[str, Any]) -> str:
+    """Format one of pydantic's errors about the value of ``name``: the value, and the expected values."""
     reason, value = fault["msg"].split(", unable to parse")[0], clip(repr(fault.get("input")), _LONGEST_VALUE)
     if fault["type"] in ("tuple_type", "list_type"):
         return f"{name} got {value}, expected a list"
@@ -91,34 +94,34 @@ def format_refusal(name: str, fault: Mapping[str, Any]) -> str:
     return f"{name}: {reason[:1].lower()}{reason[1:]}, got {value}"
 
 
-def leaves_of(schema: Any, before: str = "", depth: int = 4) -> list[str]:
-    """Return the dotted names of all settings in a nested model, each with its room."""
+def setting_names(schema: Any, prefix: str = "", depth: int = 4) -> list[str]:
+    """Return the dotted names of all settings in a nested model, such as "training.steps"."""
     kind = _bare_type(schema)
     fields = getattr(kind, "model_fields", None) or getattr(kind, "__pydantic_fields__", {})
     if not depth or not fields:
-        return [before]
-    inside = [(f"{before}.{name}".removeprefix("."), field.annotation) for name, field in fields.items()]
-    return [leaf for name, annotation in inside for leaf in leaves_of(annotation, name, depth - 1)]
+        return [prefix]
+    inside = [(f"{prefix}.{name}".removeprefix("."), field.annotation) for name, field in fields.items()]
+    return [leaf for name, annotation in inside for leaf in setting_names(annotation, name, depth - 1)]
 
 
-def _leaf(name: str, leaves: Sequence[str]) -> str:
-    """Return the full name of the setting that a name most likely means, without or with a wrong room; "" for none."""
-    names = (name, _ELSEWHERE.get(name))
-    matches = [leaf for leaf in leaves if leaf.rpartition(".")[2] in names]
+def _likely_setting(name: str, setting_names: Sequence[str]) -> str:
+    """Return the full name of the setting that a name without or with a wrong room likely means; "" for none."""
+    names = (name, _FOREIGN_NAMES.get(name))
+    matches = [leaf for leaf in setting_names if leaf.rpartition(".")[2] in names]
     return min(matches, key=lambda leaf: (leaf.count("."), leaf), default="")
 
 
-def validate(schema: type[T], values: Mapping[str, Any], where: str = "", leaves: Sequence[str] = ()) -> T:
+def validate(schema: type[T], values: Mapping[str, Any], where: str = "", further_names: Sequence[str] = ()) -> T:
     """Build ``schema`` (a pydantic model or dataclass) from plain values.
 
     Args:
         schema: Class to build.
-        values: Nested plain values, as a TOML file gives them.
+        values: Nested plain values, as from a TOML file.
         where: Prefix of the keys in messages ("objective").
-        leaves: Dotted names of settings that may have been meant too, besides those of ``schema``.
+        further_names: Dotted names of settings that a message may suggest, besides those of ``schema``.
 
     Raises:
-        SettingsError: Names every wrong key and value, with the nearest known key for a misspelt one.
+        SettingsError: Keys or values are wrong; the message lists all, with the nearest known key for a misspelt one.
     """
     try:
         return TypeAdapter(schema).validate_python(dict(values))
@@ -128,37 +131,43 @@ def validate(schema: type[T], values: Mapping[str, Any], where: str = "", leaves
         for fault in error.errors():
             location = tuple(fault["loc"])
             if fault["type"] == "too_short" and any(place[:-1][: len(location)] == location for place in places):
-                continue  # its items have faults of their own
+                continue  # the message lists the faults of its items
             room = (where, *location[:-1]) if where else location[:-1]
-            key = _key((*room, *location[-1:]))
+            key = _dotted_name((*room, *location[-1:]))
             if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
                 known, name = _known_keys(schema, location[:-1]), str(location[-1])
-                near = nearest(name, known)
-                meant = _key((*room, near)) if near else _leaf(name, [*leaves_of(schema, where), *leaves])
-                faults.append(unknown_name("setting", key, [_key((*room, one)) for one in known], meant=meant))
+                near = find_nearest_name(name, known)
+                meant = (
+                    _dotted_name((*room, near))
+                    if near
+                    else _likely_setting(name, [*setting_names(schema, where), *further_names])
+                )
+                faults.append(
+                    format_unknown_name("setting", key, [_dotted_name((*room, one)) for one in known], suggestion=meant)
+                )
             elif fault["type"] == "missing":
                 faults.append(f"setting '{key}' is missing")
             elif fault["type"] == "value_error":  # a validator's own words
                 words = str(fault["ctx"]["error"])
                 faults.append(f"setting '{key}': {words}" if key else words)  # of several settings together: no key
             else:
-                faults.append(format_refusal(f"setting '{key}'", fault))
+                faults.append(format_value_fault(f"setting '{key}'", fault))
         raise SettingsError("; ".join(faults)) from None
 
 
-def build_member(room: Any, values: Mapping[str, Any], where: str, leaves: Sequence[str] = ()) -> Any:
-    """Build a member of a room from ``{"name": ..., **its own settings}``; ``leaves`` as in :func:`validate`.
+def build_member(room: Any, values: Mapping[str, Any], where: str, further_names: Sequence[str] = ()) -> Any:
+    """Build a member of a room from ``{"name": ..., **settings}``; other arguments as in :func:`validate`.
 
     Raises:
-        UsageError: No such member.
-        SettingsError: The settings are not its own.
+        UsageError: The room has no such member.
+        SettingsError: The settings are not those of the member.
     """
     options = dict(values)
     name = options.pop("name", None)
     if not isinstance(name, str):
         fault = "is missing" if name is None else f"got {clip(repr(name), _LONGEST_VALUE)}, expected a name"
         raise SettingsError(f"setting '{where}.name' {fault}; give one of {', '.join(room.names())}")
-    return validate(room.get(name), options, where, leaves)
+    return validate(room.get(name), options, where, further_names)
 
 
 def json_values(value: Any) -> Any:
@@ -166,8 +175,8 @@ def json_values(value: Any) -> Any:
     return TypeAdapter(type(value)).dump_python(value, mode="json")
 
 
-def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``base`` updated by the values of ``over``, table by table.
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``base`` updated by the values of ``changes``, table by table.
 
     A table that names another member replaces the one below it: the settings of one member are not those of another.
 
@@ -177,10 +186,10 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         >>> merge({"net": {"name": "mlp", "hidden": 8}}, {"net": {"name": "dcgan"}})
         {'net': {'name': 'dcgan'}}
     """
-    if "name" in base and over.get("name", base["name"]) != base["name"]:
-        return dict(over)
+    if "name" in base and changes.get("name", base["name"]) != base["name"]:
+        return dict(changes)
     result = dict(base)
-    for key, value in over.items():
+    for key, value in changes.items():
         if isinstance(value, Mapping) and isinstance(result.get(key), Mapping):
             result[key] = merge(result[key], value)
         else:
@@ -203,14 +212,14 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
             raise UsageError(
                 f"--set got '{printable(assignment, 100)}', expected room.key=value, for example training.steps=1000"
             )
-        nested = _value_of(key.strip(), text)
+        nested = _parse_value(key.strip(), text)
         for part in reversed(parts):
             nested = {part: nested}
         result = merge(result, nested)
     return result
 
 
-def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+def nest_dotted_names(values: Mapping[str, Any]) -> dict[str, Any]:
     """Convert values with dotted names to nested tables.
 
     Example:
@@ -219,22 +228,22 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     result: dict[str, Any] = {}
     for key, value in values.items():
-        part: Any = nested(value) if isinstance(value, Mapping) else value
+        part: Any = nest_dotted_names(value) if isinstance(value, Mapping) else value
         for name in reversed(str(key).split(".")):
             part = {name: part}
         result = merge(result, part)
     return result
 
 
-def _value_of(key: str, text: str) -> Any:
-    """Return the value of one assignment: TOML, or else the text itself."""
+def _parse_value(key: str, text: str) -> Any:
+    """Parse the value of one assignment as TOML; a bare word is a string."""
     try:
         values = parse_toml(f"value = {text}")
     except NotToml:
         return text
     except Malformed as error:
         raise UsageError(
-            f"--set got '{printable(f'{key}={text}', 100)}', but {error}; give a value that a setting can have"
+            f"--set got '{printable(f'{key}={text}', 100)}', but {error}; give a valid TOML value"
         ) from None
     if values.keys() != {"value"}:  # a line break, and another assignment after it
         raise UsageError(
@@ -254,22 +263,22 @@ def read_toml(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise SettingsError(f"cannot read settings file {path}: {reason_of(error)}; check the path") from None
     except Malformed as error:
-        raise SettingsError(f"settings file {path} is not valid TOML: {error}; fix it") from None
+        raise SettingsError(f"settings file {path} is not valid TOML: {error}; fix the file") from None
 
 
 def find_preset(name: str, recipe: str = "", on_cpu: bool = False) -> str:
-    """Return the full name of a preset; ``vedantam/telbo``, without a dataset, means the variant for ``recipe``.
+    """Find the full name of a preset; a name without a dataset, ``vedantam/telbo``, means the variant for ``recipe``.
 
     Args:
-        name: Name from the user.
-        recipe: Recipe of the dataset at hand ("mnist-a").
-        on_cpu: Prefer the variant for CPUs.
+        name: Full or short name.
+        recipe: Recipe of the dataset to train on ("mnist-a").
+        on_cpu: Whether to prefer the variant for CPUs.
 
     Raises:
         UsageError: There is no such preset.
     """
     variants = [f"{name}-{recipe}-cpu", f"{name}-{recipe}"] if on_cpu else [f"{name}-{recipe}", f"{name}-{recipe}-cpu"]
     for candidate in [name, *variants]:
-        if candidate in presets.names():
+        if candidate in presets.preset_names():
             return candidate
-    raise UsageError(unknown_name("preset", name, presets.names(), more="mmgen list preset"))
+    raise UsageError(format_unknown_name("preset", name, presets.preset_names(), list_command="mmgen list preset"))

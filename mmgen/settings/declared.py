@@ -1,6 +1,6 @@
 """Fields of a class read from its source without importing it: docstrings, ranges and defaults.
 
-Help must answer at once, so it cannot import settings whose module loads torch.
+Help must be fast, so it cannot import settings from modules that load torch.
 """
 
 import ast
@@ -12,19 +12,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Declared", "declared_fields", "declared_fields_in"]
+__all__ = ["SourceField", "read_class_fields", "read_class_fields_in"]
 
 
 @dataclass(frozen=True)
-class Declared:
+class SourceField:
     """A field of a class, read from its source.
 
     Attributes:
-        about: Its docstring as one line; "" where it has none.
-        default: Its default where that is a literal, else None.
-        least: Lower bound (``ge``), None without one.
-        most: Upper bound (``le``), None without one.
-        choices: The words that it may be (``Literal``); empty where it may be others.
+        about: Docstring as one line; "" without one.
+        default: Default value if it is a literal, else None.
+        least: Lower bound (``ge``); None without one.
+        most: Upper bound (``le``); None without one.
+        choices: Allowed words (``Literal``); empty if others are allowed.
     """
 
     about: str
@@ -34,35 +34,35 @@ class Declared:
     choices: tuple[str, ...] = ()
 
 
-def declared_fields(where: str) -> dict[str, Declared]:
-    """Return the fields of a class by name.
+def read_class_fields(class_path: str) -> dict[str, SourceField]:
+    """Read the fields of a class from its source, by name.
 
     Args:
-        where: Room or module and class, ``mmgen.metrics:EvaluationSettings``.
+        class_path: Room or module, and class: ``mmgen.metrics:EvaluationSettings``.
 
     Example:
-        >>> declared_fields("mmgen.training.settings:TrainingSettings")["steps"]
-        Declared(about='Optimiser steps.', default=10000, least=0, most=None, choices=())
+        >>> read_class_fields("mmgen.training.settings:TrainingSettings")["steps"]
+        SourceField(about='Optimiser steps.', default=10000, least=0, most=None, choices=())
     """
-    module, _, name = where.partition(":")
+    module, _, name = class_path.partition(":")
     spec = importlib.util.find_spec(module)
     assert spec is not None and spec.origin is not None, module
     path = Path(spec.origin)
-    if path.name == "__init__.py":  # the stub says which file of the room has the class
+    if path.name == "__init__.py":  # the room's stub names the module of the class
         stub = ast.parse(path.with_suffix(".pyi").read_text(encoding="utf-8"))
-        path = path.parent / f"{next(_files_with(stub, name))}.py"
-    return declared_fields_in(path, name)
+        path = path.parent / f"{next(_modules_exporting(stub, name))}.py"
+    return read_class_fields_in(path, name)
 
 
-def _files_with(stub: ast.Module, name: str) -> Iterator[str]:
+def _modules_exporting(stub: ast.Module, name: str) -> Iterator[str]:
     for node in stub.body:
         if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
             yield str(node.module)
 
 
 @cache
-def declared_fields_in(path: Path, name: str) -> dict[str, Declared]:
-    """Return the fields of the class ``name`` in the file ``path``."""
+def read_class_fields_in(path: Path, name: str) -> dict[str, SourceField]:
+    """Read the fields of the class ``name`` from the Python file ``path``."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     aliases = {
         target.id: node.value
@@ -76,19 +76,19 @@ def declared_fields_in(path: Path, name: str) -> dict[str, Declared]:
     for node, after in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             bounds = dict(_bounds(node.annotation, aliases))
-            default = _literal(node.value)
-            fields[node.target.id] = Declared(
-                _text(after), default, bounds.get("ge"), bounds.get("le"), _choices(node.annotation)
+            default = _literal_value(node.value)
+            fields[node.target.id] = SourceField(
+                _docstring_of(after), default, bounds.get("ge"), bounds.get("le"), _choices(node.annotation)
             )
     return fields
 
 
-def _text(node: ast.AST | None) -> str:
+def _docstring_of(node: ast.AST | None) -> str:
     is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
     return " ".join(node.value.value.split()) if is_text else ""  # type: ignore[union-attr]  # as just looked at
 
 
-def _literal(node: ast.expr | None) -> Any:
+def _literal_value(node: ast.expr | None) -> Any:
     with suppress(ValueError):
         return None if node is None else ast.literal_eval(node)
     return None
@@ -101,9 +101,9 @@ def _choices(annotation: ast.expr) -> tuple[str, ...]:
 
 
 def _bounds(annotation: ast.expr, aliases: dict[str, ast.expr]) -> Iterator[tuple[str, Any]]:
-    """Yield the bounds in an annotation, those of aliases in the same file too."""
+    """Yield the bounds in an annotation and in aliases of the same file."""
     for node in ast.walk(annotation):
         if isinstance(node, ast.Name) and node.id in aliases:
             yield from _bounds(aliases[node.id], aliases)
         elif isinstance(node, ast.Call):
-            yield from ((word.arg, _literal(word.value)) for word in node.keywords if word.arg in ("ge", "le"))
+            yield from ((word.arg, _literal_value(word.value)) for word in node.keywords if word.arg in ("ge", "le"))

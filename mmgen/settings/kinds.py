@@ -9,13 +9,13 @@ from typing import Annotated, Any, Protocol, runtime_checkable
 __all__ = ["Count", "File", "FilePath", "HasPath", "Range", "Seed", "optional_path", "path_of", "paths_of"]
 
 _LONGEST_NAME = 255
-"""Bytes that a file system takes in one name."""
+"""Largest number of bytes in a name on common file systems."""
 _LONGEST_PATH = 4096
 
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds of a number, both inclusive; stands in an annotation, and pydantic checks them."""
+    """Inclusive bounds of a number, an annotation that pydantic checks."""
 
     least: float | None = None
     most: float | None = None
@@ -26,21 +26,21 @@ class Range:
 
 
 class _FileName:
-    """Annotation that checks that a text can be a path of a file system."""
+    """Annotation that makes pydantic check that a text can be the path of a file."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema
 
-        return core_schema.no_info_after_validator_function(_check_name, handler(source))
+        return core_schema.no_info_after_validator_function(_check_path, handler(source))
 
 
-def _check_name(path: str | Path) -> str | Path:
+def _check_path(path: str | Path) -> str | Path:
     from mmgen.settings.arguments import format_value
 
     text = str(path)
     if not text or "\0" in text:
         raise ValueError(
-            f"got {format_value(text)}, expected the path of a file{', without null characters' * (text != '')}"
+            f"got {format_value(text)}, expected the path of a file{' without null characters' * (text != '')}"
         )
     try:
         raw = os.fsencode(text)

@@ -5,9 +5,9 @@ A distribution offers a member in its own ``pyproject.toml``, in the group of th
     [project.entry-points."mmgen.objectives"]
     text-side = "my_package.text_side:TextSide"
 
-Reading entry points imports nothing of the distribution; a member's module is imported when the member is asked for. A
-file is run when it is named (:func:`add_file`, ``mmgen --code``, ``MMGEN_CODE``), since only its classes say what they
-are.
+Reading entry points imports nothing of the distribution; a member's module is imported when the member is used. A file
+is run when it is named (:func:`add_code_file`, ``mmgen --code``, ``MMGEN_CODE``), since only running it gives its
+classes.
 """
 
 import ast
@@ -35,19 +35,19 @@ __all__ = [
     "CODE_VARIABLE",
     "Member",
     "Origin",
-    "add_file",
-    "brief",
-    "code_objects",
+    "add_code_file",
+    "format_exception",
+    "list_code_members",
     "first_sentence",
-    "group_names",
-    "installed",
+    "origins_by_group",
+    "list_installed_members",
     "installed_version",
-    "kebab",
-    "run_named_files",
+    "to_kebab_case",
+    "run_code_files",
 ]
 
 CODE_VARIABLE = "MMGEN_CODE"
-"""Environment variable with files of members, separated as in PATH; processes that we start find it too."""
+"""Environment variable with files of members, separated as in PATH; worker processes inherit it."""
 
 _PREFIX = "mmgen."
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z")
@@ -76,14 +76,14 @@ class Origin:
 
 @dataclass(frozen=True)
 class Member:
-    """A member that was listed, but is not imported yet.
+    """A member of a room, not imported yet.
 
     Attributes:
-        name: What users call it.
-        origin: Where it comes from.
-        load: Imports it.
-        about: The first line about it, read without importing it.
-        fault: Why it cannot be used; "" where nothing is known against it.
+        name: Name in options and settings.
+        origin: Distribution or file that provides it.
+        load: Function that imports and returns it.
+        about: Function that reads the first sentence of its docstring without importing it.
+        fault: Reason why it cannot be used; "" if none is known.
     """
 
     name: str
@@ -93,18 +93,22 @@ class Member:
     fault: str = ""
 
 
-def installed(group: str) -> list[Member]:
+def list_installed_members(group: str) -> list[Member]:
     """List the members that installed distributions offer in a group of entry points ("mmgen.objectives")."""
-    return [_outside(entry, origin) for entry, origin in _entries(tuple(sys.path)) if entry.group == group]
+    return [
+        _member_of_entry_point(entry, origin)
+        for entry, origin in _list_entry_points(tuple(sys.path))
+        if entry.group == group
+    ]
 
 
-def group_names() -> dict[str, Origin]:
-    """Return every entry-point group "mmgen...." in which an installed distribution has members, and its origin."""
-    return {entry.group: origin for entry, origin in _entries(tuple(sys.path))}
+def origins_by_group() -> dict[str, Origin]:
+    """Return an origin for each group of entry points "mmgen.*" that installed distributions have."""
+    return {entry.group: origin for entry, origin in _list_entry_points(tuple(sys.path))}
 
 
 def installed_version(distribution: str) -> str:
-    """Return the version of an installed distribution; "" if none has that name."""
+    """Return the version of an installed distribution; "" if there is none of that name."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -114,36 +118,36 @@ def installed_version(distribution: str) -> str:
 
 
 @cache
-def _entries(path: tuple[str, ...]) -> list[tuple["EntryPoint", Origin]]:
-    """List the entry points of all groups "mmgen....", sorted; cached, since this reads many small files."""
+def _list_entry_points(search_path: tuple[str, ...]) -> list[tuple["EntryPoint", Origin]]:
+    """List the entry points of all groups "mmgen.*", sorted; cached, since this reads many small files."""
     from importlib.metadata import distributions
 
-    found: dict[str, list[tuple[EntryPoint, Origin]]] = {}
-    for distribution in distributions(path=list(path)):
-        # Most distributions have none of ours: neither their entry points nor their names are parsed.
+    entries_by_name: dict[str, list[tuple[EntryPoint, Origin]]] = {}
+    for distribution in distributions(path=list(search_path)):
+        # Most distributions have no members; parsing their entry points would be slow.
         if _PREFIX not in (distribution.read_text("entry_points.txt") or ""):
             continue
         ours = [entry for entry in distribution.entry_points if entry.group.startswith(_PREFIX)]
         name = distribution.metadata["Name"] or "a distribution without a name"
         origin = Origin(name, distribution.version or "")
-        if ours:  # of a distribution that is found twice, the first one is what Python imports
-            found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), [(entry, origin) for entry in ours])
-    every = [one for entries in found.values() for one in entries]
+        if ours:  # if a distribution is installed twice, Python imports the first
+            entries_by_name.setdefault(re.sub(r"[-_.]+", "-", name).lower(), [(entry, origin) for entry in ours])
+    every = [one for entries in entries_by_name.values() for one in entries]
     return sorted(every, key=lambda one: (one[0].group, one[0].name, one[1].distribution, one[0].value))
 
 
-def _outside(entry: "EntryPoint", origin: Origin) -> Member:
-    fault = "" if _NAME.match(entry.name) else _bad_name(entry.name)
-    return Member(entry.name, origin, entry.load, partial(_about, entry), fault)
+def _member_of_entry_point(entry: "EntryPoint", origin: Origin) -> Member:
+    fault = "" if _NAME.match(entry.name) else _explain_bad_name(entry.name)
+    return Member(entry.name, origin, entry.load, partial(_describe_entry_point, entry), fault)
 
 
-def _bad_name(name: str) -> str:
-    return f"it is called {clip(name, 100)!r}, expected small letters and digits with hyphens between"
+def _explain_bad_name(name: str) -> str:
+    return f"its name is {clip(name, 100)!r}, expected lower-case letters and digits, separated by hyphens"
 
 
-def _about(entry: "EntryPoint") -> str:
-    """Read an entry point's first sentence from its source: of its docstring, else its module's; "" without source."""
-    source = _source(entry.module)
+def _describe_entry_point(entry: "EntryPoint") -> str:
+    """Read the first sentence of an entry point's docstring, else of its module's, from source; "" without one."""
+    source = _read_source(entry.module)
     return "" if source is None else first_sentence(source, entry.attr)
 
 
@@ -158,7 +162,7 @@ def first_sentence(source: str, name: str = "") -> str:
     return opening(docstring)
 
 
-def _source(module: str) -> str | None:
+def _read_source(module: str) -> str | None:
     """Read the source of an installed module without importing it or the packages above it; None if not found."""
     first, *rest = module.split(".")
     try:
@@ -177,7 +181,7 @@ def _source(module: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class _File:
+class _CodeFile:
     """A file of members that was run."""
 
     path: Path
@@ -186,59 +190,56 @@ class _File:
     text: str
 
 
-_files: dict[Path, _File] = {}
+_files: dict[Path, _CodeFile] = {}
 _reading = False
 
 
-def add_file(path: Path) -> list[Member]:
-    """Run a Python file and make its public classes members of their rooms, in this process.
+def add_code_file(path: Path) -> list[Member]:
+    """Run a Python file and return its public objects as members.
 
-    Processes that are started from here find it through the environment variable ``MMGEN_CODE``.
-
-    Returns:
-        Its public objects, as members of whatever room they fit.
+    The environment variable ``MMGEN_CODE`` passes the file to worker processes.
 
     Raises:
-        UsageError: It cannot be read or run.
+        UsageError: The file cannot be read or run.
     """
     path = Path(path).resolve()
     if path not in _files:
-        _files[path] = _run(path)
-        kept = [name for name in os.environ.get(CODE_VARIABLE, "").split(os.pathsep) if name]
-        if str(path) not in kept:
-            os.environ[CODE_VARIABLE] = os.pathsep.join([*kept, str(path)])
-    return _objects(_files[path])
+        _files[path] = _run_file(path)
+        names = [name for name in os.environ.get(CODE_VARIABLE, "").split(os.pathsep) if name]
+        if str(path) not in names:
+            os.environ[CODE_VARIABLE] = os.pathsep.join([*names, str(path)])
+    return _members_of_file(_files[path])
 
 
-def code_objects() -> list[Member]:
-    """List the public objects of all files that were added or that ``MMGEN_CODE`` names.
+def list_code_members() -> list[Member]:
+    """List the members of all files from :func:`add_code_file` and from ``MMGEN_CODE``.
 
     Raises:
-        UsageError: One of those cannot be read or run.
+        UsageError: A file cannot be read or run.
     """
-    run_named_files()
-    return [found for file in _files.values() for found in _objects(file)]
+    run_code_files()
+    return [member for file in _files.values() for member in _members_of_file(file)]
 
 
-def run_named_files() -> None:
-    """Run the files that ``MMGEN_CODE`` names, each once; a worker process begins with it.
+def run_code_files() -> None:
+    """Run each file in ``MMGEN_CODE`` once, as a worker process does first.
 
     Raises:
-        UsageError: One of them cannot be read or run.
+        UsageError: A file cannot be read or run.
     """
     global _reading
-    if _reading:  # a file that looks up members while it is run
+    if _reading:  # a running file looks up members
         return
     _reading = True
     try:
         for name in os.environ.get(CODE_VARIABLE, "").split(os.pathsep):
             if name:
-                add_file(Path(name))
+                add_code_file(Path(name))
     finally:
         _reading = False
 
 
-def _run(path: Path) -> _File:
+def _run_file(path: Path) -> _CodeFile:
     try:
         text = read_bounded(path)
     except OSError as error:
@@ -255,54 +256,56 @@ def _run(path: Path) -> _File:
         exec(compile(text, str(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise UsageError(f"the code {path} cannot be run: {_reason(error, path)}; fix it") from error
-    return _File(path, Origin(file=path.name, sha256=digest), module, text)
+        raise UsageError(
+            f"the code {path} cannot be run: {_format_exception_with_line(error, path)}; fix the file"
+        ) from error
+    return _CodeFile(path, Origin(file=path.name, sha256=digest), module, text)
 
 
-def _reason(error: BaseException, path: Path) -> str:
+def _format_exception_with_line(error: BaseException, path: Path) -> str:
     """Format an exception in a user's file with the line in which it was raised."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     if isinstance(error, SyntaxError) and error.filename == str(path):
         lines = [error.lineno]
     where = f" in line {lines[-1]}" if lines and lines[-1] else ""
-    return f"{brief(error)}{where}"
+    return f"{format_exception(error)}{where}"
 
 
-def brief(error: BaseException) -> str:
+def format_exception(error: BaseException) -> str:
     """Format an exception as its type and the first line of its message."""
-    first = (str(error).strip() or "nothing said").split("\n")[0]
+    first = (str(error).strip() or "no message").split("\n")[0]
     return f"{type(error).__name__}: {clip(first, _LONGEST_REASON)}"
 
 
-def _objects(file: _File) -> list[Member]:
-    """List the public objects of a file: those in its ``__all__``, else all classes without a leading underscore."""
+def _members_of_file(file: _CodeFile) -> list[Member]:
+    """List the public objects of a file as members: those in ``__all__``, else classes without leading underscores."""
     names = getattr(file.module, "__all__", None)
     if names is None:
-        names = [name for name in vars(file.module) if not name.startswith("_") and _is_own(file.module, name)]
+        names = [name for name in vars(file.module) if not name.startswith("_") and _is_defined_in(file.module, name)]
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        shown = clip(repr(names), 60)
-        raise UsageError(f"the code {file.path} has __all__ = {shown}, expected a list of names; fix it")
-    found = []
+        text = clip(repr(names), 60)
+        raise UsageError(f"the code {file.path} has __all__ = {text}, expected a list of names; fix the file")
+    members = []
     for name in names:
         if not hasattr(file.module, name):
-            raise UsageError(f"the code {file.path} names {name!r} in its __all__ and does not define it; fix it")
-        member = kebab(name)
-        fault = "" if _NAME.match(member) else _bad_name(member)
+            raise UsageError(f"the code {file.path} has {name!r} in __all__ but does not define it; fix the file")
+        member_name = to_kebab_case(name)
+        fault = "" if _NAME.match(member_name) else _explain_bad_name(member_name)
         load, about = partial(getattr, file.module, name), partial(first_sentence, file.text, name)
-        found.append(Member(member, file.origin, load, about, fault))
-    return found
+        members.append(Member(member_name, file.origin, load, about, fault))
+    return members
 
 
-def _is_own(module: ModuleType, name: str) -> bool:
-    """Return True if a module defines the object rather than imports it."""
+def _is_defined_in(module: ModuleType, name: str) -> bool:
+    """Return whether a module defines the object ``name`` rather than imports it."""
     return getattr(getattr(module, name), "__module__", None) == module.__name__
 
 
-def kebab(name: str) -> str:
+def to_kebab_case(name: str) -> str:
     """Convert the name of a class to the name of a member, in kebab case.
 
     Example:
-        >>> kebab("TextSide"), kebab("IWAE"), kebab("Mnist2Bit"), kebab("my_figure")
+        >>> to_kebab_case("TextSide"), to_kebab_case("IWAE"), to_kebab_case("Mnist2Bit"), to_kebab_case("my_figure")
         ('text-side', 'iwae', 'mnist2-bit', 'my-figure')
     """
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).replace("_", "-").lower()

@@ -17,7 +17,7 @@ ROOM_KEYS = {
     "aggregate family": "aggregate.family.",
     "fit target": "aggregate.target.",
 }
-"""Prefix of the settings of a member in ``--set``, by room; members of other rooms have no settings."""
+"""Prefix of a member's settings in ``--set``, by noun of the room; members of other rooms have no settings."""
 
 _WORDS = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "none"}
 _BOUNDS = (
@@ -34,10 +34,10 @@ class Setting:
     """A setting for lists and pages: name, type, range, default and text.
 
     Attributes:
-        name: As it is typed after ``--set room.``; those of a table inside have its name before a dot.
-        kind: Its type and range in words: "number, at least 0".
-        default: As TOML or JSON spells it; "required" where there is none.
-        about: Its docstring, as one line.
+        name: Name after ``--set room.``; a setting in an inner table has the table's name and a dot before it.
+        kind: Type and range in words: "number, at least 0".
+        default: Default in TOML or JSON; "required" without one.
+        about: Docstring as one line.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Setting:
 
 
 def settings_of(schema: type) -> list[Setting]:
-    """Return the settings of a pydantic model or dataclass, in its order; none for anything else.
+    """List the settings of a pydantic model or dataclass in its order; [] for other classes.
 
     Example:
         >>> from mmgen.objectives.bivcca import Bivcca
@@ -57,11 +57,11 @@ def settings_of(schema: type) -> list[Setting]:
     if not hasattr(schema, "__pydantic_fields__") and not hasattr(schema, "model_fields"):
         return []
     described = TypeAdapter(schema).json_schema(by_alias=False)
-    return list(_flat(described, described.get("$defs", {}), ""))
+    return list(_iterate_settings(described, described.get("$defs", {}), ""))
 
 
 def settings_of_member(room: str, member: Any) -> list[Setting]:
-    """Return the settings of a member, named as in ``--set``; none for rooms whose members have none.
+    """List the settings of a member with their names in ``--set``; [] if members of its room have none.
 
     Args:
         room: Noun of the room: "objective".
@@ -73,20 +73,20 @@ def settings_of_member(room: str, member: Any) -> list[Setting]:
     return [replace(one, name=ROOM_KEYS[room] + one.name) for one in settings if (room, one.name) != ("model", "name")]
 
 
-def _flat(described: Mapping[str, Any], definitions: Mapping[str, Any], before: str) -> Iterator[Setting]:
+def _iterate_settings(described: Mapping[str, Any], definitions: Mapping[str, Any], before: str) -> Iterator[Setting]:
     required = described.get("required", [])
     for key, value in described.get("properties", {}).items():
-        inside = _table(value, definitions)
+        inside = _schema_of_table(value, definitions)
         about = " ".join(str(value.get("description", "")).split())
         if inside is not None and inside.get("properties"):
-            yield from _flat(inside, definitions, f"{before}{key}.")
+            yield from _iterate_settings(inside, definitions, f"{before}{key}.")
             continue
-        default = "required" if key in required else _typed(value.get("default"))
-        yield Setting(before + key, _kind(value, definitions), default, about)
+        default = "required" if key in required else _format_default(value.get("default"))
+        yield Setting(before + key, _format_type(value, definitions), default, about)
 
 
-def _table(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the schema of a value that is a table or may be one, None for others."""
+def _schema_of_table(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the schema of a value that is or may be a table; None for others."""
     for one in (value, *value.get("allOf", ()), *value.get("anyOf", ())):
         if "$ref" in one:
             schema: Mapping[str, Any] = definitions[one["$ref"].rsplit("/", 1)[1]]
@@ -94,21 +94,21 @@ def _table(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[
     return None
 
 
-def _kind(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """Return type and range in words."""
+def _format_type(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """Format type and range of a value in words."""
     if "$ref" in value:
-        return _kind(definitions[value["$ref"].rsplit("/", 1)[1]], definitions)
+        return _format_type(definitions[value["$ref"].rsplit("/", 1)[1]], definitions)
     if "anyOf" in value:
-        return " or ".join(dict.fromkeys(_kind(one, definitions) for one in value["anyOf"]))
+        return " or ".join(dict.fromkeys(_format_type(one, definitions) for one in value["anyOf"]))
     if "enum" in value:
-        return " or ".join(map(_typed, value["enum"]))
+        return " or ".join(map(_format_default, value["enum"]))
     if "const" in value:
-        return _typed(value["const"])
+        return _format_default(value["const"])
     if value.get("type") == "array":
         items = value.get("items", {})
         if "prefixItems" in value:
             return f"list of {len(value['prefixItems'])}"
-        return f"list of {_kind(items, definitions)}" if items else "list"
+        return f"list of {_format_type(items, definitions)}" if items else "list"
     if value.get("type") == "object":
         return "table"
     words = [_WORDS.get(value.get("type", ""), "any value")]
@@ -116,8 +116,8 @@ def _kind(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     return ", ".join(words)
 
 
-def _typed(value: Any) -> str:
-    """Format a default as a user would type it; long ones are cut."""
+def _format_default(value: Any) -> str:
+    """Format a default as a user would type it, shortened if it is long."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value)

@@ -1,6 +1,6 @@
 """Annotations of settings with a special form on the command line: switches and positional arguments.
 
-Other settings need no mark: ``size`` is ``--size PIXELS``, and a setting that is true or false is ``--masks``.
+Other settings need no annotation: ``size`` is ``--size PIXELS``, and a setting that is true or false is ``--masks``.
 """
 
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ class Switch:
     """An option without a value that gives a setting one of its values.
 
     Attributes:
-        name: As it is typed: "--grey".
-        value: What the setting becomes.
-        about: What it does, for the help.
+        name: Name of the option: "--grey".
+        value: Value that the option gives to the setting.
+        about: Help text.
     """
 
     name: str
@@ -26,9 +26,9 @@ class Switch:
 
 @dataclass(frozen=True)
 class Switches:
-    """Annotation of a field that is set by switches, of which at most one may be typed.
+    """Annotation of a field that is set by one of several exclusive options without values.
 
-    A switch whose value the field's type does not have is hidden: the field's validator refuses it in its own words.
+    A switch is hidden in the help if its value is outside the field's type; the field's validator then refuses it.
 
     Example:
         >>> from typing import Annotated
@@ -47,10 +47,10 @@ class Switches:
 class Positional:
     """Annotation of a field that is a positional argument after the member's name.
 
-    A field without a default must be given; several are given in the order of the fields.
+    A field without a default is required; several follow in the order of the fields.
 
     Attributes:
-        metavar: What it is called in help and messages: "PICTURES".
+        metavar: Name in help and messages: "PICTURES".
     """
 
     metavar: str

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmgen.settings.registry import rooms
+from mmgen.settings.registry import list_registries
 
 __all__ = ["Subject", "check", "members_of"]
 
@@ -69,7 +69,7 @@ def members_of(distribution: str) -> list[Subject]:
     """
     found = [
         Subject(room.noun, member.name)
-        for room in rooms()
+        for room in list_registries()
         for member in room.members()
         if distribution in (member.origin.distribution, member.origin.file)
     ]
@@ -89,7 +89,7 @@ def check(member: Subject, **settings: Any) -> None:
         AssertionError: It breaks a promise.
         MmgenError: It cannot be found, imported or built.
     """
-    room = next(room for room in rooms() if room.noun == member.room)
+    room = next(room for room in list_registries() if room.noun == member.room)
     room.get(member.name)
     assert room.describe(member.name), f"{member} has no docstring, whose first line mmgen list prints"
     assert not settings or member.room == "recipe", f"{member} takes no settings to be checked"

@@ -20,7 +20,7 @@ from mmgen.modalities import Description
 from mmgen.modalities.image import ImageDescription
 from mmgen.models import DataSettings, Model, ModelSettings, MultimodalSettings, build_model
 from mmgen.objectives import Objective
-from mmgen.settings.config import Settings, build_member, json_values, leaves_of, merge, validate
+from mmgen.settings.config import Settings, build_member, json_values, merge, setting_names, validate
 from mmgen.training.batches import DatasetRows
 from mmgen.training.first_weights import set_first_weights
 from mmgen.training.loop import Resume, TrainingResult
@@ -56,7 +56,7 @@ class ExperimentSettings(Settings):
 
     def build_objective(self) -> Objective:
         """Make the objective from its settings."""
-        objective: Objective = build_member(mmgen.objectives, self.objective, "objective", leaves_of(type(self)))
+        objective: Objective = build_member(mmgen.objectives, self.objective, "objective", setting_names(type(self)))
         return objective
 
     @property
@@ -89,7 +89,7 @@ def read_experiment(values: Mapping[str, Any]) -> ExperimentSettings:
     name = model.get("name", _USUAL_MODEL) if isinstance(model, Mapping) else _USUAL_MODEL
     if not isinstance(name, str):
         raise SettingsError(f"setting 'model.name' got {name!r}, expected one of {', '.join(mmgen.models.names())}")
-    return validate(_schema(name), values, leaves=_leaves_of(values.get("objective")))
+    return validate(_schema(name), values, further_names=_leaves_of(values.get("objective")))
 
 
 def _leaves_of(objective: Any) -> list[str]:
@@ -97,7 +97,7 @@ def _leaves_of(objective: Any) -> list[str]:
     name = objective.get("name") if isinstance(objective, Mapping) else None
     if name not in mmgen.objectives.names():
         return []
-    return leaves_of(mmgen.objectives.get(str(name)), "objective")
+    return setting_names(mmgen.objectives.get(str(name)), "objective")
 
 
 def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSettings:

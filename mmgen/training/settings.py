@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from mmgen.settings.config import Settings, merge, validate
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 from mmgen.training.loggers import LOGGERS
 from mmgen.training.muon import MuonParameters, check_muon
 from mmgen.training.optimizers import OPTIMIZERS, Groups
@@ -29,7 +29,7 @@ def _one_of(noun: str, functions: Collection[str]) -> tuple[Any, Any]:
 
     def check(name: str) -> str:
         if name not in functions:
-            raise ValueError(unknown_name(noun, name, list(functions)))
+            raise ValueError(format_unknown_name(noun, name, list(functions)))
         return name
 
     return AfterValidator(check), Field(json_schema_extra={"enum": list(functions)})

@@ -33,7 +33,7 @@ def offered(line: str) -> list[str]:
         ("mmgen make-data ", data_recipes.names()),
         ("mmgen make-data mnist-a --so", ["--source"]),
         ("mmgen train d.h5 --objective ", objectives.names()),
-        ("mmgen train d.h5 --preset quick", [name for name in presets.names() if name.startswith("quick")]),
+        ("mmgen train d.h5 --preset quick", [name for name in presets.preset_names() if name.startswith("quick")]),
         ("mmgen eval m.safetensors --metric co", [name for name in metrics.names() if name.startswith("co")]),
         ("mmgen plot ", plots.names()),
         ("mmgen list objective te", ["telbo"]),

@@ -13,7 +13,7 @@ from mmgen.commands._words import check_words
 from mmgen.core.errors import MmgenError, SettingsError, UsageError
 from mmgen.models._settings import DataSettings
 from mmgen.settings.config import find_preset, merge, parse_assignments, validate
-from mmgen.settings.registry import Registry, rooms
+from mmgen.settings.registry import Registry, list_registries
 from mmgen.training.model_run import read_experiment
 from tests.cli.conftest import Run
 
@@ -94,9 +94,9 @@ def test_settings_without_their_room_or_in_a_wrong_one(typed: str, meant: str) -
         read_experiment(values).build_objective()
 
 
-@pytest.mark.parametrize("room", rooms(), ids=lambda room: room.noun)
+@pytest.mark.parametrize("room", list_registries(), ids=lambda room: room.noun)
 def test_of_many_names_the_nearest_are_listed_and_what_lists_all(room: Registry[object]) -> None:
-    said = room.unknown("zzz")
+    said = room.format_unknown("zzz")
     names, listed = room.names(), said.split("Available: ")[1].split(" and ")[0].split(";")[0].split(", ")
     assert set(listed) <= set(names) and len(listed) == min(len(names), 8)
     assert len(said) < 400 and "--code FILE.py" in said

@@ -9,7 +9,7 @@ from mmgen import objectives
 from mmgen.core.parsing import opening
 from mmgen.settings import presets
 from mmgen.settings.plugins import first_sentence
-from mmgen.settings.registry import rooms
+from mmgen.settings.registry import list_registries
 
 
 def test_json_names_every_member_with_a_sentence(run) -> None:
@@ -19,7 +19,7 @@ def test_json_names_every_member_with_a_sentence(run) -> None:
     assert all(member["about"] for member in found), [m["name"] for m in found if not m["about"]]
     names = {kind: [m["name"] for m in found if m["kind"] == kind] for kind in {m["kind"] for m in found}}
     assert names["objective"] == objectives.names()
-    assert names["preset"] == presets.names()
+    assert names["preset"] == presets.preset_names()
 
 
 def test_a_pipe_gets_lines_that_cut_works_on(run) -> None:
@@ -46,11 +46,11 @@ def test_unknown_kind(run) -> None:
 
 def test_what_anything_is_said_to_be_is_whole_sentences() -> None:
     """No preset and no member is described by a sentence that breaks off where a line of its file ends."""
-    for name in presets.names():
-        lines = takewhile(lambda line: line.startswith("#"), presets.text_of(name).split("\n"))
+    for name in presets.preset_names():
+        lines = takewhile(lambda line: line.startswith("#"), presets.read_preset(name).split("\n"))
         comment = " ".join(line.removeprefix("#").strip() for line in lines)
-        assert comment.startswith(f"{presets.about(name)}."), presets.about(name)
-    for room in rooms():
+        assert comment.startswith(f"{presets.describe_preset(name)}."), presets.describe_preset(name)
+    for room in list_registries():
         for member in room.members():
             about = member.about()
             assert about and about.count("(") == about.count(")"), about

@@ -21,7 +21,7 @@ from mmgen.generation import TrainedModel
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.draws import draw
 from mmgen.generation.translations import TranslationStart, read_start
-from mmgen.settings.arguments import checked
+from mmgen.settings.arguments import check_arguments
 from mmgen.training.model_run import check_data
 from tests.generation import toy
 from tests.metrics.toy import write_dataset
@@ -236,11 +236,11 @@ def test_rows_are_numbers_or_a_mask_of_all(dataset: Dataset) -> None:
 
 
 def test_every_function_is_held_to_its_annotations(dataset: Dataset) -> None:
-    """So that a new one cannot be forgotten: whoever takes an argument is wrapped by :func:`checked`."""
+    """So that a new one cannot be forgotten: whoever takes an argument is wrapped by :func:`check_arguments`."""
     loose = []
     for name in functions():
         function, _ = named(name, dataset)
         inner = getattr(function, "__func__", function)
         if inspect.signature(function).parameters and not name.startswith(("posterior.", "artifacts.")):
-            loose += [name] if inner.__code__ is not checked(len).__code__ else []
+            loose += [name] if inner.__code__ is not check_arguments(len).__code__ else []
     assert not loose

@@ -14,7 +14,7 @@ from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
 from mmgen.core.errors import SettingsError
 from mmgen.models._build import build_model
 from mmgen.settings.config import merge
-from mmgen.settings.extends import preset
+from mmgen.settings.extends import load_preset
 from mmgen.training.batches import DatasetRows
 from mmgen.training.first_weights import set_first_weights
 from mmgen.training.log import log_path
@@ -43,7 +43,7 @@ def dataset_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def settings_of(name: str, dataset_path: Path, over: dict[str, Any] | None = None):
     with Dataset.open(dataset_path) as dataset:
-        return complete_settings(merge(preset(f"burda/{name}"), over or {}), dataset)
+        return complete_settings(merge(load_preset(f"burda/{name}"), over or {}), dataset)
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -110,7 +110,7 @@ def test_an_output_bias_that_cannot_be_is_refused(
 @pytest.mark.parametrize("name", ["mnist-vae", "mnist-iwae", "mnist-vae-2", "mnist-iwae-2"])
 def test_the_schedule_is_the_published_one(name: str) -> None:
     """3^i passes of 59,600 / 20 steps at 1e-3 x 10^(-i/7), i = 0 to 7, each beginning at its very step."""
-    training = TrainingSettings(**preset(f"burda/{name}")["training"])
+    training = TrainingSettings(**load_preset(f"burda/{name}")["training"])
     passes = 59_600 // training.batch
     assert training.steps == passes * sum(3**i for i in range(8))
     begin = 0

@@ -11,7 +11,7 @@ from torch import nn
 from mmgen.modalities.image import ImageDescription
 from mmgen.models._build import build_model
 from mmgen.models._settings import DataSettings
-from mmgen.settings.extends import preset
+from mmgen.settings.extends import load_preset
 from mmgen.training.model_run import read_experiment
 
 SPRITES = DataSettings.of(ImageDescription(shape=(1, 64, 64), layout="bits"))
@@ -46,7 +46,7 @@ def expected(name: str) -> int:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_networks_have_the_published_sizes(name: str) -> None:
-    settings = read_experiment(preset(name))
+    settings = read_experiment(load_preset(name))
     objective = settings.build_objective()
     with torch.device("meta"):
         model = build_model(settings.model, objective.demands, SPRITES)
@@ -55,7 +55,7 @@ def test_networks_have_the_published_sizes(name: str) -> None:
 
 
 def test_activations_of_the_fully_connected_ones() -> None:
-    values: dict[str, Any] = preset("higgins/dsprites-beta-vae")
+    values: dict[str, Any] = load_preset("higgins/dsprites-beta-vae")
     settings = read_experiment(values)
     assert (settings.training.optimizer, values["objective"]["beta"]) == ("adagrad", 4.0)
     with torch.device("meta"):

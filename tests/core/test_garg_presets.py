@@ -6,7 +6,7 @@ import numpy as np
 
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.models._build import build_model
-from mmgen.settings.extends import preset
+from mmgen.settings.extends import load_preset
 from mmgen.training.model_run import complete_settings
 
 
@@ -17,7 +17,7 @@ def parameters(name: str, side: int, layout: str, scheme: str, folder: Path) -> 
         writer.write(0, {"image": np.zeros((20, 1, side, side), np.uint8)})
         writer.add_splits(scheme, train=range(10), val=range(10, 15), test=range(15, 20))
     with Dataset.open(folder / "data.h5") as dataset:
-        settings = complete_settings(preset(name), dataset)
+        settings = complete_settings(load_preset(name), dataset)
     assert settings.build_objective().demands.generates == ("image",)
     model = build_model(settings.model, settings.build_objective().demands, settings.data)
     return sum(parameter.numel() for parameter in model.parameters())

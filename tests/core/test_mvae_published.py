@@ -6,7 +6,7 @@ import torch
 from mmgen.objectives import mvae
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.mvae import Mvae
-from mmgen.settings.extends import preset
+from mmgen.settings.extends import load_preset
 from mmgen.testing.linear_gaussian import NOISE
 from tests.core.test_mvae import FOUR, LOADINGS, exact_log_marginal, four_modalities, four_observations
 from tests.core.test_objectives import sigma_points
@@ -28,7 +28,7 @@ def test_transformed_images_are_trained_as_published(sigma_points: int) -> None:
 
     Closed form: E_q[log N(x; Wz, s^2)] = log N(x; Wm, s^2) - tr(W S W^T) / 2 s^2 for q = N(m, S).
     """
-    settings = preset("wu/transforms")["objective"]
+    settings = load_preset("wu/transforms")["objective"]
     names = dict(zip(settings["modalities"], [*FOUR, "", ""], strict=True))
     predicts = {names[a]: tuple(names[b] for b in others if names[b]) for a, others in settings["predicts"].items()}
     del predicts[""]

@@ -101,7 +101,7 @@ READERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a list to reproduce": (lambda path: read_plan(str(path)), experiments.text_of("cremer-table1")),
     "scores": (read_scores, '{"metric": "a", "value": 1}\n{"metric": "a", "value": 2}\n'),
     "a log": (read_log, '{"step": 1, "bound": 2}\n{"step": 2, "bound": 3}\n'),
-    "code": (plugins.add_file, "one = 1\ntwo = 2\n"),
+    "code": (plugins.add_code_file, "one = 1\ntwo = 2\n"),
 }
 
 

@@ -20,8 +20,8 @@ from mmgen.modalities.image import ImageDescription, unpack_bits
 from mmgen.models._build import build_model
 from mmgen.objectives._base import Bound
 from mmgen.settings.config import merge
-from mmgen.settings.extends import preset
-from mmgen.settings.presets import names as preset_names
+from mmgen.settings.extends import load_preset
+from mmgen.settings.presets import preset_names as preset_names
 from mmgen.training.batches import DatasetRows, Order
 from mmgen.training.guard import Guard
 from mmgen.training.log import log_path
@@ -249,7 +249,7 @@ def test_every_preset_validates_and_builds(name: str) -> None:
     views = ("grayscale", "edges", "mask", "completion", "watermark")
     pictures = {view: {"kind": "image", "shape": (1, side, side), "layout": "bits"} for view in ("image", *views)}
     with_data = {
-        **preset(name),
+        **load_preset(name),
         "data": {
             "modalities": {
                 **pictures,

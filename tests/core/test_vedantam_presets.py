@@ -8,8 +8,8 @@ import torch
 
 from mmgen.models._build import build_model
 from mmgen.settings.config import merge
-from mmgen.settings.extends import preset
-from mmgen.settings.presets import names as preset_names
+from mmgen.settings.extends import load_preset
+from mmgen.settings.presets import preset_names as preset_names
 from mmgen.training.batches import batch_of
 from mmgen.training.model_run import ExperimentSettings, read_experiment
 
@@ -24,7 +24,7 @@ def settings_of(name: str) -> ExperimentSettings:
     image = {"kind": "image", "shape": [3 if faces else 1, 64, 64], "layout": "bytes" if faces else "bits"}
     attributes = {"kind": "attributes", **(FACES if faces else DIGITS)}
     data: dict[str, Any] = {"modalities": {"image": image, "attributes": attributes}}
-    return read_experiment(merge(preset(name), {"data": data}))
+    return read_experiment(merge(load_preset(name), {"data": data}))
 
 
 @pytest.mark.parametrize("name", VEDANTAM)

@@ -23,7 +23,7 @@ from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.networks._shared import SharedDecoder, SharedEncoder, SharedNetwork
 from mmgen.posteriors import FitSettings, complete_fit_settings, fit_aggregate
 from mmgen.settings.config import find_preset
-from mmgen.settings.extends import preset
+from mmgen.settings.extends import load_preset
 from mmgen.training.model_run import complete_settings, load_model, train_model
 
 DATA = DataSettings.of(
@@ -97,7 +97,7 @@ def test_a_likelihood_of_sentences_is_none_of_images() -> None:
 
 def test_the_published_shared_decoder() -> None:
     """CK's z_to_enc: five layers, z and the middle passed on beside two of them each, 500 wide inside, 200 out."""
-    settings = preset("cremer/two-objects")
+    settings = load_preset("cremer/two-objects")
     shared = SharedNetwork(**settings["model"]["shared"])
     torch.manual_seed(0)
     decoder = SharedDecoder(settings["model"]["latent_size"], shared).eval()
@@ -113,7 +113,7 @@ def test_the_published_shared_decoder() -> None:
 
 
 def test_the_published_schedule_of_two_objects() -> None:
-    settings = preset("cremer/two-objects")
+    settings = load_preset("cremer/two-objects")
     training = settings["training"]
     assert training["learning_rate_decay"] ** training["steps"] == pytest.approx(math.exp(-2), rel=1e-3)
     assert (training["weight_decay"], settings["model"]["text_network"]["embedding"]) == (1e-7, 100)
@@ -305,9 +305,9 @@ def test_what_cannot_be_fitted_is_said(folder: Path) -> None:
 
 def test_the_presets_of_two_objects_are_the_published_ones() -> None:
     """CK Sections 5.1 to 5.3."""
-    published = preset("cremer/two-objects")
+    published = load_preset("cremer/two-objects")
     assert published["training"]["batch"] == 20 and published["training"]["learning_rate"] == 4e-4
     assert published["training"]["steps"] == 400_000 and published["objective"]["kl_warmup_steps"] == 20_000
     assert published["model"]["latent_size"] == 50 and published["model"]["text_network"]["hidden"] == 200
-    assert preset("cremer/figure1")["model"]["latent_size"] == 2
+    assert load_preset("cremer/figure1")["model"]["latent_size"] == 2
     assert find_preset("cremer/elbo", "mnist-a", on_cpu=True) == "cremer/elbo-mnist-a-cpu"

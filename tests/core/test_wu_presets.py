@@ -11,8 +11,8 @@ import torch
 
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.models._build import build_model
-from mmgen.settings.extends import preset, with_origins
-from mmgen.settings.presets import names as preset_names
+from mmgen.settings.extends import format_preset_with_origins, load_preset
+from mmgen.settings.presets import preset_names as preset_names
 from mmgen.training.batches import DatasetRows
 from mmgen.training.model_run import ExperimentSettings, complete_settings
 
@@ -72,7 +72,7 @@ def complete(paths: dict[str, Path]) -> Named:
 
     def settings(name: str) -> ExperimentSettings:
         with Dataset.open(paths[data_of(name)]) as dataset:
-            return complete_settings(preset(f"wu/{name}"), dataset)
+            return complete_settings(load_preset(f"wu/{name}"), dataset)
 
     return settings
 
@@ -190,7 +190,7 @@ def test_decoders_of_labels_have_three_hidden_layers(name: str, published: int, 
 @pytest.mark.parametrize("name", [name for name in WU if name.startswith("transforms")])
 def test_views_are_trained_as_in_the_published_code(name: str) -> None:
     """Divided by six, and then every posterior explains all six: anything less starves the terms of one modality."""
-    objective = preset(f"wu/{name}")["objective"]
+    objective = load_preset(f"wu/{name}")["objective"]
     six = objective["modalities"]
     assert objective["mean_of_modalities"] and objective["subsets"] == 0
     assert {alone: {alone, *others} for alone, others in objective["predicts"].items()} == {n: set(six) for n in six}
@@ -198,7 +198,7 @@ def test_views_are_trained_as_in_the_published_code(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in WU if name.startswith("celeba19")])
 def test_single_attributes_are_trained_as_in_the_published_code(name: str) -> None:
-    objective = preset(f"wu/{name}")["objective"]
+    objective = load_preset(f"wu/{name}")["objective"]
     assert (objective["subsets"], objective["subset_law"], objective["weigh"]) == (1, "sizes", "joint")
 
 
@@ -207,7 +207,7 @@ OURS = ("kl_warmup_steps", "learning_rate", "schedule", "warmup_steps", "gradien
 
 @pytest.mark.parametrize("name", [n for n in preset_names() if n.endswith("-cpu") or n.startswith(("quick", "cremer"))])
 def test_what_no_paper_says_says_where_it_is_from(name: str) -> None:
-    lines = [line for line in with_origins(name).splitlines() if line.split(" = ")[0] in OURS]
+    lines = [line for line in format_preset_with_origins(name).splitlines() if line.split(" = ")[0] in OURS]
     assert lines
     published = name == "cremer/two-objects"
     assert [line for line in lines if "#" not in line and not (published and line.startswith("schedule"))] == []
@@ -218,7 +218,7 @@ def test_schedules_are_those_of_the_paper() -> None:
     for name in WU:
         if name.endswith("-cpu"):
             continue
-        training, objective = preset(f"wu/{name}")["training"], preset(f"wu/{name}")["objective"]
+        training, objective = load_preset(f"wu/{name}")["training"], load_preset(f"wu/{name}")["objective"]
         faces = data_of(name) in ("celeba", "transforms")
         examples, epochs, annealing = (162_770, 100, 20) if faces else (60_000, 500, 200)
         per_epoch = -(-examples // training["batch"])

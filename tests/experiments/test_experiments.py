@@ -14,8 +14,8 @@ from mmgen.experiments._plan import find_list, only, read_plan, script, with_dat
 from mmgen.experiments._seeds import with_seed
 from mmgen.experiments._stages import Scale
 from mmgen.settings.config import build_member
-from mmgen.settings.extends import preset
-from mmgen.settings.presets import names as preset_names
+from mmgen.settings.extends import load_preset
+from mmgen.settings.presets import preset_names as preset_names
 from tests.experiments.files import stage as stage_of, write_data
 
 PLANS = [(name, scale) for name in experiments.names() for scale in ("cpu", "paper")]
@@ -87,7 +87,7 @@ def test_all_posteriors_of_table_1_are_treated_alike(scale: str) -> None:
 def test_the_weight_of_the_published_runs_is_that_of_the_models_training() -> None:
     """CK's published code fits q_true with the weight of the words in training, 200; beta is 1 in both presets."""
     for name, trained in (("cremer/two-objects", 200), ("cremer/two-objects-cpu", 100)):
-        objective = build_member(mmgen.objectives, preset(name)["objective"], "objective")
+        objective = build_member(mmgen.objectives, load_preset(name)["objective"], "objective")
         assert objective.training_weight("text") == trained
     columns = {column.name: column for column in read_plan("cremer-table1").table[0].column}
     assert columns["q_true(w = 200), as published"].text_weight == 200
@@ -287,7 +287,7 @@ def test_rows_of_burda_differ_in_what_the_table_says_and_nothing_else(scale: str
     for stage in trained:
         words = stage.arguments
         kind, k = stage.of.split("continued as ")[-1].removesuffix(", two layers").split(", k = ")
-        chosen = preset(words[words.index("--preset") + 1])
+        chosen = load_preset(words[words.index("--preset") + 1])
         ladder = "hierarchical-vae" if stage.of.endswith("two layers") else "multimodal-vae"
         assert chosen["model"].get("name", "multimodal-vae") == ladder
         assert chosen["objective"]["name"] == {"VAE": "elbo", "IWAE": "iwae"}[kind]

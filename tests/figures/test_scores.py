@@ -178,7 +178,7 @@ def test_what_was_measured_again_is_told(tmp_path: Path) -> None:
         ("80.0 ± 0.4", True),
         ("70.0 ± 0.4", False),
     ]
-    assert table.footnotes == ["id-aggregate was measured more than once, by other settings; the last of these counts"]
+    assert table.footnotes == ["id-aggregate was measured more than once with different results; the last counts"]
 
 
 def test_the_prior_belongs_to_the_model(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_what_real_halves_get_is_told_with_a_number(tmp_path: Path) -> None:
 
 
 def test_accuracies_of_a_judge_are_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match="line 1 has a judge_accuracy of the wrong kind"):
+    with pytest.raises(ArtifactError, match="line 1 has a judge_accuracy of the wrong type"):
         _read(tmp_path, _correctness(60.0, 4, judge_accuracy=[92.0]))
 
 

@@ -57,8 +57,8 @@ def test_what_is_not_of_mmgen_and_what_a_run_began_with_count() -> None:
         return run_record("a", [0], [{"x": 1}], ["d"], **further)["settings"]
 
     first, second = ({"room": "objective", "name": "own", "sha256": one * 64} for one in "ab")
-    assert len({digest(), digest(members=[first]), digest(members=[second]), digest(beginnings=["s"])}) == 4
-    assert digest(members=[], beginnings=[]) == digest()
+    assert len({digest(), digest(members=[first]), digest(members=[second]), digest(initial_runs=["s"])}) == 4
+    assert digest(members=[], initial_runs=[]) == digest()
 
 
 def test_models_that_began_with_other_seeds_of_the_same_are_seeds_of_the_same(tmp_path: Path) -> None:

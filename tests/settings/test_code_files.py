@@ -117,11 +117,11 @@ def test_processes_that_are_started_find_it(mine: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("x = 1\nraise ValueError('no good')\n", "cannot be run: ValueError: no good in line 2; fix it"),
+        ("x = 1\nraise ValueError('no good')\n", "cannot be run: ValueError: no good in line 2; fix the file"),
         ("x = (\n", "cannot be run: SyntaxError: '(' was never closed"),
         ("import sys\nsys.exit(3)\n", "cannot be run: SystemExit: 3 in line 2"),
         ("class Helper: ...\n", "defines no member, expected a public class that derives from one of Recipe, "),
-        ("__all__ = ['Nothing']\n", "names 'Nothing' in its __all__ and does not define it"),
+        ("__all__ = ['Nothing']\n", "has 'Nothing' in __all__ but does not define it"),
         ("\udcff", "cannot be read: it is no text in UTF-8 (line 1 has the byte 0xFF"),
     ],
     ids=["raises", "syntax", "leaves", "no member", "all", "no text"],

@@ -7,15 +7,15 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from mmgen.settings.config import Settings, merge, parse_assignments
-from mmgen.settings.registry import rooms
+from mmgen.settings.registry import list_registries
 from mmgen.settings.settings_table import ROOM_KEYS, settings_of, settings_of_member
 from mmgen.training.model_run import read_experiment
 
-MEMBERS = [(room.noun, name) for room in rooms() if room.noun in ROOM_KEYS for name in room.names()]
+MEMBERS = [(room.noun, name) for room in list_registries() if room.noun in ROOM_KEYS for name in room.names()]
 
 
 def member_of(noun: str, name: str) -> object:
-    return next(room for room in rooms() if room.noun == noun).get(name)
+    return next(room for room in list_registries() if room.noun == noun).get(name)
 
 
 class Inner(Settings):

@@ -13,7 +13,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
 from mmgen.figures.drawing.style import INK, MUTED, RULE, WRONG, rgb
 from mmgen.figures.drawing.text import Lines, wrap
-from mmgen.settings.arguments import checked
+from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import FilePath
 
 __all__ = [
@@ -73,7 +73,7 @@ class Grid:
         self.image.save(buffer, format="png", optimize=True)
         return buffer.getvalue()
 
-    @checked
+    @check_arguments
     def save(self, path: FilePath) -> None:
         """Write a PNG that says who made it; a reader never sees half of it."""
         from mmgen.artifacts import atomic_path

@@ -13,7 +13,7 @@ from mmgen.figures.session import Group, Session, labels_in_latent, latent_sizes
 from mmgen.generation.descriptions import Descriptions, check_posterior_reads, parse_descriptions
 from mmgen.posteriors import NO_GUIDANCE, Guidance
 from mmgen.results.score import Score
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 
 if TYPE_CHECKING:
     from mmgen.modalities.text import TextDescription
@@ -105,7 +105,9 @@ class Plot:
             raise UsageError(f"{name} {chooses}, got {' and '.join(unused)}; leave out {' and '.join(unused)}")
         for metric in options.metrics:
             if metric not in mmgen.metrics.names():
-                raise UsageError(unknown_name("metric", metric, mmgen.metrics.names(), more="mmgen list metric"))
+                raise UsageError(
+                    format_unknown_name("metric", metric, mmgen.metrics.names(), list_command="mmgen list metric")
+                )
 
     def check_output(self, path: Path) -> None:
         """Refuse a file name with a wrong ending, before anything is computed.

@@ -20,7 +20,7 @@ from mmgen.figures.session import Session
 from mmgen.generation.decode import decode_means
 from mmgen.generation.descriptions import Descriptions
 from mmgen.modalities.attributes import AttributesDescription
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["analogies"]
 
@@ -65,7 +65,7 @@ def _labels(session: Session) -> AttributesDescription:
 
 def _column(info: AttributesDescription, by: str) -> int:
     if by and by not in info.names:
-        raise UsageError(unknown_name("attribute", by, list(info.names)))
+        raise UsageError(format_unknown_name("attribute", by, list(info.names)))
     return info.names.index(by) if by else 0
 
 

@@ -20,7 +20,7 @@ from mmgen.figures.drawing.style import MUTED, RULE, SMALL, category_colours, ne
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.session import Session
 from mmgen.generation.encodings import Projection, encode_split, principal_plane
-from mmgen.settings.registry import unknown_name
+from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["embedding"]
 
@@ -93,7 +93,7 @@ def _colourings(session: Session, data: Dataset, rows: np.ndarray, by: str) -> d
     if by in found:
         return {by: found[by]}
     if by not in data.factor_names:
-        raise UsageError(unknown_name("attribute or factor", by, [*found, *data.factor_names]))
+        raise UsageError(format_unknown_name("attribute or factor", by, [*found, *data.factor_names]))
     return {by: _of_factor(by, data.factor(by)[rows])}
 
 

@@ -25,7 +25,7 @@ from mmgen.figures.session import Group, Material, latent_sizes, setting
 from mmgen.results.published import PublishedTable, published_classifiers, published_papers, published_tables
 from mmgen.settings import presets
 from mmgen.settings.config import json_values, merge
-from mmgen.settings.extends import preset
+from mmgen.settings.extends import load_preset
 from mmgen.settings.registry import registry_of
 from mmgen.training.model_run import read_experiment
 from mmgen.training.settings import TrainingSettings
@@ -92,7 +92,7 @@ def _default_settings(header: Header) -> dict[str, str]:
             return _recipe_defaults(str(settings.get("recipe")))
         words = shlex.split(header.command)
         named = next((after for word, after in pairwise(words) if word == "--preset"), "")
-        values = preset(named) if named in presets.names() else {}
+        values = load_preset(named) if named in presets.preset_names() else {}
         if header.kind != "model":
             return flat({"training": TrainingSettings().model_dump(mode="json")})
         members = {

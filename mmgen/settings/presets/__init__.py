@@ -5,10 +5,10 @@ from itertools import takewhile
 
 from mmgen.core.parsing import opening
 
-__all__ = ["about", "names", "text_of"]
+__all__ = ["describe_preset", "preset_names", "read_preset"]
 
 
-def names() -> list[str]:
+def preset_names() -> list[str]:
     """Return the names of all presets, ``folder/file`` without the ending."""
     return sorted(
         f"{folder.name}/{file.name.removesuffix('.toml')}"
@@ -19,12 +19,12 @@ def names() -> list[str]:
     )
 
 
-def text_of(name: str) -> str:
-    """Return the text of the file of a preset."""
+def read_preset(name: str) -> str:
+    """Read the text of the file of a preset."""
     return resources.files(__name__).joinpath(*f"{name}.toml".split("/")).read_text(encoding="utf-8")
 
 
-def about(name: str) -> str:
-    """Return the first whole sentences of the comment that opens a preset, without the last full stop."""
-    comment = takewhile(lambda line: line.startswith("#"), text_of(name).split("\n"))
+def describe_preset(name: str) -> str:
+    """Return the first sentences of the opening comment of a preset, without the last full stop."""
+    comment = takewhile(lambda line: line.startswith("#"), read_preset(name).split("\n"))
     return opening("\n".join(line.removeprefix("#") for line in comment))
