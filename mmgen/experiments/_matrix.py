@@ -157,7 +157,7 @@ def _check_scales(file: _File) -> None:
     for part in (*file.stage, *rows):
         sizes = [part.scale] if isinstance(part.scale, str) else part.scale or []
         if unknown := next((size for size in (*sizes, *part.at) if size not in (*file.scale, *_USUAL)), None):
-            raise SettingsError(unknown_name("scale", unknown, list(file.scale)))
+            raise SettingsError(format_unknown_name("scale", unknown, list(file.scale)))
 
 
 def _check_tables(file: _File, text: str) -> None:
@@ -166,7 +166,7 @@ def _check_tables(file: _File, text: str) -> None:
     for names in (file.let, *(scale.let for scale in file.scale.values()), *rows):
         for name, value in names.items():
             if isinstance(value, Mapping) and name not in stage_names() and f"{{{name}}}" not in text:
-                raise SettingsError(unknown_name("command", name, stage_names()))
+                raise SettingsError(format_unknown_name("command", name, stage_names()))
 
 
 def _scale(file: _File, size: str, scale: _Scale) -> _Values:
