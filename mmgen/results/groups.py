@@ -136,8 +136,8 @@ def contrast(group: Group, reference: Group) -> Contrast:
     both = _independent_error(reference.stderr, group.stderr)
     if reference.n < 2 or group.n < 2 or not both:
         return _contrast_with_interval(value, both, None, 1, "examples")
-    shares = [((group.stderr or 0.0) / both) ** 2 for group in (reference, group)]  # of the variance, which sum to 1
-    freedom = 1 / sum(share**2 / (group.n - 1) for share, group in zip(shares, (reference, group), strict=True))
+    shares = [((side.stderr or 0.0) / both) ** 2 for side in (reference, group)]  # of the variance, which sum to 1
+    freedom = 1 / sum(share**2 / (side.n - 1) for share, side in zip(shares, (reference, group), strict=True))
     return _contrast_with_interval(value, both, freedom, 1, "both")
 
 

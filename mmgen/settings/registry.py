@@ -102,11 +102,11 @@ def _most_similar_names(name: str, names: Sequence[str]) -> Sequence[str]:
         return names
     matcher = difflib.SequenceMatcher(b=name[:_LONGEST_NAME])
 
-    def unlikeness(name: str) -> tuple[bool, float]:
-        matcher.set_seq1(name[:_LONGEST_NAME])
-        return name not in name, -matcher.ratio()
+    def dissimilarity(known: str) -> tuple[bool, float]:
+        matcher.set_seq1(known[:_LONGEST_NAME])
+        return name not in known, -matcher.ratio()
 
-    return sorted(names, key=unlikeness)[:_SHOWN]
+    return sorted(names, key=dissimilarity)[:_SHOWN]
 
 
 class Registry(Generic[T_co]):

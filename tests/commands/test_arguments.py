@@ -160,7 +160,7 @@ def test_the_settings_of_a_recipe_are_suggested_with_the_arguments() -> None:
         mmgen.make_data("mnist-a", "d.h5", worker=2)
     with pytest.raises(UsageError, match="did you mean 'source'"):
         mmgen.make_data("mnist-a", "d.h5", sorce="digits")
-    with pytest.raises(UsageError, match="evaluate got missing a required argument: 'model'"):
+    with pytest.raises(UsageError, match="evaluate: missing a required argument: 'model'"):
         mmgen.evaluate()  # type: ignore[call-arg]
 
 

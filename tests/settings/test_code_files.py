@@ -161,7 +161,7 @@ def test_a_list_of_names_that_is_none_is_said(call: Call, tmp_path: Path, names:
     (tmp_path / "mine.py").write_text(f"__all__ = {names}\n")
     code, out, err = call("list", "objective", "--code", tmp_path / "mine.py")
     assert (code, out) == (2, "")
-    assert "expected a list of names; fix it" in err and "Traceback" not in err
+    assert "expected a list of names; fix the file" in err and "Traceback" not in err
 
 
 def test_other_code_of_the_same_name_is_said(mine: Path, call: Call, tmp_path: Path) -> None:
