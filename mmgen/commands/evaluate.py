@@ -128,13 +128,13 @@ class Evaluate(Stage["Scores"]):
             UsageError: Something cannot be asked of this model; before any work is done.
         """
         from mmgen.artifacts import Dataset
-        from mmgen.metrics import check_options_are_read, get, usual_metrics
+        from mmgen.metrics import check_options_are_read, default_metrics, get
 
         settings, guidances = self._settings(), self._guidances()
         self._check_names()
         loaded = self._loaded
         guided = [loaded.guided(guidance, settings.seed) for guidance in guidances]
-        metrics = _several(self.metric) or usual_metrics(loaded)
+        metrics = _several(self.metric) or default_metrics(loaded)
         check_options_are_read(metrics, self._metric_options())
         judged = [name for name in metrics if get(name).judged]
         if judged and loaded.attributes is None:  # before a judge is looked for, which there cannot be
@@ -155,7 +155,7 @@ class Evaluate(Stage["Scores"]):
     ) -> "list[Score]":
         from mmgen.evaluation import Evaluation
         from mmgen.generation import load
-        from mmgen.metrics import dropped_counts, evaluate_with_classifiers, notice
+        from mmgen.metrics import dropped_counts, evaluate_with_classifiers, training_images_warning
 
         loaded, first = self._loaded, judges[0] if judges else None
         settings = self._settings(dropped_counts(self.given_count, loaded))
@@ -163,7 +163,7 @@ class Evaluate(Stage["Scores"]):
         default = [loaded.fitted.name] if loaded.fitted is not None else list(loaded.posteriors)
         posteriors = [loaded.posteriors[name].name for name in _several(self.posterior) or default]
         asked = [Evaluation(each, data, first, posteriors, settings, proposal) for each in guided]
-        if warning := notice(asked[0], metrics):
+        if warning := training_images_warning(asked[0], metrics):
             self.watch.say(warning)
         # All of it before any is done, which checks what is asked.
         work = [evaluate_with_classifiers(evaluation, metrics, judges[1:]) for evaluation in asked]

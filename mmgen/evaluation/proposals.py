@@ -153,4 +153,4 @@ def density_of(loaded: "TrainedModel", prior: str) -> Component:
     Guided it would be a density of the words, drawn from a pool that all points share, and not what it is called.
     """
     density = loaded.posteriors[prior].unguided
-    return Component.density(density.formula, density.draw, density.density, informed=False)
+    return Component.density(density.formula, density.draw, density.log_density, informed=False)

@@ -92,7 +92,9 @@ def _informative_batch(loaded: "TrainedModel", description: str | Mapping[str, s
     if not description:
         return None
     batch = description_batch(loaded, description)
-    return batch.select((loaded.encoder.informative(batch) if loaded.encoder else ()) or list(batch.values)[:1])
+    return batch.select(
+        (loaded.encoder.informative_modalities(batch) if loaded.encoder else ()) or list(batch.values)[:1]
+    )
 
 
 def infer_posterior(

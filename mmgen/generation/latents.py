@@ -60,7 +60,7 @@ def draw_latents(
     device = str(loaded.device)
     drawn = []
     for row in range(len(descriptions)):
-        source = loaded.posteriors[posterior].answering(descriptions.expression(row))
+        source = loaded.posteriors[posterior].condition_on(descriptions.expression(row))
         generator = random_stream(seed, "latents", descriptions.key(row), earlier_draws, device=device)
         words = descriptions.batch(loaded, row)
         parts = [

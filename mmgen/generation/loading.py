@@ -46,5 +46,5 @@ def load(path: FilePath, device: str = "cpu") -> TrainedModel:
     model_path = find_parent(path, "model")
     model_header, settings, model = load_model(model_path, torch_device)
     target = fit.build_target()
-    fitted = Fitted(target.posterior, aggregate.over(model), model.latent_size, target.weights)
+    fitted = Fitted(target.posterior, aggregate.attach_model(model), model.latent_size, target.weights)
     return TrainedModel((path, header), (model_path, model_header), settings, model, torch_device, fitted)

@@ -191,7 +191,7 @@ class TrainedModel:
             )
         guided = copy.copy(self)
         guided.guidance = guidance
-        guided.posteriors = self.posteriors.guided(self._guided.guide(guidance, seed) if guidance else None)
+        guided.posteriors = self.posteriors.apply_guidance(self._guided.guide(guidance, seed) if guidance else None)
         return guided
 
     @check_arguments

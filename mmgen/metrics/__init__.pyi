@@ -1,9 +1,13 @@
 from ._base import Metric as Metric, Score as Score
-from ._evaluate import evaluate as evaluate, evaluate_with_classifiers as evaluate_with_classifiers, notice as notice
+from ._evaluate import (
+    evaluate as evaluate,
+    evaluate_with_classifiers as evaluate_with_classifiers,
+    training_images_warning as training_images_warning,
+)
 from ._members import describe as describe, get as get, importable as importable, names as names
 from ._options import (
     check_distinct as check_distinct,
     check_options_are_read as check_options_are_read,
+    default_metrics as default_metrics,
     dropped_counts as dropped_counts,
-    usual_metrics as usual_metrics,
 )

@@ -1,4 +1,4 @@
-"""The base of metrics: what they need, how they compute scores, in which unit and which way is better."""
+"""The base class of metrics."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
@@ -18,7 +18,7 @@ __all__ = ["Better", "Metric", "Need", "Points", "Score", "relay"]
 
 
 class Metric(ABC):
-    """Base of all metrics. Members have no state; model, data and settings come in an :class:`Evaluation`."""
+    """Base of all metrics. A metric has no state; model, data and settings come from an :class:`Evaluation`."""
 
     name: ClassVar[str]
     """Name in scores, by default that of the class: ``ActiveUnits`` is ``active-units``."""
@@ -27,28 +27,29 @@ class Metric(ABC):
     further_units: ClassVar[Mapping[str, Better]] = {}
     """Units of scores in another unit, and which way is better: {"ranks": "lower"}."""
     needs: ClassVar[tuple[Need, ...]] = ()
-    """What the model, data and settings must offer: functions of :mod:`mmgen.evaluation.needs`, or of the metric's own,
-    tried in order before any work. ``needs.judge`` says that an attribute classifier looks at drawn pictures."""
+    """Checks of model, data and settings, called in order before any work: functions of :mod:`mmgen.evaluation.needs`
+    or of the metric's module. A metric with ``needs.judge`` shows drawn pictures to an attribute classifier."""
     posteriors: ClassVar[Literal["each", "together", "none"]] = "each"
-    """Whether it is called for each posterior, once for all posteriors, or looks at no posterior of a description."""
+    """Whether the metric is called for each posterior, once for all, or once because it uses no posterior of a
+    description."""
     points: ClassVar[Literal["", "seen", "averaged"]] = ""
-    """"seen": scores are of single data points, which should not be training examples. "averaged": ``points`` of scores
-    are ``evaluation.points``, in their order, so that standard errors are over pictures or sources where several points
-    are of one."""
+    """"seen": the metric evaluates data points, which should not be training examples. "averaged": its scores also
+    hold one value for each of ``evaluation.points``, in order, so that standard errors can be over pictures or sources
+    where several points belong to one."""
     rank: ClassVar[int] = 1
-    """Order of evaluation: the metric that draws most pictures comes first, so that the others share all of them."""
+    """Order of evaluation, lowest first: the metric that draws most pictures comes first, and the others reuse them."""
     columns: ClassVar[Mapping[str, str]] = {}
-    """Further columns of its table, heading: name of the number in :attr:`Score.details`, printed with the error that
-    stands there as "NAME_stderr". Quantity, posterior, value with its error, number of samples and the classifier's
-    accuracy are there anyway."""
+    """Further columns of the printed table, {heading: key of :attr:`Score.details`}, printed with the error under
+    "KEY_stderr" if there is one. Quantity, posterior, value with its error, number of samples and the classifier's
+    accuracy are always printed."""
     reads: ClassVar[tuple[str, ...] | None] = None
-    """Settings of an evaluation that it reads, beside seed and precision: ("number", "split", "part"); also
-    "posteriors" or "text_proposal". Settings that no metric reads are refused. None: unknown, nothing is refused."""
+    """Settings of an evaluation that the metric reads, besides seed and precision: ("number", "split", "part"); also
+    "posteriors" or "text_proposal". Settings that no metric reads are refused; with None all are accepted."""
     unmeasured: ClassVar[str] = "nothing to measure with these numbers of given attributes"
     """The message where there is no score."""
     conditions: ClassVar[tuple[str, ...]] = ()
-    """Names of the ``details`` that change the question, so that only scores with equal ones are compared: ("pool",).
-    Split, part, importance samples, real pictures, dataset and classifier are always compared."""
+    """Keys of ``details`` that must be equal for two scores to be compared, such as ("pool",). Split, part, importance
+    samples, real pictures, dataset and classifier must always be equal."""
     protocols: ClassVar[Mapping[str, str]] = {}
     """Meaning of each protocol in a sentence for a page: {"bound": "The mean of log weights."}."""
     judged: ClassVar[bool] = False
@@ -61,10 +62,10 @@ class Metric(ABC):
             cls.name = to_kebab_case(cls.__name__)
 
     def check(self, evaluation: "Evaluation") -> None:
-        """Check everything that the metric needs.
+        """Check that model, data and settings offer everything in ``needs``.
 
         Raises:
-            UsageError: Something is missing; the sentence says what.
+            UsageError: Something is missing.
         """
         for need in (*((needs.unguided,) if self.posteriors == "none" else ()), *self.needs):
             if missing := need(evaluation):
@@ -72,7 +73,7 @@ class Metric(ABC):
 
     @abstractmethod
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        """Measure: yield the fraction done, from 0 to 1, and return the scores."""
+        """Measure: yield the completed fraction, from 0 to 1, and return the scores."""
 
     def score(
         self,
@@ -92,7 +93,7 @@ class Metric(ABC):
         details: Mapping[str, Any] | None = None,
         ids: Mapping[str, str] | None = None,
     ) -> Score:
-        """Return a score with the metric's name, unit and direction, the content ids and the classifier's accuracy.
+        """Make a score of this metric, with its unit, content ids and the classifier's accuracy.
 
         Args:
             evaluation: The evaluation.
@@ -100,10 +101,10 @@ class Metric(ABC):
             stderr: Standard error of the value; None where there is none.
             n: Samples behind the value: pictures or data points.
             quantity: What was measured; by default the name of the metric.
-            posterior: Where z came from.
-            protocol: How it was measured.
-            given: Number of attributes given.
-            unit: One of ``further_units``, if it is not ``self.unit``.
+            posterior: Name of the posterior that z was drawn from.
+            protocol: Name of the method.
+            given: Number of attributes that the descriptions specify.
+            unit: One of ``further_units``; by default ``self.unit``.
             points: Values of single examples, if the value is their mean.
             by_attribute: The same measure for each attribute alone.
             warnings: Sentences for whoever reads the score.

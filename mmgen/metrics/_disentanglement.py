@@ -1,4 +1,4 @@
-"""The base of metrics of disentanglement: encodings beside factors, repeats, scores."""
+"""The base class of disentanglement metrics, which compare encodings with the known factors of the examples."""
 
 from abc import abstractmethod
 from collections.abc import Generator, Mapping
@@ -25,7 +25,7 @@ _REPEATS = 5
 
 @dataclass(frozen=True)
 class RepeatResult:
-    """Results of one repeat.
+    """Results of one repeat of a disentanglement metric.
 
     Attributes:
         values: Values by quantity.
@@ -36,16 +36,16 @@ class RepeatResult:
     details: Mapping[str, NDArray[np.float64]]
 
 
-def _factors(evaluation: "Evaluation") -> str:
-    """Need a dataset with factors."""
+def _missing_factors(evaluation: "Evaluation") -> str:
+    """Check that the dataset has factors; the error is raised by the reader."""
     evaluation.read_factors()
     return ""
 
 
 class Disentanglement(Metric):
-    """Base of metrics that measure which dimension of z follows which factor behind the examples.
+    """Base of metrics that measure which dimension of z follows which factor of variation.
 
-    They look at means of q(z | image). Each is repeated five times, with its own seed and another random half of the
+    They evaluate means of q(z | image). Each is repeated five times, with another seed and another random half of the
     encodings; the value is the mean over repeats. Halves of one sample differ as much as two samples of its whole
     size, so that the standard error is the standard deviation over repeats, not divided by the root of their number.
     """
@@ -56,7 +56,7 @@ class Disentanglement(Metric):
     reads = ("factors", *ENCODINGS)
     unit = "of 1"
     conditions: ClassVar = ("factors",)
-    needs = (needs.image_encoder, _factors)
+    needs = (needs.image_encoder, _missing_factors)
     tests: ClassVar[int] = 0
     """Number of tests in a repeat, if the score is an accuracy; else 0."""
     protocol: ClassVar[str]
@@ -64,7 +64,7 @@ class Disentanglement(Metric):
 
     @abstractmethod
     def measure(self, code: Code, rng: np.random.Generator) -> RepeatResult:
-        """Measure one repeat."""
+        """Compute the metric on one random half of the encodings."""
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         code = evaluation.code
@@ -73,7 +73,7 @@ class Disentanglement(Metric):
             rng = numpy_generator(evaluation.settings.seed, f"{self.name} {number}")
             repeats.append(self.measure(code[rng.permutation(len(code))[:half]], rng))
             yield (number + 1) / _REPEATS
-        further = {
+        averaged_details = {
             key: np.mean([results.details[key] for results in repeats], axis=0).tolist() for key in repeats[0].details
         }
         assert evaluation.loaded.observation is not None
@@ -84,7 +84,7 @@ class Disentanglement(Metric):
                 self.score(
                     evaluation,
                     float(values.mean()),
-                    _error(values, self.tests),
+                    _standard_error(values, self.tests),
                     half,
                     quantity=quantity,
                     posterior=evaluation.loaded.observation.name,
@@ -95,17 +95,17 @@ class Disentanglement(Metric):
                         "repeats_sd": float(values.std(ddof=1)),
                         "better_half": float(np.sort(values)[_REPEATS // 2 :].mean()),
                         "latent_size": code.means.shape[1],
-                        **further,
+                        **averaged_details,
                     },
                 )
             )
         return scores
 
 
-def _error(values: NDArray[np.float64], tests: int) -> float:
+def _standard_error(values: NDArray[np.float64], test_count: int) -> float:
     """Return the standard error of the mean over repeats [R], each on another half of the same examples."""
     count, mean, variance = len(values), float(values.mean()), float(values.var(ddof=1))
-    of_answers = mean * (100 - mean) / tests if tests else 0.0
-    of_examples = max(0.0, variance - of_answers)
-    error = float(np.sqrt(of_examples * (1 + 1 / count) + min(variance, of_answers) / count))
-    return share_error(mean, error, count * tests) if tests else error
+    answer_variance = mean * (100 - mean) / test_count if test_count else 0.0
+    example_variance = max(0.0, variance - answer_variance)
+    error = float(np.sqrt(example_variance * (1 + 1 / count) + min(variance, answer_variance) / count))
+    return share_error(mean, error, count * test_count) if test_count else error

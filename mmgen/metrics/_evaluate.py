@@ -1,4 +1,4 @@
-"""Measure metrics one after another, those first that need the most pictures."""
+"""Compute metrics one after another, starting with those that draw most pictures."""
 
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING
@@ -11,14 +11,14 @@ from mmgen.results.standard_errors import use_clustered_error
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
 
-__all__ = ["evaluate", "evaluate_with_classifiers", "notice"]
+__all__ = ["evaluate", "evaluate_with_classifiers", "training_images_warning"]
 
 _UNITS = 1000
 """Units of progress per metric and posterior."""
 
 
-def notice(evaluation: Evaluation, metrics: Sequence[str]) -> str:
-    """Return a warning where some of ``metrics`` score images that the model was trained on; "" otherwise."""
+def training_images_warning(evaluation: Evaluation, metrics: Sequence[str]) -> str:
+    """Return a warning if some of ``metrics`` evaluate images that the model was trained on; "" otherwise."""
     from mmgen.metrics import get
 
     trained_on, part = evaluation.loaded.settings.data.split, evaluation.settings.part
@@ -33,45 +33,45 @@ def notice(evaluation: Evaluation, metrics: Sequence[str]) -> str:
 
 
 def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]]:
-    """Measure metrics for every posterior of an evaluation.
+    """Return the work of computing metrics for every posterior of an evaluation.
 
     Args:
         evaluation: The evaluation.
-        metrics: Names.
+        metrics: Names of metrics.
 
     Raises:
-        UsageError: There is no such metric, or it needs what is not there; before any work is done.
+        UsageError: A metric does not exist, or model, data or settings lack something that it needs. No work is done.
     """
     from mmgen.metrics import get
 
     members: list[Metric] = [get(name)() for name in dict.fromkeys(metrics)]
     for member in members:
         member.check(evaluation)
-    questions = [
+    pairs = [
         (member, posterior)
         for member in sorted(members, key=lambda member: member.rank)
         for posterior in (evaluation.posteriors if member.posteriors == "each" else evaluation.posteriors[:1])
     ]
 
-    def run() -> Generator[Progress, None, list[Score]]:
+    def measure_all() -> Generator[Progress, None, list[Score]]:
         scores: dict[Metric, list[Score]] = {member: [] for member in members}
-        for number, (member, posterior) in enumerate(questions):
+        for number, (member, posterior) in enumerate(pairs):
             work = member(evaluation, posterior)
             while True:
                 try:
                     fraction = next(work)
                 except StopIteration as stop:
-                    scores[member] += [_complete(evaluation, member, score) for score in stop.value]
+                    scores[member] += [_add_provenance(evaluation, member, score) for score in stop.value]
                     break
                 yield Progress(int((number + min(1.0, fraction)) * _UNITS))
             yield Progress((number + 1) * _UNITS)
         return [score for member in members for score in scores[member]]
 
-    return Work("measuring", len(questions) * _UNITS, "", run)
+    return Work("measuring", len(pairs) * _UNITS, "", measure_all)
 
 
-def _complete(evaluation: Evaluation, member: Metric, score: Score) -> Score:
-    """Add run and conditions, and the error over pictures or sources where several points are of one."""
+def _add_provenance(evaluation: Evaluation, member: Metric, score: Score) -> Score:
+    """Add run and conditions to a score, and its error over pictures or sources if several points belong to one."""
     score = evaluation.provenance.complete(score)
     if member.points == "averaged":
         score = use_clustered_error(score, evaluation.dataset.sources(evaluation.rows_of_points))
@@ -81,7 +81,9 @@ def _complete(evaluation: Evaluation, member: Metric, score: Score) -> Score:
 def evaluate_with_classifiers(
     evaluation: Evaluation, metrics: Sequence[str], classifiers: "Sequence[Classifier | None]"
 ) -> list[Work[list[Score]]]:
-    """Measure metrics, and those that a classifier judges by ``classifiers`` too, which look at the same pictures.
+    """Return the work of computing metrics, then of recomputing those that use a classifier with each other classifier.
+
+    All classifiers see the same drawn pictures.
 
     Raises:
         UsageError: As :func:`evaluate`.

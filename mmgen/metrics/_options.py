@@ -1,4 +1,4 @@
-"""What an evaluation is asked: the usual metrics, attributes left out, and that every option is read by a metric."""
+"""Options of an evaluation: default metrics, numbers of attributes left out, and a check for options without effect."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
     from mmgen.metrics._base import Metric
 
-__all__ = ["check_distinct", "check_options_are_read", "dropped_counts", "usual_metrics"]
+__all__ = ["check_distinct", "check_options_are_read", "dropped_counts", "default_metrics"]
 
-_OF_ALL = ("seed", "precision")
-"""Settings that say how something is computed, and not what: a metric that draws nothing has no use for a seed."""
-_TYPED = {"factors": "--factor", "dropped": "--given-count", "posteriors": "--posterior"}
+_IGNORED = ("seed", "precision")
+"""Settings that are accepted even where a metric does not use them: one that draws nothing needs no seed."""
+_OPTION_NAMES = {"factors": "--factor", "dropped": "--given-count", "posteriors": "--posterior"}
 
 
-def usual_metrics(loaded: "TrainedModel") -> list[str]:
-    """Return the default metrics of a model: those of a classifier, or, without one, those of the model alone."""
+def default_metrics(loaded: "TrainedModel") -> list[str]:
+    """Return names of the default metrics of a model, which follow from its kinds of descriptions."""
     if loaded.attributes is None and loaded.text is not None:
         return ["retrieval"]
     captioned = loaded.text is not None and loaded.description_kind != "attributes"
@@ -29,7 +29,7 @@ def dropped_counts(given_count: Sequence[int] | None, loaded: "TrainedModel") ->
     """Convert numbers of given attributes (``--given-count``) to numbers of attributes left out.
 
     Raises:
-        UsageError: A number stands twice, or the model has fewer attributes.
+        UsageError: A number is repeated, or the model has fewer attributes.
     """
     if given_count is None:
         return None
@@ -42,54 +42,55 @@ def dropped_counts(given_count: Sequence[int] | None, loaded: "TrainedModel") ->
 
 
 def check_distinct(option: str, values: Sequence[object]) -> None:
-    """Refuse an option with the same value twice.
+    """Refuse an option with a repeated value.
 
     Args:
-        option: How it was said, for the message.
-        values: What was said.
+        option: Name of the option for the message.
+        values: Its values.
 
     Raises:
-        UsageError: Something is there twice.
+        UsageError: A value is repeated.
     """
-    twice = next((one for place, one in enumerate(values) if one in values[:place]), None)
-    if twice is not None:
-        raise UsageError(f"{option} got {twice} twice, expected each once; leave one out")
+    repeated = next((value for place, value in enumerate(values) if value in values[:place]), None)
+    if repeated is not None:
+        raise UsageError(f"{option} got {repeated} twice, expected each once; leave one out")
 
 
 def check_options_are_read(metrics: Sequence[str], options: Iterable[str]) -> None:
     """Refuse options that none of the metrics reads.
 
     Args:
-        metrics: Names of what is measured.
-        options: What a person set: names as in :attr:`~mmgen.metrics._base.Metric.reads`.
+        metrics: Names of the metrics to compute.
+        options: Options that the user set: names as in :attr:`~mmgen.metrics._base.Metric.reads`.
 
     Raises:
-        UsageError: It names the metrics that read it.
+        UsageError: An option is not read; the message names the metrics that read it.
     """
     from mmgen.metrics import get, names
 
-    read = [_options_of(get(name)) for name in dict.fromkeys(metrics)]
+    read = [_options_read_by(get(name)) for name in dict.fromkeys(metrics)]
     if None in read:
         return
     known = {setting for settings in read for setting in settings or ()}
-    unread = [name for name in options if name not in known and name not in _OF_ALL]
+    unread = [name for name in options if name not in known and name not in _IGNORED]
     if not unread:
         return
     readers: dict[str, list[str]] = {name: [] for name in unread}
     for metric in names():
         with suppress(MmgenError):  # a metric from outside that cannot be used
-            for name in set(unread) & (_options_of(get(metric)) or set()):
+            for name in set(unread) & (_options_read_by(get(metric)) or set()):
                 readers[name].append(metric)
     unread_options = [
-        f"{_flag_of(name)} ({', '.join(metrics_of) or 'no metric'})" for name, metrics_of in readers.items()
+        f"{_command_line_option(name)} ({', '.join(metric_names) or 'no metric'})"
+        for name, metric_names in readers.items()
     ]
     raise UsageError(
         f"--metric {' and '.join(dict.fromkeys(metrics))} got options that it does not read: "
-        f"{', '.join(unread_options)}; leave them out, or ask for one of the metrics in brackets, which do"
+        f"{', '.join(unread_options)}; leave them out, or use a metric in brackets, which reads them"
     )
 
 
-def _options_of(metric: "type[Metric]") -> set[str] | None:
+def _options_read_by(metric: "type[Metric]") -> set[str] | None:
     """Return the options that a metric reads; None if it reads all."""
     if metric.reads is None:
         return None
@@ -97,5 +98,5 @@ def _options_of(metric: "type[Metric]") -> set[str] | None:
     return {*metric.reads, *(name for name, read in implied.items() if read)}
 
 
-def _flag_of(name: str) -> str:
-    return _TYPED.get(name, f"--{name.replace('_', '-')}")
+def _command_line_option(name: str) -> str:
+    return _OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")

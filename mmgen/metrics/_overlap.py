@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 class Overlap(Metric):
-    """Share of one set of pictures that lies among the other.
+    """Base of precision and recall: the share of one set of pictures that lies among another, in percent.
 
     Protocol ``description``: real pictures of the same description only, mean over descriptions; ``pooled``: all
     descriptions together. Real pictures instead of drawn ones, from another half, give the ceiling.
@@ -39,21 +39,21 @@ class Overlap(Metric):
     columns: ClassVar = {"real halves": "ceiling", "queries": "queries"}
     needs = (needs.judge, comparable_pictures)
     of_real: ClassVar[bool]
-    """The share of real pictures among drawn ones (recall), else of drawn among real ones (precision)."""
+    """True for the share of real pictures among drawn ones (recall), False for drawn among real ones (precision)."""
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        found = yield from compare_pictures(evaluation, posterior)
-        return [self._score(evaluation, posterior, compared) for compared in found]
+        comparisons = yield from compare_pictures(evaluation, posterior)
+        return [self._score(evaluation, posterior, compared) for compared in comparisons]
 
     def _score(self, evaluation: "Evaluation", posterior: str, compared: Compared) -> Score:
         seed = evaluation.settings.seed
-        values, weights = _values(compared, compared.pairs, self.of_real)
-        real, _ = _values(compared, compared.ceiling_pairs, self.of_real)
+        values, weights = _overlap_percentages(compared, compared.pairs, self.of_real)
+        real, _ = _overlap_percentages(compared, compared.ceiling_pairs, self.of_real)
         mean, ceiling = weighted_mean(values, weights, seed), weighted_mean(real, weights, seed)
-        below = weighted_mean(real - values, weights, seed)
+        shortfall = weighted_mean(real - values, weights, seed)
 
-        def error(value: float, stderr: float | None) -> float | None:
-            return None if stderr is None else share_error(value, stderr, compared.n)
+        def error(percentage: float, stderr: float | None) -> float | None:
+            return None if stderr is None else share_error(percentage, stderr, compared.n)
 
         return self.score(
             evaluation,
@@ -67,22 +67,26 @@ class Overlap(Metric):
                 **compared.about(),
                 "ceiling": ceiling.value,
                 "ceiling_stderr": error(ceiling.value, ceiling.stderr),
-                "below_ceiling": below.value,
-                "below_ceiling_stderr": below.stderr,
+                "below_ceiling": shortfall.value,
+                "below_ceiling_stderr": shortfall.stderr,
                 "splits_sd": mean.splits_sd,
                 "pixels": evaluation.draws.pixels,
             },
         )
 
 
-def _values(compared: Compared, pairs: list[tuple[Points, Points]], of_real: bool) -> tuple[Floats, Floats]:
+def _overlap_percentages(
+    compared: Compared, pairs: list[tuple[Points, Points]], of_real: bool
+) -> tuple[Floats, Floats]:
     """Return the percentage of each description's pictures that lie among the others, and the descriptions' weights."""
     each = []
     for candidates, references in pairs:
         points, others = (references, candidates) if of_real else (candidates, references)
         if compared.protocol == "pooled":
-            lies = np.split(inside(np.concatenate(points), np.concatenate(others)), np.cumsum(list(map(len, points))))
-            each.append([100.0 * part.mean() for part in lies if len(part)])
+            is_inside = np.split(
+                inside(np.concatenate(points), np.concatenate(others)), np.cumsum(list(map(len, points)))
+            )
+            each.append([100.0 * part.mean() for part in is_inside if len(part)])
         else:
             each.append([100.0 * inside(a, b).mean() for a, b in zip(points, others, strict=True)])
     counts = np.array([len(part) for part in points], np.float64)

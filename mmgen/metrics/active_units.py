@@ -25,8 +25,8 @@ _THRESHOLD = 0.01
 _RESAMPLES = 200
 
 
-def activity(means: Tensor) -> Tensor:
-    """Return A_u = Var_x(E_q[z_u]) [D] of posterior means [N, D], in float64."""
+def unit_activity(means: Tensor) -> Tensor:
+    """Return the variance A_u = Var_x(E_q[z_u]) [D] of posterior means [N, D] over examples, in float64."""
     return means.double().var(0)
 
 
@@ -53,10 +53,10 @@ class ActiveUnits(Metric):
             parts.append(part.double())
             yield rows.stop / points.size
         means = torch.cat(parts).cpu()
-        active = activity(means)
+        active = unit_activity(means)
         generator = torch_generator(settings.seed, "active units", device=means.device)
         choices = (torch.randint(len(means), (len(means),), generator=generator) for _ in range(_RESAMPLES))
-        resampled = torch.stack([activity(means[rows]) > _THRESHOLD for rows in choices])  # [resamples, D]
+        resampled = torch.stack([unit_activity(means[rows]) > _THRESHOLD for rows in choices])  # [resamples, D]
         quantities = {"active units": slice(None)}
         start, layers = 0, loaded.model.latent.layers
         for layer, size in layers.items() if len(layers) > 1 else ():

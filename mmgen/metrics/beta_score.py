@@ -16,7 +16,9 @@ _TRAIN, _TEST = 10_000, 5_000
 
 
 class BetaScore(Disentanglement):
-    r"""Accuracy of logistic regression that names what 64 pairs share, from the mean of :math:`|\mu_1 - \mu_2|`.
+    r"""Accuracy of a logistic regression that names the factor which 64 pairs of examples share.
+
+    Its input is the mean of :math:`|\mu_1 - \mu_2|` over the pairs.
 
     Published figures are means of the better half of 30 scores (10 models, 3 classifiers each); this is the mean of all
     repeats, and ``details["better_half"]`` that of the better ones. The score saturates: entangled encodings reach

@@ -13,7 +13,7 @@ import numpy as np
 from mmgen.evaluation import needs
 from mmgen.evaluation.queries import fewest_dropped
 from mmgen.metrics._base import Score
-from mmgen.metrics.correctness import Agreement
+from mmgen.metrics.correctness import CodeAgreement
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["Compositionality"]
 
 
-def _held_out_combinations(evaluation: "Evaluation") -> str:
-    """Need whole combinations of attributes that the model was not trained on."""
+def _missing_held_out_combinations(evaluation: "Evaluation") -> str:
+    """Return why the part has no complete combinations of attributes outside of the training data; "" if it has."""
     if fewest_dropped(evaluation.questions.codes):
         return (
-            "asks for whole combinations of attributes, and no example of the part "
-            f"'{evaluation.settings.part}' has all of them known; ask for --metric correctness, which takes those "
-            "known in part"
+            "needs examples with all attributes known, but the part "
+            f"'{evaluation.settings.part}' has none; use --metric correctness, which also takes incomplete ones"
         )
     trained_on = evaluation.loaded.settings.data.split
     held_out = evaluation.questions.of(0).codes
@@ -37,20 +36,20 @@ def _held_out_combinations(evaluation: "Evaluation") -> str:
     if not known.any():
         return ""
     return (
-        f"got a model trained on split '{trained_on}', which has {int(known.sum())} of the {len(held_out)} "
-        "combinations that it would be asked for; train one with mmgen train --split compositional, and leave "
+        f"got a model trained on split '{trained_on}', which holds {int(known.sum())} of the {len(held_out)} "
+        "combinations to evaluate, expected none; train one with mmgen train --split compositional, and leave "
         "--split out here"
     )
 
 
-class Compositionality(Agreement):
-    """Correctness with all attributes given, over the held-out combinations of a compositional split."""
+class Compositionality(CodeAgreement):
+    """Correctness of complete descriptions, over the held-out combinations of a compositional split."""
 
     rank = 3
     reads = ("queries", "draws", "split", "part")
-    needs = (needs.judge, needs.spelled_descriptions, _held_out_combinations)
+    needs = (needs.judge, needs.spelled_descriptions, _missing_held_out_combinations)
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         queries = evaluation.questions.of(0)
         codes = yield from evaluation.draws.judged(queries, posterior, evaluation.settings.draws)
-        return self.scores(evaluation, posterior, queries, codes)
+        return self.score_codes(evaluation, posterior, queries, codes)

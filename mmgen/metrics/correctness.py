@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 __all__ = ["Correctness"]
 
 _GENERATED = 2400
-"""Pictures and words drawn from a density that ignores the text."""
+"""Number of pictures with words drawn from a density that ignores the text."""
 
 
-def agreement(attributes: NDArray[np.uint8], predicted: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Return the correctness of each query [Q] (VE Section 3): the mean over its images and given attributes.
+def correctness_by_query(attributes: NDArray[np.uint8], predicted: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Return the correctness of each query [Q], from 0 to 1: the mean over its images and given attributes.
+
+    Source: VE Section 3.
 
     Args:
         attributes: Codes of the queries [Q, A], ``UNKNOWN`` where not given; each query gives at least one.
@@ -40,7 +42,7 @@ def agreement(attributes: NDArray[np.uint8], predicted: NDArray[np.uint8]) -> ND
     Example:
         >>> import numpy as np
         >>> attributes = np.array([[3, 255]], np.uint8)
-        >>> agreement(attributes, np.array([[[3, 0], [3, 1], [3, 0], [5, 1]]], np.uint8))
+        >>> correctness_by_query(attributes, np.array([[[3, 0], [3, 1], [3, 0], [5, 1]]], np.uint8))
         array([0.75])
     """
     given = attributes != UNKNOWN
@@ -49,8 +51,8 @@ def agreement(attributes: NDArray[np.uint8], predicted: NDArray[np.uint8]) -> ND
     return fraction
 
 
-class Agreement(Metric):
-    """Base of metrics that compare predicted codes with those of queries, in percent; errors are over queries."""
+class CodeAgreement(Metric):
+    """Base of metrics that compare predicted attributes with those of queries, in percent; errors are over queries."""
 
     unit = "%"
     better = "higher"
@@ -59,7 +61,7 @@ class Agreement(Metric):
     @abstractmethod
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]: ...
 
-    def scores(
+    def score_codes(
         self, evaluation: "Evaluation", posterior: str, queries: Queries, predicted: NDArray[np.uint8]
     ) -> list[Score]:
         """Score predicted codes [Q, n, A] of the pictures of queries.
@@ -68,17 +70,17 @@ class Agreement(Metric):
         ``paper``, over all words (CK 5.4; its input always matches). Captions in free words have ``free-captions``,
         over the known attributes of their examples; queries of one caption have the same pictures, which count once.
         """
-        told = evaluation.questions.hints
+        hints = evaluation.questions.hints
         if queries.tokens is not None:
-            protocols: dict[str, tuple[int, ...]] = {"free-captions": told}
+            protocols: dict[str, tuple[int, ...]] = {"free-captions": hints}
         else:
-            protocols = {**({"paper": ()} if told else {}), "exact": told}
+            protocols = {**({"paper": ()} if hints else {}), "exact": hints}
         return [
-            self._of_queries(evaluation, posterior, queries, predicted, protocol, left_out)
+            self._score_protocol(evaluation, posterior, queries, predicted, protocol, left_out)
             for protocol, left_out in protocols.items()
         ]
 
-    def _of_queries(
+    def _score_protocol(
         self,
         evaluation: "Evaluation",
         posterior: str,
@@ -89,7 +91,7 @@ class Agreement(Metric):
     ) -> Score:
         codes = queries.codes.copy()
         codes[:, left_out] = UNKNOWN
-        values, weights = _by_caption(100 * agreement(codes, predicted), queries)
+        values, weights = _average_by_caption(100 * correctness_by_query(codes, predicted), queries)
         mean = weighted_mean(values, weights, evaluation.settings.seed)
         by_attribute = {}
         for index, name in enumerate(evaluation.info.names):
@@ -118,8 +120,10 @@ class Agreement(Metric):
         )
 
 
-def _by_caption(values: NDArray[np.float64], queries: Queries) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return values and weights of the independent units: queries of one caption share its pictures and are one."""
+def _average_by_caption(
+    values: NDArray[np.float64], queries: Queries
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Average values over queries of the same caption, which share pictures; return means and their weights."""
     if queries.tokens is None:
         return values, queries.weights
     _, of = np.unique(queries.tokens, axis=0, return_inverse=True)
@@ -127,14 +131,14 @@ def _by_caption(values: NDArray[np.float64], queries: Queries) -> tuple[NDArray[
     return np.bincount(of.ravel(), queries.weights * values) / weights, weights
 
 
-def _readable_queries(evaluation: "Evaluation") -> str:
-    """Need descriptions that the posteriors can read, spelled or as whole free captions."""
+def _unreadable_queries(evaluation: "Evaluation") -> str:
+    """Return why the posteriors cannot read the descriptions, as attributes or whole captions; "" if they can."""
     if evaluation.questions.free_captions and not any(evaluation.questions.dropped):
         return ""
     return needs.spelled_descriptions(evaluation)
 
 
-class Correctness(Agreement):
+class Correctness(CodeAgreement):
     r"""Mean over images and given attributes of [predicted = given].
 
     .. math:: \frac{1}{|S|} \sum_{x \in S} \frac{1}{|O|} \sum_{k \in O} I(\hat y(x)_k = y_k) \quad \text{(VE Section 3)}
@@ -151,7 +155,7 @@ class Correctness(Agreement):
 
     rank = 2
     reads = DESCRIPTIONS
-    needs = (needs.judge, _readable_queries)
+    needs = (needs.judge, _unreadable_queries)
     protocols: ClassVar = {
         "exact": "How many of the given attributes the judge sees in a picture; what it is told does not count.",
         "paper": "The same with the words that the judge is told, which always match, as Cremer and Kushman count.",
@@ -166,7 +170,7 @@ class Correctness(Agreement):
             queries = questions.captions()
             distinct, of = queries.distinct(questions.hints)  # pictures of one caption are the same
             codes = yield from evaluation.draws.judged(distinct, posterior, draws)
-            return self.scores(evaluation, posterior, queries, codes[of])
+            return self.score_codes(evaluation, posterior, queries, codes[of])
         scores = []
         most = len(evaluation.info.names) - len(questions.hints)
         dropped = [number for number in questions.dropped if number < most]
@@ -174,30 +178,30 @@ class Correctness(Agreement):
             queries = questions.of(number)
             work = evaluation.draws.judged(queries, posterior, draws)
             codes = yield from relay(work, done / len(dropped), 1 / len(dropped))
-            scores += self.scores(evaluation, posterior, queries, codes)
+            scores += self.score_codes(evaluation, posterior, queries, codes)
         if evaluation.ignores_text(posterior) and evaluation.draws.generates_words:
-            scores += self._of_generated_words(evaluation, posterior)
+            scores += self._score_generated_words(evaluation, posterior)
         return scores
 
-    def _of_generated_words(self, evaluation: "Evaluation", posterior: str) -> list[Score]:
-        """Score the agreement of pictures with words of the same z; UNKNOWN is never right."""
+    def _score_generated_words(self, evaluation: "Evaluation", posterior: str) -> list[Score]:
+        """Score the agreement of pictures with words generated from the same z; UNKNOWN is never right."""
         predicted, words = evaluation.draws.generated(posterior, _GENERATED)
-        told, names = evaluation.questions.hints, evaluation.info.names
+        hints, names = evaluation.questions.hints, evaluation.info.names
         columns = {"generated-text": list(range(len(names)))}
-        if told:
-            columns["generated-text-exact"] = [index for index in range(len(names)) if index not in told]
+        if hints:
+            columns["generated-text-exact"] = [index for index in range(len(names)) if index not in hints]
         scores = []
         for protocol, chosen in columns.items():
             right = 100.0 * ((predicted == words) & (words != UNKNOWN))[:, chosen]
-            of_image = right.mean(1)
-            value, error = float(of_image.mean()), float(of_image.std(ddof=1) / np.sqrt(len(of_image)))
+            by_image = right.mean(1)
+            value, error = float(by_image.mean()), float(by_image.std(ddof=1) / np.sqrt(len(by_image)))
             by_attribute = dict(zip([names[index] for index in chosen], right.mean(0).tolist(), strict=True))
             scores.append(
                 self.score(
                     evaluation,
                     value,
-                    share_error(value, error, len(of_image)),
-                    len(of_image),
+                    share_error(value, error, len(by_image)),
+                    len(by_image),
                     posterior=posterior,
                     given=0,
                     protocol=protocol,

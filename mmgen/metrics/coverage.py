@@ -29,12 +29,12 @@ __all__ = ["Coverage"]
 
 _PAPER_DRAWS = 10
 _LEAST_DRAWS = 48
-"""Below this the estimate of the remaining bias is itself not reliable for a 10-way attribute."""
+"""With fewer draws the estimate of the remaining bias is itself unreliable for an attribute of ten values."""
 _MOST_DRAWS = 768
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _QueryCoverage:
     """Coverage of every query in percent: corrected, uncorrected, and the remaining bias."""
 
     values: NDArray[np.float64]
@@ -43,13 +43,13 @@ class _Measured:
     unmatched: int
 
 
-def _partial_descriptions(evaluation: "Evaluation") -> str:
-    """Need posteriors that read descriptions with attributes left out."""
+def _unreadable_partial_descriptions(evaluation: "Evaluation") -> str:
+    """Return why the posteriors cannot read descriptions with attributes left out; "" if they can."""
     if not evaluation.questions.whole_captions:
         return ""
     return (
-        "asks for descriptions with attributes left out, and this q(z | text) reads whole captions; fit one with: "
-        f"mmgen fit-aggregate {evaluation.loaded.model_path} --given attributes"
+        "needs a posterior of descriptions with attributes left out, but this q(z | text) reads whole captions; fit "
+        f"one with: mmgen fit-aggregate {evaluation.loaded.model_path} --given attributes"
     )
 
 
@@ -83,7 +83,7 @@ class Coverage(Metric):
         "paper": "The same as Vedantam et al. (2018) compute it.",
     }
 
-    needs = (needs.judge, _partial_descriptions)
+    needs = (needs.judge, _unreadable_partial_descriptions)
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         questions = evaluation.questions
@@ -92,58 +92,68 @@ class Coverage(Metric):
         scores = []
         for done, number in enumerate(dropped):
             queries = questions.of(number)
-            measure = self._paper if evaluation.settings.protocol == "paper" else self._exact
+            measure = self._score_as_paper if evaluation.settings.protocol == "paper" else self._score_exactly
             score = yield from relay(measure(evaluation, posterior, queries), done / len(dropped), 1 / len(dropped))
             scores.append(score)
         return scores
 
-    def _paper(self, evaluation: "Evaluation", posterior: str, queries: Queries) -> Generator[float, None, Score]:
-        judged = yield from evaluation.draws.judged(queries, posterior, _PAPER_DRAWS)
-        judged = judged[:, :_PAPER_DRAWS]
+    def _score_as_paper(
+        self, evaluation: "Evaluation", posterior: str, queries: Queries
+    ) -> Generator[float, None, Score]:
+        predicted = yield from evaluation.draws.judged(queries, posterior, _PAPER_DRAWS)
+        predicted = predicted[:, :_PAPER_DRAWS]
         values = np.zeros(len(queries))
-        for rows, _, counts in open_attributes(queries, judged, evaluation.info.sizes):
+        for rows, _, counts in count_unspecified_values(queries, predicted, evaluation.info.sizes):
             uniform = np.full(counts.shape[1], 1 / counts.shape[1])
             values[rows] += 100 * (1 - jensen_shannon(uniform, counts / _PAPER_DRAWS, base=math.e)) / queries.dropped
-        measured = _Measured(values, values, np.zeros(len(queries)), 0)
-        return self._score(evaluation, posterior, queries, judged, measured, {})
+        coverage = _QueryCoverage(values, values, np.zeros(len(queries)), 0)
+        return self._score(evaluation, posterior, queries, predicted, coverage, {})
 
-    def _exact(self, evaluation: "Evaluation", posterior: str, queries: Queries) -> Generator[float, None, Score]:
+    def _score_exactly(
+        self, evaluation: "Evaluation", posterior: str, queries: Queries
+    ) -> Generator[float, None, Score]:
         draws = max(_LEAST_DRAWS, evaluation.settings.draws)
         while True:
-            judged = yield from evaluation.draws.judged(queries, posterior, draws)
-            measured = exact_coverage(queries, judged, evaluation.questions.frequencies, evaluation.settings.seed)
-            mean = weighted_mean(measured.values, queries.weights, evaluation.settings.seed)
-            bias = float(np.average(measured.bias, weights=queries.weights))
-            of_pictures = (
-                picture_error(queries, judged, evaluation.questions.frequencies) if mean.stderr is None else None
+            predicted = yield from evaluation.draws.judged(queries, posterior, draws)
+            coverage = exact_coverage(queries, predicted, evaluation.questions.frequencies, evaluation.settings.seed)
+            mean = weighted_mean(coverage.values, queries.weights, evaluation.settings.seed)
+            bias = float(np.average(coverage.bias, weights=queries.weights))
+            over_pictures = (
+                single_query_error(queries, predicted, evaluation.questions.frequencies)
+                if mean.stderr is None
+                else None
             )
-            settled = abs(bias) < (mean.stderr or of_pictures or 0.0)
-            if settled or judged.shape[1] >= _MOST_DRAWS:
+            is_precise = abs(bias) < (mean.stderr or over_pictures or 0.0)
+            if is_precise or predicted.shape[1] >= _MOST_DRAWS:
                 break
-            draws = 2 * judged.shape[1]
-        pictures = judged.shape[0] * judged.shape[1]
+            draws = 2 * predicted.shape[1]
+        pictures = predicted.shape[0] * predicted.shape[1]
         details = {
             "bias": bias,
-            "bias_below_stderr": settled,
-            **({} if of_pictures is None else {"stderr_over_pictures": share_error(mean.value, of_pictures, pictures)}),
+            "bias_below_stderr": is_precise,
+            **(
+                {}
+                if over_pictures is None
+                else {"stderr_over_pictures": share_error(mean.value, over_pictures, pictures)}
+            ),
             "unclipped": mean.value,
-            "uncorrected": float(np.average(measured.uncorrected, weights=queries.weights)),
-            "queries_without_training_examples": measured.unmatched,
+            "uncorrected": float(np.average(coverage.uncorrected, weights=queries.weights)),
+            "queries_without_training_examples": coverage.unmatched,
         }
-        return self._score(evaluation, posterior, queries, judged, measured, details)
+        return self._score(evaluation, posterior, queries, predicted, coverage, details)
 
     def _score(
         self,
         evaluation: "Evaluation",
         posterior: str,
         queries: Queries,
-        judged: NDArray[np.uint8],
-        measured: _Measured,
+        predicted: NDArray[np.uint8],
+        coverage: _QueryCoverage,
         details: dict[str, Any],
     ) -> Score:
-        mean = weighted_mean(measured.values, queries.weights, evaluation.settings.seed)
-        pictures = judged.shape[0] * judged.shape[1]
-        value, stderr = reported(mean, float(np.average(measured.bias, weights=queries.weights)), pictures)
+        mean = weighted_mean(coverage.values, queries.weights, evaluation.settings.seed)
+        pictures = predicted.shape[0] * predicted.shape[1]
+        value, stderr = combine_with_bias(mean, float(np.average(coverage.bias, weights=queries.weights)), pictures)
         return self.score(
             evaluation,
             value,
@@ -152,20 +162,20 @@ class Coverage(Metric):
             posterior=posterior,
             given=queries.given_count,
             protocol=evaluation.settings.protocol,
-            points=Points.from_values(measured.values, queries.weights),
+            points=Points.from_values(coverage.values, queries.weights),
             details={
                 "queries": len(queries),
-                "images_per_query": judged.shape[1],
+                "images_per_query": predicted.shape[1],
                 "splits_sd": mean.splits_sd,
                 **details,
             },
         )
 
 
-def reported(mean: Mean, bias: float, pictures: int) -> tuple[float, float | None]:
-    """Return value and standard error in percent, such that value +- 1.96 errors covers a perfect model's 100 too.
+def combine_with_bias(mean: Mean, bias: float, pictures: int) -> tuple[float, float | None]:
+    """Clip a corrected mean at 100 %, and add the remaining bias to its standard error; return both in percent.
 
-    The corrected mean is clipped at 100, and the remaining bias is part of the error.
+    So value +- 1.96 errors also covers the 100 % of a perfect model.
     """
     value = min(100.0, mean.value)
     if mean.stderr is None:
@@ -173,46 +183,48 @@ def reported(mean: Mean, bias: float, pictures: int) -> tuple[float, float | Non
     return value, share_error(value, math.hypot(mean.stderr, bias), pictures)
 
 
-def open_attributes(
-    queries: Queries, judged: NDArray[np.uint8], sizes: tuple[int, ...]
+def count_unspecified_values(
+    queries: Queries, predicted: NDArray[np.uint8], sizes: tuple[int, ...]
 ) -> Generator[tuple[NDArray[np.int64], int, NDArray[np.int64]], None, None]:
-    """Yield for each attribute the queries [q] that leave it open, its index, and counts of predicted values [q, V]."""
+    """Yield for each attribute the queries that leave it unspecified [q], its index, and counts of values [q, V]."""
     for attribute, size in enumerate(sizes):
         rows = np.flatnonzero(queries.codes[:, attribute] == UNKNOWN)
         if len(rows):
-            seen = judged[rows, :, attribute]
+            seen = predicted[rows, :, attribute]
             yield rows, attribute, (seen[:, :, None] == np.arange(size)).sum(1)
 
 
-def exact_coverage(queries: Queries, judged: NDArray[np.uint8], frequencies: Frequencies, seed: int) -> _Measured:
-    """Measure coverage of every query in base 2 against training frequencies, corrected, with the remaining bias.
+def exact_coverage(
+    queries: Queries, predicted: NDArray[np.uint8], frequencies: Frequencies, seed: int
+) -> _QueryCoverage:
+    """Return the coverage of every query by protocol ``exact``, corrected, with the remaining bias.
 
     Args:
         queries: Descriptions with at least one attribute dropped.
-        judged: [Q, n, A].
+        predicted: Codes that the classifier predicts [Q, n, A].
         frequencies: Frequencies in the training part.
         seed: Seed of the simulation that estimates the bias.
     """
     corrected, uncorrected, bias = (np.zeros(len(queries)) for _ in range(3))
     unmatched = np.zeros(len(queries), bool)
-    for rows, attribute, counts in open_attributes(queries, judged, frequencies.sizes):
+    for rows, attribute, counts in count_unspecified_values(queries, predicted, frequencies.sizes):
         known = [frequencies.of(attribute, queries.codes[row]) for row in rows]
         p = np.stack([distribution for distribution, _ in known])
         unmatched[rows] |= ~np.array([matched for _, matched in known])
         share = 100 / queries.dropped
         corrected[rows] += share * (1 - jackknifed(p, counts))
-        uncorrected[rows] += share * (1 - jensen_shannon(p, counts / judged.shape[1]))
-        generator = numpy_generator(seed, "coverage bias", attribute, judged.shape[1])
+        uncorrected[rows] += share * (1 - jensen_shannon(p, counts / predicted.shape[1]))
+        generator = numpy_generator(seed, "coverage bias", attribute, predicted.shape[1])
         bias[rows] -= share * remaining_bias(p, counts, generator)  # a divergence too high is a coverage too low
-    return _Measured(corrected, uncorrected, bias, int(unmatched.sum()))
+    return _QueryCoverage(corrected, uncorrected, bias, int(unmatched.sum()))
 
 
-def picture_error(queries: Queries, judged: NDArray[np.uint8], frequencies: Frequencies) -> float:
-    """Return the standard error in percent of a single query over its pictures [1, n, A], by the jackknife."""
-    count = judged.shape[1]
+def single_query_error(queries: Queries, predicted: NDArray[np.uint8], frequencies: Frequencies) -> float:
+    """Return the standard error in percent of one query's coverage, by the jackknife over its pictures [1, n, A]."""
+    count = predicted.shape[1]
     left_out = np.zeros(count)
-    for _, attribute, counts in open_attributes(queries, judged, frequencies.sizes):
+    for _, attribute, counts in count_unspecified_values(queries, predicted, frequencies.sizes):
         p, _ = frequencies.of(attribute, queries.codes[0])
-        fewer = counts - (judged[0, :, attribute, None] == np.arange(len(p)))
+        fewer = counts - (predicted[0, :, attribute, None] == np.arange(len(p)))
         left_out += 100 / queries.dropped * (1 - jackknifed(p, fewer))
     return float(np.sqrt((count - 1) * left_out.var()))

@@ -1,4 +1,4 @@
-"""Disentanglement, completeness and informativeness, from what forests use of each dimension.
+"""Disentanglement, completeness and informativeness, from the importance of each dimension in random forests.
 
 References:
     A Framework for the Quantitative Evaluation of Disentangled Representations (Eastwood and Williams, 2018)
@@ -13,10 +13,11 @@ __all__ = ["Dci"]
 
 
 class Dci(Disentanglement):
-    """Importances of dimensions for factors: how few factors a dimension serves, how few dimensions a factor needs.
+    """Disentanglement, completeness and informativeness, by the importances of dimensions for factors.
 
-    Disentanglement is 1 less the entropy of a dimension's importances, weighed by how important it is; completeness
-    likewise of a factor; informativeness the mean accuracy on examples that were not learnt from.
+    Disentanglement is 1 less the entropy of a dimension's importances, weighted by their sum: high where a dimension
+    serves few factors. Completeness is the same of a factor: high where it needs few dimensions. Informativeness is
+    the mean accuracy on examples that were not learnt from.
     ``details["importances"]`` [D, K] add up to 1 for each factor. Forests are those of Eastwood and Williams; scores of
     Locatello et al. are of boosted trees, and not to be compared with these.
     """
@@ -30,7 +31,7 @@ class Dci(Disentanglement):
         importances, accuracies = [], []
         for factor in range(len(code.names)):
             # Each split looks at all dimensions: among a few drawn ones useless ones are used, and seem important.
-            forest = RandomForestClassifier(100, max_features=None, min_samples_leaf=2, random_state=seed(rng))
+            forest = RandomForestClassifier(100, max_features=None, min_samples_leaf=2, random_state=draw_seed(rng))
             forest.fit(learnt.means, learnt.factors[:, factor])
             importances.append(forest.feature_importances_)
             accuracies.append(forest.score(tested.means, tested.factors[:, factor]))
@@ -43,15 +44,15 @@ class Dci(Disentanglement):
         return RepeatResult(values, {"importances": table, "accuracies": 100 * np.array(accuracies)})
 
 
-def seed(rng: np.random.Generator) -> int:
+def draw_seed(rng: np.random.Generator) -> int:
     """Draw a seed for scikit-learn."""
     return int(rng.integers(2**31))
 
 
 def concentration(importances: np.ndarray) -> float:
-    """Return 1 less the normalised entropy of each row, averaged with the rows' sums as weights.
+    """Return 1 less the normalised entropy of each row [R, C], averaged with the rows' sums as weights.
 
-    One column is all there is: 1. Where nothing is important it is 0.
+    A single column gives 1, importances that are all 0 give 0.
     """
     total = importances.sum(1, keepdims=True)
     if not total.sum() > 0:

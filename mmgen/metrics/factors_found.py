@@ -1,4 +1,4 @@
-"""Factors found: how many factors have a dimension of z to themselves, and how much it says of each.
+"""Factors found: the number of factors that have a dimension of z to themselves.
 
 References:
     beta-VAE (Higgins et al., 2017), Fig. 7, and Variational Autoencoders: A Review (Garg et al., 2018), Table 2: which
@@ -26,11 +26,11 @@ _COUNT = "factors found"
 
 
 class FactorsFound(Disentanglement):
-    r"""Number of factors v for which one dimension z says most, :math:`I(v; z) / H(v)`, and is its own.
+    r"""Number of factors that have a dimension of z of their own, by normalised mutual information I(v; z) / H(v).
 
-    A dimension is a factor's own where it has less of every other factor, and at least 0.2 more of this one than
-    the next dimension. Means in 20 bins, as for the mutual information gap; dimensions whose mean has a standard
-    deviation below 0.05 are left out. Each factor has a score of its own too: what its dimension has of it, of 1, with
+    A dimension is a factor's own where it has less information on every other factor, and at least 0.2 more on this
+    one than the next dimension has. Means in 20 bins, as for the mutual information gap; dimensions whose mean has a
+    standard deviation below 0.05 are left out. Each factor has a score too: the information of its dimension, with
     ``dimension`` (from 1), ``gap`` and ``found`` (1 where it counts) by the mean over repeats.
     """
 
@@ -50,11 +50,11 @@ class FactorsFound(Disentanglement):
         count, *others = yield from super().__call__(evaluation, posterior)
         names = count.details["factors"]
         each = leading_dimensions(np.array(count.details["information"]), names)
-        found = [one.factor for one in each if one.has_dimension]
-        told = {"factors_in_all": len(names), "found_factors": found}
-        scores = [replace(count, unit="factors", details={**count.details, **told})]
+        found_factors = [one.factor for one in each if one.has_dimension]
+        counts = {"factors_in_all": len(names), "found_factors": found_factors}
+        scores = [replace(count, unit="factors", details={**count.details, **counts})]
         for score, one in zip(others, each, strict=True):
-            own = {"dimension": one.dimension + 1, "gap": one.gap, "found": int(one.has_dimension)}
-            kept = {key: value for key, value in score.details.items() if key != "information"}
-            scores.append(replace(score, details={**kept, **own}))
+            details = {"dimension": one.dimension + 1, "gap": one.gap, "found": int(one.has_dimension)}
+            further = {key: value for key, value in score.details.items() if key != "information"}
+            scores.append(replace(score, details={**further, **details}))
         return scores

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["Fid"]
 
 _MOST = 256
-"""Features whose covariance is estimated: principal components of training pictures where there are more."""
+"""Largest number of features whose covariance is estimated; more are reduced to principal components."""
 
 Doubles = list[NDArray[np.float64]]
 
 
 class Fid(Metric):
-    r"""Squared Fréchet distance of Gaussians in the classifier's features.
+    r"""Squared Fréchet distance of drawn and real pictures, as Gaussians in the classifier's features.
 
     Protocol ``description``: inside descriptions, the mean squared distance of the means plus the distance of the mean
     covariances; ``pooled``: of all pictures together. Real pictures instead of drawn ones give the ``ceiling``, the
@@ -58,11 +58,11 @@ class Fid(Metric):
         return [self._score(evaluation, posterior, compared) for compared in found]
 
     def _score(self, evaluation: "Evaluation", posterior: str, compared: Compared) -> Score:
-        project, share, size = _projection(evaluation, compared)
+        project, share, size = _make_projection(evaluation, compared)
         one, other, drawn = (project(points) for points in (*compared.halves, compared.drawn))
         both = compared.protocol == "description"
-        found = _measure(compared, [(drawn, half) for half in ((one, other) if both else (one,))])
-        real = _measure(compared, [(other, one)])
+        found = _average_distance(compared, [(drawn, half) for half in ((one, other) if both else (one,))])
+        real = _average_distance(compared, [(other, one)])
         return self.score(
             evaluation,
             found.value,
@@ -80,7 +80,7 @@ class Fid(Metric):
                 "extrapolated_stderr": found.extrapolated_stderr,
                 "ceiling_extrapolated": real.extrapolated,
                 "ceiling_extrapolated_stderr": real.extrapolated_stderr,
-                "real_spread": _spread(compared, one),
+                "real_spread": _total_variance(compared, one),
                 "components": size,
                 "variance_kept": share,
                 "pixels": evaluation.draws.pixels,
@@ -89,7 +89,7 @@ class Fid(Metric):
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _Estimate:
     """A distance and its extrapolation to infinitely many pictures, with standard errors."""
 
     value: float
@@ -98,8 +98,8 @@ class _Measured:
     extrapolated_stderr: float | None
 
 
-def _projection(evaluation: "Evaluation", compared: Compared) -> tuple[Callable[[Points], Doubles], float, int]:
-    """Return a map to fp64 points of at most ``_MOST`` numbers, their share of the variance, and their number."""
+def _make_projection(evaluation: "Evaluation", compared: Compared) -> tuple[Callable[[Points], Doubles], float, int]:
+    """Return a projection of features to at most ``_MOST`` numbers, its share of the variance, and their number."""
     size = compared.drawn[0].shape[1]
     if size <= _MOST:
         return lambda points: [part.astype(np.float64) for part in points], 1.0, size
@@ -107,34 +107,34 @@ def _projection(evaluation: "Evaluation", compared: Compared) -> tuple[Callable[
     return lambda points: [part @ directions for part in points], share, directions.shape[1]
 
 
-def _measure(compared: Compared, pairs: list[tuple[Doubles, Doubles]]) -> _Measured:
-    """Average the distances of pairs of sets."""
+def _average_distance(compared: Compared, pairs: list[tuple[Doubles, Doubles]]) -> _Estimate:
+    """Average the distances of pairs of sets of pictures."""
     wholes, limits = [], []
-    for one, other in pairs:
-        whole = _distance(compared, one, other)
-        parts = [_distance(compared, *(_every_other(side, start) for side in (one, other))) for start in (0, 1)]
+    for first, second in pairs:
+        whole = _distance(compared, first, second)
+        parts = [_distance(compared, *(_take_half(side, start) for side in (first, second))) for start in (0, 1)]
         wholes.append(whole.of)
         limits.append(extrapolated(whole, parts))
     groups = whole.groups
 
-    def mean(each: list[Callable[[int | None], float]]) -> Callable[[int | None], float]:
-        return lambda left_out: float(np.mean([of(left_out) for of in each]))
+    def average(functions: list[Callable[[int | None], float]]) -> Callable[[int | None], float]:
+        return lambda left_out: float(np.mean([function(left_out) for function in functions]))
 
-    of, limit = mean(wholes), mean(limits)
-    return _Measured(of(None), jackknife_error(of, groups), limit(None), jackknife_error(limit, groups))
-
-
-def _distance(compared: Compared, one: Doubles, other: Doubles) -> Distance:
-    return pooled(one, other) if compared.protocol == "pooled" else within(one, other, compared.queries.weights)
+    distance, limit = average(wholes), average(limits)
+    return _Estimate(distance(None), jackknife_error(distance, groups), limit(None), jackknife_error(limit, groups))
 
 
-def _every_other(points: Doubles, start: int) -> Doubles:
-    """Return half of the pictures of each description; an odd one out goes to each half in turn."""
+def _distance(compared: Compared, first: Doubles, second: Doubles) -> Distance:
+    return pooled(first, second) if compared.protocol == "pooled" else within(first, second, compared.queries.weights)
+
+
+def _take_half(points: Doubles, start: int) -> Doubles:
+    """Return every second picture of each description; an odd one goes to either half in turn."""
     return [part[(start + place) % 2 :: 2] for place, part in enumerate(points)]
 
 
-def _spread(compared: Compared, real: Doubles) -> float:
-    """Return the trace of the real pictures' covariance, inside descriptions or of all together, as a scale."""
+def _total_variance(compared: Compared, real: Doubles) -> float:
+    """Return the trace of the real pictures' covariance, inside descriptions or of all, as a scale for distances."""
     if compared.protocol == "pooled":
         return float(np.concatenate(real).var(0, ddof=1).sum())
     each = [part.var(0, ddof=1).sum() for part in real]

@@ -1,4 +1,4 @@
-"""Label accuracy: how often the description that a model reads off a picture is the true one.
+"""Label accuracy: the share of pictures for which the model predicts the true description.
 
 References:
     Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), arXiv:1802.05335,
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
 __all__ = ["LabelAccuracy"]
 
 _PICTURES = 512
-"""Pictures read at a time."""
+"""Pictures described together."""
 
 
-def _generated_descriptions(evaluation: "Evaluation") -> str:
-    """Need q(z | image) and p(description | z)."""
+def _missing_descriptions(evaluation: "Evaluation") -> str:
+    """Return why the model cannot describe images, without p(description | z) or q(z | image); "" if it can."""
     loaded = evaluation.loaded
     image = main_image(loaded)
     if description_modality(loaded) is None:
         return (
-            "needs a model that generates descriptions, and this one does not; train one with an objective that does, "
-            "such as mvae"
+            "needs a model that generates descriptions, but this one does not; train one with an objective that "
+            "generates them, such as mvae"
         )
     return "" if loaded.model.has_posterior((image,)) else f"needs q(z | {image}), and this model has no such posterior"
 
 
 class LabelAccuracy(Metric):
-    r"""Share of pictures whose description, read off through the model, is the true one (WG's p(x2|x1)).
+    r"""Share of pictures for which the model predicts the true description (WG's p(x2|x1)).
 
     .. math:: \hat y_k = \arg\max_{y_k} \frac{1}{S} \sum_{s=1}^S p(y_k | z_s), \quad z_s \sim q(z|x)
 
@@ -72,22 +72,26 @@ class LabelAccuracy(Metric):
         "posterior": "The description that is likeliest under the model's own q(y|x), in closed form.",
     }
 
-    needs = (_generated_descriptions, needs.memory_for_samples)
+    needs = (_missing_descriptions, needs.memory_for_samples)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         loaded, settings = evaluation.loaded, evaluation.settings
-        points, scores = _complete(evaluation), []
+        points, scores = _select_described_images(evaluation), []
         exact = yield from relay(_predict_exactly(loaded, points, settings.precision), 0.0, 1.0)
         if exact is not None:
-            return self._scores(evaluation, points, exact, "posterior", 0)
+            return self._score_predictions(evaluation, points, exact, "posterior", 0)
         for number, (protocol, draws) in enumerate((("samples", settings.samples), ("mean", 0))):
             work = _predict(loaded, points, draws, settings.seed, settings.precision)
-            scores += self._scores(evaluation, points, (yield from relay(work, number / 2, 0.5)), protocol, draws)
+            scores += self._score_predictions(
+                evaluation, points, (yield from relay(work, number / 2, 0.5)), protocol, draws
+            )
         return scores
 
-    def _scores(self, evaluation: "Evaluation", points: Batch, codes: Tensor, protocol: str, draws: int) -> list[Score]:
-        """Score the whole description, and its parts where it has several."""
+    def _score_predictions(
+        self, evaluation: "Evaluation", points: Batch, codes: Tensor, protocol: str, draws: int
+    ) -> list[Score]:
+        """Score predicted descriptions as a whole, and by attribute or word where they have several."""
         name = description_modality(evaluation.loaded)
         assert name is not None
         modality = evaluation.loaded.model.modalities[name]
@@ -136,11 +140,11 @@ class LabelAccuracy(Metric):
             protocol=protocol,
             points=Points.from_values(values.tolist()),
             by_attribute=by_attribute,
-            details={"draws": draws, **_supervision(evaluation)},
+            details={"draws": draws, **_describe_supervision(evaluation)},
         )
 
 
-def _complete(evaluation: "Evaluation") -> Batch:
+def _select_described_images(evaluation: "Evaluation") -> Batch:
     """Return the data points with an image and a description."""
     points, words = evaluation.points, description_modality(evaluation.loaded)
     assert words is not None
@@ -171,7 +175,7 @@ def _predict_exactly(loaded: "TrainedModel", points: Batch, precision: str) -> G
 def _predict(
     loaded: "TrainedModel", points: Batch, draws: int, seed: int, precision: str
 ) -> Generator[float, None, Tensor]:
-    """Read descriptions off pictures, codes [N, A] or words [N, T]; at the mean of q(z|x) without draws."""
+    """Predict descriptions of pictures, codes [N, A] or words [N, T]; with 0 draws at the mean of q(z|x)."""
     q, _ = proposal_of(loaded, points, precision, "image", seed)
     name = description_modality(loaded)
     assert name is not None
@@ -180,7 +184,7 @@ def _predict(
     if isinstance(modality, Text):
         for z in iterate_posterior_draws(loaded, q, draws, seed):
             with autocast(loaded.device, precision):
-                codes.append(_greedy_words(modality, loaded.model.decode(name, z)))
+                codes.append(_decode_greedily(modality, loaded.model.decode(name, z)))
             yield sum(map(len, codes)) / points.size
     else:
         for probabilities in iterate_attribute_probabilities(loaded, name, q, draws, seed, precision):
@@ -189,7 +193,7 @@ def _predict(
     return torch.cat(codes)
 
 
-def _greedy_words(text: Text, contexts: Tensor) -> Tensor:
+def _decode_greedily(text: Text, contexts: Tensor) -> Tensor:
     """Decode sentences [B, T] greedily from the mixture of S contexts [S, B, F]."""
     draws, size = contexts.shape[:2]
     words = torch.full((size, text.length), text.padding, dtype=torch.int64, device=contexts.device)
@@ -209,8 +213,8 @@ def _greedy_words(text: Text, contexts: Tensor) -> Tensor:
     return words
 
 
-def _supervision(evaluation: "Evaluation") -> dict[str, object]:
-    """Return the objective, and share and number of paired or labelled training examples."""
+def _describe_supervision(evaluation: "Evaluation") -> dict[str, object]:
+    """Return details for a score: the objective, share and number of paired or labelled training examples."""
     settings = evaluation.loaded.settings
     known: dict[str, object] = {"method": settings.objective["name"], "share": settings.data.paired}
     labelled = settings.data.labelled

@@ -1,4 +1,4 @@
-"""Link prediction: whether pairs of nodes that are joined look more joined than pairs that are not.
+"""Link prediction: whether the model gives held-back edges of a graph higher scores than pairs without an edge.
 
 References:
     Variational Graph Auto-Encoders (Kipf, Welling, 2016), arXiv:1611.07308, Table 1
@@ -28,15 +28,15 @@ __all__ = ["LinkPrediction"]
 _RESAMPLES = 200
 
 
-def area(joined: NDArray[np.float64], absent: NDArray[np.float64]) -> tuple[float, float]:
+def area_under_roc(joined: NDArray[np.float64], absent: NDArray[np.float64]) -> tuple[float, float]:
     """Return the area under the ROC curve and its standard error (DeLong et al., 1988).
 
     Args:
-        joined: Scores [m] of pairs that are joined, larger for likelier.
+        joined: Scores [m] of pairs that are joined, higher for likelier edges.
         absent: Scores [n] of pairs that are not.
 
     Example:
-        >>> area(np.array([3.0, 1.0]), np.array([2.0, 0.0]))[0]
+        >>> area_under_roc(np.array([3.0, 1.0]), np.array([2.0, 0.0]))[0]
         0.75
     """
     from scipy.stats import rankdata
@@ -51,36 +51,39 @@ def area(joined: NDArray[np.float64], absent: NDArray[np.float64]) -> tuple[floa
 
 
 def average_precision(joined: NDArray[np.float64], absent: NDArray[np.float64], seed: int) -> tuple[float, float]:
-    """Return the average precision and its standard error by bootstrap over pairs; arguments as in :func:`area`."""
+    """Return the average precision and its standard error by bootstrap over pairs.
+
+    Arguments are those of :func:`area_under_roc`.
+    """
     from sklearn.metrics import average_precision_score
 
     generator = numpy_generator(seed, "average precision")
 
-    def of(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-        truth = np.repeat([1, 0], [len(one), len(other)])
-        return float(average_precision_score(truth, np.concatenate([one, other])))
+    def precision_of(positive: NDArray[np.float64], negative: NDArray[np.float64]) -> float:
+        truth = np.repeat([1, 0], [len(positive), len(negative)])
+        return float(average_precision_score(truth, np.concatenate([positive, negative])))
 
     drawn = ((generator.choice(part, len(part)) for part in (joined, absent)) for _ in range(_RESAMPLES))
-    return of(joined, absent), float(np.std([of(*parts) for parts in drawn], ddof=1))
+    return precision_of(joined, absent), float(np.std([precision_of(*parts) for parts in drawn], ddof=1))
 
 
-def _held_back_edges(evaluation: "Evaluation") -> str:
-    """Need a model of a graph, the dataset that it was trained on, and a part of it that holds edges back."""
+def _missing_held_back_edges(evaluation: "Evaluation") -> str:
+    """Return why there are no held-back edges for this model: no graph, another dataset or part; "" if there are."""
     loaded, dataset = evaluation.loaded, evaluation.dataset
     if not any(isinstance(modality, Graph) for modality in loaded.model.modalities.values()):
         return "needs a model that generates a graph; this one does not"
     if dataset.header.content_id not in [parent.content_id for parent in loaded.model_header.parents]:
         return (
-            f"got {dataset.path}, but {loaded.path} was trained on another file, whose edges may be those that this "
-            "one holds back; leave it out"
+            f"got {dataset.path}, expected the dataset that {loaded.path} was trained on, since training on another "
+            "may have seen the edges that this one holds back; leave the dataset out"
         )
     if evaluation.settings.part == "train":
-        return "needs pairs that are held back, and part train holds none; use val or test"
+        return "needs pairs that are held back, and part train has none; use --part val or --part test"
     return ""
 
 
 class LinkPrediction(Metric):
-    """AUC and average precision of the pairs that a part of the split holds back, by the means of q(z).
+    """AUC and average precision of held-back pairs of nodes, scored at the means of q(z).
 
     The encoder sees only the edges of the training part. Half of the pairs of a test part are joined.
     """
@@ -90,7 +93,7 @@ class LinkPrediction(Metric):
     posteriors = "none"
     points = "seen"
     reads = ("split", "part")
-    needs = (_held_back_edges,)
+    needs = (_missing_held_back_edges,)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
@@ -109,7 +112,7 @@ class LinkPrediction(Metric):
             for pairs in ("held_edges", "held_absent")
         )
         areas = {
-            f"AUC of {name}": area(joined, absent),
+            f"AUC of {name}": area_under_roc(joined, absent),
             f"average precision of {name}": average_precision(joined, absent, settings.seed),
         }
         yield 1.0

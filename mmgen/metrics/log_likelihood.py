@@ -46,24 +46,24 @@ _CHECKED = 64
 
 @dataclass(frozen=True)
 class _CheckedEstimate:
-    """An estimate [N] and, where it is through one proposal, that through all of them at some points.
+    """An estimate at N points and, if it is through one proposal, a second one through all proposals at some points.
 
     Attributes:
-        result: The estimate.
-        again: Positions of the points that were estimated again [C], and the estimates [C] of the mixture.
+        result: The estimate [N].
+        check: Positions of some points [C], and the second estimate of them [C].
     """
 
     result: Estimate
-    again: tuple[Tensor, Estimate] | None = None
+    check: tuple[Tensor, Estimate] | None = None
 
-    def at(self, rows: Tensor) -> "_CheckedEstimate":
-        """Return the estimate at the points ``rows``, increasing positions."""
-        if self.again is None:
+    def at_points(self, rows: Tensor) -> "_CheckedEstimate":
+        """Return the estimate at some points, by increasing positions."""
+        if self.check is None:
             return _CheckedEstimate(self.result[rows])
-        positions, mixture = self.again
+        positions, mixture = self.check
         kept = torch.isin(positions, rows).nonzero().flatten()
-        again = (torch.searchsorted(rows, positions[kept]), mixture[kept]) if len(kept) else None
-        return _CheckedEstimate(self.result[rows], again)
+        check = (torch.searchsorted(rows, positions[kept]), mixture[kept]) if len(kept) else None
+        return _CheckedEstimate(self.result[rows], check)
 
     @property
     def proposal(self) -> str:
@@ -72,42 +72,42 @@ class _CheckedEstimate:
 
     def diagnostics(self) -> dict[str, Any]:
         """Return diagnostics of the draws."""
-        if self.again is None:
+        if self.check is None:
             return diagnostics(self.result)
-        positions, mixture = self.again
+        positions, mixture = self.check
         return diagnostics(self.result, (self.proposal, self.result[positions], mixture))
 
 
 @dataclass(frozen=True)
 class _DecodedTerms:
-    """Log densities at the draws, and, where these are from one proposal, at draws from all at a few points."""
+    """Log densities at draws of z and, if these are from one proposal, at draws from all proposals for a few points."""
 
     terms: Terms
-    again: tuple[Tensor, Terms] | None = None
+    check: tuple[Tensor, Terms] | None = None
 
     def estimates(self, quantities: Callable[[Terms], Quantities]) -> dict[str, _CheckedEstimate]:
-        """Compute quantities of the terms, by name."""
+        """Compute estimates of quantities from the terms, by name."""
         results = quantities(self.terms)
-        if self.again is None:
+        if self.check is None:
             return {name: _CheckedEstimate(result) for name, result in results.items()}
-        rows, terms = self.again
+        rows, terms = self.check
         checks = quantities(terms)
         return {name: _CheckedEstimate(result, (rows, checks[name])) for name, result in results.items()}
 
 
-def _separate_examples(evaluation: "Evaluation") -> str:
-    """Need modalities whose likelihood is of one example's z."""
+def _jointly_modelled_examples(evaluation: "Evaluation") -> str:
+    """Return why draws of z cannot be weighted example by example, as in a graph; "" if they can."""
     joint = [name for name, each in evaluation.loaded.model.modalities.items() if not each.alone]
     if not joint:
         return ""
     return (
-        f"weighs draws of z example by example, but the likelihood of {joint[0]} depends on the z of several; its "
-        "bound is what training validates (mmgen show), and link-prediction says how good it is"
+        f"weights draws of z example by example, but the likelihood of {joint[0]} depends on the z of several "
+        "examples; use --metric link-prediction, or the bound of training (mmgen show)"
     )
 
 
-def _proposal(evaluation: "Evaluation") -> str:
-    """Need the proposal, memory for its samples, and a dataset with all modalities of the model."""
+def _missing_proposal(evaluation: "Evaluation") -> str:
+    """Check the proposal, memory for its samples, and that the dataset has all modalities; errors are raised there."""
     proposal_conditions(evaluation.loaded, evaluation.settings.proposal)
     needs.memory_for_samples(evaluation, min(evaluation.settings.number, len(evaluation.rows())))
     needs.check_kinds(evaluation, evaluation.loaded.model.modalities)
@@ -115,11 +115,11 @@ def _proposal(evaluation: "Evaluation") -> str:
 
 
 class LogLikelihood(Metric):
-    r"""log p(x), p(y), p(x,y), p(x|y) and p(y|x), nats per example, unweighted whatever training weighed.
+    r"""log p(x), p(y), p(x,y), p(x|y) and p(y|x) in nats per example, without the weights of training.
 
-    A density that ignores the text (the prior, a learned q(z)) has all five, as p(z) (CK Table 2); p(x|y) =
-    p(x,y) / p(y) and p(y|x) = p(x,y) / p(x) point by point. A posterior of the text q(z|y) has log p(x|y) (CK Eq. 6,
-    Table 1):
+    A density that ignores the text (the prior, a learned q(z)) takes the place of p(z) and has all five (CK Table 2);
+    p(x|y) = p(x,y) / p(y) and p(y|x) = p(x,y) / p(x) point by point. A posterior of the text q(z|y) has log p(x|y)
+    (CK Eq. 6, Table 1):
 
     .. math:: \log p(x|y) \ge E_{q(z|x)}\left[\log \frac{p(x|z) \, q(z|y)}{q(z|x)}\right]
 
@@ -128,8 +128,8 @@ class LogLikelihood(Metric):
     alone (CK Table 2 has K = 10). All posteriors share the draws of one pass through the decoders.
 
     Standard errors are over points, and of the draws where points share them. ``details`` has the noise of the draws
-    (``monte_carlo_stderr``) and ``too_low_by_at_least``, a lower bound of the bias, since draws miss modes that none of
-    them found (``too_high_by_at_least`` is that of the denominator). By default z is drawn from all proposals evenly;
+    (``monte_carlo_stderr``) and ``too_low_by_at_least``, a lower bound of the bias, since draws may miss modes
+    (``too_high_by_at_least`` is that of the denominator). By default z is drawn from all proposals evenly;
     where a chosen one disagrees with all together beyond their errors, ``warnings`` says so.
 
     A guided posterior is known up to log Z(y), which is estimated once for a description; its error is in ``stderr``.
@@ -162,52 +162,52 @@ class LogLikelihood(Metric):
         "var of log w": "log_weight_variance",
     }
 
-    needs = (_separate_examples, _proposal, needs.text_proposal)
+    needs = (_jointly_modelled_examples, _missing_proposal, needs.text_proposal)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         loaded = evaluation.loaded
-        points = _with_images(evaluation)
+        points = _select_points_with_image(evaluation)
         decoded = yield from relay(_evaluate_densities(evaluation, points), 0.0, 0.9)
         scores: list[Score] = []
         for number, name in enumerate(evaluation.posteriors):
             share = 0.1 / len(evaluation.posteriors)
             start = 0.9 + number * share
             if evaluation.ignores_text(name) and not loaded.model.conditional_on:
-                scores += yield from relay(self._marginal(evaluation, points, name, decoded), start, share)
+                scores += yield from relay(self._score_under_prior(evaluation, points, name, decoded), start, share)
             else:
                 words = _conditioning_modality(evaluation, name)
-                rows = _positions_with(points, words)
+                rows = _positions_with_description(points, words)
                 # A density fitted to attributes, of a model whose y is its text, knows less than y.
                 quantity = "log p(x|y)" if description_modality(loaded) in (None, words) else f"log p(x|{words})"
                 if len(rows):
-                    estimate = decoded.estimates(_image_given_text(quantity, name))[quantity]
-                    new_scores = self._estimate_and_bound(evaluation, name, quantity, estimate.at(rows))
+                    estimate = decoded.estimates(_conditional_quantity(quantity, name))[quantity]
+                    new_scores = self._score_estimate_and_bound(evaluation, name, quantity, estimate.at_points(rows))
                     scores += (
                         with_normaliser_error(loaded, name, points[rows], new_scores) if loaded.guidance else new_scores
                     )
         return scores
 
-    def _marginal(
+    def _score_under_prior(
         self, evaluation: "Evaluation", points: Batch, prior: str, decoded: _DecodedTerms
     ) -> Generator[float, None, list[Score]]:
         """Score all quantities under one density in place of p(z)."""
         loaded = evaluation.loaded
         estimates = decoded.estimates(lambda terms: under_prior(terms, prior, len(loaded.model.modalities)))
-        scores = self._estimate_and_bound(evaluation, prior, "log p(x)", estimates["log p(x)"])
-        rows = _positions_with(points, description_modality(loaded))
+        scores = self._score_estimate_and_bound(evaluation, prior, "log p(x)", estimates["log p(x)"])
+        rows = _positions_with_description(points, description_modality(loaded))
         if "log p(x,y)" in estimates and len(rows):
-            text = yield from relay(self._text_scores(evaluation, points[rows], prior, scores), 0.0, 1.0)
-            image, joint = estimates["log p(x)"].at(rows), estimates["log p(x,y)"].at(rows)
-            scores += self._estimate_and_bound(evaluation, prior, "log p(x,y)", joint)
-            scores.append(self._ratio(evaluation, prior, "log p(x|y)", joint, text))
-            scores.append(self._ratio(evaluation, prior, "log p(y|x)", joint, image))
+            text = yield from relay(self._score_text(evaluation, points[rows], prior, scores), 0.0, 1.0)
+            image, joint = estimates["log p(x)"].at_points(rows), estimates["log p(x,y)"].at_points(rows)
+            scores += self._score_estimate_and_bound(evaluation, prior, "log p(x,y)", joint)
+            scores.append(self._score_ratio(evaluation, prior, "log p(x|y)", joint, text))
+            scores.append(self._score_ratio(evaluation, prior, "log p(y|x)", joint, image))
         for quantity in estimates:
             if quantity.startswith("log p(x1.."):
-                scores += self._estimate_and_bound(evaluation, prior, quantity, estimates[quantity])
+                scores += self._score_estimate_and_bound(evaluation, prior, quantity, estimates[quantity])
         return scores
 
-    def _text_scores(
+    def _score_text(
         self, evaluation: "Evaluation", points: Batch, prior: str, scores: list[Score]
     ) -> Generator[float, None, _CheckedEstimate]:
         """Estimate log p(y) and add its scores to ``scores``."""
@@ -223,7 +223,7 @@ class LogLikelihood(Metric):
             scores.append(self._score(evaluation, prior, "log p(y)", "bound", alone))
         return estimate
 
-    def _estimate_and_bound(
+    def _score_estimate_and_bound(
         self, evaluation: "Evaluation", posterior: str, quantity: str, estimate: _CheckedEstimate
     ) -> list[Score]:
         return [
@@ -231,7 +231,7 @@ class LogLikelihood(Metric):
             self._score(evaluation, posterior, quantity, "bound", estimate),
         ]
 
-    def _ratio(
+    def _score_ratio(
         self,
         evaluation: "Evaluation",
         posterior: str,
@@ -291,35 +291,35 @@ class LogLikelihood(Metric):
             warnings=tuple(details.pop("warnings", ())),
             details={
                 **details,
-                **_in_bits(evaluation, quantity, float(values.mean()), stderr),
+                **_bits_per_pixel(evaluation, quantity, float(values.mean()), stderr),
                 "proposal": proposal,
             },
         )
 
 
-def _image_given_text(quantity: str, posterior: str) -> Callable[[Terms], Quantities]:
-    """Return a function for log p(x|y) with a posterior of the text in place of p(z|y)."""
+def _conditional_quantity(quantity: str, posterior: str) -> Callable[[Terms], Quantities]:
+    """Return a function that computes log p(x|y) from terms, with a posterior of the text in place of p(z|y)."""
     return lambda terms: {quantity: terms.weigh(terms["image"] + terms[posterior])}
 
 
 def _evaluate_densities(evaluation: "Evaluation", points: Batch) -> Generator[float, None, _DecodedTerms]:
-    """Evaluate the decoders at the draws, which takes nearly all the time; and again as a check of one proposal."""
+    """Evaluate the decoders at draws of z, and again at a few points if there is only one proposal to check."""
     settings, posteriors = evaluation.settings, evaluation.posteriors
     priors = [name for name in posteriors if evaluation.ignores_text(name)] or ["prior"]
 
-    def terms_of(part: Batch, proposal: str) -> Generator[float, None, Terms]:
+    def evaluate_terms(batch: Batch, proposal: str) -> Generator[float, None, Terms]:
         return image_terms(
-            evaluation.loaded, part, posteriors, settings.samples, settings.seed, settings.precision, proposal, priors
+            evaluation.loaded, batch, posteriors, settings.samples, settings.seed, settings.precision, proposal, priors
         )
 
     if settings.proposal == MIXTURE:
-        return _DecodedTerms((yield from terms_of(points, MIXTURE)))
-    terms = yield from relay(terms_of(points, settings.proposal), 0.0, 0.9)
+        return _DecodedTerms((yield from evaluate_terms(points, MIXTURE)))
+    terms = yield from relay(evaluate_terms(points, settings.proposal), 0.0, 0.9)
     spaced = torch.linspace(0, points.size - 1, min(_CHECKED, points.size), device=points.device).round().long()
-    return _DecodedTerms(terms, (spaced, (yield from relay(terms_of(points[spaced], MIXTURE), 0.9, 0.1))))
+    return _DecodedTerms(terms, (spaced, (yield from relay(evaluate_terms(points[spaced], MIXTURE), 0.9, 0.1))))
 
 
-def _with_images(evaluation: "Evaluation") -> Batch:
+def _select_points_with_image(evaluation: "Evaluation") -> Batch:
     """Return the data points with an image."""
     points = evaluation.points
     present = points.present[main_image(evaluation.loaded)]
@@ -331,7 +331,7 @@ def _with_images(evaluation: "Evaluation") -> Batch:
 
 
 def _conditioning_modality(evaluation: "Evaluation", posterior: str) -> str | None:
-    """Name the modality that a posterior of the text reads."""
+    """Return the name of the modality that a posterior of descriptions reads."""
     loaded = evaluation.loaded
     if loaded.guidance:
         return guiding_modality(loaded, posterior, evaluation.points)
@@ -341,11 +341,11 @@ def _conditioning_modality(evaluation: "Evaluation", posterior: str) -> str | No
     return source.reads[0] if source.is_fitted else description_modality(loaded)
 
 
-def _positions_with(points: Batch, words: str | None) -> Tensor:
-    """Return positions of the points with ``words``; all of them where the points have no such modality."""
-    if words is None or words not in points.values:
+def _positions_with_description(points: Batch, name: str | None) -> Tensor:
+    """Return positions of the points with a description; all positions if they have no modality of this name."""
+    if name is None or name not in points.values:
         return torch.arange(points.size, device=points.device)
-    return has_description(points, words).nonzero().flatten()
+    return has_description(points, name).nonzero().flatten()
 
 
 def _proposal_ids(evaluation: "Evaluation", quantity: str) -> dict[str, str]:
@@ -354,8 +354,8 @@ def _proposal_ids(evaluation: "Evaluation", quantity: str) -> dict[str, str]:
     return {"text-proposal": more.header.content_id} if more and quantity in ("log p(y)", "log p(x|y)") else {}
 
 
-def _in_bits(evaluation: "Evaluation", quantity: str, value: float, stderr: float | None) -> dict[str, float]:
-    """Return the value in bits per pixel, where x is stored in bits."""
+def _bits_per_pixel(evaluation: "Evaluation", quantity: str, value: float, stderr: float | None) -> dict[str, float]:
+    """Return a value and its error in bits per pixel; {} unless x is reported so."""
     if not quantity.startswith(("log p(x)", "log p(x|")):
         return {}
     described = evaluation.loaded.observed.get(main_image(evaluation.loaded))

@@ -1,4 +1,4 @@
-"""The mutual information gap: how much more one dimension says of a factor than the next one.
+"""The mutual information gap: how much more information one dimension has on a factor than the next one.
 
 References:
     Isolating Sources of Disentanglement in Variational Autoencoders (Chen et al., 2018), arXiv:1802.04942, Section 4
@@ -15,9 +15,10 @@ __all__ = ["Mig"]
 
 
 class Mig(Disentanglement):
-    r"""Mean over factors of :math:`(I(v; z_1) - I(v; z_2)) / H(v)`, the two dimensions that say most, means in 20 bins.
+    r"""Mean over factors of :math:`(I(v; z_1) - I(v; z_2)) / H(v)`.
 
-    A perfect code of dSprites has 0.902: 20 bins cannot tell 32 or 40 values apart. ``details["information"]`` [D, K]
+    z_1 and z_2 are the two dimensions with most information on factor v; posterior means are put into 20 bins. A
+    perfect code of dSprites has 0.902: 20 bins cannot tell 32 or 40 values apart. ``details["information"]`` [D, K]
     is I(v; z) / H(v) of each dimension and factor.
     """
 

@@ -31,20 +31,21 @@ _AT_ONCE = 512
 """Examples encoded together."""
 
 
-def _gaussian_decoder_of_images(evaluation: "Evaluation") -> str:
-    """Need p(image | z), and a q(z | x) that is one Gaussian."""
+def _missing_gaussian_posterior(evaluation: "Evaluation") -> str:
+    """Return why the model has no p(image | z) or no q(z | x) that is one Gaussian; "" if it has both."""
     main, model = evaluation.loaded.observation, evaluation.loaded.model
     if not {"gaussian", "density"} <= model.capabilities:
         return (
-            "needs a q(z | x) that is one Gaussian; of other models, --metric log-likelihood has the bound on log p(x)"
+            "needs a model whose q(z | x) is one Gaussian; use --metric log-likelihood, whose bound on log p(x) is "
+            "known for other models too"
         )
     if main is None or main.name not in model.generates or model.conditional_on:
-        return "needs p(image | z), and this model has none"
+        return "needs p(image | z), and this model has none; use another metric or model"
     return ""
 
 
 class NegativeElbo(Metric):
-    r"""-ELBO of pictures alone in nats a picture, without the beta or lambda of training.
+    r"""Negative ELBO of pictures in nats per picture, without the weights beta or lambda of training.
 
     .. math:: -E_{q(z|x)}[\log p(x|z)] + KL(q(z|x) \,\|\, p(z))
 
@@ -59,7 +60,7 @@ class NegativeElbo(Metric):
     points = "averaged"
     reads = ("samples", *POINTS)
     columns: ClassVar = {"pixels": "pixels", "draws of z": "samples"}
-    needs = (_gaussian_decoder_of_images, needs.image_encoder)
+    needs = (_missing_gaussian_posterior, needs.image_encoder)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:

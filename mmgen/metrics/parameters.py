@@ -1,4 +1,4 @@
-"""Number of parameters: how large the inference networks are that posteriors come from.
+"""Number of trained parameters, of the inference networks and of the whole model.
 
 References:
     Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), arXiv:1802.05335, Table 1

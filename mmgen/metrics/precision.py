@@ -1,4 +1,4 @@
-"""Precision: how much of what is drawn lies where real pictures of the same description do.
+"""Precision: the share of drawn pictures that lie near real pictures of the same description.
 
 References:
     Improved Precision and Recall Metric for Assessing Generative Models (Kynkäänniemi, Karras, Laine, Lehtinen, Aila,
@@ -11,7 +11,7 @@ __all__ = ["Precision"]
 
 
 class Precision(Overlap):
-    r"""Share of drawn pictures that lie in a ball around a real one, in the classifier's features.
+    r"""Share of drawn pictures that lie in the neighbourhood of a real one, in the classifier's features.
 
     .. math:: \frac{1}{n} \sum_i I(\exists j: \|d_i - r_j\| \le \|r_j - NN_k(r_j)\|) \qquad (k = 3)
     """

@@ -1,4 +1,4 @@
-"""Recall: how much of the real pictures of a description lies where what is drawn does.
+"""Recall: the share of real pictures of a description that lie near drawn ones.
 
 References:
     Improved Precision and Recall Metric for Assessing Generative Models (Kynkäänniemi, Karras, Laine, Lehtinen, Aila,
@@ -11,7 +11,7 @@ __all__ = ["Recall"]
 
 
 class Recall(Overlap):
-    r"""Share of real pictures that lie in a ball around a drawn one, in the classifier's features.
+    r"""Share of real pictures that lie in the neighbourhood of a drawn one, in the classifier's features.
 
     .. math:: \frac{1}{n} \sum_i I(\exists j: \|r_i - d_j\| \le \|d_j - NN_k(d_j)\|) \qquad (k = 3)
     """

@@ -1,4 +1,4 @@
-"""Reconstruction: how much of a held-out picture's description survives the way through z, by a classifier.
+"""Reconstruction: the share of a picture's attributes that a classifier still sees after encoding and decoding.
 
 References:
     On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),
@@ -31,8 +31,8 @@ __all__ = ["Reconstruction"]
 _CHUNK = 256
 
 
-def _autoencoder(evaluation: "Evaluation") -> str:
-    """Need a model that decodes images, and q(z | image)."""
+def _missing_autoencoder(evaluation: "Evaluation") -> str:
+    """Return why the model cannot reconstruct images, without p(image | z) or q(z | image); "" if it can."""
     loaded = evaluation.loaded
     if loaded.observation is None or loaded.observation.name not in loaded.model.modalities:
         return "needs a model that draws pictures, and this one does not; use another metric"
@@ -42,13 +42,13 @@ def _autoencoder(evaluation: "Evaluation") -> str:
 
 
 class Reconstruction(Metric):
-    r"""Mean over data points and known attributes of [judge of the decoded picture = true].
+    r"""Share of known attributes that the classifier predicts from reconstructed pictures, mean over data points.
 
     .. math:: \frac{1}{N} \sum_n \frac{1}{|O_n|} \sum_{k \in O_n} I(\hat y_k(E[x | z_n]) = y_{nk}), \quad
               z_n = E_{q(z|x_n)}[z]
 
-    It is the ceiling of every posterior fitted to encodings: a decoder that cannot draw an attribute from a picture's
-    own z draws it from no description. ``details["real"]`` is the classifier's score of the real pictures.
+    It is an upper limit for every posterior fitted to encodings: an attribute that the decoder does not draw from a
+    picture's own z is drawn for no description. ``details["real"]`` is the same share for the real pictures.
 
     Protocol ``exact`` is over the words that the classifier predicts. One that gets words as input (CK 5.4: the
     relation) gives ``paper`` too, over all words; its input always matches.
@@ -59,11 +59,11 @@ class Reconstruction(Metric):
     posteriors = "none"
     points = "averaged"
     reads = POINTS
-    needs = (needs.judge, _autoencoder)
+    needs = (needs.judge, _missing_autoencoder)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        points, codes = evaluation.points, _codes(evaluation)
+        points, codes = evaluation.points, _attribute_codes(evaluation)
         decoded: list[NDArray[np.uint8]] = []
         real: list[NDArray[np.uint8]] = []
         loaded, precision = evaluation.loaded, evaluation.settings.precision
@@ -77,8 +77,8 @@ class Reconstruction(Metric):
                 codes_of.append(evaluation.judge.predict(images, true, precision).cpu().numpy())
             yield min(1.0, (start + _CHUNK) / points.size)
         of_decoded, of_real = np.concatenate(decoded), np.concatenate(real)
-        told = evaluation.questions.hints
-        protocols: dict[str, tuple[int, ...]] = {**({"paper": ()} if told else {}), "exact": told}
+        hints = evaluation.questions.hints
+        protocols: dict[str, tuple[int, ...]] = {**({"paper": ()} if hints else {}), "exact": hints}
         return [
             self._score(evaluation, codes, of_decoded, of_real, protocol, left_out)
             for protocol, left_out in protocols.items()
@@ -93,21 +93,21 @@ class Reconstruction(Metric):
         protocol: str,
         left_out: tuple[int, ...],
     ) -> Score:
-        """Score the agreement of predicted with true codes, all [N, A]; the error is over points."""
+        """Score the agreement of predicted codes with true codes, all [N, A]; the error is over points."""
         known = codes != UNKNOWN
         known[:, list(left_out)] = False
         points = known.any(1)
         if not points.any():
             raise UsageError(
-                f"no data point of the {evaluation.settings.part} part has a known attribute that the judge reads; "
-                "choose another with --part"
+                f"no data point of the {evaluation.settings.part} part has a known attribute that the classifier "
+                "predicts; choose another with --part"
             )
 
-        def shares(read: NDArray[np.uint8]) -> NDArray[np.float64]:
-            right = ((read == codes) & known)[points]
+        def percent_correct(predicted: NDArray[np.uint8]) -> NDArray[np.float64]:
+            right = ((predicted == codes) & known)[points]
             return np.asarray(100.0 * right.sum(1) / known[points].sum(1), np.float64)
 
-        of_point, of_real = shares(decoded), shares(real)
+        of_point, of_real = percent_correct(decoded), percent_correct(real)
         count = len(of_point)
         spread = float(of_point.std(ddof=1) / np.sqrt(count)) if count > 1 else 0.0
         names = evaluation.info.names
@@ -128,18 +128,18 @@ class Reconstruction(Metric):
         )
 
 
-def _codes(evaluation: "Evaluation") -> NDArray[np.uint8]:
-    """Return the attributes of the points, uint8 [N, A], ``UNKNOWN`` where the data have none."""
+def _attribute_codes(evaluation: "Evaluation") -> NDArray[np.uint8]:
+    """Return attribute codes of the points, uint8 [N, A], ``UNKNOWN`` where the data have none."""
     points, name = evaluation.points, evaluation.info.name
     codes = points.values[name].masked_fill(~points.present[name], UNKNOWN)
     return codes.cpu().numpy().astype(np.uint8)
 
 
-def _decode_for_judge(evaluation: "Evaluation", points: Batch, z: torch.Tensor, number: int) -> torch.Tensor:
+def _decode_for_judge(evaluation: "Evaluation", points: Batch, z: torch.Tensor, start: int) -> torch.Tensor:
     """Return pictures [B, C, H, W] of encodings z [B, D] for the classifier."""
     loaded, settings = evaluation.loaded, evaluation.settings
     assert loaded.observation is not None
     if not evaluation.draws.sampled:
         return decode_means(loaded, loaded.observation.name, z, points, settings.precision)
-    generator = torch_generator(settings.seed, "reconstruction", number, device=str(loaded.device))
+    generator = torch_generator(settings.seed, "reconstruction", start, device=str(loaded.device))
     return decode_means_and_draws(loaded, loaded.observation.name, z, points, generator, settings.precision)[1]

@@ -1,4 +1,4 @@
-"""Retrieval: whether a model finds the picture of a description among N, and the description of a picture.
+"""Retrieval: how well a model finds the picture of a description among N, and the description of a picture.
 
 References:
     Deep Visual-Semantic Alignments for Generating Image Descriptions (Karpathy, Fei-Fei, 2015), arXiv:1412.2306,
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Retrieval"]
 
-_AT = (1, 5, 10)
+_CUTOFFS = (1, 5, 10)
 _RESAMPLES = 200
 _LATENTS = 8192
-"""Latents for which a description is scored at a time."""
+"""Latents for which a description is scored together."""
 _TIE = 1e-6
 """Scores that differ by less than this share of their size tie: the difference is rounding."""
 
@@ -44,10 +44,10 @@ class Ranks:
     """Ranks of the right candidates of Q queries among N candidates.
 
     Attributes:
-        better: Wrong candidates above the best right one, [Q].
-        tied: Wrong candidates as good as it, [Q].
-        right: Right candidates as good as it, itself among them, [Q].
-        relevant: All right candidates, [Q].
+        better: Number of wrong candidates above the best right one, [Q].
+        tied: Number of wrong candidates that tie with it, [Q].
+        right: Number of right candidates that tie with it, including itself, [Q].
+        relevant: Number of right candidates, [Q].
         candidates: N.
     """
 
@@ -59,9 +59,9 @@ class Ranks:
 
     @classmethod
     def from_scores(cls, scores: NDArray[np.float64], right: NDArray[np.bool_]) -> "Ranks":
-        """Rank scores [Q, N], larger for likelier, where ``right`` [Q, N] is True for right candidates.
+        """Rank candidates by scores [Q, N], higher for likelier; ``right`` [Q, N] is True for right candidates.
 
-        NaN is the least likely, as minus infinity is; those tie with each other.
+        NaN counts as minus infinity.
         """
         scores = np.where(np.isnan(scores), -np.inf, scores)
         best = np.where(right, scores, -np.inf).max(1, keepdims=True)
@@ -78,11 +78,11 @@ class Ranks:
 
     @property
     def chance(self) -> "Ranks":
-        """Return ranks of the same queries at chance, where all candidates tie."""
+        """Ranks of the same queries at chance, where all candidates tie."""
         return Ranks(0 * self.better, self.candidates - self.relevant, self.relevant, self.relevant, self.candidates)
 
     def recall_at(self, k: int) -> NDArray[np.float64]:
-        """Return the chance [Q] that a right candidate is among the first k, ties in random order.
+        """Return the probability [Q] that a right candidate is among the first k, with ties in random order.
 
         If t wrong and r right candidates tie, the first m = k - better places hold no right one with probability
         C(t, m) / C(t + r, m).
@@ -97,51 +97,49 @@ class Ranks:
 
     @property
     def ranks(self) -> NDArray[np.float64]:
-        """Return the mean rank [Q] of the first right candidate, ties in random order: 1 + better + tied / (right +
-        1).
-        """
+        """Mean rank [Q] of the first right candidate with ties in random order: 1 + better + tied / (right + 1)."""
         return np.asarray(1 + self.better + self.tied / (self.right + 1))
 
 
-def _image_and_description(evaluation: "Evaluation") -> str:
-    """Need q(z | image), and p(description | z) or a q(z | description)."""
+def _missing_image_or_description(evaluation: "Evaluation") -> str:
+    """Return why the model cannot compare pictures with descriptions; "" if it can."""
     loaded = evaluation.loaded
-    name, image = _description(evaluation), main_image(loaded)
+    name, image = _describing_modality(evaluation), main_image(loaded)
     if name is None:
-        return "needs pictures and descriptions, and this model knows no descriptions"
+        return "needs a model of pictures and descriptions, and this one has no descriptions; use another model"
     if not loaded.model.has_posterior((image,)) or loaded.model.conditional_on:
         return (
             f"draws from q(z | {image}), and this model has no such posterior: train one with an objective that has "
             "it, such as telbo or mvae"
         )
-    if name not in loaded.model.modalities and not _posteriors_of(evaluation, name):
+    if name not in loaded.model.modalities and not _posteriors_reading(evaluation, name):
         kind = "text" if loaded.text is not None else "attributes"
         return (
-            f"needs p({name} | z) or a q(z | {name}), and {loaded.path} has neither among the posteriors asked for; "
+            f"needs p({name} | z) or a q(z | {name}), and {loaded.path} has neither among the chosen posteriors; "
             f"fit one with: mmgen fit-aggregate {loaded.model_path} --given {kind}"
         )
     needs.check_kinds(evaluation, [image])
     return ""
 
 
-def _memory(evaluation: "Evaluation") -> str:
-    """Need memory for the draws of all pictures and the scores of all pairs."""
+def _check_memory(evaluation: "Evaluation") -> str:
+    """Check memory for the draws of all pictures and the scores of all pairs; errors are raised there."""
     settings = evaluation.settings
     check_memory(8 * settings.samples * settings.pool, "the draws of all pictures", "use fewer --samples or --pool")
     check_memory(40 * settings.pool**2, "the scores of all pairs", "use a smaller --pool")
     return ""
 
 
-def _description(evaluation: "Evaluation") -> str | None:
-    """Name the modality that describes: captions where the model generates or reads them, else attributes."""
+def _describing_modality(evaluation: "Evaluation") -> str | None:
+    """Return the name of the describing modality: captions if the model generates or reads them, else attributes."""
     loaded = evaluation.loaded
     known = [part.name for part in (loaded.text, loaded.attributes) if part is not None]
-    usable = [name for name in known if name in loaded.model.modalities or _posteriors_of(evaluation, name)]
+    usable = [name for name in known if name in loaded.model.modalities or _posteriors_reading(evaluation, name)]
     return next(iter([*usable, *known]), None)
 
 
-def _posteriors_of(evaluation: "Evaluation", name: str) -> list[str]:
-    """List the posteriors under evaluation that read a description."""
+def _posteriors_reading(evaluation: "Evaluation", name: str) -> list[str]:
+    """Return the posteriors under evaluation that condition on the modality ``name``."""
     reading = [one for one in evaluation.posteriors if not evaluation.ignores_text(one)]
     return [posterior for posterior in reading if name in evaluation.loaded.reads(posterior)]
 
@@ -178,37 +176,37 @@ class Retrieval(Metric):
     conditions: ClassVar = ("pool", "described")
     columns: ClassVar = {"chance": "chance", "among": "pool", "same description": "shared", "draws": "samples"}
 
-    needs = (needs.unguided, _image_and_description, _memory)
+    needs = (needs.unguided, _missing_image_or_description, _check_memory)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        name = _description(evaluation)
+        name = _describing_modality(evaluation)
         assert name is not None  # needs refuse models without descriptions
-        points, words, of = _candidates(evaluation, name)
-        tables = yield from relay(self._tables(evaluation, name, points, words), 0.0, 1.0)
+        points, words, of = _select_candidates(evaluation, name)
+        tables = yield from relay(self._score_pairs(evaluation, name, points, words), 0.0, 1.0)
         same = of[:, None] == of
         scores = []
         for (protocol, source), table in tables.items():
             pairs = table[:, of].double().cpu().numpy()  # [pictures, examples' descriptions]
             shared = float(100 * (same.sum(1) > 1).mean())
-            for direction, asked in (("image to text", pairs), ("text to image", pairs.T)):
-                scores += self._scores(
-                    evaluation, direction, protocol, source, name, Ranks.from_scores(asked, same), shared
+            for direction, scores_by_query in (("image to text", pairs), ("text to image", pairs.T)):
+                scores += self._score_direction(
+                    evaluation, direction, protocol, source, name, Ranks.from_scores(scores_by_query, same), shared
                 )
         return scores
 
-    def _tables(
+    def _score_pairs(
         self, evaluation: "Evaluation", name: str, points: Batch, words: Batch
     ) -> Generator[float, None, dict[tuple[str, str], Tensor]]:
-        """Compute scores [N, M] of pictures and distinct descriptions, by protocol and posterior."""
+        """Compute scores [N, M] of all pairs of pictures and distinct descriptions, by (protocol, posterior)."""
         loaded, settings, image = evaluation.loaded, evaluation.settings, main_image(evaluation.loaded)
-        model, read = loaded.model, _posteriors_of(evaluation, name)
+        model, read = loaded.model, _posteriors_reading(evaluation, name)
         q = posterior_of(model, points, (image,), settings.precision)
         generator = torch_generator(settings.seed, "retrieval", device=loaded.device)
         z = q.sample(generator, (settings.samples,))  # [K, N, D]
-        found: dict[tuple[str, str], list[Tensor]] = {("evidence", posterior): [] for posterior in read}
+        columns_by_key: dict[tuple[str, str], list[Tensor]] = {("evidence", posterior): [] for posterior in read}
         if name in model.modalities:
-            found = {("text-given-image", image): [], **found}
+            columns_by_key = {("text-given-image", image): [], **columns_by_key}
         weights = z.new_zeros(())
         log_prior = torch.stack([model.log_prior(draws) for draws in z]).double()
         if read:
@@ -221,24 +219,24 @@ class Retrieval(Metric):
             weights = torch.stack(parts).log_softmax(0)  # [K, N]
         flat = z.flatten(0, 1)
         for number in range(words.size):
-            one = words[number : number + 1]
-            for protocol, posterior in found:
+            query = words[number : number + 1]
+            for protocol, posterior in columns_by_key:
                 if protocol == "evidence":
                     density = loaded.posteriors[posterior]
-                    log_q = torch.cat([density.log_prob(part[:, None], one)[:, 0] for part in flat.split(_LATENTS)])
+                    log_q = torch.cat([density.log_prob(part[:, None], query)[:, 0] for part in flat.split(_LATENTS)])
                     scored = (weights + log_q.double().reshape(z.shape[:2]) - log_prior).logsumexp(0)
                 else:
-                    said = []
+                    log_likelihoods = []
                     for part in flat.split(_LATENTS):
                         with autocast(loaded.device, settings.precision):
-                            said.append(model.log_likelihood(name, part[:, None], one)[:, 0].double())
-                    scored = torch.cat(said).reshape(z.shape[:2]).logsumexp(0) - np.log(len(z))
-                found[protocol, posterior].append(scored)
+                            log_likelihoods.append(model.log_likelihood(name, part[:, None], query)[:, 0].double())
+                    scored = torch.cat(log_likelihoods).reshape(z.shape[:2]).logsumexp(0) - np.log(len(z))
+                columns_by_key[protocol, posterior].append(scored)
             start = 0.5 if read else 0.0
             yield start + (1 - start) * (number + 1) / words.size
-        return {key: torch.stack(columns, 1) for key, columns in found.items()}
+        return {key: torch.stack(columns, 1) for key, columns in columns_by_key.items()}
 
-    def _scores(
+    def _score_direction(
         self,
         evaluation: "Evaluation",
         direction: str,
@@ -248,13 +246,13 @@ class Retrieval(Metric):
         ranks: Ranks,
         shared: float,
     ) -> list[Score]:
-        """Score one direction by one protocol."""
+        """Return recalls and median rank of one direction by one protocol."""
         settings = evaluation.settings
         count, chance = len(ranks.better), ranks.chance
         about = {"pool": ranks.candidates, "samples": settings.samples, "described": name, "shared": shared}
         fixed: dict[str, Any] = {"posterior": source, "protocol": protocol}
         scores = []
-        for k in _AT:
+        for k in _CUTOFFS:
             if k < ranks.candidates:
                 values = 100 * ranks.recall_at(k)
                 value = float(values.mean())
@@ -287,8 +285,8 @@ class Retrieval(Metric):
         return scores
 
 
-def _candidates(evaluation: "Evaluation", name: str) -> tuple[Batch, Batch, NDArray[np.int64]]:
-    """Return N examples with a picture and a whole description, the distinct descriptions, and the one of each [N]."""
+def _select_candidates(evaluation: "Evaluation", name: str) -> tuple[Batch, Batch, NDArray[np.int64]]:
+    """Return N examples with picture and complete description, the distinct descriptions, and the index of each [N]."""
     points, image = evaluation.points, main_image(evaluation.loaded)
     if name not in points.values:
         raise UsageError(f"retrieval needs {name}, but {evaluation.dataset.path} holds none; use another dataset")
@@ -297,7 +295,7 @@ def _candidates(evaluation: "Evaluation", name: str) -> tuple[Batch, Batch, NDAr
     rows = (points.present[image] & whole).nonzero().flatten()[: evaluation.settings.pool]
     if len(rows) < 2:
         raise UsageError(
-            f"retrieval needs two examples at least with a picture and a whole description, got {len(rows)} in the "
+            f"retrieval needs at least two examples with a picture and a complete description, got {len(rows)} in the "
             f"{evaluation.settings.part} part; choose another with --part"
         )
     chosen = points[rows]

@@ -1,4 +1,4 @@
-"""Separated attribute predictability: how much better one dimension alone names a factor than the next one.
+"""Separated attribute predictability: how much better one dimension alone predicts a factor than the next one.
 
 References:
     Variational Inference of Disentangled Latent Concepts from Unlabeled Observations (Kumar et al., 2018),
@@ -19,7 +19,7 @@ _C = 0.01
 
 
 class Sap(Disentanglement):
-    """Mean over factors of the gap between the two dimensions whose linear support vector machine names them best.
+    """Mean over factors of the gap between the two dimensions that alone predict the factor best, by a linear SVM.
 
     A dimension whose mean does not vary, and one whose machine is worse, has the accuracy of a guess: always the value
     that is commonest where it is learnt from. Published code gives the first of these 0, with which noise in a single

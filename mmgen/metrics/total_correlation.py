@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["TotalCorrelation"]
 
 _READ = 4096
-"""Examples read at a time."""
+"""Examples encoded together."""
 _PAIRS = 2**17
 """Densities computed at a time, which fit into a processor's cache."""
 _OF_EXAMPLES = ("mutual information", "total correlation")
@@ -38,8 +38,8 @@ _NEAR = 1.0
 _HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
 
 
-def _one_gaussian(evaluation: "Evaluation") -> str:
-    """Need a q(z | image) that is one Gaussian."""
+def _missing_single_gaussian(evaluation: "Evaluation") -> str:
+    """Return why the model's q(z | image) is no single Gaussian; "" if it is one."""
     model = evaluation.loaded.model
     noisy = "density" in model.capabilities
     if noisy and len(model.latent.layers) == 1:
@@ -70,15 +70,15 @@ class TotalCorrelation(Metric):
     reads = ENCODINGS
     columns: ClassVar = {"N": "examples", "log N": "log_examples"}
     conditions = ("examples",)
-    needs = (needs.image_encoder, _one_gaussian)
+    needs = (needs.image_encoder, _missing_single_gaussian)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         assert evaluation.loaded.observation is not None
-        q = _encodings(evaluation)
+        q = _encode_images(evaluation)
         z = q.sample(torch_generator(evaluation.settings.seed, "total correlation", device=q.mean.device))
         parts = []
-        for rows, found in mixture_parts(z, q):
+        for rows, found in mixture_log_densities(z, q):
             parts.append(found)
             yield rows.stop / len(z)
         joint, marginals = (torch.cat([part[k] for part in parts]).double() for k in (0, 1))
@@ -91,7 +91,7 @@ class TotalCorrelation(Metric):
             "dimension-wise kl": marginals.sum(1) - standard,
         }
         count = len(z)
-        bounds = _bounds(float(quantities["mutual information"].mean()), count)
+        bounds = _bound_warnings(float(quantities["mutual information"].mean()), count)
         return [
             self.score(
                 evaluation,
@@ -109,8 +109,8 @@ class TotalCorrelation(Metric):
         ]
 
 
-def _bounds(information: float, count: int) -> dict[str, str]:
-    """Return warnings by quantity where there are too few examples for more than a bound."""
+def _bound_warnings(information: float, count: int) -> dict[str, str]:
+    """Return warnings by quantity if there are so few examples that an estimate is only a bound."""
     if information < math.log(count) - _NEAR:
         return {}
     reason = f"I(x; z) comes near log N = {math.log(count):.2f}, the most that N = {count:,} encodings can show"
@@ -120,8 +120,8 @@ def _bounds(information: float, count: int) -> dict[str, str]:
     }
 
 
-def _encodings(evaluation: "Evaluation") -> DiagonalGaussian:
-    """Return posteriors of images of the part, as many as one repeat of the other metrics of disentanglement has."""
+def _encode_images(evaluation: "Evaluation") -> DiagonalGaussian:
+    """Encode a random half of the images, as many as in one repeat of the other disentanglement metrics."""
     settings, loaded = evaluation.settings, evaluation.loaded
     assert loaded.observation is not None
     rows = evaluation.rows()
@@ -129,7 +129,7 @@ def _encodings(evaluation: "Evaluation") -> DiagonalGaussian:
     chosen = numpy_generator(settings.seed, "encodings").permutation(len(rows))[:count]
     if len(chosen) < 2:
         raise UsageError(
-            f"total-correlation got {len(chosen)} images, expected two at least; use another part or split"
+            f"total-correlation got {len(chosen)} images, expected at least two; use another part or split"
         )
     source = DatasetRows(evaluation.dataset, rows[np.sort(chosen)], loaded.device, seed=settings.seed)
     fixed = (
@@ -145,8 +145,10 @@ def _encodings(evaluation: "Evaluation") -> DiagonalGaussian:
     return DiagonalGaussian(*(torch.cat([getattr(one, name) for one in found]) for name in ("mean", "log_sd")))
 
 
-def mixture_parts(z: Tensor, q: DiagonalGaussian) -> Generator[tuple[slice, tuple[Tensor, Tensor]], None, None]:
-    """Yield log q(z) [n] and log q(z_d) [n, D] of draws under the mixture of all posteriors, in parts with their rows.
+def mixture_log_densities(z: Tensor, q: DiagonalGaussian) -> Generator[tuple[slice, tuple[Tensor, Tensor]], None, None]:
+    """Yield slices of rows with log q(z) [n] and log q(z_d) [n, D] of their draws, in nats.
+
+    q(z) is the mixture of all N posteriors with equal weights.
 
     Args:
         z: One draw of each posterior [N, D]. Its own posterior has density there, so that densities of single

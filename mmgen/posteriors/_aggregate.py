@@ -1,4 +1,4 @@
-"""A density over z that is fitted after training, with the descriptions that condition it."""
+"""Densities over z that are fitted after training, conditioned on descriptions."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,35 +27,33 @@ Condition = Modality | None
 
 
 class Networks(nn.Module):
-    """Networks that a target fits beside the density, such as SCAN's p(y|z) and its operators."""
+    """Base of networks that a target trains besides the density, such as SCAN's p(y|z) and its operators."""
 
     operators: tuple[str, ...] = ()
-    """Words of :mod:`mmgen.descriptions` that it has networks for, see :meth:`recombined`."""
+    """Operators of :mod:`mmgen.descriptions` that it has networks for, see :meth:`infer_recombined`."""
 
-    def recombined(self, recombination: Expression, leaves: list[DiagonalGaussian]) -> DiagonalGaussian:
+    def infer_recombined(self, recombination: Expression, leaves: list[DiagonalGaussian]) -> DiagonalGaussian:
         """Return q(u | r) [1, D] of a recombined description by the networks of its :attr:`operators`."""
         raise NotImplementedError
 
 
 class Aggregate(nn.Module):
-    """Fitted density over z: q(z | attributes), q(z | text), q(z | other data) or q(z).
-
-    It is an aggregated posterior, or another target.
+    """Density over z that is fitted to a target: q(z | attributes), q(z | text), q(z | other data) or q(z).
 
     The density reads attributes as one-hot codes with a mask, so any part of them may be unknown. A recurrent network,
     trained with the density, reads sentences; its last state is fed to every step of a flow.
 
     For a model with several layers of z it may be fitted to the top one alone, q(z_L | y). The model draws the layers
-    below, z ~ q(z_L | y) p(z_{L-1} | z_L) ..., so sampling needs the model (:meth:`over`).
+    below, z ~ q(z_L | y) p(z_{L-1} | z_L) ..., so sampling needs the model (:meth:`attach_model`).
 
     Args:
-        latent_size: D, of the layers that it is fitted to.
-        condition: The modality that it is conditioned on; None for the marginal q(z).
-        family: Its family of densities.
+        latent_size: D, the dimensions of the fitted layers.
+        condition: The modality to condition on; None for the marginal q(z).
+        family: The family of densities.
         text_network: Widths of the network that reads sentences.
         layers: "all", or "top" alone.
-        networks: Builds networks beside the density; None for none.
-        described: Description of a condition that is neither attributes nor text; its kind's encoder reads it.
+        networks: Builds further networks; it may return None.
+        described: Description of a condition that is neither attributes nor text, which an encoder of its kind reads.
     """
 
     shift: Tensor
@@ -93,7 +91,7 @@ class Aggregate(nn.Module):
                 condition.features(self.reader.eval(), blank, present)
         self.density = family.density(latent_size, width)
         self.networks = networks()
-        # z = shift + scale * u: densities see latents of zero mean and unit variance, whatever the model made of them.
+        # z = shift + scale * u: densities are over latents u of zero mean and unit variance.
         self.register_buffer("shift", torch.zeros(latent_size))
         self.register_buffer("scale", torch.ones(latent_size))
 
@@ -104,42 +102,42 @@ class Aggregate(nn.Module):
 
     @property
     def given(self) -> Given:
-        """Kind of description that it is conditioned on."""
+        """Kind of description that it is conditioned on: "attributes", "text", "nothing" or another modality."""
         if self.condition is None:
             return "nothing"
         if isinstance(self.condition, Attributes | Text):
             return self.condition.kind
         return self.condition.name
 
-    def over(self, model: Model) -> Self:
+    def attach_model(self, model: Model) -> Self:
         """Set the model that draws the layers below the top one, and return self."""
         self._model = [model]
         return self
 
-    def of_layers(self, z: Tensor) -> Tensor:
+    def select_layers(self, z: Tensor) -> Tensor:
         """Select the fitted layers of z or of encodings [..., D of all layers]."""
         if self.layers == "all":
             return z
-        latent = self._below.latent
+        latent = self._attached_model.latent
         return latent.split(z)[latent.top]
 
     @property
-    def _below(self) -> Model:
-        assert self._model, "an aggregate of the top layer says nothing of z without its model: see over"
+    def _attached_model(self) -> Model:
+        assert self._model, "an aggregate of the top layer needs its model to draw z: see attach_model"
         return self._model[0]
 
-    def _whole(self, fitted: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def _complete_layers(self, fitted: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Complete draws of the fitted layers to z of all layers."""
-        return fitted if self.layers == "all" else self._below.below(fitted, generator)
+        return fitted if self.layers == "all" else self._attached_model.below(fitted, generator)
 
-    def _log_below(self, z: Tensor) -> Tensor | float:
-        return 0.0 if self.layers == "all" else self._below.log_below(z)
+    def _log_prob_below(self, z: Tensor) -> Tensor | float:
+        return 0.0 if self.layers == "all" else self._attached_model.log_below(z)
 
     def standardise(self, mean: Tensor, log_sd: Tensor) -> None:
-        """Set shift and scale to the moments of the aggregate of encodings: variance of means plus mean variance.
+        """Set shift and scale to mean and standard deviation of the aggregated posterior of encodings.
 
         Args:
-            mean: Means [N, D] of the fitted layers, see :meth:`of_layers`.
+            mean: Means [N, D] of the fitted layers, see :meth:`select_layers`.
             log_sd: Their log standard deviations.
         """
         self.shift.copy_(mean.mean(0))
@@ -149,7 +147,7 @@ class Aggregate(nn.Module):
         """Return the context of the density for B descriptions [B, X]; None for q(z).
 
         Raises:
-            UsageError: There is no description that it reads.
+            UsageError: The batch has no description of the modality to condition on.
         """
         if self.condition is None:
             return None
@@ -157,10 +155,10 @@ class Aggregate(nn.Module):
         if condition is None or name not in condition.values:
             if not isinstance(self.condition, Attributes | Text):
                 raise UsageError(
-                    f"this posterior is given {name} and no words, so that it draws nothing for a description; use "
+                    f"this posterior is conditioned on {name}, expected one that reads descriptions; use "
                     "--posterior prior"
                 )
-            hint = "(it may leave attributes out)" if self.given == "attributes" else "in words"
+            hint = "by attributes, some of which may be left out" if self.given == "attributes" else "in words"
             raise UsageError(f"this aggregate is conditioned on {name}; give a description {hint}")
         value, present = condition.values[name], condition.present[name]
         if isinstance(self.condition, Attributes):
@@ -175,7 +173,7 @@ class Aggregate(nn.Module):
     def log_prob(self, z: Tensor, condition: Batch | None) -> Tensor:
         """Return log q(z | condition) [..., B] in nats for z [..., B, D]."""
         with torch.autocast(z.device.type, enabled=False):
-            return self.log_fitted(self.of_layers(z), condition) + self._log_below(z)
+            return self.log_fitted(self.select_layers(z), condition) + self._log_prob_below(z)
 
     def log_fitted(self, fitted: Tensor, condition: Batch | None) -> Tensor:
         """Return the log density of the fitted layers alone, [..., B, D_fitted] -> [..., B] in nats."""
@@ -188,37 +186,37 @@ class Aggregate(nn.Module):
         with torch.autocast(self.shift.device.type, enabled=False):
             batch = condition.size if condition is not None else 1
             u = self.density.sample(self.context(condition), n, batch, generator)
-            return self._whole(self.shift + self.scale * u, generator)
+            return self._complete_layers(self.shift + self.scale * u, generator)
 
-    def reparameterised(self, condition: Batch | None, batch: int) -> tuple[Tensor, Tensor]:
+    def sample_reparameterised(self, condition: Batch | None, batch: int) -> tuple[Tensor, Tensor]:
         """Return draws z [M, B, D] that carry gradients, and weights [M, B]; see :meth:`Density.reparameterised`."""
         with torch.autocast(self.shift.device.type, enabled=False):
             u, weights = self.density.reparameterised(self.context(condition), batch)
-            return self._whole(self.shift + self.scale * u), weights
+            return self._complete_layers(self.shift + self.scale * u), weights
 
-    def with_density(self, condition: Batch | None, batch: int) -> tuple[Tensor, Tensor, Tensor]:
+    def sample_with_log_prob(self, condition: Batch | None, batch: int) -> tuple[Tensor, Tensor, Tensor]:
         """Return draws z [M, B, D] that carry gradients, weights [M, B] and log q(z | condition) [M, B] in nats."""
         with torch.autocast(self.shift.device.type, enabled=False):
             u, weights, log_q = self.density.with_density(self.context(condition), batch)
-            z = self._whole(self.shift + self.scale * u)
-            return z, weights, log_q - self.scale.log().sum() + self._log_below(z)
+            z = self._complete_layers(self.shift + self.scale * u)
+            return z, weights, log_q - self.scale.log().sum() + self._log_prob_below(z)
 
-    def recombined(self, recombination: Expression, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draw z [n, 1, D] for a recombined description, by operators."""
+    def sample_recombined(self, recombination: Expression, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """Draw z [n, 1, D] for a description with operators."""
         with torch.autocast(self.shift.device.type, enabled=False):
-            q = self.posterior_of(recombination)
-            return self._whole(q.sample(generator, (n,)), generator)
+            q = self.recombined_posterior(recombination)
+            return self._complete_layers(q.sample(generator, (n,)), generator)
 
-    def recombined_log_prob(self, z: Tensor, recombination: Expression) -> Tensor:
-        """Return log q(z | r) [..., 1] of a recombined description in nats for z [..., 1, D]."""
+    def log_prob_recombined(self, z: Tensor, recombination: Expression) -> Tensor:
+        """Return log q(z | r) [..., 1] of a description with operators in nats for z [..., 1, D]."""
         with torch.autocast(z.device.type, enabled=False):
-            return self.posterior_of(recombination).log_prob(self.of_layers(z)) + self._log_below(z)
+            return self.recombined_posterior(recombination).log_prob(self.select_layers(z)) + self._log_prob_below(z)
 
-    def posterior_of(self, recombination: Expression) -> DiagonalGaussian:
-        """Return q(z | r) [1, D] over the fitted layers, of a recombined description.
+    def recombined_posterior(self, recombination: Expression) -> DiagonalGaussian:
+        """Return q(z | r) [1, D] over the fitted layers, for a description with operators.
 
         Raises:
-            UsageError: It has no operators.
+            UsageError: The aggregate has no networks for operators.
         """
         if self.networks is None or not self.operators:
             raise UsageError(
@@ -227,5 +225,5 @@ class Aggregate(nn.Module):
         assert self.condition is not None and isinstance(self.density, ConditionalGaussian)
         name, device = self.condition.name, str(self.shift.device)
         contexts = [self.context(batch_of_queries(codes, name, device)) for codes in recombination.leaves]
-        q = self.networks.recombined(recombination, [self.density.distribution(each, 1) for each in contexts])
+        q = self.networks.infer_recombined(recombination, [self.density.distribution(each, 1) for each in contexts])
         return DiagonalGaussian(self.shift + self.scale * q.mean, q.log_sd + self.scale.log())

@@ -14,12 +14,12 @@ __all__ = ["latents_from", "tensor_from"]
 
 
 def tensor_from(name: str, value: Any, expected: str) -> Tensor:
-    """Return numbers as a dense tensor.
+    """Convert a tensor, an array or lists of numbers to a dense tensor.
 
     Args:
-        name: Name of the argument in messages.
+        name: Name of the argument, for messages.
         value: A tensor, an array, or lists of numbers.
-        expected: The expected values in messages.
+        expected: The expected values in words, for messages.
 
     Raises:
         UsageError: ``value`` holds no real or whole numbers.
@@ -46,7 +46,7 @@ def tensor_from(name: str, value: Any, expected: str) -> Tensor:
 
 
 def latents_from(value: Any, size: int) -> Tensor:
-    """Return latents [..., D] as a finite tensor in fp32 or fp64, D being ``size``.
+    """Convert latents [..., size] to a finite tensor in fp32 or fp64.
 
     Raises:
         UsageError: ``value`` has another shape or infinite values.
@@ -55,5 +55,5 @@ def latents_from(value: Any, size: int) -> Tensor:
     if not z.dim() or z.shape[-1] != size or not z.numel():
         raise UsageError(f"z got an array {list(z.shape)}, expected latents [..., {size}]")
     if not z.isfinite().all():
-        raise UsageError("z got values that are not finite, expected real numbers")
+        raise UsageError("z got values that are not finite, expected finite numbers")
     return z if z.dtype == torch.float64 else z.float()

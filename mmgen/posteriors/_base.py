@@ -1,4 +1,4 @@
-"""The base of targets of a fit: what a density over z is fitted to."""
+"""The base class of targets: the distributions that a density over z is fitted to."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple, Self
@@ -19,7 +19,7 @@ __all__ = ["DensityTask", "FitParts", "Request", "Target", "drop_attributes"]
 
 
 class Request(NamedTuple):
-    """Request for a fit: the model, and the kind of description to condition on."""
+    """Properties of a requested fit: the kind of description to condition on, and the model's data and objective."""
 
     given: Given
     data: DataSettings
@@ -35,16 +35,16 @@ class Request(NamedTuple):
 
     @property
     def is_generated(self) -> bool:
-        """True if the model has p(words | z) of the description."""
+        """True if the model generates the modality that the fit is conditioned on."""
         return self.description is not None and self.description.name in self.objective.demands.generates
 
 
 class FitParts(NamedTuple):
-    """Model, density, networks and settings from which a target builds its training task.
+    """Model, densities and encodings from which a target builds its training task.
 
     Attributes:
         aggregate: The density to fit.
-        base: The finished fit that it starts from; None for a fit from scratch.
+        base: The finished fit to start from; None for a fit from scratch.
         model: The frozen model.
         keep_all: Probability that a description stays whole.
         mean: Means of the training encodings [N, D], of the fitted layers.
@@ -60,7 +60,7 @@ class FitParts(NamedTuple):
 
 
 class Target(ABC):
-    """Target of a fit with its settings; members are frozen pydantic dataclasses."""
+    """Base of targets of a fit, with their settings; members are frozen pydantic dataclasses."""
 
     posterior: ClassVar[str]
     """Name of the fitted posterior: "aggregate", "true" or "scan"."""
@@ -69,7 +69,7 @@ class Target(ABC):
 
     @property
     def learns_unlabelled(self) -> bool:
-        """True if encodings without a description are examples of "nothing known"."""
+        """True if encodings without a description are training examples too, as those of an empty description."""
         return False
 
     @property
@@ -84,19 +84,19 @@ class Target(ABC):
 
     @property
     def suffix(self) -> str:
-        """Words after the name of the posterior, such as " with operators"."""
+        """Text after the name of the posterior in tables, such as " with operators"."""
         return ""
 
     @property
     def slug(self) -> list[str]:
-        """Parts of file names that tell its settings apart: ["w300"]."""
+        """Parts of file names that distinguish its settings, such as ["w300"]."""
         return []
 
     def complete(self, request: Request) -> Self:
         """Return the settings with numbers that follow from the model.
 
         Raises:
-            UsageError: The model has no such target.
+            UsageError: The model does not support the target.
         """
         return self
 
@@ -104,12 +104,12 @@ class Target(ABC):
         """Refuse models to which the density cannot be fitted, before any work.
 
         Raises:
-            UsageError: The model is one of them.
+            UsageError: The density cannot be fitted to the model.
         """
         return
 
     def networks(self, latent_size: int, condition: Condition) -> Networks | None:
-        """Build networks beside the density; None for none."""
+        """Build the networks that are trained besides the density; None if there are none."""
         return None
 
     @abstractmethod
@@ -118,7 +118,7 @@ class Target(ABC):
 
 
 def drop_attributes(batch: Batch, name: str, keep_all: float) -> Batch:
-    """Hide attributes at random, so that one density answers any partial description."""
+    """Hide attributes at random, so that one density can be fitted to all partial descriptions."""
     # A description stays whole with probability ``keep_all``. Otherwise the number of attributes that stay is uniform
     # on 0 .. A, and so is the choice of them. Attributes that are unknown in the data stay unknown.
     present = batch.present[name]
@@ -132,7 +132,7 @@ def drop_attributes(batch: Batch, name: str, keep_all: float) -> Batch:
 
 
 class DensityTask(Task):
-    """A task that trains a density beside a frozen model.
+    """Base of training tasks that fit a density to a frozen model.
 
     Args:
         aggregate: The density.
@@ -144,7 +144,7 @@ class DensityTask(Task):
         self.aggregate = aggregate
         self.keep_all = keep_all
 
-    def described(self, batch: Batch) -> Batch:
+    def hide_attributes(self, batch: Batch) -> Batch:
         """Return a batch with attributes hidden at random; sentences stay whole."""
         condition = self.aggregate.condition
         return drop_attributes(batch, condition.name, self.keep_all) if isinstance(condition, Attributes) else batch

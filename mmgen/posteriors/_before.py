@@ -4,9 +4,9 @@ from pathlib import Path
 
 from mmgen.artifacts import Dataset, read_header, require_kind
 from mmgen.core.errors import ArtifactError, SettingsError
+from mmgen.posteriors._described_examples import check_described, examples_described_in_training, needs_descriptions
 from mmgen.posteriors._encode import posterior_to_aggregate
 from mmgen.posteriors._settings import FitSettings
-from mmgen.posteriors._shown import check_described, examples_described_in_training, needs_words
 from mmgen.settings.config import validate
 from mmgen.training.model_run import read_experiment
 from mmgen.training.state import is_finished, state_path
@@ -15,7 +15,7 @@ __all__ = ["describe_fit", "is_fit"]
 
 
 def is_fit(path: Path, settings: FitSettings, model_path: Path, dataset_path: Path) -> bool:
-    """Return True if ``path`` is a finished fit of these settings to this model and dataset that no run continues."""
+    """Return True if ``path`` is a finished fit of these settings to this model and dataset, not being continued."""
     if not path.exists() or state_path(path).exists():
         return False
     try:
@@ -24,18 +24,20 @@ def is_fit(path: Path, settings: FitSettings, model_path: Path, dataset_path: Pa
     except (ArtifactError, SettingsError):
         return False
     parents = {parent.role: parent.content_id for parent in header.parents}
-    made_from = {"model": model_path, "dataset": dataset_path}
-    same = all(parents.get(role) == read_header(file).content_id for role, file in made_from.items())
-    return same and finished == settings and is_finished(header)
+    files = {"model": model_path, "dataset": dataset_path}
+    has_same_parents = all(parents.get(role) == read_header(file).content_id for role, file in files.items())
+    return has_same_parents and finished == settings and is_finished(header)
 
 
 def describe_fit(model_path: Path, dataset_path: Path, settings: FitSettings) -> str:
-    """Return a sentence about how many described examples a fit has; "" if training kept no description back.
+    """Describe in one sentence how many examples with a description a fit has; "" if training had all descriptions.
 
     Raises:
-        DataError: There are too few.
+        DataError: There are too few described examples.
     """
     model = read_experiment(read_header(model_path).settings)
     with Dataset.open(dataset_path) as dataset:
-        shown = examples_described_in_training(model, dataset)
-    return check_described(shown, settings, needs_words(model.data, posterior_to_aggregate(model), shown))
+        described_examples = examples_described_in_training(model, dataset)
+    return check_described(
+        described_examples, settings, needs_descriptions(model.data, posterior_to_aggregate(model), described_examples)
+    )

@@ -22,58 +22,59 @@ from mmgen.core.seeding import numpy_generator, torch_generator
 from mmgen.modalities import Description, whole
 from mmgen.modalities.text import TextDescription
 from mmgen.models import DataSettings, Model
+from mmgen.posteriors._described_examples import DescribedExamples, needs_descriptions
 from mmgen.posteriors._encoding import encode_points
-from mmgen.posteriors._shown import DescribedExamples, needs_words
 from mmgen.training.batches import DatasetRows, Rows, batch_of
 from mmgen.training.masked import without
 from mmgen.training.model_run import ExperimentSettings
 
-__all__ = ["Encoding", "LatentRows", "encode", "posterior_to_aggregate", "rows_of"]
+__all__ = ["Encoding", "LatentRows", "encode", "posterior_to_aggregate", "split_rows"]
 
 _BATCH = 512
 
 
 def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
-    """Return the inputs of the posterior to aggregate: the trained one with most modalities that includes the image.
+    """Return the inputs of the posterior to aggregate: of those with the image, the trained one with most modalities.
 
-    For data without pictures it sees the first modality that is no words. It is q(z|x) for CK's model and BiVCCA,
-    q(z|x,y) for TELBO, JMVAE and MVAE (VE Appendix A.1): the posterior that decoders were trained on.
+    For data without pictures, the first modality that is no description takes the place of the image. The posterior
+    is q(z|x) for CK's model and BiVCCA, and q(z|x,y) for TELBO, JMVAE and MVAE (VE Appendix A.1): the one that decoders
+    were trained on.
 
     Raises:
-        UsageError: None of them sees an image.
+        UsageError: No posterior of the model includes the image.
     """
     data, queries = settings.data, sorted(settings.build_objective().demands.posteriors)
     others = [name for name, each in data.modalities.items() if not each.describes]
     for name in dict.fromkeys([*data.observed, *others]):
-        seeing = [given for given in queries if name in given]
-        if seeing:
-            return max(seeing, key=len)
-    read = " or ".join(dict.fromkeys(" and ".join(given) or "nothing" for given in queries))
+        candidates = [given for given in queries if name in given]
+        if candidates:
+            return max(candidates, key=len)
+    inputs_in_words = " or ".join(dict.fromkeys(" and ".join(given) or "nothing" for given in queries))
     raise UsageError(
-        f"this needs encodings of images, but the model infers z from {read}, which is no image; train one "
-        "whose posterior is given the image"
+        f"fit-aggregate needs encodings of images, but the model infers z from {inputs_in_words}, which is no image; "
+        "train one whose posterior is given the image"
     )
 
 
-def rows_of(dataset: Dataset, split: str, part: str) -> np.ndarray:
+def split_rows(dataset: Dataset, split: str, part: str) -> np.ndarray:
     """Return the rows of a split that a fit learns from ("train") or is validated on ("val"), int64."""
     if not dataset.splits_edges(split):
         return dataset.split(split, part)
     order = numpy_generator(0, "nodes that a fit is validated on").permutation(dataset.size)
-    held = max(1, dataset.size // 10)
-    return np.sort(order[:held] if part == "val" else order[held:])
+    validation_count = max(1, dataset.size // 10)
+    return np.sort(order[:validation_count] if part == "val" else order[validation_count:])
 
 
-def _describing(modalities: Mapping[str, Description]) -> list[Description]:
-    """Return the first modality of each kind of description that a fit can condition on."""
+def _first_of_each_kind(modalities: Mapping[str, Description]) -> list[Description]:
+    """Return the first modality of each kind of words: attributes and text."""
     first = {each.kind: each for each in reversed(list(modalities.values())) if each.kind in COLUMNS}
     return list(first.values())
 
 
-def _described_column(description: Description, stored: np.ndarray, shows: np.ndarray) -> np.ndarray:
-    """Return the stored descriptions of rows, blank where training did not show them."""
+def _description_column(description: Description, stored: np.ndarray, has_description: np.ndarray) -> np.ndarray:
+    """Blank the stored descriptions of rows that training used without them."""
     blank = description.padding if isinstance(description, TextDescription) else UNKNOWN
-    return np.where(shows[:, None], stored, stored.dtype.type(blank))
+    return np.where(has_description[:, None], stored, stored.dtype.type(blank))
 
 
 class LatentRows(Rows):
@@ -81,31 +82,35 @@ class LatentRows(Rows):
 
     Args:
         latents: The encodings.
-        chosen: Positions to use.
+        positions: Positions of the encodings to use.
         data: The modalities.
         device: Device of batches.
-        layers: Selects layers of encodings, from [N, D] to [N, D'].
-        others: Values of other modalities of all encoded rows, by name, as models see them.
+        select_layers: Selects layers of encodings, from [N, D] to [N, D'].
+        further_values: Values of other modalities of all encoded rows, by name, in the form of batches.
     """
 
     def __init__(
         self,
         latents: Latents,
-        chosen: np.ndarray,
+        positions: np.ndarray,
         data: DataSettings,
         device: torch.device,
-        layers: Callable[[Tensor], Tensor] = torch.Tensor.contiguous,
-        others: Mapping[str, np.ndarray] = MappingProxyType({}),
+        select_layers: Callable[[Tensor], Tensor] = torch.Tensor.contiguous,
+        further_values: Mapping[str, np.ndarray] = MappingProxyType({}),
     ) -> None:
-        self.mean = layers(torch.from_numpy(latents.mean[chosen])).to(device)
-        self.log_sd = layers(torch.from_numpy(latents.log_sd[chosen])).to(device)
-        self.described = {each.name: each for each in _describing(data.modalities) if each.kind in latents.columns}
+        self.mean = select_layers(torch.from_numpy(latents.mean[positions])).to(device)
+        self.log_sd = select_layers(torch.from_numpy(latents.log_sd[positions])).to(device)
+        self.described = {
+            each.name: each for each in _first_of_each_kind(data.modalities) if each.kind in latents.columns
+        }
         self.columns = {
-            name: torch.from_numpy(each.torch_rows(latents.columns[each.kind][chosen])).to(device)
+            name: torch.from_numpy(each.torch_rows(latents.columns[each.kind][positions])).to(device)
             for name, each in self.described.items()
         }
-        self.described |= {name: data.modalities[name] for name in others}
-        self.columns |= {name: torch.from_numpy(values[chosen]).to(device) for name, values in others.items()}
+        self.described |= {name: data.modalities[name] for name in further_values}
+        self.columns |= {
+            name: torch.from_numpy(values[positions]).to(device) for name, values in further_values.items()
+        }
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -124,35 +129,35 @@ class Encoding:
     Attributes:
         model_path: The model's checkpoint.
         dataset_path: Dataset to encode.
-        through: Modalities that the posterior reads, ("image",) or ("image", "attributes").
+        inputs: Modalities that the posterior reads, such as ("image",) or ("image", "attributes").
         split: Split scheme.
-        number: Training examples at most (a random choice), and a tenth as many validation examples.
+        number: Largest number of training examples, chosen at random; validation has a tenth as many.
         seed: Seed of the choice of examples.
-        precision: Arithmetic of the encoder; posteriors come out in fp32.
+        precision: Arithmetic of the encoder; results are in fp32.
         data: The model's data.
-        shown: The training examples that training showed with their description. Others are encoded without it, or
+        described_examples: The examples that training used with their description. Others are encoded without it, or
             left out if the posterior needs it.
     """
 
     model_path: Path
     dataset_path: Path
-    through: tuple[str, ...]
+    inputs: tuple[str, ...]
     split: str
     number: int
     seed: int
     precision: Literal["32-true", "bf16-mixed"]
     data: DataSettings
-    shown: DescribedExamples
+    described_examples: DescribedExamples
 
     @property
     def settings(self) -> dict[str, Any]:
         """Settings for the header of the file."""
         return {
-            "through": list(self.through),
+            "through": list(self.inputs),
             "split": self.split,
             "number": self.number,
             "precision": self.precision,
-            **({} if self.shown.rows is None else {"described": self.shown.described}),
+            **({} if self.described_examples.rows is None else {"described": self.described_examples.described_count}),
         }
 
     @property
@@ -164,27 +169,27 @@ class Encoding:
         }
 
     def path(self) -> Path:
-        """Return a path beside the model that differs between settings."""
+        """Return the default path of the encodings, beside the model; other settings have another path."""
         key = canonical_json([self.settings, self.seed, self.parents])
         short = hashlib.sha256(key.encode("ascii")).hexdigest()[:8]
         return self.model_path.with_name(f"{self.model_path.stem}-latents-{short}.h5")
 
-    def rows(self, dataset: Dataset) -> np.ndarray:
-        """Return the rows to encode, training examples before those of validation, int64."""
+    def choose_rows(self, dataset: Dataset) -> np.ndarray:
+        """Choose the rows to encode, training examples before those of validation, int64."""
         generator = numpy_generator(self.seed, "encoded examples")
-        train, validation = (generator.permutation(rows_of(dataset, self.split, part)) for part in ("train", "val"))
-        known = self.shown.of(train)
+        train, validation = (generator.permutation(split_rows(dataset, self.split, part)) for part in ("train", "val"))
+        known = self.described_examples.contains(train)
         # Few descriptions are not to be lost by chance.
-        others = [] if needs_words(self.data, self.through, self.shown) else [train[~known]]
+        others = [] if needs_descriptions(self.data, self.inputs, self.described_examples) else [train[~known]]
         chosen = np.concatenate([train[known], *others])[: self.number]
         return np.concatenate([np.sort(chosen), np.sort(validation[: max(1, self.number // 10)])])
 
-    def shows(self, dataset: Dataset, rows: np.ndarray) -> np.ndarray:
-        """Return True for rows with their description: those that training showed, and validation rows."""
-        return self.shown.of(rows) | np.isin(rows, rows_of(dataset, self.split, "val"))
+    def has_description(self, dataset: Dataset, rows: np.ndarray) -> np.ndarray:
+        """Return True for rows to encode with their description: those that training used so, and validation rows."""
+        return self.described_examples.contains(rows) | np.isin(rows, split_rows(dataset, self.split, "val"))
 
-    def cached(self, out: Path) -> Latents | None:
-        """Return the encodings at ``out`` if they have the same settings and parents; else None."""
+    def read_finished(self, out: Path) -> Latents | None:
+        """Read the encodings at ``out`` if they have the same settings and parents; else return None."""
         if not out.exists():
             return None
         try:
@@ -197,26 +202,26 @@ class Encoding:
 
 
 def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, command: str = "") -> Work[Latents]:
-    """Encode training and validation examples as posterior means and log sds in ``out``; a finished file is reused."""
+    """Return the work of encoding training and validation examples into the file ``out``; a finished one is reused."""
     with Dataset.open(encoding.dataset_path) as dataset:
-        rows = encoding.rows(dataset)
+        rows = encoding.choose_rows(dataset)
 
-    def work() -> Generator[Progress, None, Latents]:
-        cached = encoding.cached(out)
-        if cached is not None:
+    def encode_rows() -> Generator[Progress, None, Latents]:
+        finished = encoding.read_finished(out)
+        if finished is not None:
             yield Progress(len(rows))
-            return cached
+            return finished
         with Dataset.open(encoding.dataset_path) as dataset:
-            source = DatasetRows(dataset, rows, device, modalities=encoding.through)
-            described = _describing(dataset.modalities)
-            shows = encoding.shows(dataset, source.rows)
+            source = DatasetRows(dataset, rows, device, modalities=encoding.inputs)
+            described = _first_of_each_kind(dataset.modalities)
+            has_description = encoding.has_description(dataset, source.rows)
             hidden = [name for name, each in dataset.modalities.items() if each.describes]
             means, log_sds = [], []
             layers = torch_generator(0, "layers of encodings", device=device)
             with torch.inference_mode():
                 for indices in torch.arange(len(source)).split(_BATCH):
-                    batch = without(source.batch(indices), hidden, torch.from_numpy(shows)[indices])
-                    posterior = encode_points(model, batch, encoding.through, encoding.precision, layers)
+                    batch = without(source.batch(indices), hidden, torch.from_numpy(has_description)[indices])
+                    posterior = encode_points(model, batch, encoding.inputs, encoding.precision, layers)
                     means.append(posterior.mean.cpu())
                     log_sds.append(posterior.log_sd.cpu())
                     yield Progress(int(indices[-1]) + 1)
@@ -226,7 +231,7 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
                 log_sd=torch.cat(log_sds).numpy(),
                 rows=source.rows,
                 columns={
-                    each.kind: _described_column(each, dataset.read_packed(each.name, source.rows), shows)
+                    each.kind: _description_column(each, dataset.read_packed(each.name, source.rows), has_description)
                     for each in described
                 },
                 layers=model.latent.layers,
@@ -241,4 +246,4 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
             )
         return read_latents(out)
 
-    return Work("encoding examples", len(rows), "example", work)
+    return Work("encoding examples", len(rows), "example", encode_rows)

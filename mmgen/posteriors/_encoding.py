@@ -1,4 +1,4 @@
-"""Encoding examples into posteriors over z, a bounded number at a time."""
+"""Encoding of examples into posteriors over z, in parts of bounded size."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,21 +18,21 @@ from mmgen.training.precision import autocast
 __all__ = ["LayeredPosterior", "encode_parts", "encode_points", "mean_parts", "posterior_of"]
 
 _CHUNK = 512
-"""Examples encoded at a time."""
+"""Examples encoded together."""
 
 
 @dataclass(frozen=True)
 class LayeredPosterior:
-    """q(z | inputs) [N, D] of a model whose posterior is no single Gaussian: layers of z, or labels as part of it.
+    """Posterior q(z | inputs) [N, D] of a model with several layers of z, or with labels as part of z.
 
-    Draws and densities are of all layers together, so that each draw has its own of every layer.
+    Draws and densities are of all layers together.
 
     Attributes:
         model: The model.
         points: The N examples, on its device.
         inputs: The modalities that the posterior is given.
         precision: Arithmetic of the encoder: auto, 32-true or bf16-mixed.
-        seed: Seed of the draws of lower layers that means of those above are given.
+        seed: Seed of the draws of lower layers, on which means of upper layers depend.
     """
 
     model: Model
@@ -51,35 +51,35 @@ class LayeredPosterior:
 
     @property
     def sd(self) -> Tensor:
-        """Standard deviations; there are none.
+        """Standard deviations, which do not exist here.
 
         Raises:
             UsageError: Always; the message names the alternative.
         """
         raise UsageError(
-            f"got a question for the standard deviation of q(z | {', '.join(self.inputs)}), expected one of a model "
-            "whose posteriors are single Gaussians; of this one, draw with sample(...)"
+            f"q(z | {', '.join(self.inputs)}) of this model has no standard deviation, since it is no single Gaussian; "
+            "draw from it with sample(...)"
         )
 
     @torch.no_grad()
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
         """Draw z [*shape, N, D] of all layers in fp32 or fp64."""
-        return torch.cat([_at_least_single(q.sample(generator, shape)) for _, q in self._parts], -2)
+        return torch.cat([_to_at_least_float32(q.sample(generator, shape)) for _, q in self._posteriors_by_rows], -2)
 
     @torch.no_grad()
     def log_prob(self, z: Tensor) -> Tensor:
         """Return the log density [..., N] in nats for z [..., N, D]."""
-        return torch.cat([q.log_prob(z[..., rows, :]) for rows, q in self._parts], -1)
+        return torch.cat([q.log_prob(z[..., rows, :]) for rows, q in self._posteriors_by_rows], -1)
 
     @torch.no_grad()
     def label_log_probabilities(self, name: str) -> Tensor | None:
-        """Return log q(y_k | inputs) [N, A, V] of attributes that are part of z; None if they are not.
+        """Return log q(y_k | inputs) [N, A, V] of attributes that are part of z, in nats; None if they are not.
 
         Args:
-            name: The modality of attributes.
+            name: Name of the modality of attributes.
         """
         tables = []
-        for rows in _parts(self.points.size):
+        for rows in _row_slices(self.points.size):
             with autocast(self.points.device, self.precision):
                 table = self.model.label_log_probabilities(name, self.points[rows], self.inputs)
             if table is None:
@@ -97,26 +97,26 @@ class LayeredPosterior:
 
     @cached_property
     @torch.no_grad()
-    def _parts(self) -> list[tuple[slice, Posterior]]:
-        """Posteriors of parts of the examples with their rows; each is encoded once."""
-        parts = []
-        for rows in _parts(self.points.size):
+    def _posteriors_by_rows(self) -> list[tuple[slice, Posterior]]:
+        """Slices of rows with their posteriors, encoded on first use."""
+        posteriors = []
+        for rows in _row_slices(self.points.size):
             with autocast(self.points.device, self.precision):  # densities over z need more than bf16
-                parts.append((rows, self.model.posterior(self.points[rows], self.inputs)))
-        return parts
+                posteriors.append((rows, self.model.posterior(self.points[rows], self.inputs)))
+        return posteriors
 
 
 def posterior_of(
     model: Model, points: Batch, inputs: tuple[str, ...], precision: str = "auto", seed: int = 0
 ) -> DiagonalGaussian | LayeredPosterior:
-    """Return q(z | inputs) [N, D] of examples, with ``mean``, ``sample`` and ``log_prob`` for any kind of model.
+    """Return q(z | inputs) [N, D] of examples for any kind of model; it has ``mean``, ``sample`` and ``log_prob``.
 
     Args:
         model: The model.
         points: The N examples, on its device.
         inputs: The modalities that the posterior is given.
         precision: Arithmetic of the encoder: auto, 32-true or bf16-mixed.
-        seed: Seed of means of layers, which are given draws of those below; a single Gaussian needs none.
+        seed: Seed of draws of lower layers, on which means of upper layers depend; unused for a single Gaussian.
     """
     if "gaussian" in model.capabilities:
         return encode_points(model, points, inputs, precision)
@@ -131,20 +131,20 @@ def encode_points(
     precision: str = "auto",
     generator: torch.Generator | None = None,
 ) -> DiagonalGaussian:
-    """Return q(z | inputs) of examples [N, D] in fp32 or fp64; layers below the top are drawn once.
+    """Return q(z | inputs) of examples as a diagonal Gaussian [N, D] in fp32 or fp64.
 
-    Aggregated posteriors are fitted to it. For draws and means use :func:`posterior_of`: draws of this Gaussian would
-    share their lower layers.
+    Layers below the top are drawn once. Aggregated posteriors are fitted to it. For draws and means use
+    :func:`posterior_of`: draws of this Gaussian share their lower layers.
 
     Args:
         model: The model.
         points: The N examples, on its device.
         inputs: The modalities that the posterior is given.
         precision: Arithmetic of the encoder: auto, 32-true or bf16-mixed.
-        generator: Randomness of the draws of layers; a single Gaussian needs none.
+        generator: Randomness of the draws of layers; unused for a single Gaussian.
 
     Raises:
-        ValueError: There are layers to draw, and no generator.
+        ValueError: There are layers to draw, but no generator.
     """
     parts = [posterior for _, posterior in encode_parts(model, points, inputs, precision, generator)]
     return DiagonalGaussian(torch.cat([q.mean for q in parts]), torch.cat([q.log_sd for q in parts]))
@@ -157,28 +157,28 @@ def encode_parts(
     precision: str = "auto",
     generator: torch.Generator | None = None,
 ) -> Iterator[tuple[slice, DiagonalGaussian]]:
-    """Yield q(z | inputs) of parts of the examples with their rows, for reports of progress."""
+    """Yield slices of rows with q(z | inputs) [n, D], so that progress can be reported; see :func:`encode_points`."""
     if generator is None and "gaussian" not in model.capabilities:
-        raise ValueError("layers of z are drawn here, and there is no generator to draw them; see posterior_of")
-    for rows in _parts(points.size):
+        raise ValueError("generator got None, expected a generator for this model with layers of z; see posterior_of")
+    for rows in _row_slices(points.size):
         with autocast(points.device, precision):
             posterior = model.encode(points[rows], inputs, generator)
-        yield rows, DiagonalGaussian(_at_least_single(posterior.mean), _at_least_single(posterior.log_sd))
+        yield rows, DiagonalGaussian(_to_at_least_float32(posterior.mean), _to_at_least_float32(posterior.log_sd))
 
 
 def mean_parts(
     model: Model, points: Batch, inputs: tuple[str, ...], precision: str, generator: torch.Generator
 ) -> Iterator[tuple[slice, Tensor]]:
-    """Yield means of q(z | inputs) [n, D] in parts with their rows; see :meth:`Model.means`."""
-    for rows in _parts(points.size):
+    """Yield slices of rows with means of q(z | inputs) [n, D]; see :meth:`Model.means`."""
+    for rows in _row_slices(points.size):
         with autocast(points.device, precision):
             means = model.means(points[rows], inputs, generator)
-        yield rows, _at_least_single(means)
+        yield rows, _to_at_least_float32(means)
 
 
-def _parts(size: int) -> list[slice]:
+def _row_slices(size: int) -> list[slice]:
     return [slice(start, min(start + _CHUNK, size)) for start in range(0, size, _CHUNK)]
 
 
-def _at_least_single(numbers: Tensor) -> Tensor:
+def _to_at_least_float32(numbers: Tensor) -> Tensor:
     return numbers if numbers.dtype == torch.float64 else numbers.float()

@@ -13,9 +13,14 @@ from mmgen.core.progress import Progress, Work
 from mmgen.models import Model
 from mmgen.posteriors._aggregate import Aggregate, Layers
 from mmgen.posteriors._base import FitParts
-from mmgen.posteriors._encode import Encoding, LatentRows, encode, posterior_to_aggregate, rows_of
+from mmgen.posteriors._described_examples import (
+    check_described,
+    examples_described_in_training,
+    needs_descriptions,
+    training_positions,
+)
+from mmgen.posteriors._encode import Encoding, LatentRows, encode, posterior_to_aggregate, split_rows
 from mmgen.posteriors._settings import FitSettings
-from mmgen.posteriors._shown import check_described, examples_described_in_training, fitted_places, needs_words
 from mmgen.settings.config import validate
 from mmgen.training.fabric import make_fabric
 from mmgen.training.loop import Resume, TrainingResult
@@ -36,58 +41,66 @@ def fit_aggregate(
     resume: Resume = "auto",
     base_path: Path | None = None,
 ) -> tuple[Work[Latents], Work[TrainingResult]]:
-    """Return two pieces of work to run in order: cached encoding of the examples, and the fit to them.
+    """Return two pieces of work to run in order: encoding of the examples, and the fit to the encodings.
 
     Args:
         model_path: Model checkpoint.
-        dataset_path: The dataset that it was trained on, or one like it.
+        dataset_path: The dataset that it was trained on, or a similar one.
         settings: Completed settings.
         out: Checkpoint to write, kind "aggregate".
-        latents_path: Where encodings are cached; left out, beside the model.
+        latents_path: File for the encodings; by default beside the model.
         command: The command to record.
         resume: See :func:`mmgen.training.loop.train`.
-        base_path: The fit to the same model that this one starts from, see :attr:`FitSettings.base`; it need not be
-            there before the second piece of work begins.
+        base_path: The fit to the same model that this one starts from, see :attr:`FitSettings.base`; it must exist
+            when the second piece of work begins.
 
     Raises:
-        UsageError: The dataset is not like the model's own, or a file would be written over something else.
+        UsageError: The dataset has other modalities than the model's, or a file would be written over something else.
     """
     if (base_path is not None) != (settings.base is not None):
-        raise UsageError("only guided fits and SCAN with operators take a base fit (--from); leave it out elsewhere")
+        raise UsageError("--from is for guided fits and SCAN with operators, which need it; leave it out elsewhere")
     target = settings.build_target()
     fabric = make_fabric(settings.training)
     _, trained, model = load_model(model_path, fabric.device)
-    through = posterior_to_aggregate(trained)
+    inputs = posterior_to_aggregate(trained)
     data = trained.data
     with Dataset.open(dataset_path) as dataset:
-        seen = [data.modalities[name] for name in through]
+        input_descriptions = [data.modalities[name] for name in inputs]
         read = data.observed.get(settings.aggregate.given or "")
-        check_data(dataset, model_path, data.attributes, data.text, *seen, read)
-        shown = examples_described_in_training(trained, dataset)
+        check_data(dataset, model_path, data.attributes, data.text, *input_descriptions, read)
+        described_examples = examples_described_in_training(trained, dataset)
     _check_model(model, model_path, settings.aggregate.layers)
-    check_described(shown, settings, needs_words(data, through, shown))
+    check_described(described_examples, settings, needs_descriptions(data, inputs, described_examples))
     target.check(model, settings.aggregate.given or "attributes", settings.aggregate.layers)
-    fitted = model.latent.layers[model.latent.top] if settings.aggregate.layers == "top" else model.latent_size
-    settings.training.check_optimizer(lambda: settings.build(fitted).parameters())
+    fitted_size = model.latent.layers[model.latent.top] if settings.aggregate.layers == "top" else model.latent_size
+    settings.training.check_optimizer(lambda: settings.build(fitted_size).parameters())
     precision = resolve_precision(settings.training.precision, fabric.device)
     examples, seed = settings.aggregate.examples, settings.training.seed
-    what = Encoding(model_path, dataset_path, through, data.split, examples, seed, precision, data, shown)
-    latents_path = latents_path or what.path()
+    encoding_settings = Encoding(
+        model_path, dataset_path, inputs, data.split, examples, seed, precision, data, described_examples
+    )
+    latents_path = latents_path or encoding_settings.path()
     parents = {"model": model_path, "latents": latents_path, "dataset": dataset_path}
     parents |= {} if base_path is None else {"base": base_path}
     check_output(out, "aggregate", *parents.values())
     check_output(latents_path, "latents", *(path for role, path in parents.items() if role != "latents"))
-    encoding = encode(what, model, latents_path, fabric.device, command)
+    encoding = encode(encoding_settings, model, latents_path, fabric.device, command)
 
     def build(device: torch.device) -> TaskParts:
         latents = encoding.result
         with Dataset.open(dataset_path) as dataset:
-            is_validation = np.isin(latents.rows, rows_of(dataset, trained.data.split, "val"))
+            is_validation = np.isin(latents.rows, split_rows(dataset, trained.data.split, "val"))
             read = [name for name in (settings.aggregate.given or "",) if name in trained.data.observed]
             others = {name: dataset.read_values(name, latents.rows) for name in read}
-        aggregate = settings.build(fitted).to(device).over(model)
-        places = fitted_places(latents.rows, is_validation, settings, shown), np.flatnonzero(is_validation)
-        rows, validation = (LatentRows(latents, of, trained.data, device, aggregate.of_layers, others) for of in places)
+        aggregate = settings.build(fitted_size).to(device).attach_model(model)
+        places = (
+            training_positions(latents.rows, is_validation, settings, described_examples),
+            np.flatnonzero(is_validation),
+        )
+        rows, validation = (
+            LatentRows(latents, positions, trained.data, device, aggregate.select_layers, others)
+            for positions in places
+        )
         if len(rows.mean) < 2:
             raise DataError(
                 f"this fit got the encodings of {len(rows.mean)} training examples, expected 2 at least, which have a "
@@ -96,16 +109,16 @@ def fit_aggregate(
         if not (torch.isfinite(rows.mean).all() and torch.isfinite(rows.log_sd).all()):
             raise DataError(f"{latents_path} holds encodings that are not finite: the model diverged; train it again")
 
-        determines, base = {"latents": latents.header.content_id}, None
+        parent_ids, base = {"latents": latents.header.content_id}, None
         if base_path is not None:
             header, base = load_base(base_path, settings, model_path, dataset_path, device)
-            base.over(model)
+            base.attach_model(model)
             aggregate.load_state_dict({**aggregate.state_dict(), **base.state_dict()})
-            determines["base"] = header.content_id
+            parent_ids["base"] = header.content_id
         keep_all = settings.aggregate.keep_all
         task = target.task(FitParts(aggregate, base, model, keep_all, rows.mean, rows.log_sd))
         facts = {"latent_size": model.latent_size}
-        return TaskParts(task, rows, validation, determines, facts=facts)
+        return TaskParts(task, rows, validation, parent_ids, facts=facts)
 
     stage = Stage(
         kind="aggregate",
@@ -131,21 +144,32 @@ def load_base(
     """Load the fit from which another one starts; see :attr:`FitSettings.base`.
 
     Raises:
-        UsageError: It is another posterior, of another model or dataset, or of another shape than the settings ask for.
+        UsageError: The file is a fit of another posterior, of another model or dataset, or with other settings.
     """
-    expected = settings.base
-    assert expected is not None
-    header, found, base = load_aggregate(path, device)
+    expected_settings = settings.base
+    assert expected_settings is not None
+    header, base_settings, base = load_aggregate(path, device)
     parents = {parent.role: parent.content_id for parent in header.parents}
     for role, file in (("model", model_path), ("dataset", dataset_path)):
         if parents.get(role) != read_header(file).content_id:
-            raise UsageError(f"{path} was fitted to another {role} than {file}; give a {expected.name} of that {role}")
-    if found.aggregate.target["name"] != expected.aggregate.target["name"] or found.base is not None:
-        raise UsageError(f"{path} is {found.name}, expected {expected.name}, which this fit starts from")
-    if (found.aggregate.target, found.shape) != (expected.aggregate.target, expected.shape):
+            raise UsageError(
+                f"{path} was fitted to another {role} than {file}; give a {expected_settings.name} of that {role}"
+            )
+    if (
+        base_settings.aggregate.target["name"] != expected_settings.aggregate.target["name"]
+        or base_settings.base is not None
+    ):
         raise UsageError(
-            f"{path} is a {found.family_name} given {found.aggregate.given}, expected the family, its settings, those "
-            "of the target, keep_all and what is given as asked for the fit that starts from it"
+            f"{path} is {base_settings.name}, expected {expected_settings.name}, which this fit starts from"
+        )
+    if (base_settings.aggregate.target, base_settings.settings_to_match) != (
+        expected_settings.aggregate.target,
+        expected_settings.settings_to_match,
+    ):
+        raise UsageError(
+            f"{path} was fitted with other settings ({base_settings.family_name}, --given "
+            f"{base_settings.aggregate.given}), expected the family, target and condition of the fit that starts from "
+            "it; fit it again with the same settings"
         )
     return header, base
 
@@ -154,7 +178,7 @@ def load_aggregate(path: Path, device: torch.device | str = "cpu") -> tuple[Head
     """Load a fitted density in evaluation mode, with its header and settings.
 
     Raises:
-        ArtifactError: The file is no aggregate checkpoint, or its tensors do not fit its settings.
+        ArtifactError: The file is no fitted density, or its tensors do not fit its settings.
     """
 
     def build(header: Header, tensors: Mapping[str, Tensor]) -> tuple[FitSettings, Aggregate]:
@@ -165,16 +189,15 @@ def load_aggregate(path: Path, device: torch.device | str = "cpu") -> tuple[Head
 
 
 def _check_model(model: Model, path: Path, layers: Layers) -> None:
-    """Refuse models whose encodings are points or hold labels, and ``top`` for a model of one layer."""
+    """Refuse models whose encodings are points or hold labels, and layers "top" for a model of one layer."""
     if "density" not in model.capabilities:
         raise UsageError(
-            f"{path} has a deterministic encoder, so that its encodings are points without a density; fit to a "
-            "variational model"
+            f"{path} has a deterministic encoder, whose encodings are points without a density; use a variational model"
         )
     if model.discrete_layers:
         raise UsageError(
-            f"z of {path} holds {' and '.join(model.latent_modalities)}, which are discrete, but a fitted density is "
-            "continuous; draw from the encoder, or fit to a model of another kind"
+            f"z of {path} holds discrete {' and '.join(model.latent_modalities)}, but a fitted density is continuous; "
+            "use --posterior own, or a model of another kind"
         )
     if layers == "top" and len(model.latent.layers) == 1:
         raise UsageError(

@@ -14,9 +14,9 @@ from mmgen.settings.arguments import format_value
 __all__ = ["MOST", "NO_GUIDANCE", "AnyGuidance", "Guidance", "parse_guidance"]
 
 MOST = 1e6
-"""The largest weight; beyond it only the likeliest candidate is drawn."""
+"""Largest weight, with which only the likeliest candidate is drawn."""
 EFFECTIVE, CANDIDATES = 10.0, 4096
-"""Default effective sample size of candidates to reach, and most candidates."""
+"""Default effective sample size of candidates to reach, and default largest number of candidates."""
 _MOST_CANDIDATES = 2**20
 _BALANCED = "balanced"
 
@@ -28,8 +28,8 @@ class Guidance:
     Attributes:
         weight: w of p(y|z)^w; 0 for no guidance.
         balanced: Whether unspecified attributes keep their shares (:mod:`mmgen.posteriors._balance`).
-        effective: Effective sample size of candidates at which they are enough, on average over draws.
-        candidates: Most candidates of each draw; fewest draws in a pool.
+        effective: Effective sample size of candidates to reach, on average over draws.
+        candidates: Largest number of candidates of each draw; smallest number of shared draws.
 
     Example:
         >>> Guidance.of("3:balanced"), str(Guidance.of("3:balanced")), bool(Guidance.of(0)), str(Guidance.of(0.5))
@@ -59,33 +59,33 @@ class Guidance:
         """Parse guidance: a weight with options, "3:balanced" or "3:effective=100:candidates=65536".
 
         Raises:
-            UsageError: It is no finite weight of at least 0, or says something else behind it.
+            UsageError: The weight is not from 0 to 1,000,000, or an option is unknown.
         """
         if isinstance(value, Guidance):
             return value
-        text, *how = value.split(":") if isinstance(value, str) else (value,)
-        known = isinstance(value, str | Real) and not isinstance(value, bool)
+        text, *options = value.split(":") if isinstance(value, str) else (value,)
+        is_valid_type = isinstance(value, str | Real) and not isinstance(value, bool)
         try:
-            weight = float(text) if known else -1.0
+            weight = float(text) if is_valid_type else -1.0
         except (ValueError, OverflowError):
             weight = -1.0
-        settings = _settings(how) if 0 <= weight <= MOST else None
+        settings = _parse_options(options) if 0 <= weight <= MOST else None
         if settings is None:
-            got = ("nothing" if value == "" else value) if known else format_value(value)
+            got = ("nothing" if value == "" else value) if is_valid_type else format_value(value)
             raise UsageError(
                 f"guidance got {got}, expected a number from 0 to {MOST:,.0f}, such as 3, or 3:{_BALANCED}, or with an "
                 f"effective sample size from 1 and candidates from 1 to {_MOST_CANDIDATES:,}, such as "
                 "3:effective=100:candidates=65536"
             )
-        if how and not weight:
+        if options and not weight:
             raise UsageError(f"guidance got {value}, expected a weight above 0, such as 3:{_BALANCED}")
         return cls(weight, **settings)
 
 
-def _settings(how: Sequence[str]) -> dict[str, Any] | None:
+def _parse_options(parts: Sequence[str]) -> dict[str, Any] | None:
     """Parse the options after a weight; None if one is unknown or repeated."""
     options: dict[str, Any] = {}
-    for part in how:
+    for part in parts:
         name, _, text = part.partition("=")
         try:
             value = part == _BALANCED or {"effective": float, "candidates": int}[name](text)

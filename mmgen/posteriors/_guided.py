@@ -1,4 +1,4 @@
-r"""Guided posteriors: a density over z, reweighted by p(words | z) of the model's own decoder.
+r"""Guided posteriors: densities over z, reweighted by p(words | z) of the model's own decoder.
 
 .. math:: q_w(z|y) = \frac{q(z|y) \, p(y|z)^w}{Z_w(y)}, \quad Z_w(y) = E_{q(z|y)}[p(y|z)^w]
 
@@ -28,9 +28,9 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import torch_generator
 from mmgen.descriptions import OPERATORS, Expression
-from mmgen.posteriors._balance import Balance, Candidates, key_of
-from mmgen.posteriors._candidates import Resampled, SharedDraws, log_mean, resample
-from mmgen.posteriors._counts import Counts
+from mmgen.posteriors._balance import Balance, Candidates, description_key
+from mmgen.posteriors._candidates import Resampled, SharedDraws, log_mean_weight, resample
+from mmgen.posteriors._counts import CandidateStatistics
 from mmgen.posteriors._guidance import CANDIDATES, Guidance
 from mmgen.posteriors._likelihood import WordLikelihood
 from mmgen.posteriors._posterior import Posterior
@@ -39,14 +39,14 @@ from mmgen.results.naming import GuidanceReport, Weights, posterior_name, poster
 __all__ = ["Guided", "GuidedCache"]
 
 _POOLS = 2
-"""_Pools that are kept."""
+"""Largest number of cached pools."""
 _GUIDED = 8
-"""Guided posteriors that are kept with their draws."""
+"""Largest number of cached guided posteriors."""
 _ERROR = 0.01
 """Standard error of log Z to reach, nats."""
 _FIRST_NORMALISER, _MOST_NORMALISER = 4096, 262_144
 _LATENTS = 32_768
-"""Latents that go through a density at once."""
+"""Latents evaluated together."""
 
 _Pools = dict[tuple[str, int], SharedDraws]
 
@@ -58,11 +58,11 @@ class Guided(Posterior):
         base: The posterior to guide.
         likelihood: p(words | z) of the model.
         guidance: w > 0, the number of candidates, and whether unspecified attributes keep their shares.
-        seed: Seed of the pool of draws, where the base reads no description, and of the draws for balancing.
-        pools: Draws from unconditional densities, shared by all weights of guidance.
+        seed: Seed of the shared draws, if the base reads no description, and of the draws for balancing.
+        pools: Cache of draws from unconditional densities, shared by all weights of guidance.
 
     Raises:
-        UsageError: It is to be balanced, and the model generates no attributes or the base was fitted with guidance.
+        UsageError: Balance is requested, but the model generates no attributes or the base was fitted with guidance.
     """
 
     def __init__(
@@ -80,14 +80,14 @@ class Guided(Posterior):
         self.reads = tuple(name for name in parts if name in (*base.reads, *likelihood.names))
         if guidance.balanced and base.weights.get("guidance"):
             raise UsageError(
-                f"posterior '{base.name}' is fitted with guidance, which has changed the shares that balanced guidance "
-                "keeps; balance the plain q_agg, or guide this one without :balanced"
+                f"balanced guidance got posterior '{base.name}', which was fitted with guidance and has lost the "
+                "shares to keep; balance the plain q_agg, or guide this one without :balanced"
             )
         self._seed = seed
         self._pools = {} if pools is None else pools
-        self._counts = Counts(guidance, pooled=base.is_unconditional)
+        self._statistics = CandidateStatistics(guidance, pooled=base.is_unconditional)
         self._normalisers: dict[bytes, tuple[float, float]] = {}
-        self._balance = Balance(likelihood, self._candidates) if guidance.balanced else None
+        self._balance = Balance(likelihood, self._draw_candidates) if guidance.balanced else None
         self._expression: Expression | None = None
 
     @property
@@ -118,7 +118,7 @@ class Guided(Posterior):
     @property
     def report(self) -> GuidanceReport:
         """Settings of guidance, and warnings about the draws so far."""
-        notices = [*self._counts.notices, self._balance.notice if self._balance is not None else ""]
+        notices = [*self._statistics.notices, self._balance.notice if self._balance is not None else ""]
         weights = self.weights
         notice = "; ".join(filter(None, notices))
         return GuidanceReport(
@@ -127,34 +127,36 @@ class Guided(Posterior):
 
     @property
     def diagnostics(self) -> dict[str, float | int]:
-        """Effective sample sizes of candidates over all descriptions so far, and how well they are balanced."""
-        return self._counts.diagnostics | (self._balance.diagnostics if self._balance is not None else {})
+        """Effective sample sizes of candidates and quality of balance over all descriptions so far."""
+        return self._statistics.diagnostics | (self._balance.diagnostics if self._balance is not None else {})
 
     def select_words(self, points: Batch, name: str | None) -> Batch:
         return self.unguided.select_words(points, name)
 
-    def answering(self, expression: Expression | None) -> Posterior:
+    def condition_on(self, expression: Expression | None) -> Posterior:
         """Return the guided posterior of one description; NOT and OR affect p(words | z) only, not the base."""
         if expression is None:
             return self
         if expression.operators & {*OPERATORS}:
-            return super().answering(expression)
+            return super().condition_on(expression)
         guided = copy.copy(self)  # what it counts and has drawn stays shared
         guided._expression = expression
         return guided
 
     def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
-        return torch.cat([self._draw_one(words[slice(b, b + 1)], n, generator) for b in range(words.size)], 1)
+        return torch.cat(
+            [self._draw_for_description(words[slice(b, b + 1)], n, generator) for b in range(words.size)], 1
+        )
 
     @torch.no_grad()
-    def density(self, z: Tensor, words: Batch) -> Tensor:
-        """Return log q_w(z | words) [..., B], nats, up to the error of :meth:`normaliser`.
+    def log_density(self, z: Tensor, words: Batch) -> Tensor:
+        """Return log q_w(z | words) [..., B] in nats, up to the error of :meth:`normaliser`.
 
         This is the density of draws from infinitely many candidates. :meth:`draw` uses a finite number, so its draws
         lie a little nearer to the base.
         """
         log_z, _ = self.normaliser(words)
-        return self.unguided.density(z, words) + self.log_weight(z, words) - log_z
+        return self.unguided.log_density(z, words) + self.log_weight(z, words) - log_z
 
     def log_weight(self, z: Tensor, words: Batch, parameters: Tensor | None = None) -> Tensor:
         """Return the log density that guidance adds to the base, fp64, up to log Z: w log p(y|z) and balance.
@@ -170,44 +172,48 @@ class Guided(Posterior):
         return self._log_weight(z, words, self._expression, parameters)
 
     def guiding_modality(self, words: Batch) -> str | None:
-        """Return the modality y of the p(y|z) that guides for these descriptions; None if they say nothing."""
-        return self.likelihood.modality(words, self.unguided.reads) if self.likelihood.described(words) else None
+        """Return the modality y whose p(y|z) guides for these descriptions; None for empty descriptions."""
+        return (
+            self.likelihood.select_modality(words, self.unguided.reads)
+            if self.likelihood.specified_modalities(words)
+            else None
+        )
 
     @torch.no_grad()
     def normaliser(self, words: Batch) -> tuple[Tensor, Tensor]:
-        """Return log Z_w of B descriptions [B] and its standard errors [B], nats; equal descriptions share theirs."""
-        pairs = [pair for _, pair in self._normalised(words)]
+        """Estimate log Z_w of B descriptions [B] with standard errors [B], in nats; equal ones share their estimate."""
+        pairs = [pair for _, pair in self._log_normalisers(words)]
         values, errors = torch.tensor(pairs, dtype=torch.float64, device=words.device).unbind(1)
         return values, errors
 
     def normaliser_error(self, words: Batch) -> float:
-        """Return the standard error that estimating log Z_w adds to a mean over B descriptions.
+        """Return the standard error in nats that estimates of log Z_w add to a mean over B descriptions.
 
-        Equal descriptions share their error. Where one pool answers all descriptions, errors may be equal, so they are
+        Equal descriptions share their error. If all descriptions share one pool, errors may be equal, so they are
         added up.
         """
         errors: dict[bytes, float] = {}
-        for key, (_, error) in self._normalised(words):
+        for key, (_, error) in self._log_normalisers(words):
             errors[key] = errors.get(key, 0.0) + error
         total = sum(errors.values()) if self.unguided.is_unconditional else math.hypot(*errors.values())
         return total / words.size
 
     @torch.no_grad()
-    def _draw_one(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
+    def _draw_for_description(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
         """Draw z [n, 1, D] for one description."""
         expression, base = self._expression, self.unguided
-        described = self.likelihood.described(words)
-        if expression is None and not described:
+        specified = self.likelihood.specified_modalities(words)
+        if expression is None and not specified:
             return base.draw(words, n, generator)  # p(nothing | z) = 1
         text = self.likelihood.data.text
-        if text is not None and base.reads == (text.name,) and text.name not in described:
+        if text is not None and base.reads == (text.name,) and text.name not in specified:
             raise UsageError(
-                f"posterior '{self.name}' reads whole captions, and '{expression or ' and '.join(described)}' "
-                "is no whole caption; guide the prior, or a posterior fitted with --given attributes or nothing"
+                f"posterior '{self.name}' reads whole captions, but got '{expression or ' and '.join(specified)}'; "
+                "use --posterior prior, or a posterior fitted with --given attributes or nothing"
             )
         chosen: Resampled
         if base.is_unconditional:
-            chosen = self._pool.resample(self._pool_weights(words, expression), n, generator)
+            chosen = self._shared_draws.resample(self._shared_weights(words, expression), n, generator)
         else:
             chosen = resample(
                 lambda count: base.draw(words, count, generator)[:, 0],
@@ -218,7 +224,7 @@ class Guided(Posterior):
                 generator,
                 self.guidance.candidates,
             )
-        self._counts.add(chosen, n)
+        self._statistics.add(chosen, n)
         return chosen.z[:, None]
 
     @torch.no_grad()
@@ -228,11 +234,11 @@ class Guided(Posterior):
         likelihood = self.likelihood
         if self._balance is not None:
             name = likelihood.attributes().name
-            described = likelihood.described(words)
-            if expression is None and described and name not in described:
+            specified = likelihood.specified_modalities(words)
+            if expression is None and specified and name not in specified:
                 raise UsageError(
-                    "balanced guidance got a caption, which does not say what it leaves out; describe by attributes, "
-                    "or guide without :balanced"
+                    "balanced guidance got a caption, expected attributes, of which some may be left out; describe by "
+                    "attributes, or guide without :balanced"
                 )
             if parameters is None:  # decoded once for both terms
                 with torch.autocast(z.device.type, enabled=False):
@@ -242,7 +248,7 @@ class Guided(Posterior):
         return weight if self._balance is None else weight + self._balance(z, words, expression, parameters)
 
     @property
-    def _pool(self) -> SharedDraws:
+    def _shared_draws(self) -> SharedDraws:
         """Return the shared draws of an unconditional base."""
         more = (
             f", {self.guidance.candidates}" if self.guidance.candidates > CANDIDATES else ""
@@ -255,18 +261,20 @@ class Guided(Posterior):
             device = next(model.parameters()).device
             generator = torch_generator(self._seed, "guidance pool", self.name, device=str(device))
             name = self.likelihood.names[0]  # a batch of one description; its content does not matter
-            one = Batch(
+            description = Batch(
                 {name: torch.zeros(1, 1, dtype=torch.int64, device=device)},
                 {name: torch.zeros(1, dtype=torch.bool, device=device)},
             )
             known[key] = SharedDraws.draw(
-                lambda count: self.unguided.draw(one, count, generator)[:, 0], self.size, self.guidance.candidates
+                lambda count: self.unguided.draw(description, count, generator)[:, 0],
+                self.size,
+                self.guidance.candidates,
             )
         return known[key]
 
-    def _pool_logits(self, name: str) -> Tensor:
+    def _shared_logits(self, name: str) -> Tensor:
         """Return the attribute decoder's output for the shared draws [P, S]."""
-        pool = self._pool
+        pool = self._shared_draws
         if name not in pool.logits:
             with torch.no_grad(), torch.autocast(pool.z.device.type, enabled=False):
                 parts = [self.likelihood.model.decode(name, z) for z in pool.z.split(_LATENTS)]
@@ -274,11 +282,11 @@ class Guided(Posterior):
         return pool.logits[name]
 
     @torch.no_grad()
-    def _pool_weights(self, words: Batch, expression: Expression | None) -> Tensor:
+    def _shared_weights(self, words: Batch, expression: Expression | None) -> Tensor:
         """Return log weights of the shared draws for a description [P]."""
-        pool, likelihood = self._pool, self.likelihood
-        name = likelihood.modality(words) if expression is None else likelihood.attributes().name
-        known = self._pool_logits(name) if likelihood.is_attributes(name) else None
+        pool, likelihood = self._shared_draws, self.likelihood
+        name = likelihood.select_modality(words) if expression is None else likelihood.attributes().name
+        known = self._shared_logits(name) if likelihood.is_attributes(name) else None
         parts = []
         for start in range(0, len(pool.z), _LATENTS):
             rows = slice(start, start + _LATENTS)
@@ -287,25 +295,25 @@ class Guided(Posterior):
         return torch.cat(parts)
 
     @torch.no_grad()
-    def _candidates(self, words: Batch, expression: Expression | None, count: int) -> Candidates:
-        """Return ``count`` draws for balancing a description, or the shared draws."""
+    def _draw_candidates(self, words: Batch, expression: Expression | None, count: int) -> Candidates:
+        """Draw ``count`` latents for balancing a description, or return the shared draws."""
         z, logits = None, None
         reads = self.unguided.reads
         if self.unguided.is_unconditional:
-            z, logits = self._pool.z, self._pool_logits(self.likelihood.attributes().name)
+            z, logits = self._shared_draws.z, self._shared_logits(self.likelihood.attributes().name)
         else:
-            key = key_of(self.likelihood, words, expression)
+            key = description_key(self.likelihood, words, expression)
             generator = torch_generator(self._seed, "balance", self.name, key, device=str(words.device))
             parts = [min(_LATENTS, count - start) for start in range(0, count, _LATENTS)]
             z = torch.cat([self.unguided.draw(words, part, generator)[:, 0] for part in parts])
         log_words = self.likelihood.log_prob(z, words, expression, logits, reads).double()
-        read = torch.zeros_like(log_words)
-        if reads and self.likelihood.described(words):
-            read = self.likelihood.log_prob(z, words, None, logits, reads).double()
-        return Candidates(z, self.guidance.weight * log_words, log_words - read, log_words, logits)
+        likelihood_of_base = torch.zeros_like(log_words)
+        if reads and self.likelihood.specified_modalities(words):
+            likelihood_of_base = self.likelihood.log_prob(z, words, None, logits, reads).double()
+        return Candidates(z, self.guidance.weight * log_words, log_words - likelihood_of_base, log_words, logits)
 
-    def _normalised(self, words: Batch) -> list[tuple[bytes, tuple[float, float]]]:
-        """Return the key of each description, and its log Z_w with its error."""
+    def _log_normalisers(self, words: Batch) -> list[tuple[bytes, tuple[float, float]]]:
+        """Return for each description its key, and log Z_w with its standard error."""
         expression = self._expression
         name = self.guiding_modality(words) if expression is None else self.likelihood.attributes().name
         pairs = []
@@ -313,36 +321,36 @@ class Guided(Posterior):
             if name is None:
                 pairs.append((b"", (0.0, 0.0)))
                 continue
-            one = words[slice(row, row + 1)]
-            codes = b"".join(part.cpu().numpy().tobytes() for part in self.likelihood.codes(one).values())
+            description = words[slice(row, row + 1)]
+            codes = b"".join(part.cpu().numpy().tobytes() for part in self.likelihood.codes(description).values())
             key = name.encode() + codes + (b"" if expression is None else repr(expression.key).encode())
             if key not in self._normalisers:
-                self._normalisers[key] = self._normalise(one, name, key)
+                self._normalisers[key] = self._estimate_normaliser(description, name, key)
             pairs.append((key, self._normalisers[key]))
         return pairs
 
     @torch.no_grad()
-    def _normalise(self, one: Batch, name: str, key: bytes) -> tuple[float, float]:
-        if self._expression is None and not one.present[name].any():
+    def _estimate_normaliser(self, description: Batch, name: str, key: bytes) -> tuple[float, float]:
+        if self._expression is None and not description.present[name].any():
             return 0.0, 0.0
-        generator = torch_generator(self._seed, "normaliser", self.name, key.hex(), device=str(one.device))
-        parts = [self._pool_weights(one, self._expression)] if self.unguided.is_unconditional else []
-        have = sum(len(part) for part in parts)
-        needed = max(have, _FIRST_NORMALISER)
+        generator = torch_generator(self._seed, "normaliser", self.name, key.hex(), device=str(description.device))
+        parts = [self._shared_weights(description, self._expression)] if self.unguided.is_unconditional else []
+        count_so_far = sum(len(part) for part in parts)
+        needed = max(count_so_far, _FIRST_NORMALISER)
         while True:
-            while have < needed:
-                count = min(_LATENTS, needed - have)
-                z = self.unguided.draw(one, count, generator)[:, 0]
-                parts.append(self.log_weight(z, one))
-                have += count
-            value, error = log_mean(torch.cat(parts))
+            while count_so_far < needed:
+                count = min(_LATENTS, needed - count_so_far)
+                z = self.unguided.draw(description, count, generator)[:, 0]
+                parts.append(self.log_weight(z, description))
+                count_so_far += count
+            value, error = log_mean_weight(torch.cat(parts))
             if error <= _ERROR or needed >= _MOST_NORMALISER:
                 return value, error
             needed = min(_MOST_NORMALISER, 2 * needed)
 
 
 class GuidedCache:
-    """Guided posteriors of one model, with their draws.
+    """Cache of the guided posteriors of one model with their draws.
 
     Args:
         likelihood: p(words | z) of the model.
@@ -356,7 +364,7 @@ class GuidedCache:
     def guide(self, guidance: Guidance, seed: int) -> Callable[[Posterior], Guided]:
         """Return a function that guides a posterior; see :class:`Guided`."""
 
-        def guided(base: Posterior) -> Guided:
+        def guide_posterior(base: Posterior) -> Guided:
             key = base.name, guidance, seed
             if key not in self._known:
                 while len(self._known) >= _GUIDED:
@@ -364,4 +372,4 @@ class GuidedCache:
                 self._known[key] = Guided(base, self._likelihood, guidance, seed, self._pools)
             return self._known[key]
 
-        return guided
+        return guide_posterior

@@ -13,18 +13,18 @@ from mmgen.descriptions import Expression
 from mmgen.modalities.attributes import Attributes
 from mmgen.models import DataSettings, Model
 
-__all__ = ["WordLikelihood", "log_of_expression"]
+__all__ = ["WordLikelihood", "log_prob_of_expression"]
 
 
-def log_of_expression(modality: Attributes, logits: Tensor, expression: Expression) -> Tensor:
-    r"""Return log p(expression | z) in fp64 for logits [..., S] -> [...]: attributes are independent given z.
+def log_prob_of_expression(modality: Attributes, logits: Tensor, expression: Expression) -> Tensor:
+    r"""Return log p(expression | z) in nats and fp64, attributes being independent given z: logits [..., S] -> [...].
 
     .. math:: \log \sum_{parts} \prod_k \sum_{v \in part_k} p(y_k = v \mid z)
     """
     table = modality.log_probabilities(logits).double()  # [..., A, V]
     total = torch.full(logits.shape[:-1], -math.inf, dtype=torch.float64, device=logits.device)
-    for part in expression.disjoint_boxes:
-        allowed = torch.from_numpy(part).to(logits.device)
+    for box in expression.disjoint_boxes:
+        allowed = torch.from_numpy(box).to(logits.device)
         rows = (~allowed).any(1).nonzero().flatten()
         sums = table[..., rows, :].masked_fill(~allowed[rows], -math.inf).logsumexp(-1)
         total = torch.logaddexp(total, sums.sum(-1))
@@ -36,8 +36,8 @@ class WordLikelihood:
 
     Args:
         model: The model.
-        data: Its modalities.
-        path: Its checkpoint, for messages.
+        data: The model's modalities.
+        path: The model's checkpoint, for messages.
     """
 
     def __init__(self, model: Model, data: DataSettings, path: Path) -> None:
@@ -49,38 +49,38 @@ class WordLikelihood:
         parts = [part.name for part in (self.data.text, self.data.attributes) if part is not None]
         return () if self.model.conditional_on else tuple(name for name in parts if name in self.model.generates)
 
-    def described(self, words: Batch) -> tuple[str, ...]:
+    def specified_modalities(self, words: Batch) -> tuple[str, ...]:
         """Return the modalities in which descriptions specify something, generated or not, attributes first."""
         parts = [part.name for part in (self.data.attributes, self.data.text) if part is not None]
         return tuple(name for name in parts if name in words.values and bool(words.present[name].any()))
 
-    def modality(self, words: Batch, preferred: Sequence[str] = ()) -> str:
-        """Return the modality y of p(y | z): a preferred one, else text before attributes.
+    def select_modality(self, words: Batch, preferred: Sequence[str] = ()) -> str:
+        """Select the modality y of p(y | z) for descriptions: a preferred one, else text before attributes.
 
         Args:
-            words: Descriptions that say something.
+            words: Descriptions that are not empty.
             preferred: Modalities that the guided posterior reads.
 
         Raises:
             UsageError: The model generates no modality of these descriptions.
         """
-        described = self.described(words)
-        able = [name for name in self.names if name in described]
+        specified = self.specified_modalities(words)
+        able = [name for name in self.names if name in specified]
         if not able:
             text = self.data.text
             raise UsageError(
-                f"guidance needs p({' and '.join(described) or 'words'} | z), but {self.path} generates "
+                f"guidance needs p({' and '.join(specified) or 'words'} | z), but {self.path} generates "
                 f"{' and '.join(self.names)} alone: describe by that"
                 f"{' in whole captions' if text and text.name in self.names else ''}"
             )
         return next((name for name in preferred if name in able), able[0])
 
-    def attributes(self, needing: str = "NOT and OR need", instead: str = "describe by that") -> Attributes:
+    def attributes(self, subject: str = "NOT and OR need", advice: str = "describe by that") -> Attributes:
         """Return the attributes that the model generates.
 
         Args:
-            needing: Beginning of the error message: the feature and "needs".
-            instead: End of the error message: the next step.
+            subject: Beginning of the error message, such as "NOT and OR need".
+            advice: End of the error message: the next step.
 
         Raises:
             UsageError: The model generates no attributes.
@@ -89,7 +89,7 @@ class WordLikelihood:
         modality = self.model.modalities.get(info.name) if info is not None else None
         if not isinstance(modality, Attributes):
             raise UsageError(
-                f"{needing} p(attributes | z), but {self.path} generates {' and '.join(self.names)} alone: {instead}"
+                f"{subject} p(attributes | z), but {self.path} generates {' and '.join(self.names)} alone: {advice}"
             )
         return modality
 
@@ -98,10 +98,13 @@ class WordLikelihood:
         return self.data.attributes is not None and name == self.data.attributes.name
 
     def codes(self, words: Batch) -> dict[str, Tensor]:
-        """Return the codes of descriptions by modality of words, -1 where a description says nothing."""
+        """Return the codes of descriptions by modality, -1 where a description leaves them unspecified."""
         parts = [part.name for part in (self.data.attributes, self.data.text) if part is not None]
-        one = words.select(parts)
-        return {name: torch.where(one.present[name].reshape(1, -1), one.values[name], -1) for name in one.values}
+        selected = words.select(parts)
+        return {
+            name: torch.where(selected.present[name].reshape(1, -1), selected.values[name], -1)
+            for name in selected.values
+        }
 
     @torch.no_grad()
     def log_prob(
@@ -124,9 +127,9 @@ class WordLikelihood:
         Raises:
             UsageError: The model has no p(y | z) for these descriptions.
         """
-        if expression is None and not self.described(words):
+        if expression is None and not self.specified_modalities(words):
             return z.new_zeros(z.shape[:-1])
-        name = self.modality(words, preferred) if expression is None else self.attributes().name
+        name = self.select_modality(words, preferred) if expression is None else self.attributes().name
         with torch.autocast(z.device.type, enabled=False):
             alone = z.dim() == 2
             if parameters is None or not self.is_attributes(name):
@@ -134,17 +137,17 @@ class WordLikelihood:
             if alone:
                 parameters = parameters[:, None]
             if expression is not None:
-                value = log_of_expression(self.attributes(), parameters, expression)
+                value = log_prob_of_expression(self.attributes(), parameters, expression)
             else:
                 value = self.model.modalities[name].log_prob(parameters, words.values[name], words.present[name])
             return value[:, 0] if alone else value
 
-    def readings(self, z: Tensor, positions: Sequence[int], parameters: Tensor | None = None) -> Tensor:
+    def value_probabilities(self, z: Tensor, positions: Sequence[int], parameters: Tensor | None = None) -> Tensor:
         """Return p(a_k = v | z) [..., S] in fp64, over the S values v of some attributes k.
 
         Args:
             z: Latents [..., D].
-            positions: The attributes.
+            positions: Indices of the attributes.
             parameters: Output of the decoder of attributes for z, if known.
         """
         modality = self.attributes()

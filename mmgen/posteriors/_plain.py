@@ -18,7 +18,7 @@ __all__ = ["Encoder", "Fitted", "Prior", "Recombined"]
 
 
 class Prior(Posterior):
-    """The prior p(z) of the model."""
+    """Posterior that ignores descriptions: the prior p(z) of the model."""
 
     name = "prior"
 
@@ -29,12 +29,12 @@ class Prior(Posterior):
     def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
         return self.model.posterior(words, ()).sample(generator, (n,))
 
-    def density(self, z: Tensor, words: Batch) -> Tensor:
+    def log_density(self, z: Tensor, words: Batch) -> Tensor:
         return self.model.posterior(words, ()).log_prob(z)
 
     def gaussian(self, words: Batch) -> DiagonalGaussian:
         """Return the posterior of B descriptions as a diagonal Gaussian [B, D]; a model of several layers has none."""
-        return _gaussian(self.model, self.path, self.name, words, ())
+        return _gaussian_posterior(self.model, self.path, self.name, words, ())
 
 
 class Encoder(Posterior):
@@ -42,8 +42,8 @@ class Encoder(Posterior):
 
     Args:
         model: The model.
-        data: Its modalities.
-        path: Its checkpoint, for messages.
+        data: The model's modalities.
+        path: The model's checkpoint, for messages.
     """
 
     name = "own"
@@ -55,11 +55,11 @@ class Encoder(Posterior):
         self.reads = tuple(part.name for part in parts if model.has_posterior((part.name,)))
         self._captions_spell_attributes = data.text is not None and bool(data.text.slots)
 
-    def informative(self, words: Batch) -> tuple[str, ...]:
-        """Return the modalities to condition on: those present, without a caption that repeats the attributes.
+    def informative_modalities(self, words: Batch) -> tuple[str, ...]:
+        """Return the modalities to condition on: those present, without a caption that only spells the attributes.
 
-        Free text says more than attributes, so both are used. For an empty description it is the first modality that
-        the network reads.
+        Free text has more information than attributes, so both are used. For an empty description it is the first
+        modality that the network reads.
         """
         readable = [name for name in self.reads if name in words.values]
         present = [name for name in readable if bool(words.present[name].any())]
@@ -68,36 +68,36 @@ class Encoder(Posterior):
         return tuple(present or readable[:1])
 
     def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
-        return self.model.posterior(words, self._conditions(words)).sample(generator, (n,))
+        return self.model.posterior(words, self._conditioning_modalities(words)).sample(generator, (n,))
 
-    def density(self, z: Tensor, words: Batch) -> Tensor:
-        return self.model.posterior(words, self._conditions(words)).log_prob(z)
+    def log_density(self, z: Tensor, words: Batch) -> Tensor:
+        return self.model.posterior(words, self._conditioning_modalities(words)).log_prob(z)
 
     def select_words(self, points: Batch, name: str | None) -> Batch:
-        # Other attributes or words would make it q(z | y, more).
+        # With further modalities it would be another posterior.
         if name is None or name not in points.values or name not in self.reads:
             return points
         return points.select([name])
 
     def gaussian(self, words: Batch) -> DiagonalGaussian:
         """Return the posterior of B descriptions as a diagonal Gaussian [B, D]; a model of several layers has none."""
-        return _gaussian(self.model, self.path, self.name, words, self._conditions(words))
+        return _gaussian_posterior(self.model, self.path, self.name, words, self._conditioning_modalities(words))
 
-    def _conditions(self, words: Batch) -> tuple[str, ...]:
-        names = self.informative(words)
+    def _conditioning_modalities(self, words: Batch) -> tuple[str, ...]:
+        names = self.informative_modalities(words)
         if not names:
             raise UsageError(
                 f"got a description by {' and '.join(words.values)}, expected one by {' or '.join(self.reads)}, which "
-                f"q(z | description) of {self.path} reads"
+                f"the encoder of {self.path} reads; describe by that, or use another posterior"
             )
         return names
 
 
 class Fitted(Posterior):
-    """A density that was fitted to a trained model: q(z | attributes), q(z | text) or q(z).
+    """Posterior that was fitted after training: q(z | attributes), q(z | text) or q(z).
 
     Args:
-        name: Its word: "aggregate", "true" or "scan".
+        name: Its name: "aggregate", "true" or "scan".
         aggregate: The density.
         size: D, the number of latents of the model.
         weights: Powers of p(words | z) in the target that it was fitted to.
@@ -117,7 +117,7 @@ class Fitted(Posterior):
             return self.aggregate.sample(None, n * words.size, generator).reshape(n, words.size, -1)
         return self.aggregate.sample(words, n, generator)
 
-    def density(self, z: Tensor, words: Batch) -> Tensor:
+    def log_density(self, z: Tensor, words: Batch) -> Tensor:
         return self.aggregate.log_prob(z, words)
 
     @property
@@ -140,18 +140,18 @@ class Fitted(Posterior):
     def title(self) -> str:
         return posterior_title(self.name, **self.weights, given=self.aggregate.given)
 
-    def answering(self, expression: Expression | None) -> Posterior:
+    def condition_on(self, expression: Expression | None) -> Posterior:
         if expression is not None and expression.operators & {*OPERATORS}:
             return Recombined(self, expression)
-        return super().answering(expression)
+        return super().condition_on(expression)
 
 
 class Recombined(Posterior):
-    """q(z | words) of one recombined description, by the operators of a fitted density.
+    """Posterior of one description with operators (AND, IN COMMON, IGNORE), by the networks of a fitted density.
 
     Args:
-        fitted: The density.
-        recombination: The description; the words of calls are not looked at.
+        fitted: The fitted posterior.
+        recombination: The description; the ``words`` of method calls are ignored.
     """
 
     is_fitted = True
@@ -161,17 +161,19 @@ class Recombined(Posterior):
         self._aggregate, self._recombination = fitted.aggregate, recombination
 
     def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
-        return self._aggregate.recombined(self._recombination, n, generator)
+        return self._aggregate.sample_recombined(self._recombination, n, generator)
 
-    def density(self, z: Tensor, words: Batch) -> Tensor:
-        return self._aggregate.recombined_log_prob(z, self._recombination)
+    def log_density(self, z: Tensor, words: Batch) -> Tensor:
+        return self._aggregate.log_prob_recombined(z, self._recombination)
 
 
-def _gaussian(model: Model, path: Path, name: str, words: Batch, conditions: tuple[str, ...]) -> DiagonalGaussian:
+def _gaussian_posterior(
+    model: Model, path: Path, name: str, words: Batch, conditions: tuple[str, ...]
+) -> DiagonalGaussian:
     posterior = model.posterior(words, conditions)
     if isinstance(posterior, DiagonalGaussian):
         return posterior
     raise UsageError(
-        f"{path} has several layers of z, whose density has no mean and standard deviation to return: draw from it "
-        f"with sample(...) or posteriors['{name}'].sample(...)"
+        f"{path} has several layers of z, so that its posterior is no single Gaussian; draw from it with sample(...) "
+        f"or posteriors['{name}'].sample(...)"
     )

@@ -1,4 +1,4 @@
-"""The interface of every posterior: a density over z, given a description in words."""
+"""The interface of posteriors: densities over z, conditioned on descriptions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,14 +23,14 @@ __all__ = ["Posterior", "Posteriors"]
 
 
 class Posterior(ABC):
-    """Base of posteriors: a density q(z | words), which descriptions may change.
+    """Base of posteriors q(z | words), including densities such as p(z) that ignore descriptions.
 
     Attributes:
-        name: The word that users type: "prior", "own", "aggregate", "true" or "scan".
+        name: The name that users type: "prior", "own", "aggregate", "true" or "scan".
         size: D, the number of latents.
         reads: Modalities of a description that change the density, attributes before text; empty for p(z).
         is_fitted: Whether it was fitted after training.
-        operators: Words between descriptions that it has networks for, such as AND.
+        operators: Operators between descriptions that it has networks for, such as AND.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Posterior(ABC):
         """Draw z [n, B, D]: n draws for each of B descriptions.
 
         Raises:
-            UsageError: The posterior does not read these words, or memory does not hold so many draws.
+            UsageError: The posterior does not read these modalities, or the draws do not fit into memory.
         """
         check_memory(4 * self.size * n * words.size, f"{n:,} draws of {words.size:,} descriptions", "use fewer")
         return self.draw(words, n, generator)
@@ -54,21 +54,21 @@ class Posterior(ABC):
         """Return log q(z | words) [..., B] in nats for z [..., B, D].
 
         Raises:
-            UsageError: The posterior does not read these words, or z has another shape.
+            UsageError: The posterior does not read these modalities, or z has another shape.
         """
         if not isinstance(z, Tensor) or z.shape[-1:] != (self.size,) or not z.is_floating_point():
             z = latents_from(z, self.size).to(words.device)
         if z.dim() < 2 or z.shape[-2] not in (1, words.size):
             expected = f"[..., {words.size}, {self.size}]"
-            raise UsageError(f"z got an array {list(z.shape)} for {words.size:,} descriptions, expected {expected}")
-        return self.density(z, words)
+            raise UsageError(f"z got shape {list(z.shape)} for {words.size:,} descriptions, expected {expected}")
+        return self.log_density(z, words)
 
     @abstractmethod
     def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
         """Draw as :meth:`sample` does, without checks of arguments."""
 
     @abstractmethod
-    def density(self, z: Tensor, words: Batch) -> Tensor:
+    def log_density(self, z: Tensor, words: Batch) -> Tensor:
         """Return log q(z | words) as :meth:`log_prob` does, without checks of arguments."""
 
     @property
@@ -107,23 +107,23 @@ class Posterior(ABC):
         return posterior_title(self.name, **self.weights)
 
     def select_words(self, points: Batch, name: str | None) -> Batch:
-        """Select the words of data points that condition the density; ``name`` is the modality of their description."""
+        """Select the modalities of examples that condition the density; ``name`` is the one to evaluate."""
         return points
 
-    def answering(self, expression: Expression | None) -> "Posterior":
-        """Return the posterior of one description with operators; None, a plain description, returns self.
+    def condition_on(self, expression: Expression | None) -> "Posterior":
+        """Return the posterior of one description with NOT, OR or operators; a plain one (None) returns self.
 
         Args:
             expression: Negation and alternatives, or a recombination by operators; None for a plain description.
 
         Raises:
-            UsageError: The posterior answers plain descriptions alone.
+            UsageError: The posterior supports plain descriptions alone.
         """
         if expression is None:
             return self
         raise UsageError(
-            f"'{expression}' got posterior '{self.name}', which answers only attribute=value; use guidance, or "
-            "describe without operators"
+            f"posterior '{self.name}' got '{expression}', expected a description by attribute=value alone; use "
+            "guidance, or describe without operators"
         )
 
 
@@ -132,12 +132,12 @@ class Posteriors(Mapping[str, Posterior]):
 
     Args:
         members: The posteriors; the last one is the default.
-        path: The file that was loaded, for messages.
-        model_path: The model's own checkpoint, for messages.
-        guide: Turns each posterior into its guided one; None for the posteriors themselves.
+        path: The loaded file, for messages.
+        model_path: The model's checkpoint, for messages.
+        guide: Converts each posterior to a guided one; None for no guidance.
     """
 
-    _OTHER_WORDS: ClassVar[Mapping[str, str]] = {"encoder": "own"}
+    _SYNONYMS: ClassVar[Mapping[str, str]] = {"encoder": "own"}
 
     def __init__(
         self,
@@ -154,15 +154,15 @@ class Posteriors(Mapping[str, Posterior]):
         """Return the posterior called ``name``.
 
         Raises:
-            UsageError: The files hold no such posterior; the message names those that they hold.
+            UsageError: The files hold no such posterior.
         """
-        member = self._members.get(self._OTHER_WORDS.get(name, name))
+        member = self._members.get(self._SYNONYMS.get(name, name))
         if member is None:
-            raise self._missing(name)
+            raise self._unknown_posterior(name)
         return member if self._guide is None else self._guide(member)
 
     def __contains__(self, name: object) -> bool:
-        return self._OTHER_WORDS.get(str(name), name) in self._members
+        return self._SYNONYMS.get(str(name), name) in self._members
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._members)
@@ -178,11 +178,11 @@ class Posteriors(Mapping[str, Posterior]):
         """Name of the fitted posterior, else of the encoder, else of the prior."""
         return list(self._members)[-1]
 
-    def guided(self, guide: Callable[[Posterior], Posterior] | None) -> Self:
-        """Return these posteriors, each converted by ``guide``."""
+    def apply_guidance(self, guide: Callable[[Posterior], Posterior] | None) -> Self:
+        """Return these posteriors, each guided by ``guide``; None removes guidance."""
         return type(self)(list(self._members.values()), self._path, self._model_path, guide)
 
-    def _missing(self, name: str) -> UsageError:
+    def _unknown_posterior(self, name: str) -> UsageError:
         if name in mmgen.posteriors.names() and mmgen.posteriors.get(name).posterior == name:
             return UsageError(
                 f"{self._path} has no fitted posterior '{name}'; make one with: "

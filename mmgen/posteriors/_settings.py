@@ -24,15 +24,15 @@ _FAMILY = "realnvp"
 _READER = TextNetwork(embedding=32, hidden=128, dropout=0.0)
 
 
-def _target_name(target: Any) -> Any:
-    """Turn the truth value that TOML and --set read in ``name = true`` into the name of the target."""
+def _convert_target_name(target: Any) -> Any:
+    """Convert the boolean of ``name = true`` in TOML and --set to the name of the target "true"."""
     return {**target, "name": "true"} if isinstance(target, dict) and target.get("name") is True else target
 
 
 class AggregateSettings(Settings):
-    """A density over z, and its target."""
+    """Settings of a fitted density: its target, family and condition."""
 
-    target: Annotated[dict[str, Any], BeforeValidator(_target_name)] = Field(
+    target: Annotated[dict[str, Any], BeforeValidator(_convert_target_name)] = Field(
         default_factory=lambda: {"name": "aggregate"}
     )
     """Target of the fit by name, and its own settings."""
@@ -51,7 +51,7 @@ class AggregateSettings(Settings):
     """Training examples that are encoded at most."""
 
 
-def _fit_training(**others: Any) -> TrainingSettings:
+def _default_training(**changes: Any) -> TrainingSettings:
     # Flows are small: large batches use the cores better, and the schedule's end settles them.
     common: dict[str, Any] = {
         "steps": 6_000,
@@ -61,20 +61,20 @@ def _fit_training(**others: Any) -> TrainingSettings:
         "gradient_clip": 10.0,
         "precision": "32-true",
     }
-    return TrainingSettings(**common | others)
+    return TrainingSettings(**common | changes)
 
 
 class FitSettings(Settings):
     """Settings that determine a fitted posterior, given a model."""
 
     aggregate: AggregateSettings = Field(default_factory=AggregateSettings)
-    training: TrainingSettings = Field(default_factory=_fit_training)
+    training: TrainingSettings = Field(default_factory=_default_training)
     data: DataSettings = Field(default_factory=DataSettings)
-    """The model's; filled in."""
+    """Data of the model; filled in."""
 
     @property
     def name(self) -> str:
-        """Name of the posterior for people."""
+        """Name of the posterior in tables."""
         target = self.build_target()
         return posterior_name(target.posterior, **target.weights, given=self.aggregate.given) + target.suffix
 
@@ -93,15 +93,15 @@ class FitSettings(Settings):
     @property
     def base(self) -> "FitSettings | None":
         """Settings of the finished fit that this one starts from; None for a fit from scratch."""
-        before = self.build_target().base
-        if before is None:
+        base_target = self.build_target().base
+        if base_target is None:
             return None
-        target = {"name": before.posterior, **json_values(before)}
+        target = {"name": base_target.posterior, **json_values(base_target)}
         return self.model_copy(update={"aggregate": self.aggregate.model_copy(update={"target": target})})
 
     @property
-    def shape(self) -> tuple[Any, ...]:
-        """Settings, besides the target, that must be equal if one fit starts from another."""
+    def settings_to_match(self) -> tuple[Any, ...]:
+        """Values of the settings, besides the target, that must be equal if one fit starts from another."""
         options = self.aggregate
         return options.given, options.family, options.text_network, options.layers, options.keep_all, self.data
 
@@ -149,7 +149,7 @@ def fit_defaults(given: Given) -> FitSettings:
         return FitSettings(aggregate=AggregateSettings(given=given))
     return FitSettings(
         aggregate=AggregateSettings(given=given, text_network=_READER),
-        training=_fit_training(steps=2_000, batch=256, validate_every=100),
+        training=_default_training(steps=2_000, batch=256, validate_every=100),
     )
 
 
@@ -157,7 +157,7 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
     """Validate settings over the defaults, and fill in values that follow from the model.
 
     Raises:
-        SettingsError: Names every wrong key and value.
+        SettingsError: Some keys or values are wrong; the message names all of them.
         UsageError: The model does not support the fit.
     """
     objective = model.build_objective()
@@ -169,32 +169,33 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
     target, request = settings.build_target(), Request(given, model.data, objective)
     if given in model.data.observed and settings.aggregate.target["name"] != "aggregate":
         raise UsageError(
-            f"--given got {given}, which target {settings.aggregate.target['name']} does not read; "
-            "use --target aggregate"
+            f"--given got {given}, expected attributes, text or nothing for --target "
+            f"{settings.aggregate.target['name']}; use --target aggregate"
         )
     if given != "nothing" and request.description is None:
         if model.data.attributes is None and model.data.text is None:
             target.complete(request)  # a target that needs words says so
         known = ", ".join(["attributes", "text", *model.data.observed])
         raise UsageError(
-            f"--given got {given}, but the model's dataset has none; expected one of {known}, or use --given nothing"
+            f"--given got {given}, which the model's dataset does not have, expected one of {known}; choose another, "
+            "or use --given nothing"
         )
     if target.family is not None and settings.family_name != target.family:
         raise UsageError(
-            f"--family got {settings.family_name}, expected {target.family}, the only one of target "
+            f"--family got {settings.family_name}, expected {target.family}, the only one for --target "
             f"{settings.aggregate.target['name']}; leave it out"
         )
     target = target.complete(request)
     dropout = settings.aggregate.text_network.dropout if settings.aggregate.text_network else 0.0
     if dropout:
         raise SettingsError(
-            f"setting 'aggregate.text_network.dropout' got {dropout}, expected 0: "
-            "a draw and its density are two readings of a caption, which must be the same"
+            f"setting 'aggregate.text_network.dropout' got {dropout}, expected 0, since a draw and its density need "
+            "the same encoding of a caption; leave it out"
         )
-    filled = {
+    completed = {
         "given": given,
         "family": {"name": settings.family_name, **json_values(settings.build_family())},
         "target": {"name": settings.aggregate.target["name"], **json_values(target)},
     }
-    aggregate = settings.aggregate.model_copy(update=filled)
+    aggregate = settings.aggregate.model_copy(update=completed)
     return settings.model_copy(update={"aggregate": aggregate, "data": model.data})

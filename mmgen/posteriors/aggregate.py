@@ -1,4 +1,4 @@
-r"""The aggregated posterior: minus KL(q(z|x) || q(z|y)), averaged over images x with the words y.
+r"""Target: the aggregated posterior, by minus KL(q(z|x) || q(z|y)) averaged over images x with the words y.
 
 References:
     On the Importance of Learning Aggregate Posteriors (Cremer, Kushman, 2018), Eq. 5
@@ -18,13 +18,13 @@ __all__ = ["AggregatedTarget"]
 
 
 class AggregatedTask(DensityTask):
-    """Fits a density to cached encodings by maximum likelihood."""
+    """Training task that fits a density to cached encodings by maximum likelihood."""
 
     quantity = "minus KL"
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
-        """Return minus KL(q(z|x) || q(z|y)) [B] with fresh noise at every step; for q(z), E log q(z) (CK Section 3)."""
-        batch = self.described(batch)
+        """Return a one-sample estimate of minus KL(q(z|x) || q(z|y)) [B] in nats (CK Section 3)."""
+        batch = self.hide_attributes(batch)
         encoding = DiagonalGaussian(batch.values["mean"], batch.values["log_sd"])
         log_q = self.aggregate.log_fitted(encoding.sample(), batch)
         entropy = encoding.entropy()

@@ -1,14 +1,14 @@
 r"""Target: the guided aggregated posterior :math:`q_w(z|y) \propto q_{agg}(z|y) \, p(y|z)^w`, fitted once.
 
 CK Eq. 5 fits q(z|y) to encodings of images with the words y, which are draws of q_agg(z|y). If each of them were
-weighed by p(y|z)^w / Z(y), with Z(y) the mean of p(y|z)^w under q_agg(z|y), the same equation would have its maximum at
-q_w. Z(y) must not come from the encoding that it divides: most captions have a single image, whose weight would be 1,
-and nothing would be guided. Without Z(y) a few easy descriptions would have all the weight. So q_agg is fitted first.
-It gives any number of draws for any description, for a caption as well as for attributes of which some are unknown. One
-of M candidates is chosen with probability proportional to p(y|z)^w (sampling importance resampling), and q(z|y) is
-fitted to the chosen draws. Every description counts alike and no weight exceeds 1. The bias is of the order of one over
-the effective number of candidates, whose logarithm is in the training log; and q_w can be no better than the q_agg that
-it tilts. The fit starts from that q_agg, where it would stay with w = 0.
+weighted by p(y|z)^w / Z(y), with Z(y) the mean of p(y|z)^w under q_agg(z|y), the same equation would have its maximum
+at q_w. Z(y) must not come from the encoding that it divides: most captions have a single image, whose weight would be
+1, and nothing would be guided. Without Z(y) a few easy descriptions would have all the weight. So q_agg is fitted
+first. It gives any number of draws for any description, for a caption as well as for attributes of which some are
+unknown. One of M candidates is chosen with probability proportional to p(y|z)^w (sampling importance resampling), and
+q(z|y) is fitted to the chosen draws. Every description counts alike and no weight exceeds 1. The bias is of the order
+of one over the effective number of candidates, whose logarithm is in the training log; and q_w can be no better than
+the q_agg that it tilts. The fit starts from that q_agg, where it would stay with w = 0.
 
 References:
     On the Importance of Learning Aggregate Posteriors (Cremer, Kushman, 2018), Eq. 5
@@ -38,17 +38,17 @@ from mmgen.training.task import ALONE, Task
 __all__ = ["GuidedTarget"]
 
 _CHOSEN = 8
-"""Draws from the candidates of one description: candidates cost more than the draws that are learned from."""
+"""Number of draws from the candidates of one description."""
 _EFFECTIVE = "log of effective candidates"
 _FEW = 8
-"""Effective candidates below which a fit says that there are few: the bias is of the order of one over them."""
+"""Effective number of candidates below which there is a warning: the bias is of the order of one over it."""
 
 
 def few_candidates(facts: Mapping[str, Any], target: Target) -> str:
     """Return a warning about a fit with too few effective candidates; "" if there were enough.
 
     Args:
-        facts: Facts of the finished file.
+        facts: Facts in the header of the finished file.
         target: The target of the fit.
     """
     if not isinstance(target, GuidedTarget):
@@ -58,16 +58,16 @@ def few_candidates(facts: Mapping[str, Any], target: Target) -> str:
     if not isinstance(effective, int | float) or math.exp(effective) >= _FEW:
         return ""
     return (
-        f"of {target.candidates} candidates {math.exp(effective):.1f} count on held-out descriptions (effective "
-        "number, its geometric mean), so that this is nearer to q_agg than asked; with more: "
+        f"the effective number of {target.candidates} candidates is {math.exp(effective):.1f} on held-out descriptions "
+        "(geometric mean), so that this fit is nearer to q_agg than it should be; use more: "
         f"--set aggregate.target.candidates={4 * target.candidates}"
     )
 
 
-def candidates(base: Aggregate, model: Model, batch: Batch, guidance: float, number: int) -> tuple[Tensor, Tensor]:
-    """Return draws of q(z|y) [M, B, D] for each description, and normalised log weights p(y|z)^w [M, B]."""
+def draw_candidates(base: Aggregate, model: Model, batch: Batch, guidance: float, count: int) -> tuple[Tensor, Tensor]:
+    """Draw M candidates from q(z|y) [M, B, D] for each description; return them with normalised log weights [M, B]."""
     assert base.condition is not None
-    z = base.sample(batch, number)
+    z = base.sample(batch, count)
     log_likelihood = model.log_likelihood(base.condition.name, z, batch)
     return z, (guidance * log_likelihood).log_softmax(0)
 
@@ -76,8 +76,8 @@ class GuidedTask(DensityTask):
     """Task that fits a density to draws of a fitted one, reweighted by the frozen model's p(y|z)^w.
 
     Args:
-        aggregate: What is fitted; a copy of ``base`` to begin with.
-        base: The fitted q_agg(z|y), which stays as it is.
+        aggregate: The density to fit; at first a copy of ``base``.
+        base: The fitted q_agg(z|y), which stays unchanged.
         model: The frozen model.
         keep_all: Probability that a description stays whole.
         guidance: w.
@@ -91,33 +91,33 @@ class GuidedTask(DensityTask):
         model: Model,
         keep_all: float,
         guidance: float,
-        number: int,
+        candidate_count: int,
     ) -> None:
         super().__init__(aggregate, keep_all)
         self.guidance = guidance
-        self.number = number
-        # In a list, so that what is frozen is neither trained nor saved with the aggregate.
+        self.candidate_count = candidate_count
+        # In a tuple, so that frozen weights are neither trained nor saved with the aggregate.
         self._frozen = (base, model)
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
-        """Return E log q(z|y) over z ~ q_w in nats, with eight draws for each description.
+        """Return E log q(z|y) over z ~ q_w in nats, with eight draws of z for each description.
 
         A step uses an eighth of its descriptions, value [B / 8]. Validation uses all of them, value [B], an eighth at a
         time, so both need the same memory.
         """
         eighth = max(1, batch.size // _CHOSEN)
         if step is not None:
-            return self._of(batch[:eighth])
-        parts = [self._of(batch[start : start + eighth]) for start in range(0, batch.size, eighth)]
+            return self._value_by_description(batch[:eighth])
+        parts = [self._value_by_description(batch[start : start + eighth]) for start in range(0, batch.size, eighth)]
         terms = {name: torch.cat([part.terms[name] for part in parts]) for name in parts[0].terms}
         return Bound(torch.cat([part.value for part in parts]), terms)
 
-    def _of(self, batch: Batch) -> Bound:
+    def _value_by_description(self, batch: Batch) -> Bound:
         """Return the value of every description of a batch [B]."""
         base, model = self._frozen
-        batch = self.described(batch)
+        batch = self.hide_attributes(batch)
         with torch.no_grad():
-            z, log_share = candidates(base, model, batch, self.guidance, self.number)
+            z, log_share = draw_candidates(base, model, batch, self.guidance, self.candidate_count)
             chosen = torch.multinomial(log_share.exp().T.float(), _CHOSEN, replacement=True).T  # [8, B]
             picked = z.gather(0, chosen.unsqueeze(-1).expand(-1, -1, z.shape[-1]))
             effective = -(2 * log_share).logsumexp(0)
@@ -125,11 +125,11 @@ class GuidedTask(DensityTask):
         return Bound(log_q, {"log q(z|y)": log_q, _EFFECTIVE: effective})
 
 
-def _guidance(value: Any) -> Any:
+def _parse_guidance(value: Any) -> Any:
     if isinstance(value, str) and ":" in value:
         raise ValueError(
-            f"got {value!r}, expected a number alone, such as 3: balance is for drawing, by sample or eval, not for a "
-            "fit; its candidates are --set aggregate.target.candidates"
+            f"got {value!r}, expected a number alone, such as 3: a fit cannot be balanced, only draws by sample and "
+            "eval; the number of its candidates is --set aggregate.target.candidates"
         )
     try:
         number = math.nan if isinstance(value, bool) else float(value)
@@ -146,10 +146,10 @@ class GuidedTarget(Target):
 
     posterior: ClassVar[str] = "aggregate"
 
-    guidance: Annotated[float, BeforeValidator(_guidance)] = 3.0
+    guidance: Annotated[float, BeforeValidator(_parse_guidance)] = 3.0
     """Power w of p(y|z) that tilts q_agg."""
     candidates: Annotated[int, Field(ge=2)] = 64
-    """M, draws of q_agg from which each draw of the guided one is chosen."""
+    """M, draws of q_agg from which each draw of the guided density is chosen."""
 
     @property
     def weights(self) -> Weights:
@@ -166,9 +166,14 @@ class GuidedTarget(Target):
     def complete(self, request: Request) -> Self:
         given, refused = request.given, f"--guidance got {self.guidance:g}"
         if request.description is None:
-            raise UsageError(f"{refused} with --given nothing: q(z) reads no description that could guide it")
+            raise UsageError(
+                f"{refused} with --given nothing, expected attributes or text, by which to guide; leave one of both out"
+            )
         if not request.is_generated:
-            raise UsageError(f"{refused}: guidance needs p({given} | z), but this model generates no {given}")
+            raise UsageError(
+                f"{refused}, which needs p({given} | z), but this model generates no {given}; leave it out, or use "
+                f"a model that generates {given}"
+            )
         return self
 
     def task(self, parts: FitParts) -> Task:

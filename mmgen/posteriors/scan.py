@@ -3,9 +3,9 @@ r"""SCAN: a VAE of symbols beside a frozen VAE of images, whose posterior covers
 .. math:: E_{q(z|y)}[\log p(y|z)] - \beta_y \, KL(q(z|y) \,\|\, p(z)) - \lambda \, KL(q(z|x) \,\|\, q(z|y))
 
 The second divergence has q(z|x) first: q(z|y) must cover every image with the words y, so that it is as wide as the
-prior where they say nothing. q(z|x) is the frozen model's, p(y|z) is the aggregate's own. Symbols are attributes, each
-known or not: what is unknown enters q(z|y) by a mask and is left out of p(y|z), it is not "no". Attributes are dropped
-at random while it is fitted, so that there are abstract concepts.
+prior in dimensions that they leave open. q(z|x) is the frozen model's, p(y|z) is fitted too. Symbols are attributes,
+each known or not: unknown ones enter q(z|y) by a mask and are left out of p(y|z). Attributes are dropped at random in
+training, so that there are abstract concepts.
 
 References:
     SCAN: Learning Hierarchical Compositional Visual Concepts (Higgins et al., 2018), arXiv:1707.03389
@@ -41,7 +41,7 @@ _OPERATOR_HIDDEN = (64, 64)
 
 
 class ScanNetworks(Networks):
-    """p(y|z) of symbols y, and the operators if they are learned."""
+    """Networks of SCAN: p(y|z) of symbols y, and operators if they are learned."""
 
     def __init__(self, latent_size: int, condition: Condition, target: "ScanTarget") -> None:
         super().__init__()
@@ -61,12 +61,12 @@ class ScanNetworks(Networks):
         value: Tensor = self.symbols.log_prob(self.decoder(z), batch.values[name], batch.present[name])
         return value
 
-    def recombined(self, recombination: Expression, leaves: list[DiagonalGaussian]) -> DiagonalGaussian:
-        return self.recombine.of(recombination, leaves)
+    def infer_recombined(self, recombination: Expression, leaves: list[DiagonalGaussian]) -> DiagonalGaussian:
+        return self.recombine.combine(recombination, leaves)
 
 
 class ScanTask(DensityTask):
-    """Maximises SCAN's objective over cached encodings q(z|x).
+    """Training task that maximises SCAN's objective over cached encodings q(z|x).
 
     Args:
         aggregate: q(z|y), with :class:`ScanNetworks`.
@@ -81,10 +81,10 @@ class ScanTask(DensityTask):
         self.target = target
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
-        """Return the objective [B] in nats."""
+        """Return SCAN's objective [B] in nats."""
         aggregate, target, density = self.aggregate, self.target, self.aggregate.density
         assert isinstance(density, ConditionalGaussian) and isinstance(aggregate.networks, ScanNetworks)
-        batch = self.described(batch)
+        batch = self.hide_attributes(batch)
         q = density.distribution(aggregate.context(batch), batch.size)
         log_likelihood = aggregate.networks.log_likelihood(q.sample(), batch)
         to_prior = q.kl(DiagonalGaussian.standard(*q.mean.shape, like=q.mean))
@@ -97,7 +97,7 @@ class ScanTask(DensityTask):
 
 @dataclass(frozen=True, config=CONFIG)
 class ScanTarget(Target):
-    """SCAN: symbols beside a frozen VAE of images, best a beta-VAE, with its recombination operators."""
+    """Target: SCAN, a VAE of symbols beside a frozen VAE of images, with recombination operators."""
 
     posterior: ClassVar[str] = "scan"
     family: ClassVar[str | None] = "gaussian"  # its divergences have closed forms
@@ -135,20 +135,20 @@ class ScanTarget(Target):
     def complete(self, request: Request) -> "ScanTarget":
         if request.data.attributes is None and request.data.text is None:
             raise UsageError(
-                "target scan needs words, and the model's dataset has neither attributes nor text; fit --target "
-                "aggregate with --given nothing, or use a model whose dataset has words"
+                "--target scan needs a dataset with attributes or text, but the model's has neither; use --target "
+                "aggregate with --given nothing, or another model"
             )
         return self
 
     def check(self, model: Model, given: Given, layers: Layers) -> None:
         if given == "nothing":
-            raise UsageError("target scan got --given nothing, expected attributes or text: its symbols are words")
+            raise UsageError("--target scan got --given nothing, expected --given attributes or text")
         if self.operators and given == "text":
-            raise UsageError("operators got --given text, expected attributes: they recombine attribute=value")
+            raise UsageError("aggregate.target.operators got --given text, expected --given attributes; use that")
         if layers == "all" and len(model.latent.layers) > 1:
             raise UsageError(
-                "target scan got a model of several layers of z, whose prior is no standard Gaussian; fit it to the "
-                "top one with --layers top"
+                "--target scan got a model of several layers of z, expected one layer; fit to the top layer alone with "
+                "--layers top"
             )
 
     def networks(self, latent_size: int, condition: Condition) -> Networks:

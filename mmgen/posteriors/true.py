@@ -1,7 +1,7 @@
 r"""Target: the exact posterior p(y|z)^w p(z) of the model, the baseline of the aggregated posterior.
 
 CK print Eq. 3 without a weight of the text. Their published code has one (``w_logpy``, 200 in the runs on Two
-Objects), with the weight that the text had in training. A model trained with lambda and beta has the posterior
+Objects), the weight that the text had in training. A model trained with lambda and beta has the posterior
 p(y|z)^(lambda / beta) p(z) of its words; with weight 1 it is p(z|y).
 
 References:
@@ -28,7 +28,7 @@ from mmgen.training.task import ALONE, Task
 __all__ = ["ExactTarget"]
 
 
-def _text_weight(value: Any) -> Any:
+def _parse_text_weight(value: Any) -> Any:
     if value is None or value == "training":
         return value
     try:
@@ -41,7 +41,7 @@ def _text_weight(value: Any) -> Any:
 
 
 class ExactTask(DensityTask):
-    """Fits a density to the frozen model's own p(y|z)^w p(z).
+    """Training task that fits a density to the frozen model's own p(y|z)^w p(z).
 
     Args:
         aggregate: The density.
@@ -63,19 +63,23 @@ class ExactTask(DensityTask):
 
         It is at most the log of the integral of p(y|z)^w p(z), which for w = 1 alone is log p(y).
         """
-        model, batch = self._model[0], self.described(batch)
-        z, weights, log_q = self.aggregate.with_density(batch, batch.size)
+        model, batch = self._model[0], self.hide_attributes(batch)
+        z, weights, log_q = self.aggregate.sample_with_log_prob(batch, batch.size)
         log_prior = model.log_prior(z)
         condition = self.aggregate.condition
         log_likelihood = torch.zeros_like(log_q)
         if condition and condition.name in model.modalities:
             log_likelihood = model.log_likelihood(condition.name, z, batch)
 
-        def mean(values: Tensor) -> Tensor:
+        def weighted_sum(values: Tensor) -> Tensor:
             return (weights * values).sum(0)
 
-        terms = {"log p(y|z)": mean(log_likelihood), "log p(z)": mean(log_prior), "log q(z|y)": mean(log_q)}
-        value = mean(self.text_weight * log_likelihood + log_prior - log_q)
+        terms = {
+            "log p(y|z)": weighted_sum(log_likelihood),
+            "log p(z)": weighted_sum(log_prior),
+            "log q(z|y)": weighted_sum(log_q),
+        }
+        value = weighted_sum(self.text_weight * log_likelihood + log_prior - log_q)
         return Bound(value, terms, is_bound=self.text_weight == 1)
 
 
@@ -85,7 +89,7 @@ class ExactTarget(Target):
 
     posterior: ClassVar[str] = "true"
 
-    text_weight: Annotated[float | Literal["training"] | None, BeforeValidator(_text_weight)] = None
+    text_weight: Annotated[float | Literal["training"] | None, BeforeValidator(_parse_text_weight)] = None
     """Power w of p(y|z). training is lambda / beta of the model's objective, 1 the exact p(z|y); left out, training."""
 
     @property
@@ -100,11 +104,11 @@ class ExactTarget(Target):
     def complete(self, request: Request) -> Self:
         """Return the settings with the weight as a number.
 
-        If z does not depend on the description, because nothing is given or decoders see the description (CVAE), there
-        is no p(y|z) to weigh: the target is p(z), with weight 1.
+        If z does not depend on the description, because there is none or decoders see it (CVAE), there is no p(y|z) to
+        weight: the target is p(z), with weight 1.
 
         Raises:
-            UsageError: There is no p(y|z) to weigh, or its training weight is no number to fit with.
+            UsageError: There is no p(y|z) to weight, or its weight in training is no number to fit with.
         """
         given, objective = request.given, request.objective
         if request.description is None or not request.is_generated:
@@ -114,9 +118,11 @@ class ExactTarget(Target):
                 )
             if self.text_weight is None:
                 return type(self)(1.0)
-            reason = f"this model has no p({given} | z): z is p(z)"
-            reason = "of no description there is none" if request.description is None else reason
-            raise UsageError(f"--text-weight got {self._typed}, expected nothing: it weighs p(words | z), and {reason}")
+            reason = f"this model has no p({given} | z)"
+            reason = "with --given nothing there is none" if request.description is None else reason
+            raise UsageError(
+                f"--text-weight got {self._weight_in_words}, expected nothing: it weighs p(words | z), and {reason}"
+            )
         if isinstance(self.text_weight, float):
             return self
         weight = objective.training_weight(request.description.name, given)
@@ -129,7 +135,7 @@ class ExactTarget(Target):
         return type(self)(weight)
 
     @property
-    def _typed(self) -> str:
+    def _weight_in_words(self) -> str:
         return format_weight(self.text_weight) if isinstance(self.text_weight, float) else str(self.text_weight)
 
     def task(self, parts: FitParts) -> Task:

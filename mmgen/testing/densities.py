@@ -88,7 +88,7 @@ def check_draws(name: str) -> None:
     again = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
     torch.testing.assert_close(z, again, rtol=0, atol=0)
     assert aggregate.log_prob(z, CONDITION).shape == (5, 3)
-    draws, weights = aggregate.reparameterised(CONDITION, 3)
+    draws, weights = aggregate.sample_reparameterised(CONDITION, 3)
     assert draws.shape[1:] == (3, 4)
     torch.testing.assert_close(weights.sum(0), torch.ones(3, dtype=torch.float64))
     (weights.unsqueeze(-1) * draws).sum().backward()

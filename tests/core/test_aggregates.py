@@ -54,7 +54,7 @@ def test_draws_come_with_their_density(name: str, given: Attributes | None) -> N
     aggregate = randomised(name, 4, given)
     condition = CONDITION if given else None
     torch.manual_seed(2)
-    z, weights, log_q = aggregate.with_density(condition, 3)
+    z, weights, log_q = aggregate.sample_with_log_prob(condition, 3)
     torch.testing.assert_close(log_q, aggregate.log_prob(z, condition))
     value = (weights * (log_q - z.square().sum(-1))).sum()
     read = [
@@ -62,7 +62,7 @@ def test_draws_come_with_their_density(name: str, given: Attributes | None) -> N
     ]  # what generates words is no part of q
     found = torch.autograd.grad(value, read)
     torch.manual_seed(2)
-    z, weights = aggregate.reparameterised(condition, 3)
+    z, weights = aggregate.sample_reparameterised(condition, 3)
     value = (weights * (aggregate.log_prob(z, condition) - z.square().sum(-1))).sum()
     torch.testing.assert_close(found, torch.autograd.grad(value, read))
 

@@ -11,7 +11,7 @@ import torch
 import mmgen
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.core.errors import ArtifactError, UsageError
-from mmgen.metrics.link_prediction import area, average_precision
+from mmgen.metrics.link_prediction import area_under_roc, average_precision
 from mmgen.modalities.graph import GraphDescription
 from mmgen.modalities.vector import VectorDescription
 from mmgen.testing.metrics import _write_graph
@@ -140,7 +140,7 @@ def test_links_are_predicted(graphs: Path, capsys: pytest.CaptureFixture[str]) -
             ("test", None)
         }
     assert exit_code("eval", graphs / "vgae.safetensors", "--metric", "link-prediction", "--part", "train") == 2
-    assert "part train holds none" in " ".join(capsys.readouterr().err.split())
+    assert "part train has none" in " ".join(capsys.readouterr().err.split())
 
 
 def test_groups_of_nodes_are_fitted(graphs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,7 +166,7 @@ def test_groups_of_nodes_are_fitted(graphs: Path, capsys: pytest.CaptureFixture[
         (["train", "nodes.h5", "--objective", "balanced-edges"], "graph is a graph, which has no networks of its own"),
         (["train", "nodes.h5", "--preset", "kipf/vgae", "--set", "data.paired=0.5"], "are not taken apart"),
         (["fit-aggregate", "star.safetensors", "--given", "attributes"], "points without a density"),
-        (["eval", "vgae.safetensors", "--metric", "link-prediction", "--dataset", "others.h5"], "on another file"),
+        (["eval", "vgae.safetensors", "--metric", "link-prediction", "--dataset", "others.h5"], "training on another"),
         (["train", "others.h5", "--preset", "kipf/vgae", "--from", "vgae.safetensors"], "a model of this very dataset"),
         (["train", "rows.h5", "--preset", "kipf/vgae", "--split", "iid"], "but graph needs all of them"),
         (["train", "nodes.h5", "--preset", "kipf/vgae", "--set", 'objective.given=["graph","x"]'], "the modality x"),
@@ -187,14 +187,14 @@ def test_area_by_counting() -> None:
     generator = np.random.default_rng(0)
     joined, absent = generator.integers(0, 9, 30).astype(float), generator.integers(0, 7, 40).astype(float)
     wins = sum((one > other) + 0.5 * (one == other) for one in joined for other in absent)
-    assert area(joined, absent)[0] == pytest.approx(wins / (30 * 40))
-    assert area(np.array([2.0, 3.0]), np.array([0.0, 1.0])) == (1.0, 0.0)
+    assert area_under_roc(joined, absent)[0] == pytest.approx(wins / (30 * 40))
+    assert area_under_roc(np.array([2.0, 3.0]), np.array([0.0, 1.0])) == (1.0, 0.0)
 
 
 def test_errors_of_an_area_are_those_of_repetition() -> None:
     """Normal scores one apart: the area is Phi(1 / sqrt 2), and its spread over repetitions what is printed."""
     generator = np.random.default_rng(1)
-    found = [area(generator.normal(1, 1, 100), generator.normal(0, 1, 100)) for _ in range(400)]
+    found = [area_under_roc(generator.normal(1, 1, 100), generator.normal(0, 1, 100)) for _ in range(400)]
     values, errors = np.array(found).T
     assert values.mean() == pytest.approx(0.76025, abs=4 * values.std() / 20)
     assert errors.mean() == pytest.approx(values.std(), rel=0.15)

@@ -20,7 +20,7 @@ from mmgen.generation.samples import save_samples
 from mmgen.metrics._evaluate import evaluate
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.posteriors import Aggregate, complete_fit_settings, fit_aggregate, load_aggregate
-from mmgen.posteriors.guided import GuidedTarget, GuidedTask, candidates, few_candidates
+from mmgen.posteriors.guided import GuidedTarget, GuidedTask, draw_candidates, few_candidates
 from mmgen.testing.densities import ATTRIBUTES
 from mmgen.training.model_run import load_model
 from mmgen.training.state import state_path
@@ -55,7 +55,7 @@ def divergence(truth: Tensor, fitted: Aggregate, one: Batch) -> float:
 def guide(base: Aggregate, fitted: Aggregate, speaker: MultimodalVAE, batch: Batch, guidance: float) -> Aggregate:
     """A copy of ``base`` fitted by itself, whole descriptions."""
     fitted.load_state_dict(base.state_dict())
-    task = GuidedTask(fitted, base, speaker, keep_all=1.0, guidance=guidance, number=64)
+    task = GuidedTask(fitted, base, speaker, keep_all=1.0, guidance=guidance, candidate_count=64)
     optimiser = torch.optim.Adam(task.parameters(), lr=1e-2)
     torch.manual_seed(0)
     for step in range(250):
@@ -116,7 +116,7 @@ def test_the_guided_aggregate_of_captions_is_what_it_says() -> None:
 
 def test_candidates_of_no_guidance_are_all_alike() -> None:
     base = attribute_base()
-    z, log_share = candidates(base, speaking(), DESCRIPTIONS, 0.0, 16)
+    z, log_share = draw_candidates(base, speaking(), DESCRIPTIONS, 0.0, 16)
     assert z.shape == (16, 4, 2)
     assert torch.equal(log_share, torch.full_like(log_share, -torch.tensor(16.0).double().log().item()))
     guided = GuidedTask(attribute_base(), base, speaking(), 1.0, 3.0, 16)(DESCRIPTIONS.repeat(8), 0)
@@ -142,7 +142,7 @@ def test_validation_looks_at_every_description_and_a_step_at_an_eighth() -> None
 def test_too_few_candidates_are_told() -> None:
     target = GuidedTarget()
     few = {"validation_terms": {"log of effective candidates": math.log(2.5)}}
-    assert "of 64 candidates 2.5 count" in few_candidates(few, target)
+    assert "effective number of 64 candidates is 2.5" in few_candidates(few, target)
     assert few_candidates({"validation_terms": {"log of effective candidates": math.log(20)}}, target) == ""
     assert few_candidates({}, target) == ""
     guided = GuidedTask(attribute_base(), attribute_base(), speaking(), 1.0, 3.0, 16)(DESCRIPTIONS, None)
@@ -195,7 +195,7 @@ def test_a_guided_fit_is_written_and_named_with_its_weight(folder: Path) -> None
     ("asked", "message"),
     [
         ({"target": {"name": "true", "guidance": 3}}, "aggregate.target.guidance"),
-        ({"target": {"name": "guided"}, "given": "nothing"}, "reads no description"),
+        ({"target": {"name": "guided"}, "given": "nothing"}, "expected attributes or text, by which to guide"),
         ({"target": {"name": "guided", "guidance": -1}}, "got -1, expected a number above 0"),
         ({"target": {"name": "guided", "guidance": "inf"}}, "got 'inf', expected a number"),
         ({"target": {"name": "aggregate", "candidates": 8}}, "aggregate.target.candidates"),
@@ -216,9 +216,9 @@ def test_only_a_plain_aggregate_of_the_model_is_guided(folder: Path) -> None:
     for other, message in ((guided, r"is q_agg guided \(w = 3\)"), (exact, r"is q_true\(w = 20\)")):
         with pytest.raises(UsageError, match=f"{message}, expected q_agg, which this fit starts from"):
             run(folder, "again", GUIDED, other)
-    with pytest.raises(UsageError, match="expected the family"):
+    with pytest.raises(UsageError, match="expected the family, target and condition"):
         run(folder, "again", {**GUIDED, "family": {"name": "gaussian"}}, base)
-    with pytest.raises(UsageError, match="only guided fits and SCAN with operators take a base"):
+    with pytest.raises(UsageError, match="--from is for guided fits and SCAN with operators"):
         run(folder, "again", GUIDED)
     assert not (folder / "again.safetensors").exists()
 

@@ -55,8 +55,8 @@ def fitted(model: HierarchicalVAE, encodings: DiagonalGaussian, layers: Layers, 
     torch.manual_seed(0)
     size = model.latent_size if layers == "all" else model.latent.layers[model.latent.top]
     family = mmgen.densities.get("gaussian")(hidden=())
-    aggregate = Aggregate(size, None, family, layers=layers).double().over(model)
-    mean, log_sd = aggregate.of_layers(encodings.mean), aggregate.of_layers(encodings.log_sd)
+    aggregate = Aggregate(size, None, family, layers=layers).double().attach_model(model)
+    mean, log_sd = aggregate.select_layers(encodings.mean), aggregate.select_layers(encodings.log_sd)
     aggregate.standardise(mean, log_sd)
     task = AggregatedTask(aggregate, keep_all=1.0)
     optimiser = torch.optim.Adam(aggregate.parameters(), 0.05)
@@ -109,7 +109,7 @@ def test_of_the_top_layer_what_lies_below_is_the_models_own(
         own = DiagonalGaussian(some[:, 2:] @ UP.T, torch.full((50, 2), LAYER_SD).double().log()).log_prob(some[:, :2])
         expected = aggregate.log_fitted(some[:, 2:], None) + own
         torch.testing.assert_close(aggregate.log_prob(some, None), expected)
-        drawn, _, log_q = aggregate.with_density(None, 1)
+        drawn, _, log_q = aggregate.sample_with_log_prob(None, 1)
         torch.testing.assert_close(log_q, aggregate.log_prob(drawn, None))
         assert drawn.shape == (1, 1, 5)
 

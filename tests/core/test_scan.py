@@ -14,7 +14,7 @@ from mmgen.descriptions import AND, IGNORE, IN_COMMON, parse
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.text import Text
 from mmgen.posteriors import Aggregate, FitParts, FitSettings
-from mmgen.posteriors._scan_operators import OperatorTask, recombined_parts
+from mmgen.posteriors._scan_operators import OperatorTask, draw_recombination
 from mmgen.posteriors.scan import ScanTask
 from mmgen.testing.densities import ATTRIBUTES
 from mmgen.training.task import Task
@@ -147,7 +147,7 @@ def test_sentences_have_symbols_too() -> None:
 def test_operators_are_taught_what_they_mean(operator: str) -> None:
     torch.manual_seed(0)
     batch = encodings(400)
-    (lv, lm), (rv, rm), (v, m) = recombined_parts(batch, "attributes", operator)
+    (lv, lm), (rv, rm), (v, m) = draw_recombination(batch, "attributes", operator)
     assert (v[m] == batch.values["attributes"][m]).all(), "the result is true of the example"
     both = lm & rm & (lv == rv)
     if operator == AND:
@@ -171,7 +171,7 @@ def test_a_base_has_the_settings_of_what_starts_from_it() -> None:
         FitSettings.model_validate({"aggregate": {"target": {"name": "scan"}, **other}})
         for other in ({}, {"keep_all": 0.2}, {"target": {"name": "scan", "beta": 2.0}})
     ]
-    shapes = [(each.shape, each.aggregate.target) for each in every]
+    shapes = [(each.settings_to_match, each.aggregate.target) for each in every]
     assert shapes[0] not in shapes[1:]
 
 
@@ -193,7 +193,7 @@ def test_operators_reach_the_moments_of_what_is_meant() -> None:
         ("colour=blue size=big IGNORE colour=blue", (None, 0)),
     ):
         with torch.no_grad():
-            q = aggregate.posterior_of(parse(words, ATTRIBUTES))
+            q = aggregate.recombined_posterior(parse(words, ATTRIBUTES))
         mean, sd = moments(*meant)
         torch.testing.assert_close(q.mean[0], mean, atol=0.15, rtol=0)
         # Weights are shared by the dimensions, and one network tells three of them apart by their widths alone.
@@ -212,9 +212,9 @@ def test_it_says_what_it_is_and_refuses_what_it_is_not() -> None:
     assert weighed.slug == "scan-beta-w0.5-images-w30"
     aggregate, _ = scan()
     with pytest.raises(UsageError, match="has none"):
-        aggregate.posterior_of(parse("colour=red AND size=big", ATTRIBUTES))
+        aggregate.recombined_posterior(parse("colour=red AND size=big", ATTRIBUTES))
     model: Any = None
-    with pytest.raises(UsageError, match="symbols are words"):
+    with pytest.raises(UsageError, match="expected --given attributes or text"):
         mmgen.posteriors.get("scan")().check(model, "nothing", "all")
     with pytest.raises(UsageError, match="recombine"):
         mmgen.posteriors.get("scan")(operators=True).check(model, "text", "all")

@@ -170,7 +170,7 @@ def test_too_few_descriptions_are_refused(bars: Path, tmp_path: Path) -> None:
         ({"name": "telbo"}, {"labelled": 1}, 1, "fit to a model that was trained with more"),
     ):
         model = trained(bars, tmp_path / "m.safetensors", data, **objective)
-        with pytest.raises(DataError, match=f"descriptions of {count} of 120 training examples, .* 2 at least; {way}"):
+        with pytest.raises(DataError, match=f"descriptions of {count} of 120 training examples, .* at least 2; {way}"):
             fitted(model, bars)
         (tmp_path / "m.safetensors").unlink()
         (tmp_path / "m.last.safetensors").unlink()

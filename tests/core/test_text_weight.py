@@ -165,7 +165,7 @@ def test_the_training_weight_is_the_default_and_is_written_as_a_number() -> None
     ("objective", "asked", "message"),
     [
         ({"name": "elbo"}, {"target": {"name": "aggregate", "text_weight": 3}}, "aggregate.target.text_weight"),
-        ({"name": "elbo"}, {"target": weighed(3), "given": "nothing"}, "of no description"),
+        ({"name": "elbo"}, {"target": weighed(3), "given": "nothing"}, "with --given nothing there is none"),
         ({"name": "cvae"}, {"target": weighed(3)}, r"no p\(attributes \| z\)"),
         ({"name": "cvae"}, {"target": weighed("training")}, r"no p\(attributes \| z\)"),
         ({"name": "elbo", "modalities": ["image"]}, {"target": weighed(3)}, "generates no attributes"),

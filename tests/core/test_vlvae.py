@@ -287,7 +287,7 @@ def test_descriptions_of_codes_are_captions_where_all_is_known(folder: Path) -> 
 def test_what_cannot_be_fitted_is_said(folder: Path) -> None:
     trained = load_model(folder / "m.safetensors")[1]
     no_text = trained.model_copy(update={"data": DataSettings.of(trained.data.image, trained.data.attributes)})
-    with pytest.raises(UsageError, match="--given got text, but the model's dataset has none"):
+    with pytest.raises(UsageError, match="--given got text, which the model's dataset does not have"):
         complete_fit_settings({"aggregate": {"given": "text"}}, no_text)
     image_only = trained.model_copy(update={"objective": {"name": "elbo", "modalities": ("image",)}})
     assert complete_fit_settings({}, image_only).aggregate.given == "attributes"

@@ -91,7 +91,7 @@ def test_what_has_nothing_in_common_is_not_judged(stubs: SimpleNamespace, monkey
     own = loaded.posteriors["own"]
     own.operators = ("AND", "IN COMMON")
     monkeypatch.setattr(type(loaded), "posteriors", {"own": own})
-    monkeypatch.setattr(own, "answering", lambda _: own)
+    monkeypatch.setattr(own, "condition_on", lambda _: own)
     asked = Descriptions(np.stack([empty.codes, said.codes]), expressions=(empty, said))
     drawn = draw(loaded, asked, 5, posterior="own", classifier=stubs.Reader())
     assert drawn.correct == (5, 5)

@@ -63,7 +63,7 @@ def test_what_cannot_be_balanced_is_refused_before_other_weights_are_measured(
     monkeypatch.setattr("mmgen.metrics.evaluate_with_classifiers", lambda *_: pytest.fail("something was measured"))
     capsys.readouterr()
     assert exit_code("eval", fitted, "-m", "log-likelihood", "--guidance", "0,2:balanced") == 2
-    assert "is fitted with guidance, which has changed the shares" in capsys.readouterr().err
+    assert "was fitted with guidance and has lost the shares" in capsys.readouterr().err
 
 
 def test_attributes_that_captions_spell_are_no_caption(stubs: SimpleNamespace, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
         (["sample", "elbo", "--given", "colour=red", "--guidance", "3:even"], "such as 3, or 3:balanced"),
         (["eval", "elbo-attributes", "--guidance", "0:balanced"], "expected a weight above 0, such as 3:balanced"),
         (["sample", "jmvae", "--given", "big red", "--guidance", "3:balanced"], "alone: guide without :balanced"),
-        (["sample", "both", "--given", "big red", "--guidance", "3:balanced"], "got a caption, which does not say"),
+        (["sample", "both", "--given", "big red", "--guidance", "3:balanced"], "got a caption, expected attributes"),
         (["sample", "elbo-attributes", "--given", "colour=red OR colour=blue"], "which needs guidance above 0"),
         (["eval", "elbo-attributes", "--guidance", "1,,3"], "--guidance got nothing, expected a number from 0"),
         (["eval", "elbo-attributes", "--guidance", "1;3"], "--guidance got 1;3, expected a number from 0"),
@@ -173,7 +173,7 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
         (["report", "cvae", "--guidance", "2"], "guidance needs a decoder"),
         (
             ["fit-aggregate", "elbo", "--given", "attributes", "--guidance", "3:balanced"],
-            "got '3:balanced', expected a number alone, such as 3: balance is for drawing",
+            "got '3:balanced', expected a number alone, such as 3: a fit cannot be balanced",
         ),
         (["fit-aggregate", "elbo", "--given", "attributes", "--guidance", "many"], "got 'many', expected a number"),
         (["plot", "hierarchy", "labels", "--given", "big red"], "reads attributes"),

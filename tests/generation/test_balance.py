@@ -13,7 +13,7 @@ from mmgen.generation import TrainedModel
 from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.latents import draw_latents
 from mmgen.posteriors import Guidance, parse_guidance
-from mmgen.posteriors._balance import Balance, Candidates, multipliers
+from mmgen.posteriors._balance import Balance, Candidates, find_multipliers
 from tests.generation.test_guidance import ATTRIBUTES, EVERY_BASE, GRID, agree, codes_of, draw, loaded, pool_size
 
 WEIGHT = 3.0
@@ -141,13 +141,12 @@ def test_what_could_not_be_balanced_is_said() -> None:
     toy = loaded().guided("3:balanced")
     draw(toy, "own", "colour=green", 5)
     told, found = toy.guided_posterior("own").report, toy.guided_posterior("own").diagnostics
-    assert "takes back more than half of what guidance brings" in told.notice and found["smallest_rise_kept"] < 0.5
+    assert "undoes more than half of the effect of guidance" in told.notice and found["smallest_rise_kept"] < 0.5
     assert str(told) == "q(z|y) guided (w = 3, balanced)"
     toy = loaded().guided("1000:balanced")
     draw(toy, "own", "size=small", 5)
-    assert (
-        "shares of what is left out are kept only roughly, off by up to " in toy.guided_posterior("own").report.notice
-    )
+    told = toy.guided_posterior("own").report
+    assert "the shares of unspecified attributes are kept only roughly, off by up to " in told.notice
     toy = loaded("nothing").guided("2:balanced")
     draw(toy, "aggregate", "size=small", 5)
     found = toy.guided_posterior("aggregate").diagnostics
@@ -185,7 +184,7 @@ def test_what_is_taken_back_is_told_of_rare_words_too() -> None:
 
     balance = Balance(toy.likelihood, draw_some)
     balance(z, parse_descriptions(toy, ["size=big"]).batch(toy, 0), None)
-    assert balance.diagnostics["smallest_rise_kept"] < 0.5 and "takes back more than half" in balance.notice
+    assert balance.diagnostics["smallest_rise_kept"] < 0.5 and "undoes more than half" in balance.notice
 
 
 def test_a_density_tells_how_well_it_is_balanced_without_a_draw() -> None:
@@ -197,7 +196,7 @@ def test_a_density_tells_how_well_it_is_balanced_without_a_draw() -> None:
 
 def test_readings_of_several_attributes_stand_side_by_side() -> None:
     toy, z = loaded(), torch.randn(7, 2)
-    found = toy.likelihood.readings(z, (0, 1)).detach()
+    found = toy.likelihood.value_probabilities(z, (0, 1)).detach()
     assert torch.allclose(found[:, :3], readings(toy, z, COLOURS), atol=1e-6)
     assert torch.allclose(found[:, 3:5], readings(toy, z, SIZES), atol=1e-6)
     assert found.shape == (7, 5)
@@ -209,7 +208,7 @@ def test_multipliers_of_two_values_by_hand() -> None:
     values = torch.randint(3, (5000,), generator=generator)
     read = torch.nn.functional.one_hot(values, 3).double()
     weights = 0.7 * torch.randn(5000, generator=generator) + 1.5 * values
-    found = multipliers(weights, read, torch.tensor([0.5, 0.3, 0.2]))
+    found = find_multipliers(weights, read, torch.tensor([0.5, 0.3, 0.2]))
     masses = (weights.double() + read @ found).softmax(0)
     assert (masses @ read).tolist() == pytest.approx([0.5, 0.3, 0.2], abs=5e-3)
     for value, share in enumerate((0.5, 0.3, 0.2)):  # within a value nothing but its share changes
@@ -219,11 +218,11 @@ def test_multipliers_of_two_values_by_hand() -> None:
 
 def test_multipliers_stay_finite_where_no_draw_says_a_value() -> None:
     read = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
-    found = multipliers(torch.tensor([0.0, -800.0]), read, torch.tensor([0.9, 0.1]))
+    found = find_multipliers(torch.tensor([0.0, -800.0]), read, torch.tensor([0.9, 0.1]))
     assert torch.isfinite(found).all()
     for weights in ([-math.inf, -math.inf], [math.nan, 0.0]):
-        assert multipliers(torch.tensor(weights), read, torch.tensor([0.9, 0.1])).tolist() == [0.0, 0.0]
-    assert multipliers(torch.zeros(4), torch.full((4, 2), 0.5), torch.tensor([0.5, 0.5])).abs().max() == 0
+        assert find_multipliers(torch.tensor(weights), read, torch.tensor([0.9, 0.1])).tolist() == [0.0, 0.0]
+    assert find_multipliers(torch.zeros(4), torch.full((4, 2), 0.5), torch.tensor([0.5, 0.5])).abs().max() == 0
 
 
 @pytest.mark.parametrize(
@@ -262,6 +261,6 @@ def test_what_cannot_be_balanced_is_refused() -> None:
     toy = loaded()
     assert toy.fitted is not None
     toy.fitted._weights = {"guidance": 2.0}
-    with pytest.raises(UsageError, match="is fitted with guidance, which has changed the shares"):
+    with pytest.raises(UsageError, match="was fitted with guidance and has lost the shares"):
         draw(toy.guided("3:balanced"), "aggregate", "size=big", 2)
     assert draw(toy.guided("3:balanced"), "prior", "size=big", 2).shape == (2, 2)

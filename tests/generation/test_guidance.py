@@ -21,7 +21,7 @@ from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.latents import draw_latents
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.posteriors import Guidance, _candidates
-from mmgen.posteriors._candidates import SharedDraws, log_mean, resample
+from mmgen.posteriors._candidates import SharedDraws, log_mean_weight, resample
 from tests.generation.toy import ATTRIBUTES, NAMES, VALUES, Grid, loaded
 
 INFO = SimpleNamespace(names=NAMES, values=VALUES)
@@ -323,7 +323,7 @@ def test_a_model_that_says_no_words_cannot_be_guided() -> None:
 def test_log_mean_has_the_error_that_it_says() -> None:
     generator = torch.Generator().manual_seed(0)
     weights = 0.8 * torch.randn(400, 500, generator=generator, dtype=torch.float64)
-    found = [log_mean(each) for each in weights]
+    found = [log_mean_weight(each) for each in weights]
     values, errors = (np.array(part) for part in zip(*found, strict=True))
     assert values.mean() == pytest.approx(0.32, abs=0.01)  # log E exp(0.8 x) = 0.8^2 / 2
     assert values.std() == pytest.approx(errors.mean(), rel=0.15)

@@ -134,5 +134,5 @@ def test_means_and_what_is_decoded_from_them_are_the_same_twice(
 def test_a_posterior_of_layers_is_no_gaussian(kind: str, models: dict[str, TrainedModel], pictures: np.ndarray) -> None:
     q = models[kind].encode(pictures)
     assert q.log_prob(q.sample(torch.Generator().manual_seed(0), (3,))).shape == (3, 6)
-    with pytest.raises(UsageError, match="draw with sample"):
+    with pytest.raises(UsageError, match="draw from it with sample"):
         _ = q.sd

@@ -45,11 +45,11 @@ def test_an_operator_draws_from_the_posterior_that_its_network_says() -> None:
     aggregate, recombination = toy.fitted.aggregate, asked.expression(0)
     assert asked.words(toy) == ["colour=red AND size=big", "colour=red"]
     with torch.no_grad():
-        q = aggregate.posterior_of(recombination)
+        q = aggregate.recombined_posterior(recombination)
         z = draw_latents(toy, "scan", asked, 20_000, 0)[0]
     torch.testing.assert_close(z.mean(0), q.mean[0], atol=0.05, rtol=0.05)
     torch.testing.assert_close(z.std(0), q.sd[0], atol=0.05, rtol=0.05)
-    recombined = toy.posteriors["scan"].answering(recombination)
+    recombined = toy.posteriors["scan"].condition_on(recombination)
     torch.testing.assert_close(recombined.log_prob(z[:, None], asked.batch(toy, 0)), q.log_prob(z[:, None]))
     plain = draw_latents(toy, "scan", parse_descriptions(toy, ["colour=red size=big"]), 5, 0)
     assert not torch.equal(plain[0], z[:5]), "another posterior, and its own stream"

@@ -10,7 +10,7 @@ from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import numpy_generator
 from mmgen.evaluation.factors import Code, read_factors
-from mmgen.metrics._disentanglement import Disentanglement, _error
+from mmgen.metrics._disentanglement import Disentanglement, _standard_error
 from mmgen.metrics.beta_score import BetaScore
 from mmgen.metrics.dci import Dci, concentration
 from mmgen.metrics.factor_score import FactorScore
@@ -284,7 +284,7 @@ def test_errors_know_of_the_choice_of_examples() -> None:
         numbers = rng.normal(size=200)
         halves = np.array([rng.permutation(numbers)[:100].mean() for _ in range(5)])
         values.append(halves.mean())
-        squares.append(_error(halves, 0) ** 2)
+        squares.append(_standard_error(halves, 0) ** 2)
     assert np.var(values) == pytest.approx(1.2 / 200, rel=0.15)
     assert np.mean(squares) == pytest.approx(1.2 / 200, rel=0.1)
 
@@ -293,5 +293,5 @@ def test_errors_of_answers_are_less_the_more_repeats_there_are() -> None:
     """Shares of 500 answers each, whose examples say nothing: binomial over all 2,500, or a little more."""
     rng = np.random.default_rng(0)
     shares = 100 * rng.binomial(500, 0.7, size=(2000, 5)) / 500
-    squares = [_error(row, 500) ** 2 for row in shares]
+    squares = [_standard_error(row, 500) ** 2 for row in shares]
     assert 1.0 <= np.mean(squares) / (100**2 * 0.7 * 0.3 / 2500) <= 4.0

@@ -17,9 +17,9 @@ from mmgen.evaluation.divergence import jackknifed, jensen_shannon, remaining_bi
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.queries import Frequencies, Queries, weighted_mean
 from mmgen.evaluation.questions import Questions
-from mmgen.metrics._evaluate import evaluate, notice
-from mmgen.metrics.correctness import agreement
-from mmgen.metrics.coverage import exact_coverage, picture_error
+from mmgen.metrics._evaluate import evaluate, training_images_warning
+from mmgen.metrics.correctness import correctness_by_query
+from mmgen.metrics.coverage import exact_coverage, single_query_error
 from mmgen.modalities.image import ImageDescription
 from mmgen.results.standard_errors import clustered_error, share_error
 from tests.metrics.toy import Judge, Painter, loaded_painter, write_dataset
@@ -40,7 +40,7 @@ def test_correctness_by_hand() -> None:
     queries = np.array([[1, 0], [2, 255]], np.uint8)
     judged = np.array([[[1, 0], [1, 1]], [[2, 0], [0, 0]]], np.uint8)
     # First query: 2 of 2 attributes, then 1 of 2; second: 1 of 1, then 0 of 1.
-    np.testing.assert_allclose(agreement(queries, judged), [0.75, 0.5])
+    np.testing.assert_allclose(correctness_by_query(queries, judged), [0.75, 0.5])
 
 
 def test_correctness_of_a_perfect_model_and_of_the_prior(dataset: Dataset) -> None:
@@ -75,7 +75,7 @@ def test_examples_known_in_part_are_asked_for_where_none_is_known_whole(
     assert coverage.value is not None and coverage.value > 97
     with pytest.raises(UsageError, match="none can be described by 2"):
         evaluate(asked(dataset, dropped=(0,)), ["correctness"]).run()
-    with pytest.raises(UsageError, match="no example of the part 'test' has all of them known; ask for --metric corr"):
+    with pytest.raises(UsageError, match="all attributes known, but the part 'test' has none; use --metric corr"):
         evaluate(asked(dataset), ["compositionality"])
 
 
@@ -121,7 +121,7 @@ def test_compositionality_is_asked_of_models_that_never_saw_the_combination(data
     assert (score.value, score.given, score.details["queries"]) == (100, 2, 1)
     with pytest.raises(UsageError, match="--split compositional"):
         evaluate(asked(dataset, split="iid"), ["compositionality"])
-    with pytest.raises(UsageError, match="'iid', which has 1 of the 1 combinations"):
+    with pytest.raises(UsageError, match="'iid', which holds 1 of the 1 combinations"):
         evaluate(Evaluation(*_parts(dataset, "iid", "compositional")), ["compositionality"])
 
 
@@ -211,7 +211,7 @@ def test_error_over_pictures_is_their_spread() -> None:
     for repetition in range(100):
         judged = np.stack([random.choice(3, (1, 96), p=[0.6, 0.3, 0.1]), random.choice(2, (1, 96), p=[0.3, 0.7])], -1)
         values.append(exact_coverage(queries, judged.astype(np.uint8), frequencies, repetition).values[0])
-        told.append(picture_error(queries, judged.astype(np.uint8), frequencies))
+        told.append(single_query_error(queries, judged.astype(np.uint8), frequencies))
     assert np.mean(told) == pytest.approx(np.std(values), rel=0.2)
 
 
@@ -256,13 +256,15 @@ def test_images_that_were_trained_on_are_told(dataset: Dataset) -> None:
     assert 0 < share < 1
     (active, correct, *_) = evaluate(asked_of, ["active-units", "correctness"]).run()
     assert active.details["trained_share"] == share and "trained_share" not in correct.details
-    told = notice(asked_of, ["correctness", "active-units"])
+    told = training_images_warning(asked_of, ["correctness", "active-units"])
     assert told.startswith(f"{100 * share:.1f} % of the test part of split 'iid' are images that") and "active" in told
-    assert notice(asked_of, ["correctness", "parameters"]) == ""  # which look at no images of the dataset
+    assert (
+        training_images_warning(asked_of, ["correctness", "parameters"]) == ""
+    )  # which look at no images of the dataset
     own = Evaluation(loaded, dataset, Judge(), ("own",), EvaluationSettings())
-    assert (own.provenance.trained_share, notice(own, ["active-units"])) == (0, "")
+    assert (own.provenance.trained_share, training_images_warning(own, ["active-units"])) == (0, "")
     elsewhere = Evaluation(loaded_painter(Path("m")), dataset, Judge(), ("own",), EvaluationSettings(part="val"))
-    assert (elsewhere.provenance.trained_share, notice(elsewhere, ["active-units"])) == (None, "")
+    assert (elsewhere.provenance.trained_share, training_images_warning(elsewhere, ["active-units"])) == (None, "")
 
 
 def test_paper_coverage_by_hand() -> None:

@@ -13,7 +13,7 @@ from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.generation import classifiers as judges
 from mmgen.metrics._evaluate import evaluate, evaluate_with_classifiers
-from mmgen.metrics._options import usual_metrics
+from mmgen.metrics._options import default_metrics
 from mmgen.metrics.recall import Recall
 from mmgen.results.score import Score, classifier_names
 from mmgen.results.score_table import Scores
@@ -131,7 +131,7 @@ def test_judges_that_cannot_be_asked_together(
 
 
 def test_recall_is_measured_where_coverage_is(dataset: Dataset) -> None:
-    assert usual_metrics(loaded_painter(Path("m.safetensors"))) == list(MEASURED)
+    assert default_metrics(loaded_painter(Path("m.safetensors"))) == list(MEASURED)
     assert evaluate(asked(dataset, Judge()), ["recall"]).run()
     few = Dataset.open(write_dataset(dataset.path.with_name("few.h5"), 36))  # 12 test pictures of 6 descriptions
     evaluation = Evaluation(loaded_painter(Path("m")), few, Judge(), ("own",), EvaluationSettings(dropped=(0,)))

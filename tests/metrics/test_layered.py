@@ -112,7 +112,7 @@ def test_retrieval_weighs_draws_of_the_whole_posterior() -> None:
     )  # fmt: skip
     words = points.select(["attributes"])
     with torch.no_grad():
-        tables = outcome(Retrieval()._tables(evaluation, "attributes", points, words))
+        tables = outcome(Retrieval()._score_pairs(evaluation, "attributes", points, words))
     p, lower = 0.8 * torch.linalg.pinv(WEIGHTS["image"]), 0.5**2 * torch.eye(2, dtype=torch.float64)
     for row in range(points.size):
         x = points.values["image"][row]

@@ -207,7 +207,7 @@ def test_text_through_a_fitted_posterior_of_another_file() -> None:
     loaded, fitted = loaded_gaussian(model, own_text=False), loaded_gaussian(model)
     assert finish(text_posterior_estimate(loaded, POINTS, "prior", 10, seed=0)) is None
     own = fitted.posteriors["own"]
-    fitted.fitted, fitted.given = StandIn("aggregate", own.draw, own.density, fitted=True, reads=("text",)), "text"
+    fitted.fitted, fitted.given = StandIn("aggregate", own.draw, own.log_density, fitted=True, reads=("text",)), "text"
     fitted.posteriors["aggregate"] = fitted.fitted
     truths, gains = [], []
     for name, mean, covariance in (
@@ -243,7 +243,7 @@ def test_without_a_posterior_of_the_text_that_of_an_image_helps_the_prior() -> N
     loaded = loaded_gaussian(model, own_text=False)
     prior = loaded.posteriors["prior"]
     loaded.posteriors["prior"] = StandIn(
-        "prior", lambda batch, n, generator: torch.full((n, 1, 2), -3.0).double(), prior.density
+        "prior", lambda batch, n, generator: torch.full((n, 1, 2), -3.0).double(), prior.log_density
     )
     found = finish(text_estimate(loaded, rare, "prior", 20, seed=0))
     assert float(found.value) > -30  # from the prior's draws alone: log p(y|z) = -7,200

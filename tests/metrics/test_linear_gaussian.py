@@ -277,7 +277,7 @@ def test_given_text_is_not_given_attributes_too(
         score = found[name, "log p(x|y)", "importance"]
         assert score.value == pytest.approx(float(exact.mean()), abs=0.03), name
     assert found["prior", "log p(y)", "importance"].value == pytest.approx(float(text.mean()), abs=0.02)
-    everything = told.encoder.informative(points)
+    everything = told.encoder.informative_modalities(points)
     if known:  # what a person says with both is another matter
         assert everything == (("attributes",) if slots else ("attributes", "text"))
     else:
@@ -287,11 +287,11 @@ def test_given_text_is_not_given_attributes_too(
 def test_of_several_ways_to_say_a_thing_one_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(WEIGHTS, "text", torch.tensor([[0.9, 0.0], [0.0, 0.6]], dtype=torch.float64))
     told, points = three_modalities(ProductOfExperts, ()), observations(3)
-    assert told.encoder.informative(points) == ("attributes", "text")
+    assert told.encoder.informative_modalities(points) == ("attributes", "text")
     points.present["text"][:] = False
-    assert told.encoder.informative(points) == ("attributes",)
+    assert told.encoder.informative_modalities(points) == ("attributes",)
     points.present["attributes"][:] = False
-    assert told.encoder.informative(points.select(["text"])) == ("text",)  # which says nothing
+    assert told.encoder.informative_modalities(points.select(["text"])) == ("text",)  # which says nothing
     del told.model.inference.experts["text"]
     told = TrainedModel((told.path, told.header), (told.path, told.header), told.settings, told.model, told.device)
     with pytest.raises(UsageError, match=r"got a description by text, expected one by attributes"):

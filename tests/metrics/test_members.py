@@ -12,7 +12,7 @@ from mmgen.artifacts import Dataset
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._base import Score
 from mmgen.metrics._evaluate import evaluate
-from mmgen.metrics.active_units import activity
+from mmgen.metrics.active_units import unit_activity
 from mmgen.testing.metrics import check_scores, small_evaluation, small_graph_evaluation, suits
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
@@ -74,7 +74,7 @@ def test_activity_of_linear_encoder() -> None:
     """E[z_u | x] = w_u x with x of variance s^2: A_u = w_u^2 s^2."""
     x = 2 * torch.randn(50_000, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     slopes = torch.tensor([[1.0, 0.1, 0.04, 0.0]], dtype=torch.float64)
-    found = activity(x @ slopes)
+    found = unit_activity(x @ slopes)
     torch.testing.assert_close(found, 4 * slopes[0].square(), rtol=0.03, atol=1e-12)
     assert int((found > 0.01).sum()) == 2  # 4, 0.04 | 0.0064, 0
 

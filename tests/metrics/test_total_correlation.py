@@ -12,12 +12,12 @@ from mmgen import metrics
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics import total_correlation
 from mmgen.metrics._evaluate import evaluate
-from mmgen.metrics.total_correlation import mixture_parts
+from mmgen.metrics.total_correlation import mixture_log_densities
 from mmgen.testing.metrics import small_evaluation
 
 
 def densities(z: Tensor, q: DiagonalGaussian) -> tuple[Tensor, Tensor]:
-    parts = [found for _, found in mixture_parts(z, q)]
+    parts = [found for _, found in mixture_log_densities(z, q)]
     return torch.cat([joint for joint, _ in parts]), torch.cat([marginals for _, marginals in parts])
 
 
@@ -75,7 +75,7 @@ def test_z_is_drawn_where_its_posterior_is(tmp_path: Path, monkeypatch: pytest.M
 
     q = DiagonalGaussian(torch.zeros(4, 2, device="meta"), torch.zeros(4, 2, device="meta"))
     monkeypatch.setattr(total_correlation, "torch_generator", generator)
-    monkeypatch.setattr(total_correlation, "_encodings", lambda _: q)
+    monkeypatch.setattr(total_correlation, "_encode_images", lambda _: q)
     next(total_correlation.TotalCorrelation()(evaluation, "own"))
     assert asked == [(("total correlation",), torch.device("meta"))]
 
@@ -100,7 +100,7 @@ def test_a_factorising_aggregate_warns_where_examples_are_too_few(
     for sd, warned in ((0.1, True), (0.9, False)):
         mean = math.sqrt(1 - sd**2) * torch.randn(500, 10, generator=generator)
         q = DiagonalGaussian(mean, torch.full((500, 10), math.log(sd)))
-        monkeypatch.setattr(total_correlation, "_encodings", lambda _, q=q: q)
+        monkeypatch.setattr(total_correlation, "_encode_images", lambda _, q=q: q)
         scores = {score.quantity: score for score in evaluate(evaluation, ["total-correlation"]).run()}
         correlation, information = scores["total correlation"], scores["mutual information"]
         assert (correlation.value > 5) == warned

@@ -57,13 +57,13 @@ class StandIn(Posterior):
         return self.draw(words, n, generator)
 
     def log_prob(self, z: Any, words: Batch) -> Tensor:
-        return self.density(z, words)
+        return self.log_density(z, words)
 
     def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
         assert self._draw is not None
         return self._draw(words, n, generator)
 
-    def density(self, z: Tensor, words: Batch) -> Tensor:
+    def log_density(self, z: Tensor, words: Batch) -> Tensor:
         assert self._density is not None
         return self._density(z, words)
 

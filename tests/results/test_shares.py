@@ -13,7 +13,7 @@ from mmgen.evaluation.divergence import jensen_shannon
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.queries import Frequencies, Queries, weighted_mean
 from mmgen.metrics._evaluate import evaluate
-from mmgen.metrics.coverage import exact_coverage, reported
+from mmgen.metrics.coverage import combine_with_bias, exact_coverage
 from mmgen.results.standard_errors import binomial_error, share_error
 from mmgen.testing.metrics import suits
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
@@ -90,7 +90,7 @@ def coverage_inside(values: int, count: int, q: list[float], repeats: int) -> tu
             if abs(bias) < mean.stderr or draws == 192:
                 break
             draws *= 2
-        value, stderr = reported(mean, bias, count * draws)
+        value, stderr = combine_with_bias(mean, bias, count * draws)
         assert stderr is not None
         inside.append((abs(value - truth) <= 1.96 * stderr, abs(mean.value - truth) <= 1.96 * mean.stderr))
     said, plain = np.mean(inside, 0)

@@ -116,7 +116,7 @@ def inside(density: np.ndarray, outside: np.ndarray | None = None, area: float =
 
 def _log_guidance(loaded: "TrainedModel", posterior: str, z: Tensor, descriptions: Descriptions, row: int) -> Tensor:
     """Return the log weights of guidance [K] for z [K, D], up to a constant."""
-    guided = loaded.guided_posterior(posterior).answering(descriptions.expression(row))
+    guided = loaded.guided_posterior(posterior).condition_on(descriptions.expression(row))
     assert isinstance(guided, Guided)
     return guided.log_weight(z, descriptions.batch(loaded, row))
 
