@@ -216,5 +216,5 @@ def test_it_says_what_it_is_and_refuses_what_it_is_not() -> None:
     model: Any = None
     with pytest.raises(UsageError, match="expected --given attributes or text"):
         mmgen.posteriors.get("scan")().check(model, "nothing", "all")
-    with pytest.raises(UsageError, match="recombine"):
+    with pytest.raises(UsageError, match="expected --given attributes"):
         mmgen.posteriors.get("scan")(operators=True).check(model, "text", "all")
