@@ -1,7 +1,8 @@
 """The Python of the pages runs, and does what the page says of it."""
 
-import importlib
+import importlib.util
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import pytest
 
 from mmgen import data_recipes
 from mmgen.artifacts import Dataset, read_checkpoint
+from mmgen.commands import fields_of, option_names
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.figures.plots._base import PlotOptions
 from mmgen.models._build import build_model
@@ -137,3 +139,19 @@ def test_both_ways_of_reading_a_dataset_agree(tmp_path: Path, monkeypatch: pytes
     for name in ("pixels", "codes"):
         np.testing.assert_array_equal(without[name], with_it[name])
     assert without["names"] == ["digit", "scale", "orientation", "location"]
+
+
+def test_the_command_of_the_page_has_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file becomes a stage, whose fields are options, and which runs."""
+    (block,) = re.findall(r"^```python\n(.*?)^```$", (DOCS / "how-to-add-a-command.md").read_text("utf-8"), re.S | re.M)
+    (tmp_path / "count_values.py").write_text(block)
+    spec = importlib.util.spec_from_file_location("mmgen.commands.count_values", tmp_path / "count_values.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    described = {field.name: (option_names(field), field.about) for field in fields_of(module.CountValues)}
+    assert described["number"] == (["--number", "-n"], "Values to list at most, the most frequent first.")
+    stage = module.CountValues(write_dataset(tmp_path / "d.h5"), number=3, progress=False)
+    assert stage.command_line() == f"mmgen count-values {tmp_path / 'd.h5'} --number 3"
+    stage.run()
