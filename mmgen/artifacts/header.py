@@ -16,7 +16,7 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.artifacts.content_id import ContentHash, Parent, canonical_json
 from mmgen.artifacts.members import MOST_MEMBERS, OutsideMember, matching, members_of
-from mmgen.core.errors import ArtifactError
+from mmgen.core.errors import ArtifactError, FormatVersionError
 from mmgen.core.parsing import Malformed, parse_json as parse_strictly, printable
 from mmgen.core.version import __version__
 from mmgen.settings.config import format_value_fault
@@ -180,7 +180,7 @@ def _check_version(values: Mapping[str, Any], path: Path) -> None:
         )
     if version > FORMAT_VERSION:
         newer = printable(program, 40) if isinstance(program, str) else "newer than this one"
-        raise ArtifactError(
+        raise FormatVersionError(
             f"{path} has format version {version}, written by mmgen {newer}, but mmgen {__version__} reads version "
             f"{FORMAT_VERSION}; install mmgen {newer} or later from where you got this one (in a clone: git pull)"
         )
@@ -190,9 +190,9 @@ def _check_version(values: Mapping[str, Any], path: Path) -> None:
         again = (
             f"make it again with: {printable(command, _MAX_COMMAND)}" if isinstance(command, str) and command else ""
         )
-        raise ArtifactError(
+        raise FormatVersionError(
             f"{path} has format version {version}, written by an earlier mmgen, but mmgen {__version__} reads version "
-            f"{FORMAT_VERSION}; {again or f'make it again with {maker}'}"
+            f"{FORMAT_VERSION}; remove it and {again or f'make it again with {maker}'}"
         )
 
 

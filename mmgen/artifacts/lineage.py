@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from mmgen.artifacts.containers import article, read_header
 from mmgen.artifacts.files import check_place, check_writable
 from mmgen.artifacts.header import KINDS, Parent
-from mmgen.core.errors import ArtifactError, MissingParentError, UsageError
+from mmgen.core.errors import ArtifactError, FormatVersionError, MissingParentError, UsageError
 from mmgen.core.parsing import printable
 
 __all__ = [
@@ -47,12 +47,16 @@ def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
         )
     if not os.path.exists(path) or not os.path.getsize(path):
         return
+    found: str | None = None
+    holds = "something that is no artifact of mmgen"
     try:
-        found: str | None = read_header(path).kind
+        found = read_header(path).kind
+        holds = article(found)
+    except FormatVersionError:
+        found = holds = "an artifact of another format version"
     except ArtifactError:
-        found = None
+        pass
     if found != kind:
-        holds = article(found) if found else "something that is no artifact of mmgen"
         raise UsageError(
             f"cannot write {what}: it holds {holds}, which would be lost; choose another name, or "
             "remove that file first"

@@ -73,6 +73,10 @@ class ArtifactError(MmgenError):
     """A file that cannot be used: unreadable, foreign, truncated, of another kind or version."""
 
 
+class FormatVersionError(ArtifactError):
+    """An artifact of another format version."""
+
+
 class MissingParentError(ArtifactError):
     """A missing file from which this one was made; the message names the command that makes it."""
 

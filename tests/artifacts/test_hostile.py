@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mmgen.artifacts import FORMAT_VERSION, Dataset, read_checkpoint, read_header
-from mmgen.core.errors import ArtifactError
+from mmgen.artifacts import FORMAT_VERSION, Dataset, check_output, read_checkpoint, read_header
+from mmgen.core.errors import ArtifactError, UsageError
 from tests.artifacts.test_sealed import sealed
 
 ALL = ["dataset", "latents", "samples", "model"]
@@ -113,11 +113,16 @@ def test_older_format_says_how_to_make_it_again(tmp_path, originals, read_all, k
     header = _header_of(kind, originals[kind], path)
     older = {"format_version": FORMAT_VERSION - 1, "facts": "of another shape"}
     _with_header(path, kind, originals[kind], json.dumps(header | older))
-    with pytest.raises(ArtifactError, match=f"an earlier mmgen.*; make it again with: {header['command']}$"):
+    with pytest.raises(
+        ArtifactError, match=f"an earlier mmgen.*; remove it and make it again with: {header['command']}$"
+    ):
         read_all(kind, path)
+    for to in (kind, None):
+        with pytest.raises(UsageError, match="it holds an artifact of another format version, which would be lost"):
+            check_output(path, to)
     for command in (None, "", 3, "mmgen\x1b[2J"):
         _with_header(path, kind, originals[kind], json.dumps(header | older | {"command": command}))
-        with pytest.raises(ArtifactError, match=r"; make it again with:? mmgen") as caught:
+        with pytest.raises(ArtifactError, match=r"; remove it and make it again with:? mmgen") as caught:
             read_all(kind, path)
         assert str(caught.value).isprintable()
 

@@ -22,7 +22,7 @@ WRITE = {
     "baseline": ["d.h5", "--preset", "wu/mnist"],
     "sample": ["small.safetensors", "-n", "2"],
     "show": ["d.h5"],
-    "plot": ["curves", "small.safetensors"],
+    "plot": ["traversal", "small.safetensors"],
     "report": ["small.safetensors"],
     "explore": ["small.safetensors"],
 }
