@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.cli._console import say
-from mmgen.cli._runs import Ran, Study, perform
+from mmgen.cli._runs import StageRun, StageRunner, run_stage
 from mmgen.core.errors import Interrupted, MmgenError
 from mmgen.experiments import Stage
 
 __all__ = ["run_on_cluster"]
 
-_LOOK_EVERY = 30.0  # seconds, whether a cluster still has workers
-_LOGGED = 50  # lines of a command that failed
+_CHECK_SECONDS = 30.0  # seconds, whether a cluster still has workers
+_LOGGED_LINES = 50  # lines of a command that failed
 
 
 def run_on_cluster(stages: Sequence[Stage], folder: Path, address: str) -> bool:
-    """Run the stages whose files are not there yet, and return whether there were any."""
+    """Run the stages whose files are missing on a Dask cluster, and return whether there were any."""
     from mmgen.data_recipes import PATIENCE, cluster_client, cluster_failures, lost, no_workers_error
 
     with cluster_client(address) as client:
@@ -30,13 +30,13 @@ def run_on_cluster(stages: Sequence[Stage], folder: Path, address: str) -> bool:
             raise no_workers_error(address) from None
         try:
             with client.as_current():
-                return _OnCluster(stages, folder.resolve(), client).run()
+                return _ClusterRunner(stages, folder.resolve(), client).run()
         except cluster_failures() as error:
             raise lost(address, error) from None
 
 
-class _OnCluster(Study):
-    where = "on the cluster"
+class _ClusterRunner(StageRunner):
+    location = "on the cluster"
 
     def __init__(self, stages: Sequence[Stage], folder: Path, client: Any) -> None:
         super().__init__(stages, folder)
@@ -44,18 +44,20 @@ class _OnCluster(Study):
 
     def submit(self, place: int, earlier: list[str], read: list[str]) -> Any:
         stage = self.stages[place]
-        # The same name for the same stage: asked for twice, by two of us, it is run once.
+        # The same name for the same stage: submitted twice, by two processes, it runs once.
         name = hashlib.sha256(f"{self.folder}\n{stage.makes}\n{stage.typed}".encode()).hexdigest()[:24]
-        return self.client.submit(_on_worker, stage, str(self.folder), earlier, read, key=f"mmgen-{name}", pure=False)
+        return self.client.submit(
+            _run_on_worker, stage, str(self.folder), earlier, read, key=f"mmgen-{name}", pure=False
+        )
 
     def wait(self) -> Iterable[Any]:
         from distributed import wait
 
         try:
-            return list(wait(list(self.running), timeout=_LOOK_EVERY, return_when="FIRST_COMPLETED").done)
+            return list(wait(list(self.running), timeout=_CHECK_SECONDS, return_when="FIRST_COMPLETED").done)
         except TimeoutError:
             if not self.client.scheduler_info()["workers"]:
-                say("the cluster has no workers any more: waiting for some")
+                say("the cluster lost all its workers; waiting for new ones")
             return ()
 
     def stop(self) -> None:
@@ -63,8 +65,8 @@ class _OnCluster(Study):
             future.cancel()
 
 
-def _on_worker(stage: Stage, folder: str, earlier: list[str], read: list[str]) -> Ran:
-    """Run a stage on a worker; its messages go to the worker's log, its last line into an error."""
+def _run_on_worker(stage: Stage, folder: str, earlier: list[str], read: list[str]) -> StageRun:
+    """Run a stage on a worker of the cluster; messages go to the worker's log, and the last one into an error."""
     from distributed import Reschedule, get_worker
 
     worker = get_worker()
@@ -83,12 +85,12 @@ def _on_worker(stage: Stage, folder: str, earlier: list[str], read: list[str]) -
         )
     with tempfile.TemporaryFile() as talk:
         try:
-            return perform(stage, Path(folder), earlier, talk=talk, is_needed=is_needed)
+            return run_stage(stage, Path(folder), earlier, log=talk, is_needed=is_needed)
         except Interrupted:
             raise Reschedule from None  # to another worker, if this one is leaving and somebody still waits
         except MmgenError as error:
             talk.seek(0)
             lines = talk.read().decode(errors="replace").strip().splitlines()
-            sys.stderr.write("\n".join(lines[-_LOGGED:]) + "\n")
+            sys.stderr.write("\n".join(lines[-_LOGGED_LINES:]) + "\n")
             last = f": {lines[-1].removeprefix('mmgen: ')}" if lines else ""
             raise MmgenError(f"{error} (on {host}{last})") from None

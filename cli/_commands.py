@@ -1,4 +1,4 @@
-"""A function with annotated parameters as a runnable command."""
+"""Commands of the program, built from functions with annotated parameters."""
 
 import functools
 import inspect
@@ -11,83 +11,84 @@ import typer
 from typer.core import TyperCommand
 
 from mmgen.cli._mistakes import suggest_command, suggest_quotes
-from mmgen.cli._options import LARGEST_SEED, Code, EarlyCheck, check_read, check_source
+from mmgen.cli._options import LARGEST_SEED, Code, EarlyCheck, check_input_exists, check_source_exists
 from mmgen.commands import Reads, Source
 from mmgen.core.errors import UsageError
 from mmgen.settings.registry import insert_member_names
 
-__all__ = ["Command", "command_of", "literal", "without_types"]
+__all__ = ["Command", "build_command", "escape_markup", "hide_switch_types"]
 
 T = TypeVar("T")
 
 _METAVARS = {"bool": "", "int": "N", "float": "NUMBER", "str": "NAME", "Path": "PATH"}
-"""Names of values in help, for options without one of their own; a switch has none."""
+"""Placeholders of values in help, by type, for options without one of their own; a switch has none."""
 
 _DESCRIPTION = "WORDS"
 """What help calls a description, for which an empty text is a value: all is left open."""
 
 
 class Command(TyperCommand):
-    """A command that refuses empty words, as from ``-o "$OUT"`` with an unset variable.
+    """A command that refuses empty arguments, as from ``-o "$OUT"`` with an unset variable.
 
-    Where an argument is missing those that are there are looked at first (:class:`EarlyCheck`).
+    If an argument is missing, the others are checked first (:class:`EarlyCheck`).
     """
 
     early_checks: Mapping[str, EarlyCheck] = MappingProxyType({})
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return without_types(super().get_params(ctx))
+        return hide_switch_types(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if ctx.resilient_parsing:  # completion asks with words that are not typed yet
             return super().parse_args(ctx, args)
-        self._check_words(str(ctx.command_path), args)
-        self._check_once(args)
+        self._check_no_empty_argument(str(ctx.command_path), args)
+        self._check_single_values(args)
         typed = list(args)
         try:
             return super().parse_args(ctx, args)
         except typer.TyperException as error:
-            if ctx.parent is None:  # a command of a list is looked at, whose files are yet to be made
+            if ctx.parent is None:  # a command of an experiment file, whose input files do not exist yet
                 raise
             arguments = [one for one in self.params if one.param_type_name == "argument"]
-            lacking = getattr(error, "param", None)
+            missing = getattr(error, "param", None)
             for parameter, word in zip(arguments, typed, strict=False):
-                if lacking not in arguments or word.startswith("-"):
+                if missing not in arguments or word.startswith("-"):
                     break
                 if parameter.name in self.early_checks:
                     self.early_checks[parameter.name].check(word)
-            likely = suggest_command(str(self.name), typed, str(lacking.metavar) if lacking in arguments else "")
-            likely = likely or (
-                suggest_quotes(typed) if "extra argument" in str(error) and self._takes("--given") else ""
+            suggestion = suggest_command(str(self.name), typed, str(missing.metavar) if missing in arguments else "")
+            suggestion = suggestion or (
+                suggest_quotes(typed) if "extra argument" in str(error) and self._has_option("--given") else ""
             )
-            if likely:
-                ctx.fail(likely)
+            if suggestion:
+                ctx.fail(suggestion)
             raise
 
-    def _takes(self, option: str) -> bool:
+    def _has_option(self, option: str) -> bool:
         return any(option in one.opts for one in self.params)
 
-    def _check_words(self, path: str, args: list[str]) -> None:
+    def _check_no_empty_argument(self, path: str, args: list[str]) -> None:
         options = {name: one for one in self.params for name in one.opts if not getattr(one, "is_flag", True)}
-        for before, word in zip(["", *args], args, strict=False):
+        for previous, word in zip(["", *args], args, strict=False):
             name, equals, value = word.partition("=")
             if word and (value or not equals or name not in options):
                 continue
-            option = name if word else before if before in options else ""
+            option = name if word else previous if previous in options else ""
             if not option:
                 raise UsageError(
-                    f"{path.removeprefix('mmgen ')} got an empty word among its arguments; set the variable, or "
-                    "leave the word out"
+                    f"{path.removeprefix('mmgen ')} got an empty argument, as from an unset variable; set the "
+                    "variable, or leave the argument out"
                 )
             if options[option].metavar != _DESCRIPTION:
                 raise UsageError(
-                    f"{option} got an empty word, expected {options[option].metavar}; say one, or leave the option out"
+                    f"{option} got an empty value, expected {options[option].metavar}; give one, or leave the option "
+                    "out"
                 )
 
-    def _check_once(self, args: list[str]) -> None:
-        """Refuse two values for an option that has one; the parser would take the last without a word."""
+    def _check_single_values(self, args: list[str]) -> None:
+        """Refuse two values for an option that takes one; the parser would silently use the last."""
         options = {name: one for one in self.params for name in one.opts if not getattr(one, "is_flag", True)}
-        said: dict[Any, str] = {}
+        values: dict[Any, str] = {}
         words = iter(args)
         for word in words:
             if word == "--":
@@ -99,18 +100,18 @@ class Command(TyperCommand):
                 continue
             value = value if equals else next(words, "")
             option = options[name]
-            if not option.multiple and said.setdefault(option.name, value) != value:
+            if not option.multiple and values.setdefault(option.name, value) != value:
                 raise UsageError(
-                    f"{name} got {said[option.name]} and {value}, expected one {option.metavar}; leave one out"
+                    f"{name} got {values[option.name]} and {value}, expected one {option.metavar}; leave one out"
                 )
 
 
-def command_of(name: str, function: Callable[..., Any], cls: type[Command] = Command) -> Any:
-    """Return the command ``name`` that runs ``function``, with an option for each of its parameters and ``--code``."""
+def build_command(name: str, function: Callable[..., Any], command_class: type[Command] = Command) -> Any:
+    """Build the command ``name`` that calls ``function``, with an option for each of its parameters and ``--code``."""
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    single.command(name=name, cls=cls)(_with_code(function))
+    single.command(name=name, cls=command_class)(_add_code_option(function))
     loaded: Any = typer.main.get_command(single)
-    loaded.early_checks = _marks(function, EarlyCheck)
+    loaded.early_checks = _annotation_marks(function, EarlyCheck)
     parameters: list[Any] = loaded.params
     for parameter in parameters:
         if getattr(parameter, "help", None):
@@ -120,9 +121,9 @@ def command_of(name: str, function: Callable[..., Any], cls: type[Command] = Com
     return loaded
 
 
-def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--code``, which all commands have, and look for missing files before the command begins."""
-    files, sources = _marks(function, Reads), _marks(function, Source)
+def _add_code_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with the parameter ``--code``, and with a check for missing input files before the call."""
+    files, sources = _annotation_marks(function, Reads), _annotation_marks(function, Source)
 
     @functools.wraps(function)
     def command(*, code: list[Path] | None = None, **options: Any) -> Any:
@@ -132,9 +133,9 @@ def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
             for path in code:
                 add_code(path)
         for name, reads in files.items():
-            check_read(reads, options[name])
+            check_input_exists(reads, options[name])
         for name in sources:
-            check_source(options[name])
+            check_source_exists(options[name])
         return function(**options)
 
     signature = inspect.signature(function)
@@ -146,47 +147,47 @@ def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _marks(function: Callable[..., Any], kind: type[T]) -> dict[str, T]:
-    """Return the marks of a kind in the annotations of a function's parameters, by name."""
+def _annotation_marks(function: Callable[..., Any], mark_class: type[T]) -> dict[str, T]:
+    """Return the marks of a class in the annotations of a function's parameters, by parameter."""
     return {
         name: mark
         for name, hint in get_type_hints(function, include_extras=True).items()
         for mark in getattr(hint, "__metadata__", ())
-        if isinstance(mark, kind)
+        if isinstance(mark, mark_class)
     }
 
 
-def literal(command: Any) -> Any:
-    """Escape square brackets in a command's help, which are text and no markup."""
+def escape_markup(command: Any) -> Any:
+    """Escape square brackets in a command's help, which Rich would read as markup; return the command."""
     from rich.markup import escape
 
     for holder in (command, *command.params):
         for name in ("help", "short_help", "rich_help_panel"):
             text = getattr(holder, name, None)
             if isinstance(text, str):
-                setattr(holder, name, escape(_flowing(text)))
+                setattr(holder, name, escape(_join_paragraph_lines(text)))
     for parameter in command.params:
-        _plainly(parameter)
+        _simplify_parameter_help(parameter)
     return command
 
 
-def _flowing(text: str) -> str:
+def _join_paragraph_lines(text: str) -> str:
     """Join the lines of each paragraph."""
     return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
 
 
-def _plainly(parameter: Any) -> None:
-    """Show a parameter's default in help as it is written, and leave out bounds that only computers have."""
+def _simplify_parameter_help(parameter: Any) -> None:
+    """Show a parameter's default as the code states it, and hide the bound of 64-bit numbers."""
     if isinstance(parameter.show_default, str):
         parameter._get_default_string = lambda **_: parameter.show_default
     if parameter.param_type_name == "argument":
-        parameter.display_type_rich = lambda **_: None  # its name says what it is
+        parameter.display_type_rich = lambda **_: None  # its name explains it
     if str(LARGEST_SEED) in str(parameter._get_number_range_help_str()):
         parameter._get_number_range_help_str = lambda: None
 
 
-def without_types(parameters: Sequence[Any]) -> list[Any]:
-    """Return the parameters of a command without the type that typer puts beside switches: --help has no value."""
+def hide_switch_types(parameters: Sequence[Any]) -> list[Any]:
+    """Return the parameters of a command, with no type beside switches in help."""
     for parameter in parameters:
         if parameter.metavar is None and getattr(parameter, "is_flag", False):
             parameter.metavar = ""

@@ -1,4 +1,4 @@
-"""Shell completion of names of members, presets and lists, without imports."""
+"""Shell completion of names of members, presets and published tables, without imports of the members."""
 
 from collections.abc import Callable
 
@@ -7,65 +7,73 @@ import typer
 from mmgen.core.errors import MmgenError
 from mmgen.settings.registry import Registry, list_registries, registry_of
 
-__all__ = ["Completion", "kinds", "members", "names_of_kind", "presets", "tables", "words"]
+__all__ = [
+    "Completion",
+    "complete_kinds",
+    "complete_members",
+    "complete_names_of_kind",
+    "complete_presets",
+    "complete_tables",
+    "complete_words",
+]
 
 Completion = Callable[[str], list[str]]
 
 
-def _matching(names: list[str], incomplete: str) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]
+def _filter_by_prefix(names: list[str], prefix: str) -> list[str]:
+    return [name for name in names if name.startswith(prefix)]
 
 
-def words(*names: str) -> Completion:
-    """Return completion by fixed words."""
+def complete_words(*names: str) -> Completion:
+    """Return a completion that offers fixed words."""
 
     def complete(incomplete: str) -> list[str]:
-        return _matching(list(names), incomplete)
+        return _filter_by_prefix(list(names), incomplete)
 
     return complete
 
 
-def _of(room: "Registry[object]") -> list[str]:
+def _member_names(room: "Registry[object]") -> list[str]:
     try:
         return room.names()
-    except MmgenError:  # of a broken file in MMGEN_CODE, which the command itself reports
+    except MmgenError:  # a broken file in MMGEN_CODE, which the command itself reports
         return []
 
 
-def members(package: str, *more: str) -> Completion:
-    """Return completion by the members of a room, installed packages' too, and ``more`` words that stand for them."""
+def complete_members(package: str, *extra_words: str) -> Completion:
+    """Return a completion that offers the members of a room, those of installed packages too, and ``extra_words``."""
 
     def complete(incomplete: str) -> list[str]:
-        return _matching([*more, *_of(registry_of(package))], incomplete)
+        return _filter_by_prefix([*extra_words, *_member_names(registry_of(package))], incomplete)
 
     return complete
 
 
-def presets(incomplete: str) -> list[str]:
-    """Complete presets by their full names."""
+def complete_presets(incomplete: str) -> list[str]:
+    """Return the full names of presets that begin with ``incomplete``."""
     from mmgen.settings.presets import preset_names
 
-    return _matching(preset_names(), incomplete)
+    return _filter_by_prefix(preset_names(), incomplete)
 
 
-def tables(incomplete: str) -> list[str]:
-    """Complete names of published tables; a table of several datasets by its own name."""
+def complete_tables(incomplete: str) -> list[str]:
+    """Return the published tables that begin with ``incomplete``; a table of several datasets once."""
     from mmgen.experiments import names
 
-    return _matching(list(dict.fromkeys(name.split("/")[0] for name in names())), incomplete)
+    return _filter_by_prefix(list(dict.fromkeys(name.split("/")[0] for name in names())), incomplete)
 
 
-def _kinds() -> "dict[str, list[str]]":
+def _names_by_kind() -> "dict[str, list[str]]":
     from mmgen.settings.presets import preset_names
 
-    return {room.noun.replace(" ", "-"): _of(room) for room in list_registries()} | {"preset": preset_names()}
+    return {room.noun.replace(" ", "-"): _member_names(room) for room in list_registries()} | {"preset": preset_names()}
 
 
-def kinds(incomplete: str) -> list[str]:
-    """Complete the kinds that ``mmgen list`` lists."""
-    return _matching(list(_kinds()), incomplete)
+def complete_kinds(incomplete: str) -> list[str]:
+    """Return the kinds of ``mmgen list`` that begin with ``incomplete``."""
+    return _filter_by_prefix(list(_names_by_kind()), incomplete)
 
 
-def names_of_kind(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete members of the kind that was typed before."""
-    return _matching(_kinds().get(str(ctx.params.get("kind") or "").removesuffix("s"), []), incomplete)
+def complete_names_of_kind(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the members that begin with ``incomplete``, of the kind typed before."""
+    return _filter_by_prefix(_names_by_kind().get(str(ctx.params.get("kind") or "").removesuffix("s"), []), incomplete)

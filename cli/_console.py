@@ -21,11 +21,11 @@ __all__ = [
     "CONSOLE",
     "follow",
     "is_first_process",
-    "result",
-    "result_lines",
-    "result_table",
+    "print_result",
+    "print_result_lines",
+    "print_result_table",
     "say",
-    "table",
+    "print_table",
     "terminal_width",
 ]
 
@@ -34,35 +34,41 @@ T = TypeVar("T")
 _PLAIN_INTERVAL = 15.0  # seconds between progress lines where stderr is no terminal
 _LOG_WIDTH = 200
 WIDTH = "MMGEN_WIDTH"
-"""The variable of the environment that says how wide talk may be where stderr is no terminal, in columns."""
-_ROOMY = 120  # columns of a terminal that takes a long bar and figures beside it
+"""Environment variable with the width of messages in columns, if stderr is no terminal."""
+_WIDE_TERMINAL = 120  # columns of a terminal with space for a long bar and figures beside it
 _RATE_WINDOW = 30.0  # seconds that the rate is estimated from
-_ENOUGH = 0.05  # of the work, and so many seconds, before the time left is said
-_ENOUGH_SECONDS = 5.0
+_LEAST_SHARE = 0.05  # of the work, and so many seconds, before an estimate of the time left
+_LEAST_SECONDS = 5.0
 
 
-def _stderr() -> "Console":
-    # Made anew for each use, so that it follows a replaced sys.stderr. Without a terminal nobody wraps for us, and
-    # Rich's own guess of 80 columns would cut sentences and tables that land in a log.
+def _stderr_console() -> "Console":
+    # Made anew for each use, so that it follows a replaced sys.stderr. Without a terminal Rich would assume 80 columns
+    # and cut sentences and tables in a log.
     from rich.console import Console
 
-    told = os.environ.get(WIDTH, "")  # by a command that prints what we say in a terminal of its own
-    width = None if sys.stderr.isatty() else int(told) if told.isdecimal() and int(told) > 0 else _LOG_WIDTH
+    width_setting = os.environ.get(WIDTH, "")  # set by a command that prints our messages in its terminal
+    width = (
+        None
+        if sys.stderr.isatty()
+        else int(width_setting)
+        if width_setting.isdecimal() and int(width_setting) > 0
+        else _LOG_WIDTH
+    )
     return Console(stderr=True, soft_wrap=True, highlight=False, emoji=False, width=width)
 
 
 def terminal_width() -> int | None:
     """Return the width of the terminal at stderr; None without one."""
-    return _stderr().width if sys.stderr.isatty() else None
+    return _stderr_console().width if sys.stderr.isatty() else None
 
 
 def is_first_process() -> bool:
-    """Return True in the process that prints; with ``--devices`` there are several."""
+    """Return whether this process prints; with ``--devices`` only the first of several does."""
     return os.environ.get("LOCAL_RANK", "0") == "0" and os.environ.get("NODE_RANK", "0") == "0"
 
 
-def _wrapped(text: str, width: int) -> str:
-    """Return lines at most ``width`` wide, broken between words only: a longer path stays whole, to be copied."""
+def _wrap(text: str, width: int) -> str:
+    """Break text into lines of at most ``width`` columns, between words only: a longer path stays whole."""
     lines = []
     for line in text.split("\n"):
         indent = line[: len(line) - len(line.lstrip())]
@@ -77,59 +83,59 @@ def _wrapped(text: str, width: int) -> str:
 
 def say(text: str) -> None:
     """Print a message for people on stderr, without control characters."""
-    console, plain = _stderr(), strip_controls(text)
-    console.print(_wrapped(plain, console.width) if sys.stderr.isatty() else plain, markup=False, emoji=False)
+    console, plain = _stderr_console(), strip_controls(text)
+    console.print(_wrap(plain, console.width) if sys.stderr.isatty() else plain, markup=False, emoji=False)
 
 
-def result(text: object) -> None:
+def print_result(text: object) -> None:
     """Print a result on stdout: a path, or one JSON line."""
     print(text if isinstance(text, Path) and not sys.stdout.isatty() else strip_controls(str(text)), flush=True)
 
 
-def result_lines(people: Sequence[str], plain: Sequence[Sequence[str]]) -> None:
-    """Print a result of several lines, on stdout."""
+def print_result_lines(terminal_lines: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a result of several lines on stdout: text on a terminal, else rows of cells separated by tabs."""
     from mmgen.results.table import Table
 
-    columns = [""] * max(map(len, plain), default=0)
-    result("\n".join(people) if sys.stdout.isatty() else Table("", columns, plain).tabs())
+    columns = [""] * max(map(len, rows), default=0)
+    print_result("\n".join(terminal_lines) if sys.stdout.isatty() else Table("", columns, rows).tabs())
 
 
-def table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[Cell]]") -> None:
+def print_table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[Cell]]") -> None:
     """Print a table for people, on stderr: numbers right-aligned, words left-aligned."""
     from mmgen.results.table import Table
 
-    console = _stderr()
+    console = _stderr_console()
     text = Table(title, columns, rows).text(console.width)
     console.print(text, markup=False, emoji=False, soft_wrap=True)
 
 
-def result_table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[Cell]]") -> None:
-    """Print a table that is the result, on stdout: laid out on a terminal, elsewhere lines for grep and cut."""
+def print_result_table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[Cell]]") -> None:
+    """Print a table as the result on stdout: aligned on a terminal, else rows of cells separated by tabs."""
     from mmgen.results.table import Table
 
-    found = Table(title, columns, rows)
+    table = Table(title, columns, rows)
     if not sys.stdout.isatty():
-        result(found.tabs())
+        print_result(table.tabs())
         return
     from rich.console import Console
 
     console = Console(file=sys.stdout, highlight=False, emoji=False)
-    console.print(found.text(console.width), markup=False, emoji=False, soft_wrap=True)
+    console.print(table.text(console.width), markup=False, emoji=False, soft_wrap=True)
 
 
 class _Pace:
-    """Rate of work over the last half minute, and an estimate of the time left.
+    """Rate of work over the last half minute, and an estimate of the remaining time.
 
     The first report is only the origin: a resumed run starts with much done that took no time. Work begins slowly, as
-    files are read and kernels compiled, and has parts of unequal length: a short look back would say now minutes, now
-    hours.
+    files are read and kernels compiled, and has parts of unequal length, so the estimate uses the second half of the
+    elapsed time.
     """
 
     def __init__(self) -> None:
         self._reports: deque[tuple[float, int]] = deque()
         self._marks: list[tuple[float, int]] = []  # some of the reports, the further back the fewer
 
-    def note(self, done: int, now: float) -> None:
+    def record(self, done: int, now: float) -> None:
         self._reports.append((now, done))
         while len(self._reports) > 2 and now - self._reports[0][0] > _RATE_WINDOW:
             self._reports.popleft()
@@ -138,18 +144,18 @@ class _Pace:
 
     @property
     def rate(self) -> float | None:
-        """Units per second, None before it can be known."""
+        """Units per second; None before two reports."""
         if len(self._reports) < 2:
             return None
         (start, first), (end, last) = self._reports[0], self._reports[-1]
         return (last - first) / (end - start) if end > start and last > first else None
 
-    def left(self, total: int) -> float | None:
-        """Seconds until all is done; None before it can be known: a twentieth of the work, and some seconds."""
+    def seconds_left(self, total: int) -> float | None:
+        """Estimate the seconds until all is done; None before a twentieth of the work and some seconds."""
         if not self._marks:
             return None
         (began, first), (now, done) = self._marks[0], self._reports[-1]
-        if now - began < _ENOUGH_SECONDS or done - first < _ENOUGH * (total - first):
+        if now - began < _LEAST_SECONDS or done - first < _LEAST_SHARE * (total - first):
             return None
         # All of the reports too: after a pause of half the time, the first unit done would promise hours.
         later = next(mark for mark in reversed(self._marks) if mark[0] <= (began + now) / 2)
@@ -157,46 +163,48 @@ class _Pace:
         return min(((total - done) * (now - since) / (done - before) for since, before in both), default=None)
 
 
-def _clock(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def _figure(value: float) -> str:
-    """Return a figure in four digits, and never as a power of ten: ``-85.12``, ``11,550``."""
+def _format_number(value: float) -> str:
+    """Format a number with four digits, and never as a power of ten: ``-85.12``, ``11,550``."""
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:,.4g}"
 
 
-def _facts(progress: Progress, work: Work[T], pace: _Pace, room: int | None = None) -> str:
-    """Format rate, time left and figures of the work: ``1,200 step/s · 0:41 left · bound -85.12``, as fits."""
+def _format_progress(progress: Progress, work: Work[T], pace: _Pace, width: int | None = None) -> str:
+    """Format rate, remaining time and values: ``1,200 step/s · 0:41 left · bound -85.12``, cut to ``width`` columns."""
     parts = []
     rate = pace.rate
     if rate is not None and work.unit:
         parts.append(f"{rate:,.0f} {work.unit}/s" if rate >= 10 else f"{rate:.2g} {work.unit}/s")
-    left = [seconds for seconds in [pace.left(work.total)] if seconds is not None]
-    left += [progress.seconds_left] if progress.seconds_left is not None else []
-    if left:
-        parts.append(f"{_clock(min(left))} left")
-    parts += [f"{name} {_figure(value)}" for name, value in progress.values.items()]
-    while room is not None and parts and len(" · ".join(parts)) > room:
+    seconds_left = [seconds for seconds in [pace.seconds_left(work.total)] if seconds is not None]
+    seconds_left += [progress.seconds_left] if progress.seconds_left is not None else []
+    if seconds_left:
+        parts.append(f"{_format_duration(min(seconds_left))} left")
+    parts += [f"{name} {_format_number(value)}" for name, value in progress.values.items()]
+    while width is not None and parts and len(" · ".join(parts)) > width:
         parts.pop()
     return " · ".join(parts)
 
 
-def _follow_plainly(work: Work[T]) -> T:
+def _follow_by_lines(work: Work[T]) -> T:
     pace, started, last = _Pace(), time.monotonic(), 0.0
     say(f"{work.description} ...")
     progress = None
     for progress in work:
         now = time.monotonic()
-        pace.note(progress.done, now)
+        pace.record(progress.done, now)
         if now - max(last, started) >= _PLAIN_INTERVAL:
-            told = (f"{work.description}: {progress.done:,} of {work.total:,}", _facts(progress, work, pace))
-            say(" · ".join(filter(None, told)))
+            parts = (f"{work.description}: {progress.done:,} of {work.total:,}", _format_progress(progress, work, pace))
+            say(" · ".join(filter(None, parts)))
             last = now
-    values = " · ".join(f"{name} {_figure(value)}" for name, value in (progress.values if progress else {}).items())
-    done = f"{work.description}: done in {_clock(time.monotonic() - started)}"
+    values = " · ".join(
+        f"{name} {_format_number(value)}" for name, value in (progress.values if progress else {}).items()
+    )
+    done = f"{work.description}: done in {_format_duration(time.monotonic() - started)}"
     say(f"{done} · {values}" if values else done)
     return work.result
 
@@ -206,26 +214,26 @@ def follow(work: Work[T]) -> T:
     if not is_first_process():
         return work.run()
     if not sys.stderr.isatty():
-        return _follow_plainly(work)
+        return _follow_by_lines(work)
     from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bars, TextColumn, TimeElapsedColumn
     from rich.table import Column
 
-    pace, console, whole = _Pace(), _stderr(), Column(no_wrap=True)
-    bar = 30 if console.width >= _ROOMY else 10
-    # What is left of the line for figures: without them beside it, nothing else is ever cut.
-    room = console.width - len(work.description) - bar - 2 * len(str(work.total)) - 1 - len("0:00:00") - 4
+    pace, console, unwrapped = _Pace(), _stderr_console(), Column(no_wrap=True)
+    bar_width = 30 if console.width >= _WIDE_TERMINAL else 10
+    # The rest of the line is for figures, so that nothing else is cut.
+    width = console.width - len(work.description) - bar_width - 2 * len(str(work.total)) - 1 - len("0:00:00") - 4
     columns = (
-        TextColumn("{task.description}", markup=False, table_column=whole),
-        BarColumn(bar_width=bar, table_column=whole),
-        MofNCompleteColumn(table_column=whole),
-        TimeElapsedColumn(table_column=whole),
-        TextColumn("{task.fields[facts]}", markup=False, style="dim", table_column=whole),
+        TextColumn("{task.description}", markup=False, table_column=unwrapped),
+        BarColumn(bar_width=bar_width, table_column=unwrapped),
+        MofNCompleteColumn(table_column=unwrapped),
+        TimeElapsedColumn(table_column=unwrapped),
+        TextColumn("{task.fields[facts]}", markup=False, style="dim", table_column=unwrapped),
     )
     with Bars(*columns, console=console, refresh_per_second=8) as bars:
         task = bars.add_task(strip_controls(work.description), total=work.total, facts="")
         for progress in work:
-            pace.note(progress.done, time.monotonic())
-            bars.update(task, completed=progress.done, facts=_facts(progress, work, pace, room))
+            pace.record(progress.done, time.monotonic())
+            bars.update(task, completed=progress.done, facts=_format_progress(progress, work, pace, width))
         bars.update(task, completed=work.total)
     return work.result
 

@@ -5,27 +5,27 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["last_moments"]
+__all__ = ["ignore_first_interrupt"]
 
 
 @contextmanager
-def last_moments() -> Iterator[None]:
-    """Ignore one Ctrl-C or SIGTERM in this block, so that a file and the line with its path go together."""
-    # Else the file could be there and the command say that it was interrupted; given again, it would refuse to replace
-    # what is finished.
+def ignore_first_interrupt() -> Iterator[None]:
+    """Ignore the first Ctrl-C or SIGTERM in this block, so that a finished file's path is printed too."""
+    # Else the command could report an interruption although the file is complete, and refuse to replace it when
+    # repeated.
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
-    def act_as_usual() -> None:
+    def restore_handlers() -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
 
     for number, handler in before.items():
         if handler != signal.SIG_IGN:
-            signal.signal(number, lambda *_: act_as_usual())
+            signal.signal(number, lambda *_: restore_handlers())
     try:
         yield
     finally:
-        act_as_usual()
+        restore_handlers()

@@ -1,7 +1,7 @@
-"""Locks on the files that stages make, so that one process at a time makes a file.
+"""Locks on the output files of stages, so that one process at a time makes a file.
 
-Whoever runs a stage holds the lock, and so does the process that makes the file: if we are killed, that process may go
-on, and the next one waits for it instead of writing the same file beside it.
+The process that runs a stage holds the lock, and so does its child that makes the file: if the parent is killed, the
+child may go on, and the next run waits for it instead of writing the same file.
 """
 
 import fcntl
@@ -15,36 +15,45 @@ from mmgen.artifacts.files import open_own
 from mmgen.cli._console import say
 from mmgen.core.errors import Interrupted, MmgenError, reason_of
 
-__all__ = ["locked"]
+__all__ = ["hold_lock"]
 
-_ASK_EVERY = 0.5  # seconds, for a lock that somebody else holds
+_RETRY_SECONDS = 0.5  # seconds between attempts to get a lock that another process holds
 
 
 @contextmanager
-def locked(path: Path, is_needed: Callable[[], bool]) -> Iterator[int]:
-    """Hold the lock of ``path`` in this block, and yield the locked file; waits while ``is_needed`` returns True."""
-    name = path.with_name(f".{path.name}.lock")
-    handle = _open_locked(name, is_needed)
+def hold_lock(path: Path, is_needed: Callable[[], bool]) -> Iterator[int]:
+    """Hold the lock of the file ``path`` in this block, and yield the descriptor of the lock file.
+
+    Args:
+        path: The file to be made; its lock file lies beside it.
+        is_needed: Whether to wait on while another process holds the lock.
+
+    Raises:
+        Interrupted: The lock is no longer needed.
+        MmgenError: The file system has no locks.
+    """
+    lock_file = path.with_name(f".{path.name}.lock")
+    handle = _wait_for_lock(lock_file, is_needed)
     try:
         yield handle
     finally:
         with suppress(OSError):
-            name.unlink()  # while we hold it: whoever waits sees that it is gone, and makes another
+            lock_file.unlink()  # while it is locked: a waiting process sees that it is gone, and makes another
         os.close(handle)
 
 
-def _open_locked(name: Path, is_needed: Callable[[], bool]) -> int:
+def _wait_for_lock(lock_file: Path, is_needed: Callable[[], bool]) -> int:
     is_announced = False
     while True:
-        name.parent.mkdir(parents=True, exist_ok=True)
+        lock_file.parent.mkdir(parents=True, exist_ok=True)
         try:
-            handle = open_own(name, os.O_RDWR)
+            handle = open_own(lock_file, os.O_RDWR)
         except OSError as error:
-            raise _no_lock(name, error) from None
+            raise _lock_error(lock_file, error) from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(handle), os.stat(name)):
+                if os.path.samestat(os.fstat(handle), os.stat(lock_file)):
                     return handle
             os.close(handle)
             continue
@@ -52,16 +61,17 @@ def _open_locked(name: Path, is_needed: Callable[[], bool]) -> int:
             os.close(handle)
         except OSError as error:
             os.close(handle)
-            raise _no_lock(name, error) from None
+            raise _lock_error(lock_file, error) from None
         if not is_announced:
-            say(f"somebody else makes {name.name.removeprefix('.').removesuffix('.lock')} already; waiting for them")
+            made = lock_file.name.removeprefix(".").removesuffix(".lock")
+            say(f"another process makes {made} already; waiting for it")
             is_announced = True
         if not is_needed():
-            raise Interrupted(f"{name} was locked by another process until the run was stopped; run it again", 15)
-        time.sleep(_ASK_EVERY)
+            raise Interrupted(f"{lock_file} was locked by another process until the run was stopped; run it again", 15)
+        time.sleep(_RETRY_SECONDS)
 
 
-def _no_lock(name: Path, error: OSError) -> MmgenError:
+def _lock_error(lock_file: Path, error: OSError) -> MmgenError:
     return MmgenError(
-        f"cannot lock {name}: {reason_of(error)}; use a folder on a file system that has locks (--output)"
+        f"cannot lock {lock_file}: {reason_of(error)}; use a folder on a file system that has locks (--output)"
     )

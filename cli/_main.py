@@ -1,4 +1,4 @@
-"""The ``mmgen`` program: finds subcommands by file, runs one, turns what went wrong into one sentence and an exit code.
+"""The ``mmgen`` program: finds subcommands by file, runs one, and turns errors into one sentence and an exit code.
 
 Exit codes: 0 done, 1 something failed, 2 bad usage or settings, 130 interrupted (143 terminated).
 """
@@ -19,8 +19,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from mmgen.cli._commands import command_of, literal, without_types
-from mmgen.cli._console import is_first_process, result, say
+from mmgen.cli._commands import build_command, escape_markup, hide_switch_types
+from mmgen.cli._console import is_first_process, print_result, say
 from mmgen.cli._members import MemberCommands
 from mmgen.cli._options import remember_command_line
 from mmgen.cli._parameters import member_room, stage_function
@@ -31,9 +31,9 @@ from mmgen.core.processes import begin_program
 from mmgen.core.version import __version__
 from mmgen.settings.registry import format_unknown_name
 
-__all__ = ["app", "command_names", "complaint", "load_command", "main"]
+__all__ = ["app", "command_names", "format_parser_error", "load_command", "main"]
 
-# Order in the help: that of the pipeline. A command that is not named here follows, by alphabet.
+# Order in the help: that of the pipeline. Other commands follow in alphabetical order.
 _ORDER = (
     "quickstart",
     "make-data",
@@ -61,12 +61,12 @@ def _function_name(command: str) -> str:
 
 def command_names() -> list[str]:
     """Return the names of all commands: stages, and the files of this folder without a leading underscore."""
-    found = {path.stem.replace("_", "-") for path in Path(__file__).parent.glob("[!_]*.py")} | {*stage_names()}
-    return [name for name in _ORDER if name in found] + sorted(found - set(_ORDER))
+    names = {path.stem.replace("_", "-") for path in Path(__file__).parent.glob("[!_]*.py")} | {*stage_names()}
+    return [name for name in _ORDER if name in names] + sorted(names - set(_ORDER))
 
 
 def _short_help(command: str) -> str:
-    """First paragraph of the docstring of a stage or of a command's function, read without importing its file."""
+    """Read the first paragraph of the docstring of a stage or command function without importing its file."""
     is_stage = command in stage_names()
     file = source_of(command) if is_stage else Path(__file__).with_name(f"{command.replace('-', '_')}.py")
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
@@ -78,27 +78,27 @@ def _short_help(command: str) -> str:
 
 
 def load_command(command: str) -> Any:
-    """Return the runnable command; one that takes a member of a room first has that member's options."""
+    """Import a command and return it as a parser; one that takes a member first also has the member's options."""
     try:
         module = importlib.import_module(f"mmgen.cli.{command.replace('-', '_')}")
         function = getattr(module, _function_name(command))
     except ModuleNotFoundError:
         function = None
     if command not in stage_names():
-        return command_of(command, function)
+        return build_command(command, function)
     stage = stage_class(command)
     if package := member_room(stage):
         return MemberCommands(command, stage_function(stage, function), package)
-    return command_of(command, stage_function(stage, function))
+    return build_command(command, stage_function(stage, function))
 
 
 class _Commands(TyperGroup):
-    """Subcommands by file; only the one that is asked for gets imported."""
+    """Group of all subcommands; only the typed one is imported."""
 
     _listing = False
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return without_types(super().get_params(ctx))
+        return hide_switch_types(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return command_names()
@@ -107,8 +107,8 @@ class _Commands(TyperGroup):
         if cmd_name not in command_names():
             return None
         if self._listing:  # the overview needs names and first sentences, not options
-            return literal(TyperCommand(cmd_name, help=_short_help(cmd_name)))
-        return literal(load_command(cmd_name))
+            return escape_markup(TyperCommand(cmd_name, help=_short_help(cmd_name)))
+        return escape_markup(load_command(cmd_name))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self._listing = True
@@ -138,7 +138,7 @@ app = typer.Typer(
 
 def _print_version(value: bool) -> None:
     if value:
-        result(__version__)
+        print_result(__version__)
         raise typer.Exit
 
 
@@ -151,8 +151,8 @@ def _program(
     """Read the options of the program itself."""
 
 
-def complaint(error: typer.TyperException) -> str:
-    """Format the parser's error as one sentence; for a refused value with the value and what is expected."""
+def format_parser_error(error: typer.TyperException) -> str:
+    """Format the parser's error as one sentence; for a refused value it states value and expectation."""
     text = str(MmgenError(error.format_message()))  # clipped as all messages are
     faults = getattr(error.__cause__, "errors", None)  # pydantic's, which read the value
     parameter = getattr(error, "param", None)
@@ -165,7 +165,7 @@ def complaint(error: typer.TyperException) -> str:
     )
 
 
-_OF_THE_MACHINE = {
+_SYSTEM_ERROR_ADVICE = {
     errno.ENOSPC: "free some space",
     errno.EDQUOT: "free some space",
     errno.EIO: "check the disk",
@@ -179,37 +179,37 @@ _OF_THE_MACHINE = {
     errno.ENOMEM: "close other programs, or ask for less at a time",
     errno.EAGAIN: "close other programs, or use fewer --workers",
 }
-"""Errors of the system, and what helps against each; any other OSError is a bug of ours."""
+"""Advice by number of the system's error; any other OSError is a bug of mmgen."""
 
 
-_NO_MEMORY = re.compile("can't allocate memory|out of memory|invalid buffer size", re.IGNORECASE)
+_OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory|invalid buffer size", re.IGNORECASE)
 
-_BEFORE_WE_SPEAK = 2.0  # seconds
-_LOST_ANOTHER = re.compile("gloo|nccl|tcpstore|connection|broken pipe", re.IGNORECASE)
+_FIRST_PROCESS_SECONDS = 2.0  # seconds
+_CONNECTION_LOST = re.compile("gloo|nccl|tcpstore|connection|broken pipe", re.IGNORECASE)
 
 
-def _fault_of_the_machine(error: Exception) -> str | None:
-    """Return a sentence for a fault of the machine: no memory, full disk, killed process; None for a bug."""
-    kinds = {kind.__name__ for kind in type(error).__mro__}
+def _explain_system_failure(error: Exception) -> str | None:
+    """Return a sentence for a failure of the machine (no memory, full disk, killed process); None for a bug."""
+    class_names = {kind.__name__ for kind in type(error).__mro__}
     text = str(error)
-    short = "RuntimeError" in kinds and _NO_MEMORY.search(text)
-    if "MemoryError" in kinds or "OutOfMemoryError" in kinds or short:
+    is_out_of_memory = "RuntimeError" in class_names and _OUT_OF_MEMORY.search(text)
+    if "MemoryError" in class_names or "OutOfMemoryError" in class_names or is_out_of_memory:
         size = re.search(r"allocate ([\d.,]+ ?\w+)", text)
-        wanted = f" (for {size[1]} at once)" if size else ""
+        amount = f" (for {size[1]} at once)" if size else ""
         return (
-            f"memory ran out{wanted}; ask for less at a time (a smaller --batch, --number, --samples or --size), "
+            f"memory ran out{amount}; ask for less at a time (a smaller --batch, --number, --samples or --size), "
             "or use a machine with more"
         )
-    if "RuntimeError" in kinds and _LOST_ANOTHER.search(text):
+    if "RuntimeError" in class_names and _CONNECTION_LOST.search(text):
         from mmgen.training.others import failure_of_another_process  # which is loaded where this happens
 
-        if said := failure_of_another_process():
-            return said
-    if "BrokenProcessPool" in kinds:
-        return "a process of ours was killed, most likely because memory ran out; use fewer --workers"
-    if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
-        what = f"cannot use {clip(str(error.filename), 300)}" if error.filename is not None else "the system refused"
-        return f"{what}: {os.strerror(error.errno).lower()}; {_OF_THE_MACHINE[error.errno]}"
+        if sentence := failure_of_another_process():
+            return sentence
+    if "BrokenProcessPool" in class_names:
+        return "a worker process was killed, most likely because memory ran out; use fewer --workers"
+    if isinstance(error, OSError) and error.errno in _SYSTEM_ERROR_ADVICE:
+        fault = f"cannot use {clip(str(error.filename), 300)}" if error.filename is not None else "the system refused"
+        return f"{fault}: {os.strerror(error.errno).lower()}; {_SYSTEM_ERROR_ADVICE[error.errno]}"
     return None
 
 
@@ -221,84 +221,84 @@ class Terminated(BaseException):
         self.number = number
 
 
-_SAME = 1.0  # seconds in which a terminal, and a program that runs this one, may both pass one request on
-_asked: dict[str, float] = {}
-"""Requests to stop ("interrupted"), and when they came."""
+_REPEAT_SECONDS = 1.0  # seconds in which a terminal and a parent program may both send the same request
+_stop_requests: dict[str, float] = {}
+"""Times of requests to stop, by word: "interrupted", "terminated"."""
 
 
-def _stop(number: int, frame: object) -> None:
-    """Raise what ends a command, once for each request: what tidies up must not be ended by the same one again."""
+def _raise_stop_request(number: int, frame: object) -> None:
+    """Raise the exception that ends a command, once for each request, so that cleaning up is not ended by it too."""
     word = "interrupted" if number == signal.SIGINT else "terminated"
-    if _asked and time.monotonic() - min(_asked.values()) < _SAME:
+    if _stop_requests and time.monotonic() - min(_stop_requests.values()) < _REPEAT_SECONDS:
         return
-    _asked[word] = time.monotonic()
+    _stop_requests[word] = time.monotonic()
     raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
 
 
-def _hear_signals() -> None:
-    """Let Ctrl-C and SIGTERM end a command, unless the parent process ignores them."""
-    _asked.clear()
+def _install_signal_handlers() -> None:
+    """Let Ctrl-C and SIGTERM end a command, unless the parent process made this one ignore them."""
+    _stop_requests.clear()
     if threading.current_thread() is not threading.main_thread():
         return
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, _stop)
+            signal.signal(number, _raise_stop_request)
 
 
-def _leave_it_to_the_first() -> None:
-    """Wait for the first process of ``--devices``, which reports the error and ends the others."""
+def _wait_for_first_process() -> None:
+    """Wait in all but the first process of ``--devices``, which reports the error and ends the others."""
     if not is_first_process():
-        time.sleep(_BEFORE_WE_SPEAK)
+        time.sleep(_FIRST_PROCESS_SECONDS)
 
 
 def _check_current_folder() -> None:
-    """Refuse to run in a removed folder, in which libraries end the process and relative paths fail."""
+    """Refuse to run in a removed folder, in which libraries abort and relative paths fail."""
     try:
         os.getcwd()
     except FileNotFoundError:
         raise MmgenError("the current folder was removed; change to another one (cd) and repeat the command") from None
 
 
-def _run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; what a user can fix becomes one sentence on stderr."""
+def _run_command_line(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code; a user's mistake becomes one sentence on stderr."""
     try:
         begin_program()
-        _hear_signals()
+        _install_signal_handlers()
         _check_current_folder()
         code = typer.main.get_command(app).main(list(arguments), prog_name="mmgen", standalone_mode=False)
         sys.stdout.flush()
-        if code == 130:  # typer turns Ctrl-C into this code, and says nothing
-            _leave_it_to_the_first()
+        if code == 130:  # typer turns Ctrl-C into this code without a message
+            _wait_for_first_process()
             say("mmgen: interrupted")
     except ReaderLeft:
         return 1
     except MmgenError as error:
-        _leave_it_to_the_first()
+        _wait_for_first_process()
         say(f"mmgen: {error}")
         return error.exit_code
-    except typer.TyperException as error:  # the parser's complaints
+    except typer.TyperException as error:  # errors of the parser
         context = getattr(error, "ctx", None)
-        say(f"mmgen: {complaint(error)}")
+        say(f"mmgen: {format_parser_error(error)}")
         if context is not None:
             say(f"Try: {context.command_path} --help")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        _leave_it_to_the_first()
+        _wait_for_first_process()
         say("mmgen: interrupted")
         return 130
     except Terminated as left:
-        _leave_it_to_the_first()
+        _wait_for_first_process()
         say("mmgen: terminated")
         return 128 + left.number
     except (
         Exception
     ) as error:  # memory, disks and workers fail in exceptions of many libraries; a bug keeps its traceback
-        _leave_it_to_the_first()
-        if _asked:  # a library passed it over in the middle of something, and is broken now
-            word = next(iter(_asked))
+        _wait_for_first_process()
+        if _stop_requests:  # a library swallowed the request and then failed
+            word = next(iter(_stop_requests))
             say(f"mmgen: {word}")
             return 130 if word == "interrupted" else 143
-        sentence = _fault_of_the_machine(error)
+        sentence = _explain_system_failure(error)
         if sentence is None:
             raise
         say(f"mmgen: {sentence}")
@@ -307,9 +307,9 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point of the console script; leaves through SystemExit with the exit code."""
+    """Run the program with the arguments after ``mmgen``; ends in SystemExit with the exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     remember_command_line(arguments)
     with guarded_streams():
-        code = _run(arguments or ["--help"])
+        code = _run_command_line(arguments or ["--help"])
     raise SystemExit(code)

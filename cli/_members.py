@@ -1,6 +1,6 @@
-"""Commands whose first argument is a member of a room, with options of that member: ``mmgen make-data RECIPE ...``.
+"""Commands whose first argument names a member of a room and that have its options: ``mmgen make-data RECIPE ...``.
 
-The options are made from the member's settings: names, types, ranges, defaults and docstrings of its fields.
+The options come from the member's settings: names, types, ranges, defaults and docstrings of its fields.
 """
 
 import functools
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from mmgen.cli._commands import Command, command_of, literal, without_types
+from mmgen.cli._commands import Command, build_command, escape_markup, hide_switch_types
 from mmgen.cli._mistakes import suggest_recipe
-from mmgen.cli._parameters import FieldOption, option_of
+from mmgen.cli._parameters import FieldOption, build_field_option
 from mmgen.commands import Commas, OptionName, StageField
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.settings.kinds import Range
@@ -26,23 +26,23 @@ from mmgen.settings.switches import Positional, Switches
 if TYPE_CHECKING:
     from mmgen.settings.settings_table import Setting
 
-__all__ = ["MemberCommands", "options_of", "parameters_of"]
+__all__ = ["MemberCommands", "build_options", "all_parameters"]
 
 
 class MemberCommands(TyperGroup):
-    """The command before its member is known: it becomes the named member's own command.
+    """A command before its member is known: parsing turns it into the command of the named member.
 
     Args:
         name: Name of the command.
-        function: Takes the member's name, its own options, and ``of_member``: the member's settings that were typed,
-            a dictionary from the option's name to field and value.
+        function: Function to call with the member's name, the shared options, and ``member_settings``, a dictionary
+            from each typed option of the member to field and value.
         package: The room: "mmgen.data_recipes".
     """
 
     def __init__(self, name: str, function: Callable[..., None], package: str) -> None:
         self._function = function
         self.registry: Registry[Any] = registry_of(package)
-        plain = command_of(name, _without(function, self.registry.noun))
+        plain = build_command(name, _hide_member_argument(function, self.registry.noun))
         noun = self.registry.noun
         super().__init__(
             name=name,
@@ -55,79 +55,83 @@ class MemberCommands(TyperGroup):
         )
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return without_types(super().get_params(ctx))
+        return hide_switch_types(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return self.registry.names()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a member as the overview and completion show it: name and first sentence, without importing it."""
+        """Return a member for overview and completion, with name and first sentence, without importing it."""
         member = next((one for one in self.registry.members() if one.name == cmd_name), None)
         panel = f"{self.registry.noun.capitalize()}s"
-        return member and literal(TyperCommand(cmd_name, help=f"{member.about()}.", rich_help_panel=panel))
+        return member and escape_markup(TyperCommand(cmd_name, help=f"{member.about()}.", rich_help_panel=panel))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         rest = super().parse_args(ctx, args)
-        if not (rest or ctx._protected_args) and not ctx.resilient_parsing:  # options alone name nothing either
+        if not (rest or ctx._protected_args) and not ctx.resilient_parsing:  # options without a member
             ctx.fail(f"Missing argument '{self.registry.noun.upper()}'.")
         return rest
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not ctx.resilient_parsing:
-            if self.registry.noun == "recipe" and (meant := suggest_recipe(args[0])):
-                raise UsageError(meant)
+            if self.registry.noun == "recipe" and (suggestion := suggest_recipe(args[0])):
+                raise UsageError(suggestion)
             raise UsageError(self.registry.format_unknown(args[0]))
         return super().resolve_command(ctx, args)
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         completing = bool(extra.get("resilient_parsing"))
-        _run_code(args, completing)
+        _load_code_files(args, completing)
         names = self.registry.names()
-        # A name may also be the value of an option: --source mnist. Those behind an option are tried last.
+        # A name may also be the value of an option: --source mnist. Names behind an option are tried last.
         places = sorted((before.startswith("-"), at) for at, before in enumerate(["", *args][: len(args)]))
-        named = list(dict.fromkeys(args[at] for _, at in places if args[at] in names))
-        if not named:
+        members = list(dict.fromkeys(args[at] for _, at in places if args[at] in names))
+        if not members:
             return super().make_context(info_name, args, parent, **extra)
-        for name in named[:-1]:
+        for name in members[:-1]:
             try:
-                context = self.command_of(name).make_context(f"{info_name} {name}", list(args), parent, **extra)
+                context = self.build_member_command(name).make_context(
+                    f"{info_name} {name}", list(args), parent, **extra
+                )
             except (typer.TyperException, MmgenError):
                 continue
             if context.params.get("member") == name:
                 return context
-        return self.command_of(named[-1]).make_context(f"{info_name} {named[-1]}", list(args), parent, **extra)
+        return self.build_member_command(members[-1]).make_context(
+            f"{info_name} {members[-1]}", list(args), parent, **extra
+        )
 
-    def command_of(self, name: str) -> Any:
+    def build_member_command(self, name: str) -> Any:
         """Return the command of one member, with its own options."""
         noun = self.registry.noun
-        options = options_of(self.registry.get(name), name, _option_names(self.params))
-        own = [option.parameter for option in options]
-        shared = [one for one in _parameters(self._function) if one.name != noun]
+        options = build_options(self.registry.get(name), name, _option_names(self.params))
+        own_parameters = [option.parameter for option in options]
+        shared = [one for one in _signature_parameters(self._function) if one.name != noun]
 
         @functools.wraps(self._function)
         def run(member: str, **values: Any) -> None:
             typed = {option.name: values.pop(option.parameter.name) for option in options}
-            given = {
+            settings = {
                 option.name: (option.field, option.read(typed[option.name]))
                 for option in options
                 if typed[option.name] is not None and typed[option.name] is not False
             }
-            _check_once(given)
-            self._function(member, of_member=given, **values)
+            _check_single_switch(settings)
+            self._function(member, member_settings=settings, **values)
 
         argument = Annotated[str, typer.Argument(metavar=name, show_default=False, hidden=True)]
         first = inspect.Parameter("member", inspect.Parameter.KEYWORD_ONLY, annotation=argument)
-        parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (first, *own, *shared)]
+        parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (first, *own_parameters, *shared)]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
         run.__annotations__ = {one.name: one.annotation for one in parameters}
-        command: MemberCommand = command_of(str(self.name), run, MemberCommand)
+        command: MemberCommand = build_command(str(self.name), run, MemberCommand)
         command.member, command.registry = name, self.registry
         command.help = f"{self.help}\n\n{self.registry.describe(name)}."
-        return literal(command)
+        return escape_markup(command)
 
 
 class MemberCommand(Command):
-    """The command of one member; an option that only others have is refused with their names."""
+    """The command of one member; it refuses an option of other members with their names."""
 
     member: str
     registry: Registry[Any]
@@ -143,27 +147,29 @@ class MemberCommand(Command):
             option = getattr(error, "option_name", None)
             if not isinstance(option, str) or option in _option_names(self.params):
                 raise
-            takers = _takers(self.registry, option)
-            if not takers:
+            members = _members_with_option(self.registry, option)
+            if not members:
                 raise
-            raise UsageError(f"{self.member} has no {option}, which is for {', '.join(takers)}; leave it out") from None
+            raise UsageError(
+                f"{self.member} has no {option}, which is for {', '.join(members)}; leave it out"
+            ) from None
 
 
-def parameters_of(command: Any) -> list[Any]:
-    """Return all parameters of a command; for one that takes a member first, those of all built-in members too."""
+def all_parameters(command: Any) -> list[Any]:
+    """Return all parameters of a command, with those of all built-in members if it takes a member first."""
     if not isinstance(command, MemberCommands):
         return list(command.params)
     names = [member.name for member in command.registry.members() if member.origin == BUILT_IN]
-    return [*command.params, *(one for name in names for one in command.command_of(name).params)]
+    return [*command.params, *(one for name in names for one in command.build_member_command(name).params)]
 
 
-def _without(function: Callable[..., None], member: str) -> Callable[..., None]:
-    """Return the function with only the options that all members share."""
+def _hide_member_argument(function: Callable[..., None], noun: str) -> Callable[..., None]:
+    """Return a function with the shared options alone, as a schema for typer."""
 
     def run(**values: Any) -> None:
         raise AssertionError("this command needs the name of a member; see its --help")
 
-    parameters = [one for one in _parameters(function) if one.name != member]
+    parameters = [one for one in _signature_parameters(function) if one.name != noun]
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what typer reads
         [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
     )
@@ -172,14 +178,14 @@ def _without(function: Callable[..., None], member: str) -> Callable[..., None]:
     return run
 
 
-def _parameters(function: Callable[..., None]) -> list[inspect.Parameter]:
+def _signature_parameters(function: Callable[..., None]) -> list[inspect.Parameter]:
     return list(inspect.signature(function).parameters.values())
 
 
-def _run_code(args: Sequence[str], completing: bool) -> None:
-    """Run the files of ``--code``, whose members can be named in the same line."""
-    for word, after in pairwise([*args, ""]):
-        path = word.removeprefix("--code=") if word.startswith("--code=") else after if word == "--code" else ""
+def _load_code_files(args: Sequence[str], completing: bool) -> None:
+    """Run the files of ``--code``, so that their members can be named in the same command line."""
+    for word, next_word in pairwise([*args, ""]):
+        path = word.removeprefix("--code=") if word.startswith("--code=") else next_word if word == "--code" else ""
         if not path:
             continue
         try:
@@ -189,91 +195,99 @@ def _run_code(args: Sequence[str], completing: bool) -> None:
                 raise
 
 
-def _check_once(given: Mapping[str, tuple[str, Any]]) -> None:
-    """Refuse two switches of one field."""
+def _check_single_switch(typed: Mapping[str, tuple[str, Any]]) -> None:
+    """Refuse two options that set one field."""
     fields: dict[str, str] = {}
-    for option, (field, _) in given.items():
+    for option, (field, _) in typed.items():
         if field in fields:
             raise UsageError(f"{fields[field]} and {option} give one setting, {field}, two values; give one of them")
         fields[field] = option
 
 
 def _option_names(parameters: Sequence[Any]) -> frozenset[str]:
-    """Return the names that can be typed for some of typer's parameters."""
+    """Return the option names of typer's parameters."""
     return frozenset(name for one in parameters for name in (*one.opts, *one.secondary_opts))
 
 
-def _takers(registry: Registry[Any], option: str) -> list[str]:
-    """Return the members that have an option called so."""
-    found = {name: options_of(member, name) for name, member in registry.importable().items()}
-    return [name for name, options in found.items() if any(one.name == option and one.shown for one in options)]
+def _members_with_option(registry: Registry[Any], option: str) -> list[str]:
+    """Return the members of a room that have an option of this name."""
+    options_by_member = {name: build_options(member, name) for name, member in registry.importable().items()}
+    return [
+        name
+        for name, options in options_by_member.items()
+        if any(one.name == option and one.is_shown for one in options)
+    ]
 
 
-def options_of(schema: Any, panel: str, taken: frozenset[str] = frozenset()) -> list[FieldOption]:
-    """Return the options of a settings model, in the order of its fields."""
+def build_options(schema: Any, panel: str, reserved: frozenset[str] = frozenset()) -> list[FieldOption]:
+    """Build the options of a settings model, in the order of its fields, except ``reserved`` names."""
     from mmgen.settings.settings_table import settings_of
 
-    described = {one.name: one for one in settings_of(schema)}
-    found: list[FieldOption] = []
+    settings = {one.name: one for one in settings_of(schema)}
+    options: list[FieldOption] = []
     for name, field in schema.model_fields.items():
-        if name not in described:
+        if name not in settings:
             continue
         switches = next((one for one in field.metadata if isinstance(one, Switches)), None)
         if switches is not None:
-            found += _switches(name, field, switches, panel)
+            options += _build_switches(name, field, switches, panel)
         else:
-            found.append(_option(name, field, described[name], panel))
-    return [one for one in found if one.name not in taken]
+            options.append(_build_option(name, field, settings[name], panel))
+    return [one for one in options if one.name not in reserved]
 
 
-def _option(name: str, field: Any, described: "Setting", panel: str) -> FieldOption:
-    """Read numbers, paths, words and switches as they are, lists with commas between, the rest as in ``--set``."""
-    place = next((one for one in field.metadata if isinstance(one, Positional)), None)
-    own = StageField(name, field.annotation, described.about, None, described.default, Range())
-    values = {type(value) for leaf in own.leaves if get_origin(leaf) is Literal for value in get_args(leaf)}
-    bounds = described.kind.removesuffix(" or none")
-    read: Callable[[Any], Any] | None = None
-    if place is not None:
+def _build_option(name: str, field: Any, setting: "Setting", panel: str) -> FieldOption:
+    """Build the option of a field; types other than plain ones and lists are parsed as in ``--set``."""
+    positional = next((one for one in field.metadata if isinstance(one, Positional)), None)
+    stage_field = StageField(name, field.annotation, setting.about, None, setting.default, Range())
+    values = {type(value) for leaf in stage_field.leaves if get_origin(leaf) is Literal for value in get_args(leaf)}
+    bounds = setting.kind.removesuffix(" or none")
+    parse: Callable[[Any], Any] | None = None
+    if positional is not None:
         default = MISSING if field.is_required() else None
-        own = replace(own, hint=Annotated[field.annotation, place], default=default)
-    elif own.leaves == [bool]:
-        own = replace(own, default=field.default, default_words="")
-    elif own.several:
-        words = ",".join(map(str, field.default)) if isinstance(field.default, tuple | list) else described.default
-        own = replace(own, hint=Annotated[field.annotation, Commas()], default_words=words)
-    elif len(values) == 1 and len(own.leaves) == 1:
-        own = replace(own, hint=values.pop(), about=f"{own.about.removesuffix('.')} ({bounds}).")
-    elif own.leaves not in ([int], [float], [str], [Path]):
-        own = replace(own, hint=Annotated[field.annotation, OptionName(metavar="VALUE")])
-        read = functools.partial(_as_set, name)
-    elif own.leaves in ([int], [float]) and "," in bounds:
-        own = replace(own, about=f"{own.about.removesuffix('.')} ({bounds.partition(', ')[2]}).")
-    option = option_of(own, panel)
-    return replace(option, parameter=option.parameter.replace(name=f"own_{name}"), read=read or option.read)
+        stage_field = replace(stage_field, hint=Annotated[field.annotation, positional], default=default)
+    elif stage_field.leaves == [bool]:
+        stage_field = replace(stage_field, default=field.default, default_words="")
+    elif stage_field.several:
+        words = ",".join(map(str, field.default)) if isinstance(field.default, tuple | list) else setting.default
+        stage_field = replace(stage_field, hint=Annotated[field.annotation, Commas()], default_words=words)
+    elif len(values) == 1 and len(stage_field.leaves) == 1:
+        stage_field = replace(
+            stage_field, hint=values.pop(), about=f"{stage_field.about.removesuffix('.')} ({bounds})."
+        )
+    elif stage_field.leaves not in ([int], [float], [str], [Path]):
+        stage_field = replace(stage_field, hint=Annotated[field.annotation, OptionName(metavar="VALUE")])
+        parse = functools.partial(_parse_like_set, name)
+    elif stage_field.leaves in ([int], [float]) and "," in bounds:
+        stage_field = replace(
+            stage_field, about=f"{stage_field.about.removesuffix('.')} ({bounds.partition(', ')[2]})."
+        )
+    option = build_field_option(stage_field, panel)
+    return replace(option, parameter=option.parameter.replace(name=f"own_{name}"), read=parse or option.read)
 
 
-def _switches(name: str, field: Any, switches: "Switches", panel: str) -> Iterator[FieldOption]:
+def _build_switches(name: str, field: Any, switches: "Switches", panel: str) -> Iterator[FieldOption]:
     from pydantic import TypeAdapter, ValidationError
 
     for number, switch in enumerate(switches.members):
-        shown = True
+        is_allowed = True
         try:
             TypeAdapter(field.annotation).validate_python(switch.value, strict=True)
         except ValidationError:
-            shown = False
+            is_allowed = False
         about = f"{switch.about} The default." if field.default == switch.value else switch.about
-        option = typer.Option(switch.name, help=about, rich_help_panel=panel, hidden=not shown)
+        option = typer.Option(switch.name, help=about, rich_help_panel=panel, hidden=not is_allowed)
         parameter = inspect.Parameter(
             f"own_{name}_{number}", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, option]
         )
-        yield FieldOption(switch.name, name, parameter, functools.partial(_stands_for, switch.value), shown)
+        yield FieldOption(switch.name, name, parameter, functools.partial(_switch_value, switch.value), is_allowed)
 
 
-def _stands_for(value: Any, _: bool) -> Any:
+def _switch_value(value: Any, _: bool) -> Any:
     return value
 
 
-def _as_set(name: str, text: str) -> Any:
+def _parse_like_set(name: str, text: str) -> Any:
     from mmgen.settings.config import parse_assignments
 
     return parse_assignments([f"{name}={text}"])[name]

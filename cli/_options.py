@@ -21,8 +21,8 @@ __all__ = [
     "Code",
     "EarlyCheck",
     "Seed",
-    "check_read",
-    "check_source",
+    "check_input_exists",
+    "check_source_exists",
     "command_line",
     "jobs_option",
     "output_option",
@@ -35,37 +35,37 @@ __all__ = [
 
 @dataclass(frozen=True)
 class EarlyCheck:
-    """Check in an argument's annotation for lines where another argument is missing: a wrong word is reported first.
+    """Mark in an argument's annotation: checks its value even if another argument is missing.
 
     Attributes:
-        check: Is given the word, and raises what is wrong with it.
+        check: Function of the value that raises an error if it is wrong.
     """
 
     check: Callable[[str], object]
 
 
 def output_option(default: str) -> Any:
-    """Return --output, with its default in words."""
+    """Return the option ``--output``, with a phrase about its default."""
     return typer.Option("--output", "-o", metavar="PATH", show_default=False, help=f"Where to write; {default}.")
 
 
 LARGEST_SEED = 2**63 - 1
 
 
-def seed_option(text: str = "All randomness comes from this number.", **more: Any) -> Any:
-    """Return --seed, with its use in words; no header holds a larger one."""
-    return typer.Option("--seed", min=0, max=LARGEST_SEED, help=text, **more)
+def seed_option(help_text: str = "All randomness comes from this number.", **settings: Any) -> Any:
+    """Return the option ``--seed``, up to the largest number that a file's header can hold."""
+    return typer.Option("--seed", min=0, max=LARGEST_SEED, help=help_text, **settings)
 
 
-def jobs_option(default: str, what: str) -> Any:
-    """Return --jobs, with its default and its unit in words."""
+def jobs_option(default: str, unit: str) -> Any:
+    """Return the option ``--jobs``, with its default and a plural noun for its unit, such as "Stages"."""
     return typer.Option(
         "--jobs",
         metavar="N",
         min=1,
         max=MOST,
         show_default=default,
-        help=f"{what} that run at once on this machine, each with its share of the cores, at most four a core; "
+        help=f"{unit} that run at once on this machine, each with its share of the cores, at most four a core; "
         "1: one after the other.",
     )
 
@@ -90,96 +90,118 @@ def remember_command_line(arguments: Sequence[str]) -> None:
 
 
 def command_line() -> str:
-    """Return the command as it could be typed again: ``mmgen train ...``, with ``-`` replaced by the path read."""
+    """Return the command for repetition, ``mmgen train ...``, with ``-`` replaced by the path from stdin."""
     return shlex.join(["mmgen", *_arguments])
 
 
-def read_path(text: str, what: str = "file") -> Path:
-    """Return the existing path that an argument names; ``-`` reads it from stdin."""
+def read_path(text: str, kind: str = "file") -> Path:
+    """Return the existing path that an argument names; ``-`` reads it from stdin.
+
+    Args:
+        text: The argument.
+        kind: Noun for the file in errors, such as "dataset".
+
+    Raises:
+        MmgenError: There is no such file, or stdin is empty.
+        UsageError: Stdin has several paths.
+    """
     if text == "-":
-        lines = _piped(what)
+        lines = _paths_from_stdin(kind)
         if len(lines) > 1:
             raise UsageError(
-                f"- got {len(lines)} paths on stdin, {_join_lines(lines)}, expected that of one {what}; name it instead"
+                f"- got {len(lines)} paths on stdin, {_quote_and_join(lines)}, expected one, of a {kind}; name it "
+                "instead of -"
             )
         text = lines[0]
-    return _there(text, what)
+    return _existing_path(text, kind)
 
 
-def read_paths(texts: Sequence[str], what: str = "file", folders: bool = False) -> list[Path]:
-    """Return the existing paths that arguments name, each once; ``-`` stands for all those on stdin, one a line."""
-    named = [line for text in texts for line in (_piped(what) if text == "-" else [text])]
+def read_paths(texts: Sequence[str], kind: str = "file", folders: bool = False) -> list[Path]:
+    """Return the existing paths that arguments name, without repetitions; ``-`` stands for all lines of stdin.
+
+    Args:
+        texts: The arguments.
+        kind: Noun for a file in errors, such as "file of scores".
+        folders: Whether a folder stands for the files in it that a report shows.
+
+    Raises:
+        MmgenError: There is no such file, or stdin is empty.
+    """
+    typed = [line for text in texts for line in (_paths_from_stdin(kind) if text == "-" else [text])]
     if folders:
         from mmgen.commands import reported_files
 
-        named = [file for text in named for file in map(str, reported_files(Path(text)) or [Path(text)])]
-    return list(dict.fromkeys(_there(text, what) for text in named))
+        typed = [file for text in typed for file in map(str, reported_files(Path(text)) or [Path(text)])]
+    return list(dict.fromkeys(_existing_path(text, kind) for text in typed))
 
 
-def _piped(what: str) -> list[str]:
-    """Return the paths on stdin, which replace an argument ``-``."""
+def _paths_from_stdin(kind: str) -> list[str]:
+    """Read the paths on stdin, and replace ``-`` by them in the recorded command line."""
     if (count := _arguments.count("-")) > 1:
         raise UsageError(f"- stands {count} times in this command, expected once: stdin is read once; name the others")
     lines = [line.strip() for line in read_stdin().splitlines() if line.strip()]
     if not lines:
         raise MmgenError(
-            f"expected the path of a {what} on stdin, got nothing: the command before this one in the pipe failed"
+            f"expected the path of a {kind} on stdin, got nothing: the command before this one in the pipe failed; "
+            "see its message"
         )
     # The recorded command must work without the pipe, and so must the further processes of --devices, which are
     # started from sys.argv and find an empty stdin.
-    _arguments[:] = _filled(_arguments, lines)
-    sys.argv[1:] = _filled(sys.argv[1:], lines)
+    _arguments[:] = _replace_dash(_arguments, lines)
+    sys.argv[1:] = _replace_dash(sys.argv[1:], lines)
     return lines
 
 
-def _filled(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:
+def _replace_dash(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:
     return [word for typed in arguments for word in (lines if typed == "-" else [typed])]
 
 
-def _join_lines(lines: Sequence[str]) -> str:
+def _quote_and_join(lines: Sequence[str]) -> str:
     return clip(" and ".join(map(repr, lines)), 300)
 
 
-def _there(text: str, what: str) -> Path:
+def _existing_path(text: str, kind: str) -> Path:
     path = Path(text)
-    _check_there(path, what)
+    _check_exists(path, kind)
     if not path.is_dir():
         return path
     from mmgen.artifacts.files import exported_file
 
-    found = exported_file(path, what)
+    found = exported_file(path, kind)
     if found == path:
-        from mmgen.cli._mistakes import folder_for_file
+        from mmgen.cli._mistakes import suggest_file_in_folder
 
-        raise MmgenError(folder_for_file(path, what))
-    # The folder is named where mmgen.load takes it: files made of it lie beside it. Beside "." there is nothing.
-    return path if what == "model or aggregate" and path.name else found
+        raise MmgenError(suggest_file_in_folder(path, kind))
+    # mmgen.load takes the folder, and files made from it lie beside it. Nothing can lie beside ".".
+    return path if kind == "model or aggregate" and path.name else found
 
 
-def _check_there(path: Path, what: str, makes: str = Reads("file").makes) -> None:
+def _check_exists(path: Path, kind: str, advice: str = Reads("file").makes) -> None:
     try:
         os.stat(path)
     except FileNotFoundError:
-        raise MmgenError(f"there is no {what} at {path}: check the path{makes}") from None
+        raise MmgenError(f"there is no {kind} at {path}: check the path{advice}") from None
     except (OSError, ValueError) as error:
-        raise MmgenError(f"cannot read the {what} {str(path)!r}: {reason_of(error)}; check the path") from None
+        raise MmgenError(f"cannot read the {kind} {str(path)!r}: {reason_of(error)}; check the path") from None
 
 
-def check_read(reads: Reads, value: str | Path | list[Path] | None) -> None:
-    """Refuse the path of a file that an option reads and that is not there, before all work."""
+def check_input_exists(reads: Reads, value: str | Path | list[Path] | None) -> None:
+    """Refuse an option's input file that does not exist, before the command begins; "-" for stdin passes."""
     for path in value if isinstance(value, list) else [value]:
         if path is not None and not (reads.piped and str(path) == "-"):
-            _check_there(Path(path), reads.what, reads.makes)
+            _check_exists(Path(path), reads.what, reads.makes)
 
 
-_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".ppm", ".pgm", ".pbm", ".h5", ".hdf5")
-"""Endings that are a file's; other words with a dot may be names of modalities."""
+_FILE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".ppm", ".pgm", ".pbm", ".h5", ".hdf5")
+"""Endings of files; other words with a dot may be names of modalities."""
 
 
-def check_source(value: str | None) -> None:
-    """Refuse the same of --from, which takes names of modalities too: a file ends like one, or stands behind a =."""
+def check_source_exists(value: str | None) -> None:
+    """Refuse a missing file in ``--from``, whose value may be a modality, a file, or MODALITY=FILE."""
     text = str(value or "")
     name, equals, file = text.partition("=")
-    named = equals and re.fullmatch(r"[A-Za-z][\w.-]*", name)
-    if (named or text.lower().endswith(_PICTURES)) and not os.path.exists(text):
-        _check_there(Path(file if named else text), "picture", "; name a picture, or an HDF5 file (.h5) of images")
+    is_assignment = equals and re.fullmatch(r"[A-Za-z][\w.-]*", name)
+    if (is_assignment or text.lower().endswith(_FILE_ENDINGS)) and not os.path.exists(text):
+        _check_exists(
+            Path(file if is_assignment else text), "picture", "; name a picture, or an HDF5 file (.h5) of images"
+        )

@@ -1,4 +1,4 @@
-"""The plan of ``mmgen quickstart --images``: sizes by number and size of the pictures, and the stages."""
+"""The plan of ``mmgen quickstart --images``: its stages, with sizes by number and size of the pictures."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,26 +13,26 @@ if TYPE_CHECKING:
     from mmgen.experiments import Stage
 
 __all__ = [
-    "COMMANDS",
+    "COMMAND_FILE",
     "Sizes",
-    "check_folder",
+    "check_folder_is_unused",
     "check_size",
-    "descriptions_of",
-    "keep_commands",
-    "plan_in_words",
-    "sizes_for",
-    "stages",
+    "frequent_descriptions",
+    "write_commands",
+    "describe_plan",
+    "choose_sizes",
+    "plan_stages",
 ]
 
-COMMANDS = "commands.sh"
+COMMAND_FILE = "commands.sh"
 """Script in the folder of the run."""
 _GUIDANCE = {"attributes": "3:balanced", "captions": "3"}
-"""Guidance of the quickstart; nothing more is fitted for it. Captions do not say what they leave out."""
-_DESCRIPTIONS = 3  # that the picture shows
-_LARGE = 48  # pixels of pictures that are worth more than the fewest
-_STEP_SECONDS = {32: 0.025, 64: 0.065}  # of model or judge, on one of two cores that have nothing else to do
-_SECOND_STEP_SECONDS = {32: 0.04, 64: 0.15}  # of the second judge
-_OTHER_SECONDS = {32: 140, 64: 190}  # of all but training
+"""Guidance of the quickstart by kind of description; captions have no balance, as they omit words at will."""
+_DESCRIPTIONS = 3  # descriptions in the picture
+_LARGE = 48  # pixels from which pictures justify the larger size
+_STEP_SECONDS = {32: 0.025, 64: 0.065}  # by size, a step of the model or judge on one of two idle cores
+_SECOND_STEP_SECONDS = {32: 0.04, 64: 0.15}  # a step of the second judge
+_OTHER_SECONDS = {32: 140, 64: 190}  # everything but training
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ class Sizes:
     draws: int = 24
     pictures: int = 6
 
-    def minutes(self, judged: bool, jobs: int) -> int:
+    def minutes(self, has_judge: bool, jobs: int) -> int:
         """Return the approximate duration on two cores."""
         seconds = _STEP_SECONDS[self.side] * self.model_steps
-        if judged:
+        if has_judge:
             judges = _STEP_SECONDS[self.side] * self.judge_steps
             judges += _SECOND_STEP_SECONDS[self.side] * self.second_judge_steps
             seconds = max(seconds, judges) if jobs > 1 else seconds + judges
@@ -78,45 +78,52 @@ def check_size(size: int | None) -> None:
         )
 
 
-def sizes_for(number: int, side: int, quick: bool = False, size: int | None = None) -> Sizes:
-    """Return sizes for some pictures, by the rule of docs/own-data.md."""
-    many = number >= 2000
-    pixels = size or (64 if many and side >= _LARGE else 32)
-    latent_size = 24 if many else 12
+def choose_sizes(pictures: int, picture_side: int, quick: bool = False, size: int | None = None) -> Sizes:
+    """Choose sizes by the rule of docs/own-data.md.
+
+    Args:
+        pictures: Number of pictures.
+        picture_side: Median of their shorter sides, in pixels.
+        quick: Whether to choose the smallest sizes, for tests.
+        size: Height and width of pictures that the user asks for.
+    """
+    is_large = pictures >= 2000
+    pixels = size or (64 if is_large and picture_side >= _LARGE else 32)
+    latent_size = 24 if is_large else 12
     if quick:
         return Sizes(pixels, latent_size, 40, judge_steps=30, second_judge_steps=20, fit_steps=30, draws=2, pictures=1)
-    return Sizes(pixels, latent_size, model_steps=min(2500 + number // 4, 7500 if pixels == 32 else 3500))
+    return Sizes(pixels, latent_size, model_steps=min(2500 + pictures // 4, 7500 if pixels == 32 else 3500))
 
 
-def plan_in_words(survey: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str:
-    """Return sentences on the pictures, the plan and its duration."""
+def describe_plan(survey: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str:
+    """Describe the pictures, the plan and its duration in sentences."""
     words = [f"attributes {', '.join(survey.attributes)}"] * bool(survey.attributes)
     words += ["captions"] * bool(survey.captions)
     judge = f"a judge in {sizes.judge_steps:,} steps, " if survey.attributes else ""
-    left = "; captions are left out where there are attributes" if survey.attributes and survey.captions else ""
+    omitted = "; captions are left out where there are attributes" if survey.attributes and survey.captions else ""
     return (
         f"Found {survey.number:,} pictures, about {survey.side} pixels high or wide, with {' and '.join(words)}.\n"
         f"Plan, by number and size of pictures: {sizes.side} x {sizes.side} pixels, {judge}a model of "
         f"{sizes.latent_size} dimensions in {sizes.model_steps:,}, its aggregate in {sizes.fit_steps:,}; about "
-        f"{sizes.minutes(bool(survey.attributes), jobs)} minutes on two cores{left}."
-        f"{_lost_detail(survey, sizes, jobs, quick)}"
+        f"{sizes.minutes(bool(survey.attributes), jobs)} minutes on two cores{omitted}."
+        f"{_describe_lost_detail(survey, sizes, jobs, quick)}"
     )
 
 
-def _lost_detail(survey: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str:
-    """Return a sentence on the detail that pictures lose, and the option that keeps it; "" where they lose none."""
+def _describe_lost_detail(survey: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str:
+    """Return a sentence on detail that shrinking loses, and the option against it; "" if it loses none."""
     largest = max(_STEP_SECONDS)
     if sizes.side == largest or survey.side < _LARGE:
         return ""
-    minutes = sizes_for(survey.number, survey.side, quick, largest).minutes(bool(survey.attributes), jobs)
+    minutes = choose_sizes(survey.number, survey.side, quick, largest).minutes(bool(survey.attributes), jobs)
     return (
-        f" Pictures are shrunk to {sizes.side} pixels, which costs detail that letters or faces are told apart by: "
+        f" Pictures are shrunk to {sizes.side} pixels, which costs detail that distinguishes letters or faces: "
         f"--size {largest} keeps more of it, in about {minutes} minutes."
     )
 
 
-def descriptions_of(survey: "Survey") -> list[str]:
-    """Return the most frequent descriptions, as --given takes them: attributes if there are some, else captions."""
+def frequent_descriptions(survey: "Survey") -> list[str]:
+    """Return the most frequent descriptions in the form of ``--given``: of attributes, else of captions."""
     from mmgen.core.notation import UNKNOWN
     from mmgen.descriptions import format_caption, format_query
     from mmgen.modalities.attributes import AttributesDescription
@@ -126,31 +133,33 @@ def descriptions_of(survey: "Survey") -> list[str]:
         known = (survey.codes != UNKNOWN).sum(1)
         values = tuple(map(tuple, survey.attributes.values()))
         attributes = AttributesDescription(names=tuple(survey.attributes), values=values)
-        return [format_query(row, attributes) for row in _most(survey.codes[known == known.max()].tolist())]
+        return [format_query(row, attributes) for row in _most_frequent(survey.codes[known == known.max()].tolist())]
     if survey.captions is None:
         return []
     text = TextDescription(vocabulary=tuple(survey.captions.vocabulary), length=survey.captions.length)
-    said = [row for row in survey.captions.codes.tolist() if row[0] != text.padding]
-    return [format_caption(row, text) for row in _most(said)]
+    rows = [row for row in survey.captions.codes.tolist() if row[0] != text.padding]
+    return [format_caption(row, text) for row in _most_frequent(rows)]
 
 
-def _most(rows: list[list[int]]) -> list[tuple[int, ...]]:
+def _most_frequent(rows: list[list[int]]) -> list[tuple[int, ...]]:
     counts = Counter(map(tuple, rows))
     return sorted(counts, key=lambda row: (-counts[row], row))[:_DESCRIPTIONS]
 
 
-_MAY = "may be the table"  # said of files beside the pictures
+_POSSIBLE_TABLE = "may be the table"  # the wording of notes on files beside the pictures
 
 
-def _check_described(images: Path, survey: "Survey") -> None:
-    """Refuse pictures with too few descriptions for all commands, before any of them has begun."""
+def _check_descriptions(images: Path, survey: "Survey") -> None:
+    """Refuse pictures with too few descriptions for one of the commands."""
     from mmgen.core.notation import UNKNOWN
 
     if not survey.attributes and survey.captions is None:
-        perhaps = next((f" ({line.partition(': --metadata')[0].strip()})" for line in survey.notes if _MAY in line), "")
+        hint = next(
+            (f" ({line.partition(': --metadata')[0].strip()})" for line in survey.notes if _POSSIBLE_TABLE in line), ""
+        )
         raise UsageError(
-            f"--images got {images}, of whose pictures nothing is said: neither folders that are classes nor a table; "
-            f"add a metadata.csv with a column file_name and others{perhaps} (docs/own-data.md)"
+            f"--images got {images}, which describes no picture: it has neither class folders nor a table; "
+            f"add a metadata.csv with a column file_name and others{hint} (docs/own-data.md)"
         )
     if survey.codes is None:
         return
@@ -159,21 +168,25 @@ def _check_described(images: Path, survey: "Survey") -> None:
         if not (survey.codes[rows] != UNKNOWN).any():
             raise UsageError(
                 f"--images got {images}, where none of the {len(rows):,} pictures of the part '{part}' has a known "
-                f"attribute to {use}; say more of the pictures, or divide them with a column split (docs/own-data.md)"
+                f"attribute to {use}; describe more pictures, or assign parts in a column split (docs/own-data.md)"
             )
 
 
-def stages(
+def plan_stages(
     images: Path, survey: "Survey", sizes: Sizes, seed: int, *, drop_unreadable: bool = False
 ) -> "tuple[Stage, ...]":
-    """Return all commands, in order (mmgen/experiments/_own_pictures.toml)."""
+    """Return all commands in order (mmgen/experiments/_own_pictures.toml).
+
+    Raises:
+        UsageError: The pictures have too few descriptions.
+    """
     from mmgen.experiments import own_stages
 
-    _check_described(images, survey)
+    _check_descriptions(images, survey)
     names = asdict(sizes) | {
         "images": str(images.absolute()),
         "attributes": ", ".join(survey.attributes),
-        "descriptions": descriptions_of(survey),
+        "descriptions": frequent_descriptions(survey),
         "guidance": _GUIDANCE["attributes" if survey.attributes and survey.captions is None else "captions"],
         "seed": seed,
         "other_seed": seed ^ 1,
@@ -182,11 +195,11 @@ def stages(
     return own_stages("own_pictures", "attributes" if survey.attributes else "captions", names)
 
 
-def check_folder(folder: Path, planned: "Sequence[Stage]", survey: "Survey") -> None:
-    """Refuse a folder with files that these commands did not make."""
+def check_folder_is_unused(folder: Path, planned: "Sequence[Stage]", survey: "Survey") -> None:
+    """Refuse a folder with a file that another command or another plan made."""
     from mmgen.core.parsing import Malformed, read_bounded
 
-    path, text = folder / COMMANDS, _script(planned, survey)
+    path, text = folder / COMMAND_FILE, _shell_script(planned, survey)
     if path.exists():
         try:
             same = read_bounded(path) == text
@@ -194,24 +207,24 @@ def check_folder(folder: Path, planned: "Sequence[Stage]", survey: "Survey") -> 
             raise UsageError(f"{path} holds no commands: {error}; remove it, or use another --output") from None
         if not same:
             raise UsageError(
-                f"{folder} holds a quickstart of other pictures, words or settings ({COMMANDS}); remove it, or use "
+                f"{folder} holds a quickstart of other pictures, words or settings ({COMMAND_FILE}); remove it, or use "
                 "another --output"
             )
         return
-    there = [stage.makes for stage in planned if (folder / stage.makes).exists()]
-    if there:
-        raise UsageError(f"{folder} holds {there[0]}, which another command made; use another --output")
+    existing = [stage.makes for stage in planned if (folder / stage.makes).exists()]
+    if existing:
+        raise UsageError(f"{folder} holds {existing[0]}, which another command made; use another --output")
 
 
-def keep_commands(folder: Path, planned: "Sequence[Stage]", survey: "Survey") -> None:
-    """Keep the commands as a script in ``folder``, unless they are there."""
+def write_commands(folder: Path, planned: "Sequence[Stage]", survey: "Survey") -> None:
+    """Write the commands as a script into ``folder``, unless it is there."""
     from mmgen.artifacts import write_text_atomic
 
-    if not (folder / COMMANDS).exists():
-        write_text_atomic(folder / COMMANDS, _script(planned, survey))
+    if not (folder / COMMAND_FILE).exists():
+        write_text_atomic(folder / COMMAND_FILE, _shell_script(planned, survey))
 
 
-def _script(planned: "Sequence[Stage]", survey: "Survey") -> str:
+def _shell_script(planned: "Sequence[Stage]", survey: "Survey") -> str:
     from mmgen.experiments import comment
 
     lines = ["#!/bin/sh", *comment(f"pictures and table: sha256 {survey.sha256}"), "set -eu"]

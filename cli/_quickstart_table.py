@@ -1,4 +1,4 @@
-"""The final table of ``mmgen quickstart``, and its sentence of differences."""
+"""The final table of ``mmgen quickstart``, and the sentence on differences below it."""
 
 import math
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from mmgen.results.score import Score, classifier_names, read_scores as scores_i
 if TYPE_CHECKING:
     from mmgen.results.table import Cell
 
-__all__ = ["COLUMNS", "Columns", "columns_for", "final_table", "finding", "read_scores"]
+__all__ = ["COLUMNS", "Columns", "choose_columns", "final_table", "describe_differences", "read_scores"]
 
 Columns = Sequence[tuple[str, int]]
-"""Columns of the table: a metric, and how many words are given."""
+"""Columns of the table: a metric and the number of given words."""
 
 COLUMNS: Columns = (("correctness", 4), ("correctness", 3), ("coverage", 3), ("recall", 3))
 _COMPARED = (("correctness", 4), ("coverage", 3), ("recall", 3))
@@ -25,15 +25,15 @@ _Row = list[Score | None]
 
 
 def read_scores(path: Path) -> list[Score]:
-    """Return the scores that ``mmgen eval`` wrote."""
+    """Read the scores that ``mmgen eval`` wrote."""
     try:
         return scores_in(path)
     except ArtifactError as error:
         raise MmgenError(f"{error}; or remove it and run the quickstart again") from None
 
 
-def columns_for(scores: Sequence[Score]) -> Columns:
-    """Return the columns: correctness with all attributes given and with one less, coverage and recall."""
+def choose_columns(scores: Sequence[Score]) -> Columns:
+    """Choose the columns: correctness with all attributes given and with one less, coverage and recall."""
     correctness = sorted({s.given for s in scores if s.metric == "correctness" and s.given}, reverse=True)
     coverage = sorted({s.given for s in scores if s.metric == "coverage" and s.given is not None}, reverse=True)
     recall = {s.given for s in scores if s.metric == "recall"}
@@ -44,8 +44,8 @@ def columns_for(scores: Sequence[Score]) -> Columns:
     ]
 
 
-def _rows(scores: Sequence[Score], columns: Columns) -> dict[str, dict[str, _Row]]:
-    """Return scores by posterior and classifier, one for each column, in the order of measurement."""
+def _group_scores(scores: Sequence[Score], columns: Columns) -> dict[str, dict[str, _Row]]:
+    """Group scores by posterior and attribute classifier into rows with a score or None for each column."""
     rows: dict[str, dict[str, _Row]] = {}
     for score, judge in zip(scores, classifier_names(scores), strict=True):
         name = f"{score.source}, the prior" if score.posterior == "prior" else score.source
@@ -55,12 +55,12 @@ def _rows(scores: Sequence[Score], columns: Columns) -> dict[str, dict[str, _Row
     return rows
 
 
-def _cell(score: Score | None) -> "Cell":
+def _format_cell(score: Score | None) -> "Cell":
     return "" if score is None else score.number_with_unit
 
 
-def _real_pictures(rows: dict[str, dict[str, _Row]], judge: str, columns: Columns) -> "list[Cell]":
-    """Return a classifier's scores of real pictures: its accuracy, and the recall of one half by the other."""
+def _real_picture_cells(rows: dict[str, dict[str, _Row]], judge: str, columns: Columns) -> "list[Cell]":
+    """Return a classifier's row for real pictures: its accuracy, and the recall of one half by the other."""
     cells: list[Cell] = [""] * len(columns)
     for row in (by_judge[judge] for by_judge in rows.values() if judge in by_judge):
         for place, score in enumerate(row):
@@ -72,8 +72,8 @@ def _real_pictures(rows: dict[str, dict[str, _Row]], judge: str, columns: Column
 
 
 def final_table(scores: Sequence[Score], columns: Columns = COLUMNS) -> "tuple[list[str], list[list[Cell]]]":
-    """Return headings and rows: posteriors by each judge, and below them real pictures by each judge."""
-    rows = _rows(scores, columns)
+    """Return headings and rows: each posterior by each judge, then real pictures by each judge."""
+    rows = _group_scores(scores, columns)
     judges = list(dict.fromkeys(judge for by_judge in rows.values() for judge in by_judge))
     several = len(judges) > 1
     headings = [
@@ -82,52 +82,55 @@ def final_table(scores: Sequence[Score], columns: Columns = COLUMNS) -> "tuple[l
         *(f"{metric}, {given} words given" for metric, given in columns),
     ]
     cells: list[list[Cell]] = [
-        [name, *[judge] * several, *map(_cell, row)]
+        [name, *[judge] * several, *map(_format_cell, row)]
         for name, by_judge in rows.items()
         for judge, row in by_judge.items()
     ]
     for judge in judges:
-        real = _real_pictures(rows, judge, columns)
+        real = _real_picture_cells(rows, judge, columns)
         if any(real):
             cells.append(["(real pictures)", *[judge] * several, *real])
     return headings, cells
 
 
-def finding(scores: Sequence[Score]) -> str:
-    """Return sentences on the differences between the guided posterior and the other fitted ones."""
-    rows = _rows(scores, COLUMNS)
-    guided = next((name for name, row in rows.items() if _is_of(row, ("guided",))), None)
+def describe_differences(scores: Sequence[Score]) -> str:
+    """Describe in a sentence how the guided posterior differs from the other fitted ones; "" without scores."""
+    rows = _group_scores(scores, COLUMNS)
+    guided = next((name for name, row in rows.items() if _has_posterior(row, ("guided",))), None)
     if guided is None:
         return ""
-    rivals, pictures = [], []
+    references, pictures = [], []
     for name, by_judge in rows.items():
-        if not _is_of(by_judge, ("true", "aggregate")):
+        if not _has_posterior(by_judge, ("true", "aggregate")):
             continue
-        by_each = []
+        comparisons = []
         for judge, row in by_judge.items():
             pairs = [
-                (one, other)
-                for column, one, other in zip(COLUMNS, rows[guided].get(judge, _Row()), row, strict=False)
-                if column in _COMPARED and one and other
-                if math.isfinite(one.value) and math.isfinite(other.value)
+                (guided_score, reference)
+                for column, guided_score, reference in zip(COLUMNS, rows[guided].get(judge, _Row()), row, strict=False)
+                if column in _COMPARED and guided_score and reference
+                if math.isfinite(guided_score.value) and math.isfinite(reference.value)
             ]
-            gains = [f"{_gain(one, other)} {one.metric} ({one.given} given)" for one, other in pairs]
-            by_each += [f"{f'by {judge} ' * (len(by_judge) > 1)}{', '.join(gains)}"] if gains else []
+            differences = [
+                f"{_format_difference(guided_score, reference)} {guided_score.metric} ({guided_score.given} given)"
+                for guided_score, reference in pairs
+            ]
+            comparisons += [f"{f'by {judge} ' * (len(by_judge) > 1)}{', '.join(differences)}"] if differences else []
             pictures += [score.n for pair in pairs for score in pair]
-        rivals += [f"{', '.join(by_each)}, against {name}"] if by_each else []
-    if not rivals:
+        references += [f"{', '.join(comparisons)}, against {name}"] if comparisons else []
+    if not references:
         return ""
     return (
-        f"{guided}, differences in points: {'; '.join(rivals)} (same family, size and steps; {min(pictures):,} "
+        f"{guided}, differences in points: {'; '.join(references)} (same family, size and steps; {min(pictures):,} "
         "pictures or more each, of concepts in the test split; ± combines their standard errors)."
     )
 
 
-def _is_of(by_judge: dict[str, _Row], posteriors: Sequence[str]) -> bool:
+def _has_posterior(by_judge: dict[str, _Row], posteriors: Sequence[str]) -> bool:
     return any(score is not None and score.posterior in posteriors for row in by_judge.values() for score in row)
 
 
-def _gain(ours: Score, rival: Score) -> str:
-    known = rival.stderr is not None and ours.stderr is not None
-    error = math.hypot(ours.stderr or 0, rival.stderr or 0) if known else None
-    return str(Number(ours.value - rival.value, error, signed=True))
+def _format_difference(score: Score, reference: Score) -> str:
+    known = reference.stderr is not None and score.stderr is not None
+    error = math.hypot(score.stderr or 0, reference.stderr or 0) if known else None
+    return str(Number(score.value - reference.value, error, signed=True))

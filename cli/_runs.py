@@ -1,4 +1,4 @@
-"""Runs of the stages of an experiment: each starts as soon as its inputs exist, several at once or one by one."""
+"""Runs of an experiment's stages: each starts as soon as its inputs exist, several at once or one by one."""
 
 import os
 import socket
@@ -17,84 +17,115 @@ import joblib
 
 from mmgen.artifacts.files import leads_out
 from mmgen.cli._console import WIDTH, say, terminal_width
-from mmgen.cli._locks import locked
+from mmgen.cli._locks import hold_lock
 from mmgen.cli._stages import run_command
 from mmgen.core.errors import ArtifactError, MmgenError, UsageError
 from mmgen.core.processes import check_files, process_count
 from mmgen.experiments import Stage
 
-__all__ = ["WHAT", "Ran", "Study", "jobs_for", "perform", "run_stages"]
+__all__ = ["RUN_NAME", "StageRun", "StageRunner", "choose_job_count", "run_stage", "run_stages"]
 
-WHAT = "the reproduction"
+RUN_NAME = "the reproduction"
 _REMARKS = {
     "done": "{} is there",
     "unfinished": "continued",
-    "unsure": "{} is there, by a command in other words: this one says whether it is the same",
+    "unsure": "{} exists, made by a command with other words; this command checks whether it is the same",
 }
 _THREADS, _WORKERS = "OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"
-_NARROWEST = 20  # columns that are left to a command beside its number
-_LAST_WORDS = 5.0  # seconds that are waited for the talk of a command that has ended
+_LEAST_WIDTH = 20  # columns for a command's messages beside its number
+_RELAY_SECONDS = 5.0  # seconds to wait for the last messages of a command that has ended
 
 
 @dataclass(frozen=True)
-class Ran:
-    """A finished stage: its duration in seconds, None if another process had made its file; and the machine."""
+class StageRun:
+    """A finished stage.
+
+    Attributes:
+        seconds: Duration; None if another process made its file.
+        host: Name of the machine.
+    """
 
     seconds: float | None
     host: str
 
 
-def jobs_for(requested: int | None) -> int:
-    """Return how many commands run at once: two unless the user says, one on a single core."""
+def choose_job_count(requested: int | None) -> int:
+    """Return the number of commands at a time: the user's, else two, or one on a single core."""
     return requested or min(2, joblib.cpu_count())
 
 
-def run_stages(stages: Sequence[Stage], folder: Path, jobs: int = 1, what: str = WHAT) -> bool:
-    """Run the stages whose files are not there yet, and return whether there were any."""
-    return _Here(stages, folder, jobs, what).run()
+def run_stages(stages: Sequence[Stage], folder: Path, jobs: int = 1, run_name: str = RUN_NAME) -> bool:
+    """Run the stages whose files are missing on this machine, and return whether there were any.
+
+    Args:
+        stages: All stages in order.
+        folder: Folder of the run, in which the commands run.
+        jobs: Number of commands at a time.
+        run_name: Noun for the run in errors.
+    """
+    return _LocalRunner(stages, folder, jobs, run_name).run()
 
 
-def perform(
+def run_stage(
     stage: Stage,
     folder: Path,
-    earlier: list[str],
+    earlier_files: list[str],
     *,
-    what: str = WHAT,
-    talk: Any = None,
+    run_name: str = RUN_NAME,
+    log: Any = None,
     is_needed: Callable[[], bool] = lambda: True,
     environment: Mapping[str, str] = MappingProxyType({}),
-) -> Ran:
-    """Run a stage under its lock, unless another process has finished it meanwhile."""
+) -> StageRun:
+    """Run a stage under its lock, unless another process has finished it meanwhile.
+
+    Args:
+        stage: The stage.
+        folder: Folder of the run.
+        earlier_files: Files that earlier stages make.
+        run_name: Noun for the run in errors.
+        log: File for the command's messages; None for this process's stderr.
+        is_needed: Whether to go on; asked several times a second.
+        environment: Further variables for the command.
+
+    Raises:
+        Interrupted: The stage is no longer needed.
+        MmgenError: The command failed, or did not make its file.
+        UsageError: The file would lie outside the folder.
+    """
     from mmgen.experiments import is_noted, remember, state_of
 
     if leads_out((folder / stage.makes).parent, folder):
         raise UsageError(f"{stage.makes} is behind a link that leads out of {folder}; remove the link, or use --output")
-    with locked(folder / stage.makes, is_needed) as lock:
-        began = time.monotonic()
-        state = state_of(stage, folder, earlier)
+    with hold_lock(folder / stage.makes, is_needed) as lock:
+        started = time.monotonic()
+        state = state_of(stage, folder, earlier_files)
         if state == "done":
-            return Ran(None, socket.gethostname())
-        ours = state == "outdated" and is_noted(stage, folder) is not None  # else the command says whether it is lost
-        words = [*stage.arguments, *(["--overwrite"] if ours and _can_overwrite(stage.command) else [])]
-        run_command(words, folder, what, talk=talk, keep=[lock], is_needed=is_needed, environment=environment)
+            return StageRun(None, socket.gethostname())
+        is_replaceable = (
+            state == "outdated" and is_noted(stage, folder) is not None
+        )  # else the command refuses to replace it
+        arguments = [*stage.arguments, *(["--overwrite"] if is_replaceable and _can_overwrite(stage.command) else [])]
+        run_command(
+            arguments, folder, run_name, log=log, descriptors=[lock], is_needed=is_needed, environment=environment
+        )
         if not (folder / stage.makes).exists():
             raise MmgenError(
-                f"this command did not make {stage.makes}, as its experiment file says; fix the output in: "
-                f"{stage.typed}"
+                f"this command did not make {stage.makes}, the output that its experiment file states; fix the output "
+                f"in: {stage.typed}"
             )
         remember(stage, folder)
-        return Ran(time.monotonic() - began, socket.gethostname())
+        return StageRun(time.monotonic() - started, socket.gethostname())
 
 
-def settled_state(stage: Stage, folder: Path, earlier: list[str]) -> str:
-    """Return the state of a stage; an unusable file counts only once no process is writing it."""
+def stage_state(stage: Stage, folder: Path, earlier_files: list[str]) -> str:
+    """Return the state of a stage; an unreadable file is read again under its lock, when no process writes it."""
     from mmgen.experiments import state_of
 
     try:
-        return state_of(stage, folder, earlier)
-    except ArtifactError:  # perhaps between one file and the next of somebody else
-        with locked(folder / stage.makes, lambda: True):
-            return state_of(stage, folder, earlier)
+        return state_of(stage, folder, earlier_files)
+    except ArtifactError:  # perhaps another process is replacing the file
+        with hold_lock(folder / stage.makes, lambda: True):
+            return state_of(stage, folder, earlier_files)
 
 
 def _can_overwrite(command: str) -> bool:
@@ -104,10 +135,10 @@ def _can_overwrite(command: str) -> bool:
     return any("--overwrite" in parameter.opts for parameter in load_command(command).params)
 
 
-class Study(ABC):
-    """A run of several stages: waiting stages, running stages, and finished files."""
+class StageRunner(ABC):
+    """Abstract: a run of several stages, with waiting stages, running stages and finished files."""
 
-    where = ""
+    location = ""
 
     def __init__(self, stages: Sequence[Stage], folder: Path) -> None:
         self.stages, self.folder = stages, folder
@@ -119,22 +150,22 @@ class Study(ABC):
 
     @abstractmethod
     def submit(self, place: int, earlier: list[str], read: list[str]) -> Any:
-        """Begin a stage and return a future of :class:`Ran`."""
+        """Begin the stage ``place`` and return a future of :class:`StageRun`."""
 
     @abstractmethod
     def wait(self) -> Iterable[Any]:
-        """Return futures of ``running`` that are done, at least one of them, or none after some time."""
+        """Wait for futures in ``running`` and return those that are done; none after some time."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Let nothing go on."""
+        """Stop all running stages."""
 
     def has_room(self) -> bool:
-        """Return True if another stage may start."""
+        """Return whether another stage may start."""
         return True
 
     def run(self) -> bool:
-        """Run all stages, and return whether there was anything to do."""
+        """Run all stages, and return whether any had to run."""
         try:
             while self.left or self.running:
                 self._begin()
@@ -155,8 +186,8 @@ class Study(ABC):
             if not self.finished.issuperset(read):
                 continue
             self.left.remove(place)
-            state = settled_state(stage, self.folder, earlier)
-            remarks = [_REMARKS.get(state, "").format(stage.makes), "" if state == "done" else self.where]
+            state = stage_state(stage, self.folder, earlier)
+            remarks = [_REMARKS.get(state, "").format(stage.makes), "" if state == "done" else self.location]
             remark = ", ".join(filter(None, remarks))
             said = f" ({remark})" if remark else ""
             say(f"\n[{place + 1}/{len(self.stages)}] {stage.why}{said}\n$ {stage.typed}")
@@ -168,7 +199,7 @@ class Study(ABC):
     def _finish(self, future: Any) -> None:
         place = self.running.pop(future)
         stage = self.stages[place]
-        ran: Ran = future.result()
+        ran: StageRun = future.result()
         if not (self.folder / stage.makes).exists():
             raise MmgenError(
                 f"{ran.host} made {stage.makes}, but it is not in {self.folder} here: choose a folder that all "
@@ -176,24 +207,24 @@ class Study(ABC):
             )
         self.ran = True
         self.finished.add(stage.makes)
-        took = "was made by somebody else" if ran.seconds is None else f"took {ran.seconds:,.0f} s"
-        say(f"[{place + 1}/{len(self.stages)}] {stage.makes} {took}" + (f" on {ran.host}" if self.where else ""))
+        took = "was made by another process" if ran.seconds is None else f"took {ran.seconds:,.0f} s"
+        say(f"[{place + 1}/{len(self.stages)}] {stage.makes} {took}" + (f" on {ran.host}" if self.location else ""))
 
 
-class _Here(Study):
-    """Runs stages on this machine: a thread for each command, which is a process."""
+class _LocalRunner(StageRunner):
+    """Runner of stages on this machine, with a thread and a process for each command."""
 
-    def __init__(self, stages: Sequence[Stage], folder: Path, jobs: int, what: str) -> None:
+    def __init__(self, stages: Sequence[Stage], folder: Path, jobs: int, run_name: str) -> None:
         super().__init__(stages, folder)
-        self.jobs, self.what = max(1, min(process_count(jobs, joblib.cpu_count(), "--jobs"), len(stages))), what
+        self.jobs, self.what = max(1, min(process_count(jobs, joblib.cpu_count(), "--jobs"), len(stages))), run_name
         self.environment: dict[str, str] = {}
         if self.jobs > 1:
             check_files(self.jobs, "--jobs")
             share = str(max(1, joblib.cpu_count() // self.jobs))
             self.environment = {name: os.environ.get(name) or share for name in (_THREADS, _WORKERS)}
-            self.environment |= {"NO_COLOR": "1", "FORCE_COLOR": ""}  # its talk goes through a pipe and our console
+            self.environment |= {"NO_COLOR": "1", "FORCE_COLOR": ""}  # its messages go through a pipe
             if (width := terminal_width()) is not None:
-                self.environment[WIDTH] = str(max(_NARROWEST, width - len(f"[{len(stages)}] ")))
+                self.environment[WIDTH] = str(max(_LEAST_WIDTH, width - len(f"[{len(stages)}] ")))
         self.pool = futures.ThreadPoolExecutor(self.jobs, "stage")
         self.stopping = threading.Event()
 
@@ -201,12 +232,12 @@ class _Here(Study):
         return len(self.running) < self.jobs
 
     def submit(self, place: int, earlier: list[str], read: list[str]) -> Any:
-        return self.pool.submit(self._perform, place, earlier)
+        return self.pool.submit(self._run_in_thread, place, earlier)
 
-    def _perform(self, place: int, earlier: list[str]) -> Ran:
-        with _relayed(f"[{place + 1}] ") if self.jobs > 1 else nullcontext() as talk:
-            return perform(
-                self.stages[place], self.folder, earlier, what=self.what, talk=talk,
+    def _run_in_thread(self, place: int, earlier: list[str]) -> StageRun:
+        with _relay_lines(f"[{place + 1}] ") if self.jobs > 1 else nullcontext() as talk:
+            return run_stage(
+                self.stages[place], self.folder, earlier, run_name=self.what, log=talk,
                 is_needed=lambda: not self.stopping.is_set(), environment=self.environment,
             )  # fmt: skip
 
@@ -214,19 +245,19 @@ class _Here(Study):
         return futures.wait(self.running, return_when=futures.FIRST_COMPLETED).done
 
     def stop(self) -> None:
-        """End what still runs, which saves what it has."""
+        """Stop all running commands, which save their state."""
         self.stopping.set()
         while True:
             try:
                 self.pool.shutdown(cancel_futures=True)
-            except KeyboardInterrupt:  # again: those at a terminal have got it too, and hurry
+            except KeyboardInterrupt:  # a second one, which the commands at a terminal have received too
                 continue
             return
 
 
 @contextmanager
-def _relayed(prefix: str) -> Iterator[IO[bytes]]:
-    """Yield a file whose lines are printed as they come, each with ``prefix`` before it."""
+def _relay_lines(prefix: str) -> Iterator[IO[bytes]]:
+    """Yield a file whose lines are printed at once, each after ``prefix``."""
     reading, writing = os.pipe()
 
     def relay() -> None:
@@ -241,4 +272,4 @@ def _relayed(prefix: str) -> Iterator[IO[bytes]]:
         with os.fdopen(writing, "wb") as talk:
             yield talk
     finally:
-        thread.join(_LAST_WORDS)  # a process that it has left behind may have the file too
+        thread.join(_RELAY_SECONDS)  # a process that outlives the command may hold the file open

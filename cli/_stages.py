@@ -1,4 +1,4 @@
-"""Running ``mmgen`` commands, each as a process of its own."""
+"""Running ``mmgen`` commands as processes."""
 
 import shlex
 import signal
@@ -14,51 +14,71 @@ from mmgen.core.processes import start_mmgen
 
 __all__ = ["run_command"]
 
-_ASK_EVERY = 0.2  # seconds; well below the second in which a trainer takes two signals for one request
+_POLL_SECONDS = 0.2  # seconds; well below the second in which a command counts two signals as one request
 
 
 def run_command(
     arguments: Sequence[str],
     folder: Path,
-    what: str,
+    run_name: str,
     *,
-    talk: IO[bytes] | None = None,
-    keep: Sequence[int] = (),
+    log: IO[bytes] | None = None,
+    descriptors: Sequence[int] = (),
     is_needed: Callable[[], bool] = lambda: True,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Run ``mmgen`` in ``folder`` and return its stdout; its messages go to stderr."""
+    """Run ``mmgen`` as a process and return its stdout.
+
+    Args:
+        arguments: Arguments after ``mmgen``.
+        folder: Current folder of the process.
+        run_name: Noun for the run in errors.
+        log: File for its messages; None for this process's stderr.
+        descriptors: File descriptors that the process inherits.
+        is_needed: Whether to go on; asked several times a second.
+        environment: Further environment variables.
+
+    Raises:
+        Interrupted: The command is no longer needed, and was stopped.
+        MmgenError: The command failed; with its exit code.
+    """
     process = start_mmgen(
-        arguments, environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=talk, pass_fds=keep
+        arguments,
+        environment,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        pass_fds=descriptors,
     )
     try:
-        made = None
-        while made is None:
+        output = None
+        while output is None:
             with suppress(subprocess.TimeoutExpired):
-                made, _ = process.communicate(timeout=_ASK_EVERY)
-            if made is None and not is_needed():
+                output, _ = process.communicate(timeout=_POLL_SECONDS)
+            if output is None and not is_needed():
                 raise Interrupted(
-                    f"{shlex.join(['mmgen', *arguments])} was stopped, since the run ended; run it again",
+                    f"{shlex.join(['mmgen', *arguments])} was stopped because the run ended; run it again",
                     signal.SIGTERM,
                 )
-    except KeyboardInterrupt:  # it saves what it has; a request of the terminal's own and this one count as one
+    except KeyboardInterrupt:  # it saves its state; the terminal's request and this one count as one
         process.terminate()
         process.communicate()
         raise
     finally:
-        if process.poll() is None:  # it is not wanted, or we were terminated, or interrupted twice
+        if process.poll() is None:  # it is no longer needed, or this process was terminated or interrupted twice
             process.terminate()
             process.wait()
     if process.returncode:
-        how = _how_it_ended(process.returncode)
-        error = MmgenError(f"{how}, so {what} ends here: {shlex.join(['mmgen', *arguments])}")
+        reason = _describe_exit(process.returncode)
+        error = MmgenError(f"{reason}, so {run_name} ends here: {shlex.join(['mmgen', *arguments])}")
         error.exit_code = max(process.returncode, 1)
         raise error
-    return made
+    return output
 
 
-def _how_it_ended(code: int) -> str:
-    """Describe the end of a process for a sentence; a negative code is the number of a signal."""
+def _describe_exit(code: int) -> str:
+    """Describe a process's exit code as a clause; a negative code is the number of a signal."""
     if code > 0:
         return "this command failed"
     if -code == signal.SIGKILL:

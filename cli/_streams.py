@@ -1,7 +1,7 @@
 """Safe standard streams: closed, full or endless ones cause no traceback.
 
-Talk that nobody can hear is dropped, since it must not end an hour's work. Results that cannot be printed end the
-command: whoever waits for them has to know.
+Messages that cannot be printed are dropped, since they must not end an hour's work. Results that cannot be printed end
+the command with an error.
 """
 
 import errno
@@ -18,76 +18,76 @@ from mmgen.core.plain_text import MARKS, NotText, text_of
 __all__ = ["ReaderLeft", "guarded_streams", "read_stdin"]
 
 _MOST_BYTES = 1 << 20
-"""What stdin may hold: paths, one per line."""
+"""Limit of stdin, which holds paths, one per line."""
 
 
 class ReaderLeft(MmgenError):
-    """The reader of stdout has gone (``| head``): the command ends silently with exit code 1."""
+    """The reader of stdout has ended (``| head``): the command ends silently with exit code 1."""
 
 
-class _Guarded:
-    """A text stream that calls :meth:`_failed` after an error, and then writes nowhere."""
+class _GuardedStream:
+    """A text stream that calls :meth:`_handle_failure` after an error, and discards later text."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._dead = False
+        self._is_disabled = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        if not self._dead:
+        if not self._is_disabled:
             try:
                 self._stream.write(text)
             except UnicodeEncodeError:  # a path with bytes that are no text; or a terminal that knows few letters
-                self.write(_as_the_stream_can(text, self._stream))
+                self.write(_escape_unencodable(text, self._stream))
             except OSError as error:
-                self._fail(error)
+                self._disable(error)
         return len(text)
 
     def flush(self) -> None:
-        if not self._dead:
+        if not self._is_disabled:
             try:
                 self._stream.flush()
             except OSError as error:
-                self._fail(error)
+                self._disable(error)
 
-    def _fail(self, error: OSError) -> None:
-        self._dead = True
+    def _disable(self, error: OSError) -> None:
+        self._is_disabled = True
         with suppress(OSError, ValueError, AttributeError):
-            # What is buffered still must go somewhere, or Python complains about it at exit.
+            # Buffered text must go somewhere, or Python reports it at exit.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())
             os.close(nowhere)
             self._stream.flush()
-        self._failed(error)
+        self._handle_failure(error)
 
-    def _failed(self, error: OSError) -> None:
+    def _handle_failure(self, error: OSError) -> None:
         """Handle the error after which nothing can be written."""
-        raise NotImplementedError  # each stream has its own: talk is dropped, results are lost work
+        raise NotImplementedError
 
 
-class _Talk(_Guarded):
+class _GuardedStderr(_GuardedStream):
     """stderr, whose errors are ignored."""
 
-    def _failed(self, error: OSError) -> None:
-        """Nobody is there to be told."""
+    def _handle_failure(self, error: OSError) -> None:
+        """Do nothing, since stderr cannot be written."""
 
 
-class _Results(_Guarded):
+class _GuardedStdout(_GuardedStream):
     """stdout, whose errors end the command."""
 
-    def _failed(self, error: OSError) -> None:
+    def _handle_failure(self, error: OSError) -> None:
         if error.errno == errno.EPIPE:
             raise ReaderLeft("") from None
         why = os.strerror(error.errno or errno.EIO).lower()
         raise MmgenError(
-            f"cannot write results to stdout: {why}; send them to a file with room or to another command, "
-            "files that were made are there"
+            f"cannot write results to stdout: {why}; send them to a file on a disk with space or to another command; "
+            "finished files are kept"
         ) from None
 
 
-class _Closed:
+class _ClosedStdout:
     """stdout that was closed before the command began."""
 
     encoding = "utf-8"
@@ -96,31 +96,31 @@ class _Closed:
         return False
 
     def flush(self) -> None:
-        """Nothing was written."""
+        """Do nothing, since nothing was written."""
 
     def write(self, text: str) -> int:
         raise MmgenError("cannot write results to stdout: it is closed; send them to a file, or to /dev/null")
 
 
-def _as_the_stream_can(text: str, stream: TextIO) -> str:
+def _escape_unencodable(text: str, stream: TextIO) -> str:
     encoding = stream.encoding or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _occupy_closed_descriptors() -> None:
-    """Open closed descriptors 0, 1 and 2, so that no file gets their numbers and others' output."""
+    """Open closed descriptors 0, 1 and 2, so that no file opened later gets the output of the streams."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
             with suppress(OSError):
-                opened = os.open(os.devnull, os.O_RDWR)  # the lowest that is free
-                if opened != number:
-                    os.dup2(opened, number)
-                    os.close(opened)
+                descriptor = os.open(os.devnull, os.O_RDWR)  # the lowest that is free
+                if descriptor != number:
+                    os.dup2(descriptor, number)
+                    os.close(descriptor)
 
 
-def _one_line(message: Warning | str, category: type[Warning], *_: Any) -> None:
+def _print_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
     """Print a library's warning as a note of one line, without its path and source code."""
     from mmgen.cli._console import say
     from mmgen.core.errors import clip
@@ -131,26 +131,30 @@ def _one_line(message: Warning | str, category: type[Warning], *_: Any) -> None:
 
 @contextmanager
 def guarded_streams() -> Iterator[None]:
-    """Make the streams safe in this block, and warnings of libraries one line each."""
+    """Make stdout and stderr safe in this block, and print warnings of libraries in one line each."""
     _occupy_closed_descriptors()
-    before, shown = (sys.stdout, sys.stderr), warnings.showwarning
-    results: Any = _Closed() if sys.stdout is None else _Results(sys.stdout)
+    original_streams, show_warning = (sys.stdout, sys.stderr), warnings.showwarning
+    guarded_stdout: Any = _ClosedStdout() if sys.stdout is None else _GuardedStdout(sys.stdout)
     nowhere = open(os.devnull, "w", encoding="utf-8") if sys.stderr is None else None  # noqa: SIM115
-    talk: Any = _Talk(nowhere or sys.stderr)
-    sys.stdout, sys.stderr = results, talk
+    guarded_stderr: Any = _GuardedStderr(nowhere or sys.stderr)
+    sys.stdout, sys.stderr = guarded_stdout, guarded_stderr
     with warnings.catch_warnings():
-        warnings.showwarning = _one_line  # type: ignore[assignment]  # it takes them all
+        warnings.showwarning = _print_warning  # type: ignore[assignment]  # it accepts all arguments
         try:
             yield
         finally:
-            warnings.showwarning = shown
-            sys.stdout, sys.stderr = before
+            warnings.showwarning = show_warning
+            sys.stdout, sys.stderr = original_streams
             if nowhere is not None:
                 nowhere.close()
 
 
 def read_stdin() -> str:
-    """Read stdin as text in which paths can be found."""
+    """Read stdin, which holds paths, as text.
+
+    Raises:
+        MmgenError: Stdin is closed, too long, or no text.
+    """
     if sys.stdin is None:
         raise MmgenError("expected a path on stdin, which is closed; give the path itself instead of '-'")
     try:

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from mmgen.cli._console import result, table
-from mmgen.cli._ending import last_moments
+from mmgen.cli._console import print_result, print_table
+from mmgen.cli._ending import ignore_first_interrupt
 
 if TYPE_CHECKING:
     from mmgen.commands.baseline import Baseline
@@ -15,18 +15,18 @@ __all__ = ["baseline_command"]
 def baseline_command(stage: "Baseline") -> None:
     stage.check_output()
     scores = stage.measure()
-    (_show_labels if stage.reads_labels else _show_densities)(stage.method, scores)
-    with last_moments():
+    (_print_label_scores if stage.reads_labels else _print_densities)(stage.method, scores)
+    with ignore_first_interrupt():
         stage.keep(scores)
-        result(stage.path)
+        print_result(stage.path)
 
 
-def _show_labels(method: str, scores: "list[Score]") -> None:
+def _print_label_scores(method: str, scores: "list[Score]") -> None:
     rows = [(f"{score.details['paired']:,}", score.number_with_unit, f"{score.n:,}") for score in scores]
-    table(f"{method}: labels read off test images", ("pairs", "right", "images"), rows)
+    print_table(f"{method}: labels read off test images", ("pairs", "right", "images"), rows)
 
 
-def _show_densities(method: str, scores: "list[Score]") -> None:
+def _print_densities(method: str, scores: "list[Score]") -> None:
     from mmgen.results.number import Number
 
     rows = []
@@ -35,4 +35,4 @@ def _show_densities(method: str, scores: "list[Score]") -> None:
         rows.append((score.number_with_unit, "" if bits is None else Number(bits, error), f"{score.n:,}"))
     clusters = {score.points.units for score in scores if score.points and score.points.clusters}
     errors = f"; errors over the {max(clusters):,} pictures or sources that they are of" if clusters else ""
-    table(f"{method}: log p(x) of test examples{errors}", ("log p(x)", "bits per pixel", "examples"), rows)
+    print_table(f"{method}: log p(x) of test examples{errors}", ("log p(x)", "bits per pixel", "examples"), rows)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mmgen.cli._console import result, result_table, say
+from mmgen.cli._console import print_result, print_result_table, say
 from mmgen.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,15 +25,15 @@ def compare_command(
     formats = {"--csv": as_csv, "--json": as_json, "--md": as_markdown, "--latex": as_latex}
     chosen = [name for name, is_chosen in formats.items() if is_chosen]
     if len(chosen) > 1:
-        raise UsageError(f"{' and '.join(chosen)} got all, expected one: they are ways to print the same")
+        raise UsageError(f"{' and '.join(chosen)} got all, expected one output format; leave the others out")
     compared = stage.run()
     if chosen:
         formats_of = {"--json": compared.json_lines, "--md": compared.markdown, "--latex": compared.latex}
-        result((compared.number_table().csv() if as_csv else formats_of[chosen[0]]()).rstrip("\n"))
+        print_result((compared.number_table().csv() if as_csv else formats_of[chosen[0]]()).rstrip("\n"))
         return
     if not sys.stdout.isatty():
-        result(compared.number_table().tabs())
+        print_result(compared.number_table().tabs())
         return
     for table in compared.printable_tables():
-        result_table(table.title, table.columns, table.rows)
+        print_result_table(table.title, table.columns, table.rows)
     say(compared.legend())

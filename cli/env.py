@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mmgen.cli._console import result, result_lines
+from mmgen.cli._console import print_result, print_result_lines
 
 __all__ = ["env_command"]
 
@@ -18,15 +18,15 @@ def env_command(
 
     facts = environment()
     if as_json:
-        result(json.dumps(facts))
+        print_result(json.dumps(facts))
         return
-    rows = _rows(facts)
+    rows = _fact_rows(facts)
     width = max(len(name) for name, _ in rows)
-    result_lines([f"{name:<{width}}  {value}" for name, value in rows], rows)
+    print_result_lines([f"{name:<{width}}  {value}" for name, value in rows], rows)
 
 
-def _rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return name and value of each line."""
+def _fact_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return facts on the environment as rows of name and value."""
     from mmgen.core.memory import readable
 
     processor, device, memory = facts["processor"], facts["device"], facts["memory"]

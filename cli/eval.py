@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mmgen.cli._console import result, result_lines, result_table, say, table as talk_table
-from mmgen.cli._ending import last_moments
+from mmgen.cli._console import print_result, print_result_lines, print_result_table, print_table as talk_table, say
+from mmgen.cli._ending import ignore_first_interrupt
 
 if TYPE_CHECKING:
     from mmgen.commands.evaluate import Evaluate
@@ -32,22 +32,22 @@ def eval_command(
 
     path = None if as_json and stage.output is None else stage.scores_path("use --json to keep no file, ")
     scores = stage.measure()
-    # Lines first: nothing that goes wrong with a table loses the work.
-    with last_moments():
+    # The file first: an error in printing must not lose the scores.
+    with ignore_first_interrupt():
         if path:
             write_scores(path, scores)
         if as_json:
             for score in scores:
-                result(json.dumps(score.to_json(), allow_nan=False))
+                print_result(json.dumps(score.to_json(), allow_nan=False))
         elif stage.output:
-            result(path)
+            print_result(path)
         show_scores(scores, as_result=not as_json and stage.output is None)
         if path and not stage.output:
-            say(f"scores kept in {path}")
+            say(f"scores written to {path}")
 
 
-def _tsv_rows(scores: Sequence["Score"]) -> list[list[str]]:
-    """Return the scores as rows of cells, with numbers in full."""
+def _score_rows(scores: Sequence["Score"]) -> list[list[str]]:
+    """Return the scores as rows of cells, with unrounded numbers."""
     from mmgen.results.score import classifier_names
 
     lines = []
@@ -64,20 +64,22 @@ def show_scores(scores: Sequence["Score"], as_result: bool) -> None:
     from mmgen.results.score_table import tabulate_scores
 
     if as_result and not sys.stdout.isatty():
-        result_lines((), _tsv_rows(scores))
+        print_result_lines((), _score_rows(scores))
     else:
-        show = result_table if as_result else talk_table
+        print_scores = print_result_table if as_result else talk_table
         for name, unit in dict.fromkeys((score.metric, score.unit) for score in scores):
             rows = [score for score in scores if (score.metric, score.unit) == (name, unit)]
-            found = tabulate_scores(rows, name, get(name).columns if name in names() else {})
-            show(f"{name}, nats per example" if unit == "nats" else name, found.columns, found.rows)
-    _say_warnings(scores)
+            table = tabulate_scores(rows, name, get(name).columns if name in names() else {})
+            print_scores(f"{name}, nats per example" if unit == "nats" else name, table.columns, table.rows)
+    _print_warnings(scores)
 
 
-def _say_warnings(scores: Sequence["Score"]) -> None:
-    warned: dict[str, list[str]] = {}
+def _print_warnings(scores: Sequence["Score"]) -> None:
+    quantities_by_warning: dict[str, list[str]] = {}
     for score in scores:
         for text in score.warnings:
-            warned.setdefault(text, []).append(f"{score.quantity} ({score.protocol}) under {score.source}")
-    for text, quantities in warned.items():
+            quantities_by_warning.setdefault(text, []).append(
+                f"{score.quantity} ({score.protocol}) under {score.source}"
+            )
+    for text, quantities in quantities_by_warning.items():
         say(f"{', '.join(quantities)}: {text}")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mmgen.cli._console import is_first_process, result
+from mmgen.cli._console import is_first_process, print_result
 from mmgen.cli._options import command_line
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ def fit_aggregate_command(
 ) -> None:
     if dry_run:
         stage.check()
-        result(stage.plan.settings.model_dump_json(indent=2))
+        print_result(stage.plan.settings.model_dump_json(indent=2))
         return
     made = stage.fit(command_line())
     if is_first_process():
-        result(made)
+        print_result(made)

@@ -7,32 +7,32 @@ from typing import Annotated
 
 import typer
 
-from mmgen.cli._completion import kinds, names_of_kind
-from mmgen.cli._console import result, result_lines, result_table, say
+from mmgen.cli._completion import complete_kinds, complete_names_of_kind
+from mmgen.cli._console import print_result, print_result_lines, print_result_table, say
 
 __all__ = ["list_command"]
 
 
-def _members() -> tuple[list[dict[str, str]], list[str]]:
-    """Every member of every room and every preset: kind, name, first sentence, origin; and what cannot be used."""
+def _list_members() -> tuple[list[dict[str, str]], list[str]]:
+    """List all members and presets (kind, name, about, origin), and sentences on those that cannot be used."""
     from mmgen.settings import presets
     from mmgen.settings.registry import list_registries, warn_of_unknown_groups
 
-    found, faults = [], warn_of_unknown_groups()
+    members, faults = [], warn_of_unknown_groups()
     for room in list_registries():
         for member in room.members():
             about, origin = member.about(), str(member.origin)
-            found.append({"kind": room.noun, "name": member.name, "about": about, "origin": origin})
+            members.append({"kind": room.noun, "name": member.name, "about": about, "origin": origin})
             if member.fault:
                 faults.append(f"{room.noun} '{member.name}' of {origin} cannot be used: {member.fault}")
-    found += [
+    members += [
         {"kind": "preset", "name": name, "about": presets.describe_preset(name), "origin": "mmgen"}
         for name in presets.preset_names()
     ]
-    return found, list(dict.fromkeys(faults))
+    return members, list(dict.fromkeys(faults))
 
 
-def _show_one(kind: str, name: str, as_json: bool) -> None:
+def _show_settings(kind: str, name: str, as_json: bool) -> None:
     """Print the settings of one member, or a whole preset."""
     import sys
 
@@ -43,20 +43,20 @@ def _show_one(kind: str, name: str, as_json: bool) -> None:
 
     if kind == "preset":
         full = find_preset(name)
-        result(json.dumps(load_preset(full)) if as_json else format_preset_with_origins(full).rstrip("\n"))
+        print_result(json.dumps(load_preset(full)) if as_json else format_preset_with_origins(full).rstrip("\n"))
         return
     room = next(room for room in list_registries() if room.noun == kind)
-    found = settings_of_member(kind, room.get(name))
+    settings = settings_of_member(kind, room.get(name))
     about = room.describe(name)
     if as_json:
-        for one in found:
-            result(json.dumps({"kind": kind, "of": name, **asdict(one)}))
+        for one in settings:
+            print_result(json.dumps({"kind": kind, "of": name, **asdict(one)}))
     elif sys.stdout.isatty():
-        rows = [(one.name, one.kind, one.default, one.about) for one in found]
-        result_table(f"{kind.capitalize()} {name}: {about}", ("setting", "type", "default", "what it does"), rows)
+        rows = [(one.name, one.kind, one.default, one.about) for one in settings]
+        print_result_table(f"{kind.capitalize()} {name}: {about}", ("setting", "type", "default", "what it does"), rows)
     else:
-        result_lines((), [[one.name, one.kind, one.default, one.about] for one in found])
-    if not found:
+        print_result_lines((), [[one.name, one.kind, one.default, one.about] for one in settings])
+    if not settings:
         say(f"{kind} {name} has no settings: {about}")
 
 
@@ -66,8 +66,8 @@ def list_command(
         typer.Argument(
             metavar="KIND",
             show_default=False,
-            help="Only this kind, for example objective or load_preset.",
-            autocompletion=kinds,
+            help="Only this kind, for example objective or preset.",
+            autocompletion=complete_kinds,
         ),
     ] = None,
     name: Annotated[
@@ -76,7 +76,7 @@ def list_command(
             metavar="NAME",
             show_default=False,
             help="Only this one, with every setting that it has.",
-            autocompletion=names_of_kind,
+            autocompletion=complete_names_of_kind,
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines instead of tables.")] = False,
@@ -94,26 +94,26 @@ def list_command(
     from mmgen.core.errors import UsageError
     from mmgen.settings.registry import format_unknown_name, list_registries
 
-    wanted = kinds = [*(room.noun for room in list_registries()), "preset"]
+    selected = kinds = [*(room.noun for room in list_registries()), "preset"]
     if kind is not None:
         one = re.sub("ies$", "y", kind).removesuffix("s").replace("-", " ").lower()
-        wanted = [one] if one in kinds else [noun for noun in kinds if one in noun.split()]
-        if len(wanted) != 1:
+        selected = [one] if one in kinds else [noun for noun in kinds if one in noun.split()]
+        if len(selected) != 1:
             raise UsageError(format_unknown_name("kind", kind, kinds))
     if name is not None:
-        _show_one(wanted[0], name, as_json)
+        _show_settings(selected[0], name, as_json)
         return
-    every, faults = _members()
-    members = [member for member in every if member["kind"] in wanted]
+    all_members, faults = _list_members()
+    members = [member for member in all_members if member["kind"] in selected]
     for fault in faults:
         say(fault)
     if as_json:
         for member in members:
-            result(json.dumps(member))
+            print_result(json.dumps(member))
     elif sys.stdout.isatty():
-        for one in wanted:
+        for one in selected:
             rows = [(member["name"], member["about"], member["origin"]) for member in members if member["kind"] == one]
-            result_table(one.capitalize(), ("name", "what it is", "from"), rows)
+            print_result_table(one.capitalize(), ("name", "what it is", "from"), rows)
     else:
         keys = ("kind", "name", "about", "origin")
-        result_lines((), [[member[key] for key in keys] for member in members])
+        print_result_lines((), [[member[key] for key in keys] for member in members])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mmgen.cli._console import result, result_lines
+from mmgen.cli._console import print_result, print_result_lines
 from mmgen.cli._options import command_line
 
 if TYPE_CHECKING:
@@ -24,25 +24,25 @@ def make_data_command(
 ) -> None:
     if dry_run:
         lines = stage.look(command_line())
-        result_lines(lines, [[line] for line in lines])
+        print_result_lines(lines, [[line] for line in lines])
         return
-    with _tidy_when_terminated(stage.recipe_settings.resumes):
+    with _interrupt_when_terminated(stage.recipe_settings.resumes):
         made = stage.make(command_line())
-    result(made)
+    print_result(made)
 
 
 @contextmanager
-def _tidy_when_terminated(resumes: bool) -> Iterator[None]:
+def _interrupt_when_terminated(resumes: bool) -> Iterator[None]:
     """Let SIGTERM end the work as an error does, so that processes and temporary files go away."""
     from mmgen.core.errors import Interrupted
 
-    kept = "the same command goes on from what is finished" if resumes else "nothing was written"
+    outcome = "the same command goes on from what is finished" if resumes else "nothing was written"
 
     def stop(number: int, frame: object) -> None:
-        raise Interrupted(f"terminated before the dataset was complete; {kept}", number)
+        raise Interrupted(f"terminated before the dataset was complete; {outcome}", number)
 
-    before = signal.signal(signal.SIGTERM, stop)
+    handler = signal.signal(signal.SIGTERM, stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, handler)

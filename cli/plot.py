@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmgen.cli._console import result
+from mmgen.cli._console import print_result
 from mmgen.cli._options import command_line
 
 if TYPE_CHECKING:
@@ -16,4 +16,4 @@ __all__ = ["plot_command"]
 def plot_command(stage: "Plot") -> None:
     output = stage.output or Path(f"{stage.name}.png")
     replace(stage, output=output).run(command_line())
-    result(output)
+    print_result(output)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mmgen.cli._console import follow, result, say, table
-from mmgen.cli._folders import folder_of_run
+from mmgen.cli._console import follow, print_result, print_table, say
+from mmgen.cli._folders import create_output_folder
 from mmgen.cli._options import Seed, jobs_option, output_option
-from mmgen.cli._quickstart_table import columns_for, final_table, finding, read_scores
+from mmgen.cli._quickstart_table import choose_columns, describe_differences, final_table, read_scores
 from mmgen.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ PICTURE = "same-words.png"
 EXPLORE = "explore.html"
 REPORT = "report.html"
 _TITLE = "What the judges say"
-_PICTURED = {"true": ["true"], "aggregate": ["aggregate", "guided"]}
-"""Posteriors that the picture compares, by the file that they are in."""
+_FILES_AND_POSTERIORS = {"true": ["true"], "aggregate": ["aggregate", "guided"]}
+"""Posteriors that the picture compares, by the file that holds them."""
 
 
-def stages(quick: bool, seed: int) -> "tuple[Stage, ...]":
-    """Return all commands, in order (mmgen/experiments/_quickstart.toml)."""
+def plan_stages(quick: bool, seed: int) -> "tuple[Stage, ...]":
+    """Return all commands in order (mmgen/experiments/_quickstart.toml)."""
     from mmgen.experiments import own_stages
 
     return own_stages("quickstart", "quick" if quick else "full", {"seed": seed, "other_seed": seed ^ 1})
@@ -47,7 +47,7 @@ def _draw_picture(folder: Path, guidance: str, seed: int) -> None:
     from mmgen.generation.draws import draw
 
     judge = load_classifier(folder / "judge.safetensors", "cpu")
-    models = {name: load(folder / f"{name}.safetensors") for name in _PICTURED}
+    models = {name: load(folder / f"{name}.safetensors") for name in _FILES_AND_POSTERIORS}
     info = models["true"].attributes
     assert info is not None
     with Dataset.open(folder / "digits.h5") as data:
@@ -65,40 +65,40 @@ def _draw_picture(folder: Path, guidance: str, seed: int) -> None:
     grid.save(folder / PICTURE)
 
 
-def _scores_of(plan: "Sequence[Stage]", folder: Path) -> "list[Score]":
+def _read_all_scores(plan: "Sequence[Stage]", folder: Path) -> "list[Score]":
     return [score for stage in plan if stage.command == "eval" for score in read_scores(folder / stage.makes)]
 
 
-def _say_pages(folder: Path, before: str) -> None:
-    """Print the paths of the pages that were made; the report's path is the result."""
-    say(f"{before} Open in any browser: {folder / REPORT}, the report; {folder / EXPLORE}, a page to play with.")
-    result(folder / REPORT)
+def _print_pages(folder: Path, summary: str) -> None:
+    """Print a summary and the paths of the pages; the report's path is the result."""
+    say(f"{summary} Open in any browser: {folder / REPORT}, the report; {folder / EXPLORE}, a page to play with.")
+    print_result(folder / REPORT)
 
 
-def _on_digits(output: Path | None, *, quick: bool, seed: int, jobs: int) -> None:
+def _run_on_digits(output: Path | None, *, quick: bool, seed: int, jobs: int) -> None:
     """Run the quickstart on digits that need no download."""
     from mmgen.artifacts import check_place
     from mmgen.cli._runs import run_stages
 
     folder = output or Path("quickstart-quick" if quick else "quickstart")
-    plan = stages(quick, seed)
+    plan = plan_stages(quick, seed)
     guidance = next(str(stage.settings["guidance"]) for stage in plan if stage.command == "report")
     started = time.monotonic()
-    with folder_of_run(folder):
+    with create_output_folder(folder):
         for name in (*(stage.makes for stage in plan), PICTURE):
             check_place(folder / name)
         say(f"The commands run in {folder}{os.sep}; each can be typed there again.")
         run_stages(plan, folder, jobs, "the quickstart")
     _draw_picture(folder, guidance, seed)
-    scores = _scores_of(plan, folder)
+    scores = _read_all_scores(plan, folder)
     say("")
-    table(_TITLE, *final_table(scores))
-    say(finding(scores))
-    took = f"Took {time.monotonic() - started:.0f} s. The same words, drawn from each: {folder / PICTURE}."
-    _say_pages(folder, took)
+    print_table(_TITLE, *final_table(scores))
+    say(describe_differences(scores))
+    summary = f"Took {time.monotonic() - started:.0f} s. The same words, drawn from each: {folder / PICTURE}."
+    _print_pages(folder, summary)
 
 
-def _on_own_pictures(
+def _run_on_own_pictures(
     images: Path, output: Path | None, *, quick: bool, seed: int, jobs: int, drop_unreadable: bool, size: int | None
 ) -> None:
     """Run the quickstart on the user's own pictures."""
@@ -110,28 +110,26 @@ def _on_own_pictures(
     own.check_size(size)
     recipe = Folder(pictures=images, drop_unreadable=drop_unreadable)
     survey = follow(recipe.survey(seed, None))
-    sizes = own.sizes_for(survey.number, survey.side, quick, size)
-    plan = own.stages(images, survey, sizes, seed, drop_unreadable=drop_unreadable)
+    sizes = own.choose_sizes(survey.number, survey.side, quick, size)
+    plan = own.plan_stages(images, survey, sizes, seed, drop_unreadable=drop_unreadable)
     folder = output or Path(f"{images.absolute().stem}-quickstart{'-quick' if quick else ''}")
     if folder.absolute().resolve().is_relative_to(images.resolve()):
-        raise UsageError(
-            f"{folder} lies in {images}, whose pictures would then be joined by what is drawn; use another --output"
-        )
-    own.check_folder(folder, plan, survey)
+        raise UsageError(f"{folder} lies in {images}, where drawn pictures would mix with yours; use another --output")
+    own.check_folder_is_unused(folder, plan, survey)
     started = time.monotonic()
-    say(own.plan_in_words(survey, sizes, jobs, quick))
+    say(own.describe_plan(survey, sizes, jobs, quick))
     say(f"The commands run in {folder}{os.sep}; each can be typed there again.")
-    with folder_of_run(folder, [own.COMMANDS]):
-        own.keep_commands(folder, plan, survey)
+    with create_output_folder(folder, [own.COMMAND_FILE]):
+        own.write_commands(folder, plan, survey)
         run_stages(plan, folder, jobs, "the quickstart")
     say("")
-    scores = _scores_of(plan, folder)
+    scores = _read_all_scores(plan, folder)
     if survey.attributes:
-        table(_TITLE, *final_table(scores, columns_for(scores)))
+        print_table(_TITLE, *final_table(scores, choose_columns(scores)))
     else:
-        listed = tabulate_scores(scores, "Scores")
-        table(listed.title, listed.columns, listed.rows)
-    _say_pages(folder, f"Took {time.monotonic() - started:.0f} s.")
+        score_table = tabulate_scores(scores, "Scores")
+        print_table(score_table.title, score_table.columns, score_table.rows)
+    _print_pages(folder, f"Took {time.monotonic() - started:.0f} s.")
 
 
 def quickstart_command(
@@ -176,14 +174,20 @@ def quickstart_command(
     Commands that do not wait for each other run side by side. The same command again goes on where it was interrupted.
     With --images it says first what it found, what it will do and how long that takes.
     """
-    from mmgen.cli._runs import jobs_for
+    from mmgen.cli._runs import choose_job_count
 
     if images is not None:
-        _on_own_pictures(
-            images, output, quick=quick, seed=seed, jobs=jobs_for(jobs), drop_unreadable=drop_unreadable, size=size
+        _run_on_own_pictures(
+            images,
+            output,
+            quick=quick,
+            seed=seed,
+            jobs=choose_job_count(jobs),
+            drop_unreadable=drop_unreadable,
+            size=size,
         )
         return
-    for option, given in (("--size", size is not None), ("--drop-unreadable", drop_unreadable)):
-        if given:
-            raise UsageError(f"{option} is of your own pictures; name them with --images DIR, or leave it out")
-    _on_digits(output, quick=quick, seed=seed, jobs=jobs_for(jobs))
+    for option, is_given in (("--size", size is not None), ("--drop-unreadable", drop_unreadable)):
+        if is_given:
+            raise UsageError(f"{option} is for your own pictures; name them with --images DIR, or leave it out")
+    _run_on_digits(output, quick=quick, seed=seed, jobs=choose_job_count(jobs))

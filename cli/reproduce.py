@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mmgen.cli._completion import tables, words
-from mmgen.cli._console import follow, result, say, table
-from mmgen.cli._folders import folder_of_run
+from mmgen.cli._completion import complete_tables, complete_words
+from mmgen.cli._console import follow, print_result, print_table, say
+from mmgen.cli._folders import create_output_folder
 from mmgen.cli._options import command_line, jobs_option, output_option, read_path, seed_option
 from mmgen.core.errors import MmgenError, UsageError
 
@@ -24,8 +24,8 @@ def reproduce_command(
         typer.Argument(
             metavar="TABLE",
             show_default=False,
-            help=f"{', '.join(tables(''))}, or the path of a list of your own.",
-            autocompletion=tables,
+            help=f"{', '.join(complete_tables(''))}, or the path of a list of your own.",
+            autocompletion=complete_tables,
         ),
     ],
     scale: Annotated[
@@ -34,7 +34,7 @@ def reproduce_command(
             "--scale",
             metavar="SIZE",
             help="cpu: smaller, for two cores; paper: as published.",
-            autocompletion=words("cpu", "paper"),
+            autocompletion=complete_words("cpu", "paper"),
         ),
     ] = "cpu",
     output: Annotated[Path | None, output_option("a folder, by default the one that the list names")] = None,
@@ -44,7 +44,7 @@ def reproduce_command(
             "--data",
             metavar="NAME|FILE",
             show_default="the usual one",
-            help="Which dataset, where a table is of several; or a dataset file to use instead of making one.",
+            help="Which dataset, if a table has several; or a dataset file to use instead of making one.",
         ),
     ] = None,
     only: Annotated[
@@ -103,52 +103,53 @@ def reproduce_command(
     )
 
     if seed is not None and seeds is not None:
-        raise UsageError("--seed and --seeds got both, expected one: a run by itself, or several beside each other")
+        raise UsageError("--seed and --seeds got both, expected one: a single run, or several; leave one out")
     if jobs is not None and scheduler is not None:
-        raise UsageError("--jobs and --scheduler got both, expected one: this machine, or the workers of a cluster")
+        raise UsageError("--jobs and --scheduler got both, expected one: this machine, or a cluster; leave one out")
     if dry_run and (jobs is not None or scheduler is not None):
         raise UsageError(
-            f"--dry-run and {'--scheduler' if jobs is None else '--jobs'} got both, expected one: the script that is "
-            "printed runs one command after the other"
+            f"--dry-run and {'--scheduler' if jobs is None else '--jobs'} got both, expected one: the printed script "
+            "runs one command after the other; leave one out"
         )
-    listed, dataset = find_list(name, data)
-    plan = read_plan(listed)
-    everything = plan.at(scale)
-    if listed.endswith(".toml"):  # tests type the commands of the others
-        _check_commands(everything, listed)
+    list_name, dataset = find_list(name, data)
+    plan = read_plan(list_name)
+    full_scale = plan.at(scale)
+    if list_name.endswith(".toml"):  # tests type the commands of the others
+        _check_commands(full_scale, list_name)
     if seed is not None:
-        everything = with_seed(everything, seed)
-    folder = output or Path(everything.folder)
+        full_scale = with_seed(full_scale, seed)
+    folder = output or Path(full_scale.folder)
     if output is None and leads_out(folder, Path()):
         raise UsageError(
-            f"{name} has the folder {folder}, a link that leads out of this one; say --output {folder} if you mean it"
+            f"the output folder of {name}, {folder}, is a link that leads out of the current folder; type --output "
+            f"{folder} to use it"
         )
     if dataset is not None:
-        found = read_path(str(dataset), "dataset")
-        check_is_data(found)
-        everything = with_data(everything, found)
-    wanted = everything.seeds if seeds is None else _seeds(seeds)
-    everything, runs = with_seeds(everything, wanted)  # files are called by the whole list, whatever is run of it
-    chosen = stages_called(everything, only) if only else everything
+        dataset_file = read_path(str(dataset), "dataset")
+        check_is_data(dataset_file)
+        full_scale = with_data(full_scale, dataset_file)
+    chosen_seeds = full_scale.seeds if seeds is None else _parse_seeds(seeds)
+    full_scale, runs = with_seeds(full_scale, chosen_seeds)  # names of files depend on the whole list, also with --only
+    chosen = stages_called(full_scale, only) if only else full_scale
     if dry_run:
-        result(script(plan, chosen, folder).rstrip())
+        print_result(script(plan, chosen, folder).rstrip())
         return
-    with folder_of_run(folder):
-        page = folder / f"{_stem(listed)}-{scale}.md"
+    with create_output_folder(folder):
+        page = folder / f"{_page_name(list_name)}-{scale}.md"
         for path in (page, page.with_suffix(".html")):
             check_place(path)  # before hours of work, not after
             check_writable(path)
         say(f"{plan.title}\n{chosen.about.strip()}\nEverything happens in {folder}.")
         if scheduler is None:
-            ran = run_stages(chosen.stage, folder, jobs or 1)
+            has_run = run_stages(chosen.stage, folder, jobs or 1)
         else:
-            ran = run_on_cluster(chosen.stage, folder, scheduler)
-        _present(plan, everything, runs, page, ran)
+            has_run = run_on_cluster(chosen.stage, folder, scheduler)
+        _print_tables(plan, full_scale, runs, page, has_run)
 
 
-def _check_commands(scale: "Scale", listed: str) -> None:
-    """Refuse a user's experiment file with a command that mmgen does not have, before any stage runs."""
-    from mmgen.cli._main import complaint, load_command
+def _check_commands(scale: "Scale", list_name: str) -> None:
+    """Refuse a user's experiment file with a command line that mmgen cannot parse, before any stage runs."""
+    from mmgen.cli._main import format_parser_error, load_command
     from mmgen.cli._members import MemberCommands
 
     for number, stage in enumerate(scale.stage, 1):
@@ -156,62 +157,62 @@ def _check_commands(scale: "Scale", listed: str) -> None:
         try:
             loaded = load_command(command)
             context = loaded.make_context(f"mmgen {command}", list(words))
-            if isinstance(loaded, MemberCommands) and context.command is loaded:  # which stops where it is run
+            if isinstance(loaded, MemberCommands) and context.command is loaded:  # no member is named
                 raise UsageError(loaded.registry.format_unknown(words[0]))
         except (MmgenError, typer.TyperException) as error:
-            said = complaint(error) if isinstance(error, typer.TyperException) else str(error)
-            raise UsageError(f"{listed}: stage {number}, mmgen {command}: {said.rstrip('.')}") from None
+            problem = format_parser_error(error) if isinstance(error, typer.TyperException) else str(error)
+            raise UsageError(f"{list_name}: stage {number}, mmgen {command}: {problem.rstrip('.')}") from None
 
 
-def _seeds(text: str) -> tuple[int, ...]:
+def _parse_seeds(text: str) -> tuple[int, ...]:
     from mmgen.experiments import seeds_of
 
     try:
-        found: tuple[int, ...] = seeds_of(text)
+        seeds: tuple[int, ...] = seeds_of(text)
     except ValueError as error:
         raise UsageError(f"--{error}") from None
-    return found
+    return seeds
 
 
-def _stem(listed: str) -> str:
-    """Return the name of an experiment's pages: a table of several datasets has a page for each."""
-    return Path(listed).stem if listed.endswith(".toml") else listed.replace("/", "-")
+def _page_name(list_name: str) -> str:
+    """Return the name of an experiment's page; a table of several datasets has a page for each."""
+    return Path(list_name).stem if list_name.endswith(".toml") else list_name.replace("/", "-")
 
 
-def _present(plan: "Plan", scale: "Scale", runs: "Runs", page: Path, ran: bool) -> None:
-    """Show the tables on the terminal, in a page of Markdown and in a report with pictures."""
+def _print_tables(plan: "Plan", scale: "Scale", runs: "Runs", page: Path, has_run: bool) -> None:
+    """Print the tables, and write them to a page of Markdown and to a report with pictures."""
     from mmgen.artifacts import write_text_atomic
     from mmgen.experiments import compare, finished_files, judge_sentence, markdown, tables_of
     from mmgen.figures.report.make import make_report
     from mmgen.results.score import read_scores
 
     folder = page.parent
-    there = finished_files(scale, folder)
-    scores = {file: read_scores(folder / file) for file in there if file.endswith(".jsonl")}
+    finished = finished_files(scale, folder)
+    scores = {file: read_scores(folder / file) for file in finished if file.endswith(".jsonl")}
     compared = [compare(part, scores, runs) for part in plan.table]
     note = judge_sentence(compared)
     say("")
     tables = tables_of(plan, compared)
     for one in tables:
-        table(one.title, one.columns, one.rows)
+        print_table(one.title, one.columns, one.rows)
     if note:
         say(note)
-    write_text_atomic(page, markdown(plan, scale, compared, folder, there))
-    result(page)
-    drawn = [file for file in there if file.endswith(".png")]
-    for file in drawn:
-        result(folder / file)
-    pictures = page.with_suffix(".html")
-    report_on = [folder / stage.makes for stage in scale.stage if not stage.is_data and stage.makes in there]
+    write_text_atomic(page, markdown(plan, scale, compared, folder, finished))
+    print_result(page)
+    pictures = [file for file in finished if file.endswith(".png")]
+    for file in pictures:
+        print_result(folder / file)
+    report = page.with_suffix(".html")
+    report_on = [folder / stage.makes for stage in scale.stage if not stage.is_data and stage.makes in finished]
     if not report_on:
-        say("nothing but data was made, so there is no report")
+        say("only data was made, so there is no report")
         return
-    if ran or not pictures.exists():
+    if has_run or not report.exists():
         tables[-1:] = [replace(last, note=f"{scale.about} {note}".strip()) for last in tables[-1:]]
-        shown = [path for path in report_on if path.name not in drawn]  # the report draws its own
+        paths = [path for path in report_on if path.name not in pictures]  # the report draws its own
         # Pictures of one seed, the scores of all.
-        others = {file for files in runs.values() for file in files[1:] if not file.endswith(".jsonl")}
-        shown = [path for path in shown if path.name not in others]
-        work = make_report(shown, pictures, title=plan.title, device="auto", command=command_line(), summaries=tables)
+        other_seeds = {file for files in runs.values() for file in files[1:] if not file.endswith(".jsonl")}
+        paths = [path for path in paths if path.name not in other_seeds]
+        work = make_report(paths, report, title=plan.title, device="auto", command=command_line(), summaries=tables)
         follow(work)
-    result(pictures)
+    print_result(report)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mmgen.cli._console import result, result_table
+from mmgen.cli._console import print_result, print_result_table
 from mmgen.cli._options import command_line
 from mmgen.core.errors import UsageError
 from mmgen.settings.kinds import path_of
@@ -24,22 +24,22 @@ def sample_command(
     ] = False,
 ) -> None:
     if as_json and not stage.reads:
-        raise UsageError("--json got no images to read; it goes with --from or --dataset-row, without --to")
+        raise UsageError("--json got no images to read; name them with --from or --dataset-row, and leave out --to")
     if stage.reads:
         readings = stage.run(command_line())
         assert isinstance(readings, list)
-        _show_readings(readings, as_json)
+        _print_readings(readings, as_json)
         return
     model = path_of(stage.model)
     output = path_of(stage.output or model.with_name(f"{model.stem}-samples.png"))
     replace(stage, output=output).run(command_line())
-    result(output)
+    print_result(output)
 
 
-def _show_readings(readings: list[dict[str, Any]], as_json: bool) -> None:
+def _print_readings(readings: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         for one in readings:
-            result(json.dumps(one))
+            print_result(json.dumps(one))
         return
     if "text" in readings[0]:
         columns = ["image", "likeliest words at the mean of q(z|x)", "a draw"]
@@ -53,4 +53,4 @@ def _show_readings(readings: list[dict[str, Any]], as_json: bool) -> None:
             ]
             for one in readings
         ]
-    result_table("What the images show", columns, rows)
+    print_result_table("What the images show", columns, rows)

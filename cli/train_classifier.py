@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mmgen.cli._console import is_first_process, result, say, table
+from mmgen.cli._console import is_first_process, print_result, print_table, say
 from mmgen.cli._options import command_line
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ def train_classifier_command(stage: "TrainClassifier") -> None:
     accuracy, settings = judge.accuracy, stage.plan.settings
     counts = {name: f"{right:,} of {accuracy.images[name]:,}" for name, right in accuracy.correct.items()}
     rows = [(name, number, counts.get(name, "")) for name, number in accuracy.numbers.items()]
-    table("Judge on images that it has not seen", ("attribute", "accuracy ± standard error", "correct"), rows)
+    print_table("Judge on images that it has not seen", ("attribute", "accuracy ± standard error", "correct"), rows)
     if settings.told:
-        say(f"It is told {', '.join(settings.told)}; 'words' counts that as right, as the papers' correctness does.")
+        say(f"The judge gets {', '.join(settings.told)} as input; 'words' counts these as correct, as the papers do.")
     say(f"Judge ({settings.network}) written to {judge.path}")
-    result(judge.path)
+    print_result(judge.path)

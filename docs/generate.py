@@ -102,7 +102,7 @@ def _of_members(command: Any, context: Any) -> str:
     parts = []
     for member in command.registry.members():
         if member.origin == BUILT_IN:
-            own = [p for p in command.command_of(member.name).params if not shared & set(p.opts)]
+            own = [p for p in command.build_member_command(member.name).params if not shared & set(p.opts)]
             title = f"### mmgen {command.name} {member.name}"
             parts.append(f"\n{title}\n\n{member.about()}.\n\n{_table(own, context)}\n")
     return "".join(parts)

@@ -9,7 +9,7 @@ import torch
 
 from mmgen.artifacts import Header, read_header, write_checkpoint
 from mmgen.artifacts.contents import describe, trained
-from mmgen.cli.train import _best
+from mmgen.cli.train import _describe_best
 from mmgen.figures.report.context import about
 from mmgen.training.loop import TrainingResult
 
@@ -62,4 +62,4 @@ def test_the_last_line_of_a_run_says_which_weights_have_the_best_value(
     """The best weights by default, the last with keep=last; the run may have been stopped by the clock."""
     out = tmp_path / "m.safetensors"
     written(out, {"step": step, "validation_bound": own}, steps=10**6, minutes=3)
-    assert _best(TrainingResult(out, 2800, -3.5, 1.0)) == said
+    assert _describe_best(TrainingResult(out, 2800, -3.5, 1.0)) == said

@@ -68,6 +68,6 @@ def test_a_model_that_says_it_is_the_same_is_in_the_table(
     assert finished_files(scale, tmp_path) == ["data.h5", "vae.safetensors", "vae.jsonl"]
     page = tmp_path / "one-cpu.md"
     page.with_suffix(".html").write_text("made before")
-    reproduce._present(plan, scale, runs, page, ran=False)
+    reproduce._print_tables(plan, scale, runs, page, has_run=False)
     assert "-91.25" in page.read_text() and "not measured" not in page.read_text()
     assert not _runs.run_stages(scale.stage, tmp_path), "nobody is asked twice"

@@ -74,16 +74,16 @@ def test_a_failure_leaves_the_bar_and_passes_through(monkeypatch: pytest.MonkeyP
 def test_the_rate_of_a_resumed_run_ignores_what_was_done_before() -> None:
     pace = _console._Pace()
     assert pace.rate is None
-    pace.note(1000, 0.0)
+    pace.record(1000, 0.0)
     assert pace.rate is None
-    pace.note(1010, 2.0)
+    pace.record(1010, 2.0)
     assert pace.rate == 5.0
 
 
 def test_the_rate_follows_the_last_half_minute() -> None:
     pace = _console._Pace()
     for second in range(100):
-        pace.note(second if second < 50 else 50 + 10 * (second - 50), float(second))
+        pace.record(second if second < 50 else 50 + 10 * (second - 50), float(second))
     assert pace.rate == pytest.approx(10.0)
 
 
@@ -92,8 +92,8 @@ def test_the_time_left_does_not_jump() -> None:
     pace, now, lengths = _console._Pace(), 0.0, [0.0, 60.0, *[0.5, 0.5, 0.5, 0.5, 60.0] * 100]
     times = list(itertools.accumulate(lengths))
     for done, now in enumerate(times):
-        pace.note(done, now)
-        left = pace.left(len(times) - 1)
+        pace.record(done, now)
+        left = pace.seconds_left(len(times) - 1)
         if done < 25:
             assert left is None, "too little is known"
         elif 50 <= done < len(times) - 50:
@@ -107,16 +107,16 @@ def test_work_that_comes_in_bursts_never_promises_hours() -> None:
         now += 60
         for unit in range(225):
             now += 0.01
-            pace.note(225 * burst + unit, now)
-            left = pace.left(13 * 225)
+            pace.record(225 * burst + unit, now)
+            left = pace.seconds_left(13 * 225)
             assert left is None or left < 3 * (12 - burst + 1) * 63
 
 
 def test_the_time_left_of_steady_work_is_said_soon_and_right() -> None:
     pace = _console._Pace()
     for second in range(1000):
-        pace.note(500 + second, float(second))  # resumed in the middle
-        left = pace.left(1500)
+        pace.record(500 + second, float(second))  # resumed in the middle
+        left = pace.seconds_left(1500)
         assert left == (pytest.approx(1000 - second) if second >= 50 else None)
     assert len(pace._marks) < 500, "few are kept"
 
@@ -137,11 +137,11 @@ def test_lines_without_a_rate_have_no_hanging_dot(
 
 
 def test_clock() -> None:
-    assert [_console._clock(s) for s in (0, 59.6, 61, 3725)] == ["0:00", "1:00", "1:01", "1:02:05"]
+    assert [_console._format_duration(s) for s in (0, 59.6, 61, 3725)] == ["0:00", "1:00", "1:01", "1:02:05"]
 
 
 def test_table_keeps_long_cells_on_one_line_and_off_stdout(capsys: pytest.CaptureFixture[str]) -> None:
-    _console.table("Scores", ("posterior", "correctness"), [("q_agg(z|y) [bold]", "0.9 " + "x" * 90)])
+    _console.print_table("Scores", ("posterior", "correctness"), [("q_agg(z|y) [bold]", "0.9 " + "x" * 90)])
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "q_agg(z|y) [bold]" in captured.err  # no markup in cells
@@ -149,7 +149,7 @@ def test_table_keeps_long_cells_on_one_line_and_off_stdout(capsys: pytest.Captur
 
 
 def test_result_is_the_only_thing_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
-    _console.result("data.h5")
+    _console.print_result("data.h5")
     _console.say("made [it]")
     assert capsys.readouterr() == ("data.h5\n", "made [it]\n")
 
@@ -158,4 +158,4 @@ def test_result_is_the_only_thing_on_stdout(capsys: pytest.CaptureFixture[str]) 
 def test_talk_that_no_terminal_shows_is_as_wide_as_told(told: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "0")  # of a terminal, which this is none
     monkeypatch.setenv(_console.WIDTH, told)
-    assert _console._stderr().width == width
+    assert _console._stderr_console().width == width

@@ -25,7 +25,7 @@ def options_with_values(typed: tuple[str, ...]) -> list[tuple[str, str]]:
     """The options of a command that take a value, with what help calls it."""
     command = load_command(typed[0])
     if len(typed) > 1:
-        command = command.command_of(typed[1])
+        command = command.build_member_command(typed[1])
     options = [one for one in command.params if one.param_type_name == "option" and not one.is_flag]
     return [(one.opts[0], one.metavar) for one in options if (one.opts[0], one.metavar) != MEANT]
 
@@ -39,7 +39,7 @@ def test_every_option_refuses_an_empty_word(typed: tuple[str, ...], run: Run) ->
             done = run(*typed, *words)
             assert (done.returncode, done.stdout) == (2, "")
             assert done.stderr == (
-                f"mmgen: {option} got an empty word, expected {called}; say one, or leave the option out\n"
+                f"mmgen: {option} got an empty value, expected {called}; give one, or leave the option out\n"
             )
 
 
@@ -47,9 +47,9 @@ def test_every_option_refuses_an_empty_word(typed: tuple[str, ...], run: Run) ->
 def test_every_command_refuses_an_empty_argument(typed: tuple[str, ...], run: Run) -> None:
     done = run(*typed, "")
     assert (done.returncode, done.stdout) == (2, "")
-    assert (
-        done.stderr
-        == f"mmgen: {' '.join(typed)} got an empty word among its arguments; set the variable, or leave the word out\n"
+    assert done.stderr == (
+        f"mmgen: {' '.join(typed)} got an empty argument, as from an unset variable; set the variable, or leave the "
+        "argument out\n"
     )
 
 

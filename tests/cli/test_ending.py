@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from mmgen.cli._ending import last_moments
+from mmgen.cli._ending import ignore_first_interrupt
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -13,7 +13,7 @@ def test_a_signal_comes_too_late_unless_it_comes_twice(number: signal.Signals) -
     heard = []
     before = signal.signal(number, lambda *_: heard.append(number))
     try:
-        with last_moments():
+        with ignore_first_interrupt():
             os.kill(os.getpid(), number)
             assert heard == []
             os.kill(os.getpid(), number)
@@ -27,7 +27,7 @@ def test_a_signal_comes_too_late_unless_it_comes_twice(number: signal.Signals) -
 def test_who_ignores_signals_goes_on_doing_so() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with last_moments():
+        with ignore_first_interrupt():
             assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
         assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     finally:

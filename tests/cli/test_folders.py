@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.cli._folders import folder_of_run
+from mmgen.cli._folders import create_output_folder
 from mmgen.core.errors import MmgenError
 
 
 def leave_in_error(folder: Path, *files: str, notes: tuple[str, ...] = ()) -> None:
     def run() -> None:
-        with folder_of_run(folder, notes):
+        with create_output_folder(folder, notes):
             for name in files:
                 (folder / name).touch()
             raise KeyError
@@ -21,7 +21,7 @@ def leave_in_error(folder: Path, *files: str, notes: tuple[str, ...] = ()) -> No
 
 
 def test_what_ends_well_keeps_its_folder(tmp_path: Path) -> None:
-    with folder_of_run(tmp_path / "a" / "b"):
+    with create_output_folder(tmp_path / "a" / "b"):
         pass
     assert (tmp_path / "a" / "b").is_dir()
 
@@ -53,6 +53,6 @@ def test_folders_that_were_there_stay_as_they_are(tmp_path: Path) -> None:
 def test_what_cannot_be_a_folder_is_refused_in_a_sentence(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").touch()
     refused = pytest.raises(MmgenError, match=r"cannot use the folder .*; choose another with --output")
-    with refused, folder_of_run(tmp_path / name):
+    with refused, create_output_folder(tmp_path / name):
         pass
     assert os.listdir(tmp_path) == ["file"]

@@ -40,7 +40,7 @@ class Commands:
         self.environments: list[dict[str, str]] = []
         self._lock = threading.Lock()
 
-    def __call__(self, arguments: list[str], *_: Any, talk: Any, environment: dict[str, str], **__: Any) -> str:
+    def __call__(self, arguments: list[str], *_: Any, log: Any, environment: dict[str, str], **__: Any) -> str:
         *_before, makes = arguments
         with self._lock:
             self.at_once += 1
@@ -48,8 +48,8 @@ class Commands:
             assert all((self.folder / word).exists() for word in arguments[1:-2]), "it began too early"
             self.began.append(makes)
             self.environments.append(dict(environment))
-        talk.write(f"working on {makes}\n".encode())
-        talk.flush()
+        log.write(f"working on {makes}\n".encode())
+        log.flush()
         time.sleep(self.seconds)
         (self.folder / makes).write_text("made")
         with self._lock:
@@ -118,9 +118,9 @@ def test_a_process_that_is_left_behind_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It has the file for talk too, which ends for the reader with the last one who has it."""
-    monkeypatch.setattr(_runs, "_LAST_WORDS", 0.2)
+    monkeypatch.setattr(_runs, "_RELAY_SECONDS", 0.2)
     began = time.monotonic()
-    with _runs._relayed("[1] ") as talk:
+    with _runs._relay_lines("[1] ") as talk:
         left = os.dup(talk.fileno())
         talk.write(b"saved\n")
     assert time.monotonic() - began < 5
@@ -137,7 +137,9 @@ def test_talk_through_a_pipe_has_no_colours_and_the_width_that_is_told(
     monkeypatch.setattr(_runs, "run_command", commands)
     _runs.run_stages(DIAMOND, tmp_path, 2)
     (told,) = {tuple(sorted(given.items())) for given in commands.environments}
-    code = "from mmgen.cli._console import table; table('t', ['a', 'b'], [['word ' * 30, 'end'], ['x', 'y']])"
+    code = (
+        "from mmgen.cli._console import print_table; print_table('t', ['a', 'b'], [['word ' * 30, 'end'], ['x', 'y']])"
+    )
     shown = subprocess.run(
         [sys.executable, "-c", code], env=environment() | dict(told), capture_output=True, text=True, check=True
     ).stderr
@@ -169,7 +171,7 @@ from mmgen.cli import _main, _runs
 from mmgen.experiments._stages import Stage
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background begins with it ignored
-_main._hear_signals()
+_main._install_signal_handlers()
 sys.executable = sys.argv[1]
 stages = [Stage(why="w", command="report", makes=f"{name}.html") for name in "abc"]
 _runs.run_stages(stages, Path.cwd(), 2)
@@ -209,8 +211,8 @@ def test_what_sees_a_judge_names_it(tmp_path: Path) -> None:
         Image.fromarray(np.full((32, 32), 10 * number, np.uint8)).save(path)
     recipe = Folder(pictures=tmp_path / "pictures")
     found = recipe.survey(0, None).run()
-    own = _own_pictures.stages(tmp_path / "pictures", found, _own_pictures.sizes_for(24, 32, True), 0)
-    for plan in (quickstart.stages(True, 0), own):
+    own = _own_pictures.plan_stages(tmp_path / "pictures", found, _own_pictures.choose_sizes(24, 32, True), 0)
+    for plan in (quickstart.plan_stages(True, 0), own):
         seeing = [each for each in plan if each.arguments[0] in ("eval", "sample", "explore")]
         assert len(seeing) >= 4
         assert all("judge.safetensors" in each.arguments for each in seeing)

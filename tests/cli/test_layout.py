@@ -57,11 +57,11 @@ def test_sentences_break_between_words_and_paths_stay_whole(monkeypatch: pytest.
 
 def test_a_table_that_is_the_result(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [["elbo", "a bound\tof\nevidence"], ["telbo", "three"]]
-    _console.result_table("Objectives", ["name", "what"], rows)
+    _console.print_result_table("Objectives", ["name", "what"], rows)
     assert capsys.readouterr() == ("elbo\ta bound of evidence\ntelbo\tthree\n", "")
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("COLUMNS", "80")
-    _console.result_table("Objectives", ["name", "what"], rows)
+    _console.print_result_table("Objectives", ["name", "what"], rows)
     assert "Objectives" in terminal.getvalue() and "─" in terminal.getvalue()
     assert capsys.readouterr().err == ""

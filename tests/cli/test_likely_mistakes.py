@@ -39,7 +39,7 @@ def letters(tmp_path: Path) -> Path:
 def test_a_folder_where_a_file_is_expected(command: str, piped: bool, letters: Path, run: Run) -> None:
     more = {"baseline": ["-m", "logistic"], "export": ["out"]}.get(command, [])
     for folder, said in {
-        "letters": "mmgen make-data folder letters, or everything at once with mmgen quickstart --images letters",
+        "letters": "mmgen make-data folder letters, or run everything with mmgen quickstart --images letters",
         "empty": "is a folder, expected a ",
         "made/..": "is a folder, expected a ",
     }.items():
@@ -50,8 +50,8 @@ def test_a_folder_where_a_file_is_expected(command: str, piped: bool, letters: P
 
 
 def test_a_folder_of_files_names_those_that_fit(letters: Path, run: Run) -> None:
-    assert "made is a folder, expected a dataset: name one of those in it, my.h5" in run("train", "made").stderr
-    assert "name one of those in it, my.safetensors" in run("sample", "made").stderr
+    assert "made is a folder, expected a dataset: name one of the files in it, my.h5" in run("train", "made").stderr
+    assert "name one of the files in it, my.safetensors" in run("sample", "made").stderr
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,10 @@ def test_presets_that_hold_the_name_come_first() -> None:
 def test_pictures_where_a_recipe_is_expected(letters: Path, run: Run) -> None:
     done = run("make-data", "letters")
     assert done.returncode == 2
-    assert "letters is a folder, expected a recipe; of your own pictures: mmgen make-data folder letters" in done.stderr
+    assert (
+        "letters is a folder, expected a recipe; for your own pictures type: mmgen make-data folder letters"
+        in done.stderr
+    )
 
 
 DESCRIBED = {
@@ -168,7 +171,7 @@ def test_a_wrong_word_is_told_before_one_that_is_missing(letters: Path, run: Run
 
 
 def test_what_is_missing_is_named_where_there_is_one(letters: Path, run: Run) -> None:
-    assert "Missing argument 'FILE': a file that mmgen made, such as made/my.safetensors." in run("sample").stderr
+    assert "Missing argument 'FILE': name a file that mmgen made, such as made/my.safetensors." in run("sample").stderr
     assert "such as made/my.h5." in run("train").stderr
     assert "such as" not in run("compare").stderr and "Missing argument" in run("compare").stderr
 

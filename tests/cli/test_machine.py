@@ -14,7 +14,7 @@ FAULTS = [
     (MemoryError("Unable to allocate 3.64 TiB for an array with shape (5,)"), "memory ran out (for 3.64 TiB at once)"),
     (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 40 bytes"), "(for 40 bytes at"),
     (RuntimeError("CUDA out of memory. Tried to allocate 20.00 GiB."), "(for 20.00 GiB at once)"),
-    (concurrent.futures.process.BrokenProcessPool("gone"), "a process of ours was killed"),
+    (concurrent.futures.process.BrokenProcessPool("gone"), "a worker process was killed"),
     (OSError(errno.ENAMETOOLONG, "File name too long", "n" * 400), "file name too long; choose a shorter name"),
     (OSError(errno.ENOSPC, "No space left on device"), "the system refused: no space left on device; free some"),
     (PermissionError(errno.EACCES, "Permission denied", "/x"), "cannot use /x: permission denied; choose"),

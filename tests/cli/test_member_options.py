@@ -12,7 +12,7 @@ from pydantic import Field
 from mmgen import data_recipes
 from mmgen.artifacts import read_header
 from mmgen.cli._main import load_command
-from mmgen.cli._members import options_of
+from mmgen.cli._members import build_options
 from mmgen.settings.config import Settings, validate
 from mmgen.settings.registry import registry_of
 from mmgen.settings.switches import Positional, Switch, Switches, positional_fields
@@ -25,7 +25,7 @@ SHARED = {"--output", "--overwrite", "--set", "--workers", "--scheduler", "--see
 
 def typed_in_help(*arguments: str) -> set[str]:
     """The long options that a command's parameters show."""
-    command = load_command("make-data").command_of(arguments[0])
+    command = load_command("make-data").build_member_command(arguments[0])
     return {name for one in command.params if not one.hidden for name in one.opts if name.startswith("--")}
 
 
@@ -37,7 +37,7 @@ def test_a_recipe_has_the_options_of_its_own_fields_and_no_others(recipe: str) -
     switched = {"--binarise", "--grey", "--dynamic"}
     assert own - switched == {f"--{name}" for name in fields - {"binarise"}} - switched
     assert bool(own & switched) == bool({"binarise", "grey"} & fields)
-    for one in load_command("make-data").command_of(recipe).params:
+    for one in load_command("make-data").build_member_command(recipe).params:
         assert one.param_type_name == "argument" or len(one.help or "") > 10, one.name
 
 
@@ -68,7 +68,7 @@ class Places(Settings):
 
 
 def test_fields_with_a_place_are_arguments() -> None:
-    source, second, size = options_of(Places, "places")
+    source, second, size = build_options(Places, "places")
     assert [one.name for one in (source, second, size)] == ["SOURCE", "SECOND", "--size"]
     assert source.parameter.default is source.parameter.empty and source.parameter.annotation.__args__[0] is Path
     assert second.parameter.default is None
@@ -119,12 +119,12 @@ class Everything(Settings):
 
 
 def test_fields_of_every_kind_become_options() -> None:
-    options = {one.name: one for one in options_of(Everything, "everything", frozenset(["--seed"]))}
+    options = {one.name: one for one in build_options(Everything, "everything", frozenset(["--seed"]))}
     assert list(options) == [
         "--size", "--share", "--where", "--mode", "--words", "--numbers", "--loud", "--no-quick", "--either", "--grey",
         "--drawn",
     ]  # fmt: skip
-    assert [name for name, one in options.items() if not one.shown] == ["--drawn"]  # no value of a bool
+    assert [name for name, one in options.items() if not one.is_shown] == ["--drawn"]  # no value of a bool
     read: dict[str, Any] = {
         options[name].field: options[name].read(value)
         for name, value in {

@@ -37,7 +37,7 @@ def test_dash_reads_the_one_line_of_stdin(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_two_paths_where_one_is_expected_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     feed(monkeypatch, "a.h5\nb.h5\n")
-    with pytest.raises(UsageError, match=r"- got 2 paths on stdin, 'a\.h5' and 'b\.h5', expected that of one dataset"):
+    with pytest.raises(UsageError, match=r"- got 2 paths on stdin, 'a\.h5' and 'b\.h5', expected one, of a dataset"):
         _options.read_path("-", "dataset")
 
 

@@ -6,7 +6,7 @@ from unittest import mock
 
 import pytest
 
-from mmgen.cli._main import _run
+from mmgen.cli._main import _run_command_line
 from mmgen.commands.export import Export
 from mmgen.core.errors import UsageError
 from tests.cli.conftest import Run
@@ -36,5 +36,5 @@ def test_a_quickstart_in_what_is_no_folder(no_folder: Path, run: Run) -> None:
 
 def test_a_current_folder_that_was_removed(capfd: pytest.CaptureFixture[str]) -> None:
     with mock.patch("mmgen.cli._main.os.getcwd", side_effect=FileNotFoundError):
-        assert _run(["list"]) == 1
+        assert _run_command_line(["list"]) == 1
     assert "the current folder was removed; change to another one (cd)" in capfd.readouterr().err

@@ -59,8 +59,8 @@ def test_everything_that_talks_shows_letters(
         yield Progress(1, {"bound": 1.0})
 
     _console.say(text)
-    _console.table(text, [text, text], [[text, text]])
-    _console.result(text)
+    _console.print_table(text, [text, text], [[text, text]])
+    _console.print_result(text)
     _console.follow(Work(text, 1, "step", work))
     out, err = capsys.readouterr()
     assert not FORBIDDEN & set(out + err).difference("\x1b\r" if terminal else "")
@@ -71,7 +71,7 @@ def test_everything_that_talks_shows_letters(
 
 
 def test_a_path_stays_as_it_is_where_a_program_reads_it(capsys: pytest.CaptureFixture[str]) -> None:
-    _console.result(Path("a\u200bb"))
+    _console.print_result(Path("a\u200bb"))
     assert capsys.readouterr().out == "a\u200bb\n"
 
 

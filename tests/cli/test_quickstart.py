@@ -14,7 +14,7 @@ import pytest
 
 from mmgen.cli import _runs, quickstart
 from mmgen.cli._main import command_names, load_command
-from mmgen.cli._quickstart_table import final_table, finding, read_scores
+from mmgen.cli._quickstart_table import describe_differences, final_table, read_scores
 from mmgen.core.errors import MmgenError
 from mmgen.results.score import Score
 from tests.experiments.files import write_data
@@ -34,7 +34,7 @@ SCORE = {
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_every_command_can_be_typed(quick: bool) -> None:
-    for stage in quickstart.stages(quick, seed=3):
+    for stage in quickstart.plan_stages(quick, seed=3):
         name, *arguments = stage.arguments
         assert name in command_names() and arguments[-2:] == ["-o", stage.makes]
         load_command(name).make_context(name, arguments)
@@ -42,7 +42,7 @@ def test_every_command_can_be_typed(quick: bool) -> None:
 
 def test_the_report_shows_the_best_row_and_waits_for_the_page_that_it_links_to() -> None:
     """The page is named by the report, which is made after it; the page names the report, which is not there yet."""
-    *_, explored, report = quickstart.stages(False, 0)
+    *_, explored, report = quickstart.plan_stages(False, 0)
     assert (explored.makes, report.makes) == (quickstart.EXPLORE, quickstart.REPORT)
     for stage, other in ((explored, "--report report.html"), (report, "--explore explore.html")):
         assert "--guidance 3:balanced" in stage.typed and other in stage.typed
@@ -50,7 +50,7 @@ def test_the_report_shows_the_best_row_and_waits_for_the_page_that_it_links_to()
 
 def test_short_runs_are_validated_several_times() -> None:
     """Else their learning curves would be of one point, at the end."""
-    short = [stage.arguments for stage in quickstart.stages(False, 0)
+    short = [stage.arguments for stage in quickstart.plan_stages(False, 0)
              if stage.arguments[0] in ("train-classifier", "fit-aggregate")]  # fmt: skip
     for words in short:
         every = next(int(word.partition("=")[2]) for word in words if word.startswith("training.validate_every="))
@@ -60,7 +60,7 @@ def test_short_runs_are_validated_several_times() -> None:
 
 def test_all_posteriors_are_treated_alike() -> None:
     """One family, size and number of steps; every fit is measured, and the same is asked of each."""
-    plan = quickstart.stages(False, 0)
+    plan = quickstart.plan_stages(False, 0)
     fits = [stage for stage in plan if stage.command == "fit-aggregate"]
     asked = [stage for stage in plan if stage.command == "eval"]
     assert [(fit.settings["target"], fit.settings.get("text_weight")) for fit in fits] == [
@@ -121,7 +121,7 @@ def test_table_and_finding() -> None:
         ["q_agg guided (w = 3, balanced)", "90.0 ± 0.5 %", "", "88.5 ± 0.5 %", "55.0 ± 0.5 %"],
         ["(real pictures)", "92.30 %", "", "", "88.2 ± 0.5 %"],
     ]
-    said = finding(scores)  # errors: sqrt(0.5^2 + 0.5^2)
+    said = describe_differences(scores)  # errors: sqrt(0.5^2 + 0.5^2)
     assert said.startswith(
         "q_agg guided (w = 3, balanced), differences in points: "
         "+7.8 ± 0.7 correctness (4 given), against q_true(w = 300); "
@@ -131,9 +131,9 @@ def test_table_and_finding() -> None:
         "q_true(w = 1), exact" in said
     )
     assert "+6.5 ± 0.7 correctness (4 given), against q_agg (" in said
-    assert "+28.75 correctness" in finding([replace(score, stderr=None) for score in scores])
-    assert finding([replace(score, value=math.nan) for score in scores]) == ""
-    assert finding([score for score in scores if score.posterior != "guided"]) == ""
+    assert "+28.75 correctness" in describe_differences([replace(score, stderr=None) for score in scores])
+    assert describe_differences([replace(score, value=math.nan) for score in scores]) == ""
+    assert describe_differences([score for score in scores if score.posterior != "guided"]) == ""
 
 
 def test_two_judges_are_two_rows_each_with_its_own_accuracy() -> None:
@@ -158,7 +158,7 @@ def test_two_judges_are_two_rows_each_with_its_own_accuracy() -> None:
     ]
     assert (
         "by small +8.0 ± 0.7 correctness (4 given), by attentive -1.0 ± 0.7 correctness (4 given), against q_agg"
-        in finding(scores)
+        in describe_differences(scores)
     )
     alike = [replace(score, judge="small") for score in scores]  # of one architecture: told apart
     assert [row[1] for row in final_table(alike)[1]][:2] == ["small a", "small b"]
@@ -167,7 +167,7 @@ def test_two_judges_are_two_rows_each_with_its_own_accuracy() -> None:
 def test_recall_stands_wherever_coverage_does() -> None:
     """Every command that measures coverage measures recall, by the same two judges of other networks and seeds."""
     for quick in (False, True):
-        plan = quickstart.stages(quick, 3)
+        plan = quickstart.plan_stages(quick, 3)
         judges = [stage.arguments for stage in plan if stage.arguments[0] == "train-classifier"]
         assert len(judges) == 2
         for option in ("--network", "--seed", "-o"):
@@ -185,7 +185,7 @@ def test_what_fails_costs_nothing_and_is_continued(jobs: int, tmp_path: Path, mo
     """Scores of an earlier run stay when a command fails; given again, it goes on with that command."""
     folder = tmp_path / "q"
     folder.mkdir()
-    plan = quickstart.stages(True, 0)
+    plan = quickstart.plan_stages(True, 0)
     kept = {
         name: f"{name} of an hour"
         for name in (*(stage.makes for stage in plan if stage.command == "eval"), "scores.jsonl")
@@ -228,7 +228,7 @@ def test_pictures_are_dropped_of_own_ones_alone(tmp_path: Path) -> None:
 
 
 def test_another_seed_is_refused_where_there_is_one(tmp_path: Path) -> None:
-    write_data(tmp_path / "digits.h5", command=quickstart.stages(True, 0)[0].typed)
+    write_data(tmp_path / "digits.h5", command=quickstart.plan_stages(True, 0)[0].typed)
     done = within(tmp_path, "quickstart", "--quick", "--seed", "1", "-o", ".")
     assert (done.returncode, done.stdout) == (1, "")
     assert "was made with seed 0 and is now to be made with seed 1; move it away, use another --output" in done.stderr
@@ -255,7 +255,7 @@ def test_it_all_runs_at_reduced_size(tmp_path: Path) -> None:
         and "q_true(w = 300)" in done.stderr
         and "q_true(w = 1), exact" in done.stderr
     )
-    assert all(f"$ {stage.typed}" in done.stderr for stage in quickstart.stages(True, 0))
+    assert all(f"$ {stage.typed}" in done.stderr for stage in quickstart.plan_stages(True, 0))
     # The README's Python example, on what was just made.
     (example,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S | re.M)
     path = tmp_path / "q" / "aggregate.safetensors"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mmgen.cli import _own_pictures as own, _runs
-from mmgen.cli._folders import folder_of_run
+from mmgen.cli._folders import create_output_folder
 from mmgen.cli._main import command_names, load_command, main
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.data_recipes import Survey
@@ -47,13 +47,13 @@ def folder_with(tmp_path: Path, *columns: str) -> Path:
     ],
 )
 def test_settings_follow_number_and_size(number: int, side: int, pixels: int, latent_size: int, steps: int) -> None:
-    sizes = own.sizes_for(number, side)
+    sizes = own.choose_sizes(number, side)
     assert (sizes.side, sizes.latent_size, sizes.model_steps) == (pixels, latent_size, steps)
-    assert 2 <= sizes.minutes(judged=True, jobs=2) <= sizes.minutes(judged=True, jobs=1) <= 10
-    assert sizes.minutes(judged=False, jobs=1) == sizes.minutes(judged=False, jobs=2)
-    assert own.sizes_for(number, side, quick=True).model_steps < 100
+    assert 2 <= sizes.minutes(has_judge=True, jobs=2) <= sizes.minutes(has_judge=True, jobs=1) <= 10
+    assert sizes.minutes(has_judge=False, jobs=1) == sizes.minutes(has_judge=False, jobs=2)
+    assert own.choose_sizes(number, side, quick=True).model_steps < 100
     for size in (32, 64):
-        assert own.sizes_for(number, side, size=size).side == size
+        assert own.choose_sizes(number, side, size=size).side == size
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_every_command_can_be_typed(tmp_path: Path, columns: tuple[str, ...], ju
     assert (found.number, found.side, bool(found.attributes), bool(found.captions)) == (
         40, 16, judged, "text" in columns,
     )  # fmt: skip
-    planned = own.stages(pictures, found, own.sizes_for(found.number, found.side), seed=3)
+    planned = own.plan_stages(pictures, found, own.choose_sizes(found.number, found.side), seed=3)
     for stage in planned:
         name, *arguments = stage.arguments
         assert name in command_names() and arguments[-2:] == ["-o", stage.makes]
@@ -90,29 +90,29 @@ def test_every_command_can_be_typed(tmp_path: Path, columns: tuple[str, ...], ju
 def test_what_shrinking_costs_is_said_with_what_to_type_and_the_size_reaches_the_data(tmp_path: Path) -> None:
     pictures = folder_with(tmp_path, "colour")
     found = with_side(survey_of(pictures), 64)
-    small, large = (own.sizes_for(found.number, found.side, size=size) for size in (None, 64))
-    said = own.plan_in_words(found, small, 2, quick=False)
+    small, large = (own.choose_sizes(found.number, found.side, size=size) for size in (None, 64))
+    said = own.describe_plan(found, small, 2, quick=False)
     assert "shrunk to 32 pixels, which costs detail" in said and "--size 64 keeps more of it" in said
     assert f"about {large.minutes(True, 2)} minutes" in said
-    assert "shrunk" not in own.plan_in_words(found, large, 2, quick=False)
-    assert "shrunk" not in own.plan_in_words(with_side(found, 40), small, 2, quick=False), "there is little to lose"
+    assert "shrunk" not in own.describe_plan(found, large, 2, quick=False)
+    assert "shrunk" not in own.describe_plan(with_side(found, 40), small, 2, quick=False), "there is little to lose"
     for sizes, size in ((small, "32"), (large, "64")):
-        made = own.stages(pictures, found, sizes, 0)[0].arguments
+        made = own.plan_stages(pictures, found, sizes, 0)[0].arguments
         assert made[made.index("--size") + 1] == size
 
 
 def test_the_folder_keeps_its_commands_and_takes_no_others(tmp_path: Path) -> None:
     pictures, folder = folder_with(tmp_path, "colour"), tmp_path / "made"
     found = survey_of(pictures)
-    sizes = own.sizes_for(found.number, found.side)
-    planned = own.stages(pictures, found, sizes, 0)
-    own.check_folder(folder, planned, found)
-    with folder_of_run(folder):
-        own.keep_commands(folder, planned, found)
+    sizes = own.choose_sizes(found.number, found.side)
+    planned = own.plan_stages(pictures, found, sizes, 0)
+    own.check_folder_is_unused(folder, planned, found)
+    with create_output_folder(folder):
+        own.write_commands(folder, planned, found)
     assert all(stage.typed in (folder / "commands.sh").read_text() for stage in planned)
-    own.check_folder(folder, planned, found)
+    own.check_folder_is_unused(folder, planned, found)
     with pytest.raises(UsageError, match="other pictures, words or settings"):
-        own.check_folder(folder, own.stages(pictures, found, sizes, 1), found)
+        own.check_folder_is_unused(folder, own.plan_stages(pictures, found, sizes, 1), found)
     write_csv(
         pictures / "metadata.csv",
         [
@@ -121,11 +121,11 @@ def test_the_folder_keeps_its_commands_and_takes_no_others(tmp_path: Path) -> No
         ],
     )
     with pytest.raises(UsageError, match="other pictures, words or settings"):
-        own.check_folder(folder, planned, survey_of(pictures))
+        own.check_folder_is_unused(folder, planned, survey_of(pictures))
     (tmp_path / "else").mkdir()
     (tmp_path / "else" / "own.h5").touch()
     with pytest.raises(UsageError, match=r"holds own\.h5"):
-        own.check_folder(tmp_path / "else", planned, found)
+        own.check_folder_is_unused(tmp_path / "else", planned, found)
 
 
 def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,13 +136,13 @@ def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         return capsys.readouterr().err
 
     bare = write_folder(tmp_path / "bare", 24, table=False)
-    assert "nothing is said" in refused("--images", str(bare), "-o", str(tmp_path / "q"))
+    assert "describes no picture" in refused("--images", str(bare), "-o", str(tmp_path / "q"))
     told = folder_with(tmp_path, "colour")
     assert "use another --output" in " ".join(refused("--images", str(told), "-o", str(told / "q")).split())
     assert "missing" in refused("--images", str(tmp_path / "missing"))
     said = " ".join(refused("--images", str(tmp_path / "missing"), "--size", "50").split())
     assert "--size got 50, expected 32 or 64" in said, "before anything is looked at"
-    assert "--size is of your own pictures" in refused("--size", "64")
+    assert "--size is for your own pictures" in refused("--size", "64")
     assert not (tmp_path / "q").exists() and not (told / "q").exists()
 
 
@@ -167,8 +167,8 @@ def test_pictures_that_cannot_be_read_are_left_out_when_told(tmp_path: Path) -> 
     assert done.returncode == 1 and "leave them out with --drop-unreadable" in " ".join(done.stderr.split())
     recipe = Folder(pictures=pictures, drop_unreadable=True)
     found = recipe.survey(0, 1).run()
-    sizes = own.sizes_for(found.number, found.side, quick=True)
-    dropping, refusing = (own.stages(pictures, found, sizes, 0, drop_unreadable=drop) for drop in (True, False))
+    sizes = own.choose_sizes(found.number, found.side, quick=True)
+    dropping, refusing = (own.plan_stages(pictures, found, sizes, 0, drop_unreadable=drop) for drop in (True, False))
     assert found.number == 39 and dropping[1:] == refusing[1:]
     assert [word for word in dropping[0].arguments if word not in refusing[0].arguments] == ["--drop-unreadable"]
 
@@ -195,18 +195,20 @@ def test_a_first_command_that_fails_leaves_no_folder(
     assert done.returncode == 1 and "no room is left" in done.stderr and "Found 39 pictures" in done.stderr
     assert len(ran) == 1 and "--drop-unreadable" in ran[0]
     assert folder.parent.exists() == folder.exists() == bool(files)
-    assert (folder / own.COMMANDS).exists() == bool(files)
+    assert (folder / own.COMMAND_FILE).exists() == bool(files)
 
 
 @pytest.mark.parametrize("what", ["folder", "pipe"])
 def test_what_is_no_file_of_commands_is_refused(tmp_path: Path, what: str) -> None:
     found = survey_of(folder_with(tmp_path, "colour"))
-    planned = own.stages(tmp_path / "pictures", found, own.sizes_for(found.number, found.side, quick=True), seed=0)
+    planned = own.plan_stages(
+        tmp_path / "pictures", found, own.choose_sizes(found.number, found.side, quick=True), seed=0
+    )
     folder = tmp_path / "made"
     folder.mkdir()
     (folder / "commands.sh").mkdir() if what == "folder" else os.mkfifo(folder / "commands.sh")
     with pytest.raises(UsageError, match=r"commands\.sh holds no commands: it is a folder, a device or a pipe"):
-        own.check_folder(folder, planned, found)
+        own.check_folder_is_unused(folder, planned, found)
 
 
 @pytest.mark.slow

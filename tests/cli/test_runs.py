@@ -43,9 +43,11 @@ def test_of_two_that_want_a_stage_one_runs_it_and_the_other_uses_it(
         return ""
 
     monkeypatch.setattr(_runs, "run_command", run_command)
-    monkeypatch.setattr(_locks, "_ASK_EVERY", 0.02)
+    monkeypatch.setattr(_locks, "_RETRY_SECONDS", 0.02)
     found: list[float | None] = []
-    both = [threading.Thread(target=lambda: found.append(_runs.perform(STAGE, tmp_path, []).seconds)) for _ in range(2)]
+    both = [
+        threading.Thread(target=lambda: found.append(_runs.run_stage(STAGE, tmp_path, []).seconds)) for _ in range(2)
+    ]
     for thread in both:
         thread.start()
     for thread in both:
@@ -68,7 +70,7 @@ def test_only_what_a_list_has_made_is_replaced(noted: bool, tmp_path: Path, monk
     ran: list[list[str]] = []
     monkeypatch.setattr(_runs, "run_command", lambda arguments, *_, **__: ran.append(list(arguments)))
     (tmp_path / "m.safetensors").write_text("newer")
-    _runs.perform(stage, tmp_path, ["m.safetensors"])
+    _runs.run_stage(stage, tmp_path, ["m.safetensors"])
     assert ["--overwrite" in arguments for arguments in ran] == [noted]
 
 
@@ -82,11 +84,11 @@ def test_a_file_that_somebody_is_at_work_on_is_looked_at_again(tmp_path: Path, m
         return answer
 
     monkeypatch.setattr("mmgen.experiments.state_of", state_of)
-    assert _runs.settled_state(STAGE, tmp_path, []) == "done"
+    assert _runs.stage_state(STAGE, tmp_path, []) == "done"
     answers.insert(0, "done")
     with pytest.raises(ArtifactError, match="no state"):
-        _runs.settled_state(STAGE, tmp_path, [])
-    assert _runs.settled_state(STAGE, tmp_path, []) == "done"
+        _runs.stage_state(STAGE, tmp_path, [])
+    assert _runs.stage_state(STAGE, tmp_path, []) == "done"
     assert not answers
 
 
@@ -99,12 +101,12 @@ def test_what_outlives_whoever_ran_it_is_waited_for(tmp_path: Path) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX)
         left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], pass_fds=[handle.fileno()])
     try:
-        with pytest.raises(Interrupted), _locks.locked(tmp_path / "a.html", lambda: False):
+        with pytest.raises(Interrupted), _locks.hold_lock(tmp_path / "a.html", lambda: False):
             pytest.fail("it is not ours yet")
     finally:
         left.kill()
         left.wait()
-    with _locks.locked(tmp_path / "a.html", lambda: False):
+    with _locks.hold_lock(tmp_path / "a.html", lambda: False):
         assert lock.exists()
     assert not lock.exists()
 
@@ -116,7 +118,7 @@ def test_a_file_system_without_locks_is_one_sentence(tmp_path: Path, monkeypatch
     monkeypatch.setattr(_locks.fcntl, "flock", refuse)
     with (
         pytest.raises(MmgenError, match=r"cannot lock .*: no locks available; use a folder on a file system that"),
-        _locks.locked(tmp_path / "a.html", lambda: True),
+        _locks.hold_lock(tmp_path / "a.html", lambda: True),
     ):
         pytest.fail("nothing is locked")
 
@@ -179,7 +181,7 @@ def test_no_stage_writes_behind_a_link_that_leads_out(tmp_path: Path) -> None:
     (tmp_path / "here" / "sub").symlink_to(tmp_path / "else")
     stage = stage_of("report", "sub/a.html")
     with pytest.raises(MmgenError, match=r"sub/a.html is behind a link that leads out of .*here; remove the link"):
-        _runs.perform(stage, tmp_path / "here", [])
+        _runs.run_stage(stage, tmp_path / "here", [])
     assert not list((tmp_path / "else").iterdir())
 
 
@@ -195,7 +197,7 @@ def test_locks_and_notes_in_place_of_links(tmp_path: Path, monkeypatch: pytest.M
         return ""
 
     monkeypatch.setattr(_runs, "run_command", run_command)
-    assert _runs.perform(STAGE, tmp_path / "here", []).seconds is not None
+    assert _runs.run_stage(STAGE, tmp_path / "here", []).seconds is not None
     assert not list((tmp_path / "else").iterdir())
     assert [path.name for path in (tmp_path / "here" / ".stages").iterdir()] == ["a.html.txt"]
 
@@ -204,11 +206,14 @@ def test_a_folder_that_is_a_link_out_has_to_be_said(tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "two-cpu").symlink_to(tmp_path)
     done = within(tmp_path / "here", "reproduce", str(LIST), "--dry-run")
-    assert (done.returncode, "a link that leads out of this one; say --output two-cpu" in done.stderr) == (2, True)
+    assert (done.returncode, "a link that leads out of the current folder; type --output two-cpu" in done.stderr) == (
+        2,
+        True,
+    )
     assert within(tmp_path / "here", "reproduce", str(LIST), "--dry-run", "-o", "two-cpu").returncode == 0
 
 
 def test_a_lock_that_is_a_folder_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / ".a.html.lock").mkdir()
     with pytest.raises(MmgenError, match=r"cannot lock .*\.a\.html\.lock: is a directory"):
-        _runs.perform(STAGE, tmp_path, [])
+        _runs.run_stage(STAGE, tmp_path, [])

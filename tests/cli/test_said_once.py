@@ -16,7 +16,7 @@ from tests.cli.test_empty_words import commands
 def test_an_option_of_one_value_refuses_two(typed: tuple[str, ...], run: Run) -> None:
     command = load_command(typed[0])
     if len(typed) > 1:
-        command = command.command_of(typed[1])
+        command = command.build_member_command(typed[1])
     single = [one for one in command.params if one.param_type_name == "option" and not one.is_flag and not one.multiple]
     for option in single:
         first, last = option.opts[0], option.opts[-1]

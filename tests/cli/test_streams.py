@@ -66,23 +66,23 @@ class Broken(io.StringIO):
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EPIPE, errno.EBADF])
 def test_talk_that_cannot_be_heard_ends_nothing(number: int, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    from mmgen.cli._console import result, say, table
+    from mmgen.cli._console import print_result, print_table, say
 
     monkeypatch.setattr(sys, "stderr", Broken(number))
     with _streams.guarded_streams():
         say("working")
-        table("t", ("a", "b"), [("1", "2")])
-        result("made.h5")
+        print_table("t", ("a", "b"), [("1", "2")])
+        print_result("made.h5")
     assert capsys.readouterr().out == "made.h5\n"
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EBADF])
 def test_a_result_that_cannot_be_printed_is_an_error(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mmgen.cli._console import result
+    from mmgen.cli._console import print_result
 
     monkeypatch.setattr(sys, "stdout", Broken(number))
     with _streams.guarded_streams(), pytest.raises(MmgenError, match="cannot write results to stdout"):
-        result("made.h5")
+        print_result("made.h5")
 
 
 def test_paths_need_not_be_text(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

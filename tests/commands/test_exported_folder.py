@@ -44,7 +44,7 @@ def test_a_folder_stands_for_what_is_in_it_wherever_a_file_is_named(
 ) -> None:
     from mmgen.cli._options import read_path
 
-    with pytest.raises(MmgenError, match=r"is a folder, expected a file; name one"):
+    with pytest.raises(MmgenError, match=r"is a folder, expected a file; name a file"):
         read_path(str(tmp_path), "file")
     (tmp_path / "model.safetensors").touch()
     assert read_path(str(tmp_path), "file") == tmp_path / "model.safetensors"

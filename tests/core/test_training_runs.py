@@ -221,7 +221,7 @@ def test_progress_knows_when_the_minutes_are_over(tmp_path: Path) -> None:
     pace = _console._Pace()
     pace.note(0, 0.0)
     pace.note(1, 20.0)
-    told = [_console._facts(Progress(1, {}, seconds), work, pace) for seconds in (None, 90.0, 30.0)]
+    told = [_console._format_progress(Progress(1, {}, seconds), work, pace) for seconds in (None, 90.0, 30.0)]
     assert [one.split(" · ")[1] for one in told] == ["1:00 left", "1:00 left", "0:30 left"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from mmgen import data_recipes, experiments
 from mmgen.cli._main import command_names, load_command
-from mmgen.cli._members import parameters_of
+from mmgen.cli._members import all_parameters
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.experiments._foreign import REFUSED
 from mmgen.experiments._plan import read_plan, script
@@ -59,7 +59,7 @@ def test_a_plain_list_is_taken(tmp_path: Path) -> None:
 
 def options() -> list[tuple[str, str, Any]]:
     """Every option and argument of every command that a list may use."""
-    found = [(name, opt, p) for name in COMMANDS for p in parameters_of(load_command(name)) for opt in p.opts]
+    found = [(name, opt, p) for name in COMMANDS for p in all_parameters(load_command(name)) for opt in p.opts]
     return list({(name, opt): (name, opt, p) for name, opt, p in found}.values())
 
 

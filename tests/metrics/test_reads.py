@@ -36,11 +36,11 @@ def listed() -> Iterator[list[str]]:
 
 
 def typed() -> Iterator[list[str]]:
-    yield from (list(stage.arguments) for stage in quickstart.stages(False, 0))
+    yield from (list(stage.arguments) for stage in quickstart.plan_stages(False, 0))
     captions: Any = SimpleNamespace(vocabulary=("none", "a", "b"), length=1, codes=np.ones((1, 1), np.uint8))
     for attributes, said in (({"colour": ["a", "b"]}, None), ({}, captions)):
         found: Any = SimpleNamespace(attributes=attributes, codes=None, captions=said)
-        planned = _own_pictures.stages(Path("pictures"), found, _own_pictures.sizes_for(500, 64), 0)
+        planned = _own_pictures.plan_stages(Path("pictures"), found, _own_pictures.choose_sizes(500, 64), 0)
         yield from (list(stage.arguments) for stage in planned)
 
 
