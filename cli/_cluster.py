@@ -45,7 +45,7 @@ class _ClusterRunner(StageRunner):
     def submit(self, place: int, earlier: list[str], read: list[str]) -> Any:
         stage = self.stages[place]
         # The same name for the same stage: submitted twice, by two processes, it runs once.
-        name = hashlib.sha256(f"{self.folder}\n{stage.makes}\n{stage.typed}".encode()).hexdigest()[:24]
+        name = hashlib.sha256(f"{self.folder}\n{stage.makes}\n{stage.command_line}".encode()).hexdigest()[:24]
         return self.client.submit(
             _run_on_worker, stage, str(self.folder), earlier, read, key=f"mmgen-{name}", pure=False
         )

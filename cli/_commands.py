@@ -12,7 +12,7 @@ from typer.core import TyperCommand
 
 from mmgen.cli._mistakes import suggest_command, suggest_quotes
 from mmgen.cli._options import LARGEST_SEED, Code, EarlyCheck, check_input_exists, check_source_exists
-from mmgen.commands import Reads, Source
+from mmgen.commands import ExistingFile, PictureSource
 from mmgen.core.errors import UsageError
 from mmgen.settings.registry import insert_member_names
 
@@ -123,7 +123,7 @@ def build_command(name: str, function: Callable[..., Any], command_class: type[C
 
 def _add_code_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with the parameter ``--code``, and with a check for missing input files before the call."""
-    files, sources = _annotation_marks(function, Reads), _annotation_marks(function, Source)
+    files, sources = _annotation_marks(function, ExistingFile), _annotation_marks(function, PictureSource)
 
     @functools.wraps(function)
     def command(*, code: list[Path] | None = None, **options: Any) -> Any:

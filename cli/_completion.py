@@ -58,9 +58,9 @@ def complete_presets(incomplete: str) -> list[str]:
 
 def complete_tables(incomplete: str) -> list[str]:
     """Return the published tables that begin with ``incomplete``; a table of several datasets once."""
-    from mmgen.experiments import names
+    from mmgen.experiments import experiment_names
 
-    return _filter_by_prefix(list(dict.fromkeys(name.split("/")[0] for name in names())), incomplete)
+    return _filter_by_prefix(list(dict.fromkeys(name.split("/")[0] for name in experiment_names())), incomplete)
 
 
 def _names_by_kind() -> "dict[str, list[str]]":

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mmgen.artifacts.files import open_own
+from mmgen.artifacts.files import open_internal_file
 from mmgen.cli._console import say
 from mmgen.core.errors import Interrupted, MmgenError, reason_of
 
@@ -47,7 +47,7 @@ def _wait_for_lock(lock_file: Path, is_needed: Callable[[], bool]) -> int:
     while True:
         lock_file.parent.mkdir(parents=True, exist_ok=True)
         try:
-            handle = open_own(lock_file, os.O_RDWR)
+            handle = open_internal_file(lock_file, os.O_RDWR)
         except OSError as error:
             raise _lock_error(lock_file, error) from None
         try:

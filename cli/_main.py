@@ -25,9 +25,9 @@ from mmgen.cli._members import MemberCommands
 from mmgen.cli._options import remember_command_line
 from mmgen.cli._parameters import member_room, stage_function
 from mmgen.cli._streams import ReaderLeft, guarded_streams
-from mmgen.commands import source_of, stage_class, stage_names
+from mmgen.commands import source_file_of, stage_class, stage_names
 from mmgen.core.errors import MmgenError, clip
-from mmgen.core.processes import begin_program
+from mmgen.core.processes import prepare_program
 from mmgen.core.version import __version__
 from mmgen.settings.registry import format_unknown_name
 
@@ -68,7 +68,7 @@ def command_names() -> list[str]:
 def _short_help(command: str) -> str:
     """Read the first paragraph of the docstring of a stage or command function without importing its file."""
     is_stage = command in stage_names()
-    file = source_of(command) if is_stage else Path(__file__).with_name(f"{command.replace('-', '_')}.py")
+    file = source_file_of(command) if is_stage else Path(__file__).with_name(f"{command.replace('-', '_')}.py")
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
         if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name.startswith("_"):
             continue
@@ -262,7 +262,7 @@ def _check_current_folder() -> None:
 def _run_command_line(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; a user's mistake becomes one sentence on stderr."""
     try:
-        begin_program()
+        prepare_program()
         _install_signal_handlers()
         _check_current_folder()
         code = typer.main.get_command(app).main(list(arguments), prog_name="mmgen", standalone_mode=False)

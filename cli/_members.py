@@ -17,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from mmgen.cli._commands import Command, build_command, escape_markup, hide_switch_types
 from mmgen.cli._mistakes import suggest_recipe
 from mmgen.cli._parameters import FieldOption, build_field_option
-from mmgen.commands import Commas, OptionName, StageField
+from mmgen.commands import CommaSeparated, OptionName, StageField
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.settings.kinds import Range
 from mmgen.settings.registry import BUILT_IN, Registry, add_code, registry_of
@@ -240,25 +240,25 @@ def _build_option(name: str, field: Any, setting: "Setting", panel: str) -> Fiel
     """Build the option of a field; types other than plain ones and lists are parsed as in ``--set``."""
     positional = next((one for one in field.metadata if isinstance(one, Positional)), None)
     stage_field = StageField(name, field.annotation, setting.about, None, setting.default, Range())
-    values = {type(value) for leaf in stage_field.leaves if get_origin(leaf) is Literal for value in get_args(leaf)}
+    values = {type(value) for leaf in stage_field.leaf_types if get_origin(leaf) is Literal for value in get_args(leaf)}
     bounds = setting.kind.removesuffix(" or none")
     parse: Callable[[Any], Any] | None = None
     if positional is not None:
         default = MISSING if field.is_required() else None
         stage_field = replace(stage_field, hint=Annotated[field.annotation, positional], default=default)
-    elif stage_field.leaves == [bool]:
+    elif stage_field.leaf_types == [bool]:
         stage_field = replace(stage_field, default=field.default, default_words="")
-    elif stage_field.several:
+    elif stage_field.takes_several:
         words = ",".join(map(str, field.default)) if isinstance(field.default, tuple | list) else setting.default
-        stage_field = replace(stage_field, hint=Annotated[field.annotation, Commas()], default_words=words)
-    elif len(values) == 1 and len(stage_field.leaves) == 1:
+        stage_field = replace(stage_field, hint=Annotated[field.annotation, CommaSeparated()], default_words=words)
+    elif len(values) == 1 and len(stage_field.leaf_types) == 1:
         stage_field = replace(
             stage_field, hint=values.pop(), about=f"{stage_field.about.removesuffix('.')} ({bounds})."
         )
-    elif stage_field.leaves not in ([int], [float], [str], [Path]):
+    elif stage_field.leaf_types not in ([int], [float], [str], [Path]):
         stage_field = replace(stage_field, hint=Annotated[field.annotation, OptionName(metavar="VALUE")])
         parse = functools.partial(_parse_like_set, name)
-    elif stage_field.leaves in ([int], [float]) and "," in bounds:
+    elif stage_field.leaf_types in ([int], [float]) and "," in bounds:
         stage_field = replace(
             stage_field, about=f"{stage_field.about.removesuffix('.')} ({bounds.partition(', ')[2]})."
         )

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from mmgen.cli._streams import read_stdin
-from mmgen.commands import Reads
+from mmgen.commands import ExistingFile
 from mmgen.core.errors import MmgenError, UsageError, clip, reason_of
 from mmgen.core.processes import MOST
 
@@ -129,9 +129,9 @@ def read_paths(texts: Sequence[str], kind: str = "file", folders: bool = False) 
     """
     typed = [line for text in texts for line in (_paths_from_stdin(kind) if text == "-" else [text])]
     if folders:
-        from mmgen.commands import reported_files
+        from mmgen.commands import find_reported_files
 
-        typed = [file for text in typed for file in map(str, reported_files(Path(text)) or [Path(text)])]
+        typed = [file for text in typed for file in map(str, find_reported_files(Path(text)) or [Path(text)])]
     return list(dict.fromkeys(_existing_path(text, kind) for text in typed))
 
 
@@ -165,9 +165,9 @@ def _existing_path(text: str, kind: str) -> Path:
     _check_exists(path, kind)
     if not path.is_dir():
         return path
-    from mmgen.artifacts.files import exported_file
+    from mmgen.artifacts.files import main_exported_file
 
-    found = exported_file(path, kind)
+    found = main_exported_file(path, kind)
     if found == path:
         from mmgen.cli._mistakes import suggest_file_in_folder
 
@@ -176,7 +176,7 @@ def _existing_path(text: str, kind: str) -> Path:
     return path if kind == "model or aggregate" and path.name else found
 
 
-def _check_exists(path: Path, kind: str, advice: str = Reads("file").makes) -> None:
+def _check_exists(path: Path, kind: str, advice: str = ExistingFile("file").makes) -> None:
     try:
         os.stat(path)
     except FileNotFoundError:
@@ -185,7 +185,7 @@ def _check_exists(path: Path, kind: str, advice: str = Reads("file").makes) -> N
         raise MmgenError(f"cannot read the {kind} {str(path)!r}: {reason_of(error)}; check the path") from None
 
 
-def check_input_exists(reads: Reads, value: str | Path | list[Path] | None) -> None:
+def check_input_exists(reads: ExistingFile, value: str | Path | list[Path] | None) -> None:
     """Refuse an option's input file that does not exist, before the command begins; "-" for stdin passes."""
     for path in value if isinstance(value, list) else [value]:
         if path is not None and not (reads.piped and str(path) == "-"):

@@ -180,7 +180,7 @@ def plan_stages(
     Raises:
         UsageError: The pictures have too few descriptions.
     """
-    from mmgen.experiments import own_stages
+    from mmgen.experiments import packaged_stages
 
     _check_descriptions(images, survey)
     names = asdict(sizes) | {
@@ -192,18 +192,18 @@ def plan_stages(
         "other_seed": seed ^ 1,
         "make-data": {"drop_unreadable": True} if drop_unreadable else {},
     }
-    return own_stages("own_pictures", "attributes" if survey.attributes else "captions", names)
+    return packaged_stages("own_pictures", "attributes" if survey.attributes else "captions", names)
 
 
 def check_folder_is_unused(folder: Path, planned: "Sequence[Stage]", survey: "Survey") -> None:
     """Refuse a folder with a file that another command or another plan made."""
-    from mmgen.core.parsing import Malformed, read_bounded
+    from mmgen.core.parsing import MalformedError, read_text
 
     path, text = folder / COMMAND_FILE, _shell_script(planned, survey)
     if path.exists():
         try:
-            same = read_bounded(path) == text
-        except Malformed as error:
+            same = read_text(path) == text
+        except MalformedError as error:
             raise UsageError(f"{path} holds no commands: {error}; remove it, or use another --output") from None
         if not same:
             raise UsageError(
@@ -225,7 +225,7 @@ def write_commands(folder: Path, planned: "Sequence[Stage]", survey: "Survey") -
 
 
 def _shell_script(planned: "Sequence[Stage]", survey: "Survey") -> str:
-    from mmgen.experiments import comment
+    from mmgen.experiments import comment_lines
 
-    lines = ["#!/bin/sh", *comment(f"pictures and table: sha256 {survey.sha256}"), "set -eu"]
-    return "\n".join([*lines, *(stage.typed for stage in planned), ""])
+    lines = ["#!/bin/sh", *comment_lines(f"pictures and table: sha256 {survey.sha256}"), "set -eu"]
+    return "\n".join([*lines, *(stage.command_line for stage in planned), ""])

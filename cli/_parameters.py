@@ -16,21 +16,21 @@ from mmgen.cli._console import CONSOLE, print_result
 from mmgen.cli._options import EarlyCheck, command_line, read_path, read_paths
 from mmgen.commands import (
     Assignments,
-    Commas,
+    CommaSeparated,
+    Completions,
+    ExistingFile,
     Input,
     MemberOf,
     MemberSettings,
     OptionName,
-    Reads,
-    Source,
+    PictureSource,
     Stage,
     StageField,
-    Words,
     fields_of,
     option_names,
 )
 from mmgen.core.errors import UsageError
-from mmgen.core.parsing import listed
+from mmgen.core.parsing import split_list
 from mmgen.settings.registry import registry_of
 from mmgen.settings.switches import Positional
 
@@ -66,7 +66,7 @@ def stage_function(stage: type[Stage[Any]], print_stage: Callable[..., None] | N
     """
     options = build_stage_options(stage)
     print_stage = print_stage or _run_and_print_path
-    member = next((field for field in fields_of(stage) if field.mark(MemberSettings)), None)
+    member = next((field for field in fields_of(stage) if field.annotation(MemberSettings)), None)
 
     @functools.wraps(print_stage)
     def run(*names: str, member_settings: Mapping[str, tuple[str, Any]] = MappingProxyType({}), **values: Any) -> None:
@@ -99,9 +99,9 @@ def _merge_member_settings(
 
 def member_room(stage: type[Stage[Any]]) -> str:
     """Return the room whose member is a stage's first argument and adds its settings as options; "" without one."""
-    if not any(field.mark(MemberSettings) for field in fields_of(stage)):
+    if not any(field.annotation(MemberSettings) for field in fields_of(stage)):
         return ""
-    return next(room.room for field in fields_of(stage) if (room := field.mark(MemberOf)))
+    return next(room.room for field in fields_of(stage) if (room := field.annotation(MemberOf)))
 
 
 def _run_and_print_path(stage: Stage[Any]) -> None:
@@ -116,8 +116,8 @@ def build_stage_options(stage: type[Stage[Any]]) -> list[FieldOption]:
 
 def build_field_option(field: StageField, panel: str | None = None) -> FieldOption:
     """Build a field's option or argument."""
-    value_type, several = _value_type(field), field.several and not field.mark(Commas)
-    if field.mark(Assignments):
+    value_type, several = _value_type(field), field.takes_several and not field.annotation(CommaSeparated)
+    if field.annotation(Assignments):
         value_type, several = str, True
     annotation: Any = list[value_type] if several else value_type  # type: ignore[valid-type]  # read by typer alone
     default = inspect.Parameter.empty if field.default is MISSING else field.default
@@ -127,7 +127,7 @@ def build_field_option(field: StageField, panel: str | None = None) -> FieldOpti
         default = False
     if default in (None, ()) or (several and default is not inspect.Parameter.empty):
         annotation, default = annotation | None, None
-    if field.positional:
+    if field.is_positional:
         info, marks = _build_argument(field)
         name = info.metavar
     else:
@@ -140,30 +140,30 @@ def build_field_option(field: StageField, panel: str | None = None) -> FieldOpti
 
 def _value_type(field: StageField) -> Any:
     """Return the type of one value for typer."""
-    leaves = field.leaves
-    if field.mark(Commas) or field.mark(Assignments):
+    leaves = field.leaf_types
+    if field.annotation(CommaSeparated) or field.annotation(Assignments):
         return str
-    if field.mark(Input):  # may be - for stdin
+    if field.annotation(Input):  # may be - for stdin
         return str
     if Path in leaves:
-        return str if (reads := field.mark(Reads)) and reads.piped else Path
+        return str if (reads := field.annotation(ExistingFile)) and reads.piped else Path
     return next((kind for kind in (bool, float, int) if leaves == [kind]), str)
 
 
 def _build_argument(field: StageField) -> tuple[Any, list[Any]]:
-    source, room = field.mark(Input), field.mark(MemberOf)
+    source, room = field.annotation(Input), field.annotation(MemberOf)
     if source is None:
-        named = field.mark(Positional) or field.mark(OptionName)
+        named = field.annotation(Positional) or field.annotation(OptionName)
         metavar = (named.metavar if named else "") or field.name.upper()
         argument = typer.Argument(
             metavar=metavar, show_default=False, help=field.about, autocompletion=_complete_field(field)
         )
         return argument, [EarlyCheck(registry_of(room.room).describe)] if room else []
-    end = "reads paths from stdin" if field.several else "reads its path from stdin"
+    end = "reads paths from stdin" if field.takes_several else "reads its path from stdin"
     argument = typer.Argument(
         metavar=source.metavar, show_default=False, help=f"{field.about.removesuffix('.')}; '-' {end}."
     )
-    return argument, [] if field.several else [EarlyCheck(functools.partial(_check_path, source.what))]
+    return argument, [] if field.takes_several else [EarlyCheck(functools.partial(_check_path, source.what))]
 
 
 def _check_path(kind: str, text: str) -> None:
@@ -173,13 +173,13 @@ def _check_path(kind: str, text: str) -> None:
 
 def _build_option(field: StageField, value_type: Any, name: str, panel: str | None) -> tuple[Any, list[Any]]:
     """Build an option, and the marks beside it in the annotation."""
-    named, reads = field.mark(OptionName) or OptionName(), field.mark(Reads)
+    named, reads = field.annotation(OptionName) or OptionName(), field.annotation(ExistingFile)
     is_number = value_type in (int, float)
     option = typer.Option(
         name,
         *option_names(field)[1:],
         rich_help_panel=panel,
-        metavar=named.metavar or ("LIST" if field.mark(Commas) else None),
+        metavar=named.metavar or ("LIST" if field.annotation(CommaSeparated) else None),
         help=_help_with_choices(field),
         hidden=named.hidden,
         show_default=field.default_words or field.default not in (None, (), ""),
@@ -187,7 +187,7 @@ def _build_option(field: StageField, value_type: Any, name: str, panel: str | No
         min=field.range.least if is_number else None,
         max=field.range.most if is_number else None,
     )
-    return option, [mark for mark in (field.mark(Source), reads) if mark]
+    return option, [mark for mark in (field.annotation(PictureSource), reads) if mark]
 
 
 def _help_with_choices(field: StageField) -> str:
@@ -197,9 +197,9 @@ def _help_with_choices(field: StageField) -> str:
 
 
 def _complete_field(field: StageField) -> Any:
-    room, fixed = field.mark(MemberOf), field.mark(Words)
+    room, fixed = field.annotation(MemberOf), field.annotation(Completions)
     if room is not None:
-        return complete_members(room.room, *room.more)
+        return complete_members(room.room, *room.further)
     if fixed is not None or field.choices:
         return complete_words(*(fixed.words if fixed else field.choices))
     return complete_presets if field.name == "preset" else None
@@ -207,17 +207,17 @@ def _complete_field(field: StageField) -> Any:
 
 def _value_parser(field: StageField) -> Callable[[Any], Any]:
     """Return the function from typer's value to the field's."""
-    source, reads, commas = field.mark(Input), field.mark(Reads), field.mark(Commas)
-    if source is not None and field.several:
+    source, reads, commas = field.annotation(Input), field.annotation(ExistingFile), field.annotation(CommaSeparated)
+    if source is not None and field.takes_several:
         return functools.partial(read_paths, kind=source.what, folders=source.folders)
     kind = source.what if source else reads.what if reads else ""
-    if kind and field.several:
+    if kind and field.takes_several:
         return lambda texts: [read_path(str(text), kind) for text in texts]
     if kind:
         return lambda text: read_path(str(text), kind)
     if commas is not None:
         return functools.partial(_split_commas, field, commas.none)
-    if field.mark(Assignments):
+    if field.annotation(Assignments):
         return _parse_set
     return lambda value: value
 
@@ -225,10 +225,10 @@ def _value_parser(field: StageField) -> Callable[[Any], Any]:
 def _split_commas(field: StageField, empty_word: str, text: str) -> list[Any]:
     if text == empty_word:
         return []
-    if field.leaves != [int]:
-        return [part for part in listed(text) if part or not empty_word]
+    if field.leaf_types != [int]:
+        return [part for part in split_list(text) if part or not empty_word]
     try:
-        return [int(part) for part in listed(text)]
+        return [int(part) for part in split_list(text)]
     except ValueError:
         raise UsageError(
             f"{option_names(field)[0]} got '{text}', expected numbers with commas between, for example 0,1,2"

@@ -15,12 +15,12 @@ from typing import IO, Any
 
 import joblib
 
-from mmgen.artifacts.files import leads_out
+from mmgen.artifacts.files import leaves_folder
 from mmgen.cli._console import WIDTH, say, terminal_width
 from mmgen.cli._locks import hold_lock
 from mmgen.cli._stages import run_command
 from mmgen.core.errors import ArtifactError, MmgenError, UsageError
-from mmgen.core.processes import check_files, process_count
+from mmgen.core.processes import check_open_files, process_count
 from mmgen.experiments import Stage
 
 __all__ = ["RUN_NAME", "StageRun", "StageRunner", "choose_job_count", "run_stage", "run_stages"]
@@ -92,9 +92,9 @@ def run_stage(
         MmgenError: The command failed, or did not make its file.
         UsageError: The file would lie outside the folder.
     """
-    from mmgen.experiments import is_noted, remember, state_of
+    from mmgen.experiments import matches_record, record_command, state_of
 
-    if leads_out((folder / stage.makes).parent, folder):
+    if leaves_folder((folder / stage.makes).parent, folder):
         raise UsageError(f"{stage.makes} is behind a link that leads out of {folder}; remove the link, or use --output")
     with hold_lock(folder / stage.makes, is_needed) as lock:
         started = time.monotonic()
@@ -102,7 +102,7 @@ def run_stage(
         if state == "done":
             return StageRun(None, socket.gethostname())
         is_replaceable = (
-            state == "outdated" and is_noted(stage, folder) is not None
+            state == "outdated" and matches_record(stage, folder) is not None
         )  # else the command refuses to replace it
         arguments = [*stage.arguments, *(["--overwrite"] if is_replaceable and _can_overwrite(stage.command) else [])]
         run_command(
@@ -111,9 +111,9 @@ def run_stage(
         if not (folder / stage.makes).exists():
             raise MmgenError(
                 f"this command did not make {stage.makes}, the output that its experiment file states; fix the output "
-                f"in: {stage.typed}"
+                f"in: {stage.command_line}"
             )
-        remember(stage, folder)
+        record_command(stage, folder)
         return StageRun(time.monotonic() - started, socket.gethostname())
 
 
@@ -182,7 +182,7 @@ class StageRunner(ABC):
             if not self.has_room():
                 return
             stage, earlier = self.stages[place], self.made[:place]
-            read = [file for file in stage.reads if file in earlier]
+            read = [file for file in stage.possible_inputs if file in earlier]
             if not self.finished.issuperset(read):
                 continue
             self.left.remove(place)
@@ -190,7 +190,7 @@ class StageRunner(ABC):
             remarks = [_REMARKS.get(state, "").format(stage.makes), "" if state == "done" else self.location]
             remark = ", ".join(filter(None, remarks))
             said = f" ({remark})" if remark else ""
-            say(f"\n[{place + 1}/{len(self.stages)}] {stage.why}{said}\n$ {stage.typed}")
+            say(f"\n[{place + 1}/{len(self.stages)}] {stage.why}{said}\n$ {stage.command_line}")
             if state == "done":
                 self.finished.add(stage.makes)
             else:
@@ -219,7 +219,7 @@ class _LocalRunner(StageRunner):
         self.jobs, self.what = max(1, min(process_count(jobs, joblib.cpu_count(), "--jobs"), len(stages))), run_name
         self.environment: dict[str, str] = {}
         if self.jobs > 1:
-            check_files(self.jobs, "--jobs")
+            check_open_files(self.jobs, "--jobs")
             share = str(max(1, joblib.cpu_count() // self.jobs))
             self.environment = {name: os.environ.get(name) or share for name in (_THREADS, _WORKERS)}
             self.environment |= {"NO_COLOR": "1", "FORCE_COLOR": ""}  # its messages go through a pipe

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from mmgen.core.errors import MmgenError, reason_of
-from mmgen.core.plain_text import MARKS, NotText, text_of
+from mmgen.core.plain_text import MARKS, NotTextError, decode_text
 
 __all__ = ["ReaderLeft", "guarded_streams", "read_stdin"]
 
@@ -174,6 +174,6 @@ def read_stdin() -> str:
     if not data.startswith(MARKS):
         return os.fsdecode(data)  # a path may be of any bytes
     try:
-        return text_of(data)
-    except NotText as error:
+        return decode_text(data)
+    except NotTextError as error:
         raise MmgenError(f"cannot read a path from stdin: {error}; give the path itself instead of '-'") from None

@@ -15,9 +15,9 @@ __all__ = ["baseline_command"]
 def baseline_command(stage: "Baseline") -> None:
     stage.check_output()
     scores = stage.measure()
-    (_print_label_scores if stage.reads_labels else _print_densities)(stage.method, scores)
+    (_print_label_scores if stage.predicts_labels else _print_densities)(stage.method, scores)
     with ignore_first_interrupt():
-        stage.keep(scores)
+        stage.write_scores(scores)
         print_result(stage.path)
 
 

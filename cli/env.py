@@ -14,9 +14,9 @@ def env_command(
     as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON line.")] = False,
 ) -> None:
     """Print versions, devices and plug-ins for a bug report, without names of people or folders."""
-    from mmgen.commands import environment
+    from mmgen.commands import describe_environment
 
-    facts = environment()
+    facts = describe_environment()
     if as_json:
         print_result(json.dumps(facts))
         return
@@ -27,12 +27,12 @@ def env_command(
 
 def _fact_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """Return facts on the environment as rows of name and value."""
-    from mmgen.core.memory import readable
+    from mmgen.core.memory import format_bytes
 
     processor, device, memory = facts["processor"], facts["device"], facts["memory"]
-    sizes = [readable(memory["bytes"]) if memory["bytes"] else "unknown"]
-    sizes += [f"{readable(memory['available'])} available"] if memory["available"] is not None else []
-    gpus = [f"{one['name']} ({readable(one['memory'])})" for one in device["gpus"]]
+    sizes = [format_bytes(memory["bytes"]) if memory["bytes"] else "unknown"]
+    sizes += [f"{format_bytes(memory['available'])} available"] if memory["available"] is not None else []
+    gpus = [f"{one['name']} ({format_bytes(one['memory'])})" for one in device["gpus"]]
     rows = [
         ("mmgen", facts["mmgen"]["version"]),
         ("python", f"{facts['python']['version']} ({facts['python']['implementation']})"),

@@ -18,9 +18,9 @@ def fit_aggregate_command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")] = False,
 ) -> None:
     if dry_run:
-        stage.check()
+        stage.check_fit()
         print_result(stage.plan.settings.model_dump_json(indent=2))
         return
-    made = stage.fit(command_line())
+    made = stage.write_file(command_line())
     if is_first_process():
         print_result(made)

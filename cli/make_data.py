@@ -23,11 +23,11 @@ def make_data_command(
     ] = False,
 ) -> None:
     if dry_run:
-        lines = stage.look(command_line())
+        lines = stage.preview(command_line())
         print_result_lines(lines, [[line] for line in lines])
         return
     with _interrupt_when_terminated(stage.recipe_settings.resumes):
-        made = stage.make(command_line())
+        made = stage.write_file(command_line())
     print_result(made)
 
 

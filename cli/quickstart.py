@@ -30,9 +30,9 @@ _FILES_AND_POSTERIORS = {"true": ["true"], "aggregate": ["aggregate", "guided"]}
 
 def plan_stages(quick: bool, seed: int) -> "tuple[Stage, ...]":
     """Return all commands in order (mmgen/experiments/_quickstart.toml)."""
-    from mmgen.experiments import own_stages
+    from mmgen.experiments import packaged_stages
 
-    return own_stages("quickstart", "quick" if quick else "full", {"seed": seed, "other_seed": seed ^ 1})
+    return packaged_stages("quickstart", "quick" if quick else "full", {"seed": seed, "other_seed": seed ^ 1})
 
 
 def _draw_picture(folder: Path, guidance: str, seed: int) -> None:
@@ -77,7 +77,7 @@ def _print_pages(folder: Path, summary: str) -> None:
 
 def _run_on_digits(output: Path | None, *, quick: bool, seed: int, jobs: int) -> None:
     """Run the quickstart on digits that need no download."""
-    from mmgen.artifacts import check_place
+    from mmgen.artifacts import check_replaceable
     from mmgen.cli._runs import run_stages
 
     folder = output or Path("quickstart-quick" if quick else "quickstart")
@@ -86,7 +86,7 @@ def _run_on_digits(output: Path | None, *, quick: bool, seed: int, jobs: int) ->
     started = time.monotonic()
     with create_output_folder(folder):
         for name in (*(stage.makes for stage in plan), PICTURE):
-            check_place(folder / name)
+            check_replaceable(folder / name)
         say(f"The commands run in {folder}{os.sep}; each can be typed there again.")
         run_stages(plan, folder, jobs, "the quickstart")
     _draw_picture(folder, guidance, seed)

@@ -24,7 +24,7 @@ def reproduce_command(
         typer.Argument(
             metavar="TABLE",
             show_default=False,
-            help=f"{', '.join(complete_tables(''))}, or the path of a list of your own.",
+            help=f"{', '.join(complete_tables(''))}, or the path of an experiment file of your own.",
             autocompletion=complete_tables,
         ),
     ],
@@ -37,7 +37,7 @@ def reproduce_command(
             autocompletion=complete_words("cpu", "paper"),
         ),
     ] = "cpu",
-    output: Annotated[Path | None, output_option("a folder, by default the one that the list names")] = None,
+    output: Annotated[Path | None, output_option("a folder, by default the one in the experiment")] = None,
     data: Annotated[
         str | None,
         typer.Option(
@@ -64,7 +64,7 @@ def reproduce_command(
         typer.Option(
             "--seeds",
             metavar="N|LIST",
-            show_default="those of the list",
+            show_default="those of the experiment",
             help="Run every stage that has a seed with each of so many, from 0, or with these: 0,1,7. Data and judge "
             "are made once; tables show means, standard deviations and n.",
         ),
@@ -79,7 +79,9 @@ def reproduce_command(
         ),
     ] = None,
     jobs: Annotated[int | None, jobs_option("1", "Stages")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands as a shell script and leave.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the commands as a shell shell_script and leave.")
+    ] = False,
 ) -> None:
     """Make a published table again, and print it beside the paper's numbers.
 
@@ -88,18 +90,18 @@ def reproduce_command(
     given again at any time, here or on a cluster. The table goes into a page of Markdown and opens a report with
     pictures, whose paths are printed.
     """
-    from mmgen.artifacts.files import check_place, check_writable, leads_out
+    from mmgen.artifacts.files import check_replaceable, check_writable, leaves_folder
     from mmgen.cli._cluster import run_on_cluster
     from mmgen.cli._runs import run_stages
     from mmgen.experiments import (
-        check_is_data,
-        find_list,
-        only as stages_called,
+        check_is_dataset,
+        find_experiment,
         read_plan,
-        script,
-        with_data,
-        with_seed,
-        with_seeds,
+        repeat_over_seeds,
+        select_rows as stages_called,
+        set_seed,
+        shell_script,
+        use_dataset,
     )
 
     if seed is not None and seeds is not None:
@@ -111,33 +113,33 @@ def reproduce_command(
             f"--dry-run and {'--scheduler' if jobs is None else '--jobs'} got both, expected one: the printed script "
             "runs one command after the other; leave one out"
         )
-    list_name, dataset = find_list(name, data)
+    list_name, dataset = find_experiment(name, data)
     plan = read_plan(list_name)
-    full_scale = plan.at(scale)
+    full_scale = plan.get_scale(scale)
     if list_name.endswith(".toml"):  # tests type the commands of the others
         _check_commands(full_scale, list_name)
     if seed is not None:
-        full_scale = with_seed(full_scale, seed)
+        full_scale = set_seed(full_scale, seed)
     folder = output or Path(full_scale.folder)
-    if output is None and leads_out(folder, Path()):
+    if output is None and leaves_folder(folder, Path()):
         raise UsageError(
             f"the output folder of {name}, {folder}, is a link that leads out of the current folder; type --output "
             f"{folder} to use it"
         )
     if dataset is not None:
         dataset_file = read_path(str(dataset), "dataset")
-        check_is_data(dataset_file)
-        full_scale = with_data(full_scale, dataset_file)
+        check_is_dataset(dataset_file)
+        full_scale = use_dataset(full_scale, dataset_file)
     chosen_seeds = full_scale.seeds if seeds is None else _parse_seeds(seeds)
-    full_scale, runs = with_seeds(full_scale, chosen_seeds)  # names of files depend on the whole list, also with --only
+    full_scale, runs = repeat_over_seeds(full_scale, chosen_seeds)  # file names depend on all stages, also with --only
     chosen = stages_called(full_scale, only) if only else full_scale
     if dry_run:
-        print_result(script(plan, chosen, folder).rstrip())
+        print_result(shell_script(plan, chosen, folder).rstrip())
         return
     with create_output_folder(folder):
         page = folder / f"{_page_name(list_name)}-{scale}.md"
         for path in (page, page.with_suffix(".html")):
-            check_place(path)  # before hours of work, not after
+            check_replaceable(path)  # before hours of work, not after
             check_writable(path)
         say(f"{plan.title}\n{chosen.about.strip()}\nEverything happens in {folder}.")
         if scheduler is None:
@@ -165,10 +167,10 @@ def _check_commands(scale: "Scale", list_name: str) -> None:
 
 
 def _parse_seeds(text: str) -> tuple[int, ...]:
-    from mmgen.experiments import seeds_of
+    from mmgen.experiments import parse_seeds
 
     try:
-        seeds: tuple[int, ...] = seeds_of(text)
+        seeds: tuple[int, ...] = parse_seeds(text)
     except ValueError as error:
         raise UsageError(f"--{error}") from None
     return seeds
@@ -182,22 +184,28 @@ def _page_name(list_name: str) -> str:
 def _print_tables(plan: "Plan", scale: "Scale", runs: "Runs", page: Path, has_run: bool) -> None:
     """Print the tables, and write them to a page of Markdown and to a report with pictures."""
     from mmgen.artifacts import write_text_atomic
-    from mmgen.experiments import compare, finished_files, judge_sentence, markdown, tables_of
+    from mmgen.experiments import (
+        classifier_accuracy_sentence,
+        compare_table,
+        comparison_tables,
+        finished_files,
+        page_markdown,
+    )
     from mmgen.figures.report.make import make_report
     from mmgen.results.score import read_scores
 
     folder = page.parent
     finished = finished_files(scale, folder)
     scores = {file: read_scores(folder / file) for file in finished if file.endswith(".jsonl")}
-    compared = [compare(part, scores, runs) for part in plan.table]
-    note = judge_sentence(compared)
+    compared = [compare_table(part, scores, runs) for part in plan.table]
+    note = classifier_accuracy_sentence(compared)
     say("")
-    tables = tables_of(plan, compared)
+    tables = comparison_tables(plan, compared)
     for one in tables:
         print_table(one.title, one.columns, one.rows)
     if note:
         say(note)
-    write_text_atomic(page, markdown(plan, scale, compared, folder, finished))
+    write_text_atomic(page, page_markdown(plan, scale, compared, folder, finished))
     print_result(page)
     pictures = [file for file in finished if file.endswith(".png")]
     for file in pictures:

@@ -23,9 +23,9 @@ def sample_command(
         bool, typer.Option("--json", help="With --from: one JSON line for each image instead of a table.")
     ] = False,
 ) -> None:
-    if as_json and not stage.reads:
+    if as_json and not stage.predicts:
         raise UsageError("--json got no images to read; name them with --from or --dataset-row, and leave out --to")
-    if stage.reads:
+    if stage.predicts:
         readings = stage.run(command_line())
         assert isinstance(readings, list)
         _print_readings(readings, as_json)

@@ -23,9 +23,9 @@ def show_command(
     if as_json:
         print_result(json.dumps(described))  # which stays alone on stdout
         return
-    from mmgen.artifacts.ancestors import lineage, tree_lines
+    from mmgen.artifacts.ancestors import lineage_lines, read_lineage
 
-    lines = _format_sections(described, tree_lines(lineage(path_of(stage.file))))
+    lines = _format_sections(described, lineage_lines(read_lineage(path_of(stage.file))))
     if stage.output is None:
         print_result_lines(lines, _name_value_rows(described))
     else:
@@ -40,7 +40,7 @@ _MOST_LETTERS = 10_000
 
 def _format_sections(described: dict[str, Any], tree: list[str]) -> list[str]:
     """Format a description of a file as lines of text, in sections with aligned values."""
-    from mmgen.core.parsing import flat, printable
+    from mmgen.core.parsing import flatten, printable
 
     lines = [
         f"{described['path']}: {described['kind']}, {described['bytes']:,} bytes, seed {described['seed']}",
@@ -54,7 +54,9 @@ def _format_sections(described: dict[str, Any], tree: list[str]) -> list[str]:
     ]
     lines += ["", "lineage", *(f"  {line}" for line in tree)]
     for title in _SECTIONS:
-        rows = {printable(name, 200): printable(value, _MOST_LETTERS) for name, value in flat(described[title]).items()}
+        rows = {
+            printable(name, 200): printable(value, _MOST_LETTERS) for name, value in flatten(described[title]).items()
+        }
         width = max(map(len, rows), default=0)
         lines += ["", title, *(f"  {name:<{width}}  {value}" for name, value in rows.items())] if rows else []
     return lines
@@ -62,11 +64,11 @@ def _format_sections(described: dict[str, Any], tree: list[str]) -> list[str]:
 
 def _name_value_rows(described: dict[str, Any]) -> list[tuple[str, str]]:
     """Return all facts as rows of dotted name and value."""
-    from mmgen.core.parsing import flat, printable
+    from mmgen.core.parsing import flatten, printable
 
     rows = [(name, str(value)) for name, value in described.items() if not isinstance(value, dict | list)]
     for title in _SECTIONS:
-        rows += [(f"{title}.{name}", str(value)) for name, value in flat(described[title]).items()]
+        rows += [(f"{title}.{name}", str(value)) for name, value in flatten(described[title]).items()]
     rows += [(f"members.{one['room']}.{one['name']}", _format_origin(one)) for one in described["members"]]
     rows += _ancestor_rows(described["parents"], "parents")
     return [(printable(name, 200), printable(value, _MOST_LETTERS)) for name, value in rows]

@@ -21,10 +21,10 @@ def train_command(
     ] = False,
 ) -> None:
     if dry_run:
-        stage.check()
+        stage.check_networks()
         print_result(stage.plan.settings.model_dump_json(indent=2))
         return
-    trained = stage.train(command_line())
+    trained = stage.write_file(command_line())
     if is_first_process():
         if trained.best is not None:
             say(_describe_best(trained))
@@ -34,7 +34,7 @@ def train_command(
 def _describe_best(run: "TrainingResult") -> str:
     """Describe the best validation value, and which weights the file holds."""
     from mmgen.artifacts import read_header
-    from mmgen.artifacts.contents import trained
+    from mmgen.artifacts.contents import format_training
 
     header = read_header(run.path)
     kept_bound = header.facts.get("validation_bound")
@@ -43,4 +43,4 @@ def _describe_best(run: "TrainingResult") -> str:
         if isinstance(kept_bound, float) and kept_bound != run.best
         else ""
     )
-    return f"best validation value {run.best:,.2f} nats per example{kept_value}: {trained(header, run.steps)}"
+    return f"best validation value {run.best:,.2f} nats per example{kept_value}: {format_training(header, run.steps)}"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.notation import UNKNOWN
-from mmgen.core.plain_text import NotText, text_of
+from mmgen.core.plain_text import NotTextError, decode_text
 from mmgen.data_recipes._published import by_sha256
 from mmgen.data_recipes._sources import DIGIT_SIZE, Digits
 
@@ -32,8 +32,8 @@ _MOST_BYTES = 2**27  # the largest of the three has 78.4 MB
 def _read_rows(path: Path) -> NDArray[np.uint8]:
     """Read images [n, 28, 28] of 0 and 255: one image a line, 784 numbers 0 or 1 separated by blanks."""
     try:
-        text = text_of(read_file(path, _MOST_BYTES))
-    except (CannotReadError, NotText) as error:
+        text = decode_text(read_file(path, _MOST_BYTES))
+    except (CannotReadError, NotTextError) as error:
         raise DataError(f"cannot read {path}: {error}; check the path, or download it again") from None
     data = np.frombuffer(text.encode(), np.uint8)
     number = (data == ord("0")) | (data == ord("1"))

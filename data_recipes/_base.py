@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mmgen.core.errors import MmgenError
 from mmgen.core.memory import check_memory
-from mmgen.core.processes import begin_worker, check_files, process_count, safe_import_path
+from mmgen.core.processes import check_open_files, prepare_worker, process_count, safe_import_path
 from mmgen.core.progress import Work
 from mmgen.settings.config import Settings
 from mmgen.settings.plugins import CODE_VARIABLE, run_code_files
@@ -117,7 +117,7 @@ def in_order(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], workers
     first = list(islice(left, count))  # no more processes than there are calls
     count = max(1, len(first))
     if count > 1:
-        check_files(count)
+        check_open_files(count)
     owner = (os.getpid(), threading.current_thread() is threading.main_thread())
     code = os.environ.get(CODE_VARIABLE, "")  # other files of code need other workers
     # Chunks are large: no batching of calls, and no detour of their arrays through memory-mapped files.
@@ -166,5 +166,5 @@ def _no_interrupt() -> Iterator[None]:
 
 def _begin(owner: int, by_kernel: bool, code: str) -> None:
     """Let a worker process end with its parent, and load the files of MMGEN_CODE."""
-    begin_worker(owner, by_kernel)
+    prepare_worker(owner, by_kernel)
     run_code_files()  # what they define comes by name

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.core.errors import DataError
-from mmgen.core.foreign import CannotReadError, open_unpacked, read_bounded
+from mmgen.core.foreign import CannotReadError, open_unpacked, read_unpacked
 
 __all__ = ["read_idx"]
 
@@ -25,7 +25,7 @@ def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
     length = 4 + 4 * dimensions
     try:
         with open_unpacked(path) as file:
-            header = read_bounded(file, length)
+            header = read_unpacked(file, length)
             if len(header) < 4 or header[:2] != b"\0\0":
                 start = header[:4].hex() or "nothing"
                 raise DataError(f"{path} is no IDX file (it starts with {start}), expected {expected}")
@@ -42,12 +42,12 @@ def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
                 )
             if size > _MOST_BYTES:
                 raise DataError(f"{path} is too large: {claim}, expected at most {_MOST_BYTES:,}")
-            data = read_bounded(file, size)
+            data = read_unpacked(file, size)
             if len(data) < size:
                 raise DataError(
                     f"{path} is truncated: {claim}, but there are {length + len(data):,}; download it again"
                 )
-            if read_bounded(file, 1):
+            if read_unpacked(file, 1):
                 raise DataError(f"{path} is too long: {claim}, but there are more; download it again")
     except CannotReadError as error:
         raise DataError(f"cannot read {path}: {error}; check the path, or download it again") from None

@@ -154,7 +154,7 @@ def _read_matrix(path: Path) -> Characters:
     except CannotReadError as error:
         raise DataError(f"cannot read {path}: {error}, expected {expected}") from None
     except Exception as error:  # SciPy raises whatever a damaged file leads it to
-        why = CannotReadError.of(error)
+        why = CannotReadError.from_error(error)
         raise DataError(f"cannot read {path} as a Matlab file ({why}), expected {expected}") from None
     images, parts, alphabets, characters = [], [], [], []
     for part, prefix in enumerate(("", "test")):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
-from mmgen.core.plain_text import text_of
+from mmgen.core.plain_text import decode_text
 from mmgen.core.progress import Work
 from mmgen.data_recipes._download import cache_folder, download, is_complete
 from mmgen.data_recipes._opcodes import Call, array_of, matrix_of, read_opcodes
@@ -198,7 +198,7 @@ def _publishers(name: str, folder: Path) -> Citations:
 
     whole = NETWORKS[name]
     try:
-        listed = np.array(text_of(read_file(path("test.index"), _LARGEST)).split(), dtype=np.int64)
+        listed = np.array(decode_text(read_file(path("test.index"), _LARGEST)).split(), dtype=np.int64)
     except (CannotReadError, ValueError, OverflowError) as error:
         raise DataError(f"cannot read {path('test.index')}: {error}; give the publisher's files") from None
     held = {part: read_opcodes(path(part)) for part in ("tx", "allx", "ty", "ally", "graph")}

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, read_file
-from mmgen.core.plain_text import NotText, text_of
+from mmgen.core.plain_text import NotTextError, decode_text
 from mmgen.data_recipes._captions import NO_RELATION, Captions, attribute_words, compose, draw_captions, relations
 from mmgen.data_recipes._scenes import Scenes, Words
 from mmgen.data_recipes._streams import Bits
@@ -84,8 +84,8 @@ def read_scene_file(path: Path, objects: int, words: Words) -> SceneFile:
     except CannotReadError as error:
         raise DataError(f"cannot read the scenes in {path}: {error}; check the path") from None
     try:
-        entries = TypeAdapter(list[_Scene]).validate_json(text_of(content))
-    except NotText as error:
+        entries = TypeAdapter(list[_Scene]).validate_json(decode_text(content))
+    except NotTextError as error:
         raise DataError(f"{path} holds no scenes: {error}; docs/two-objects.md shows the format") from None
     except ValidationError as error:
         raise DataError(f"{path} holds no scenes: {_fault(error)}; docs/two-objects.md shows the format") from None

@@ -10,7 +10,7 @@ from itertools import islice
 
 from mmgen.core.errors import DataError
 from mmgen.core.parsing import printable
-from mmgen.core.plain_text import NotText, lines_of
+from mmgen.core.plain_text import NotTextError, decode_lines
 
 __all__ = ["SEPARATORS", "Separated", "read_separated"]
 
@@ -65,7 +65,7 @@ class _Form:
 
     def rows(self, data: bytes) -> Iterator[tuple[int, list[str]]]:
         """Yield all rows that are not empty lines, the names first, each with its first line."""
-        lines: Iterator[str] = islice(lines_of(io.BytesIO(data), _LONGEST_LINE), self.skipped, None)
+        lines: Iterator[str] = islice(decode_lines(io.BytesIO(data), _LONGEST_LINE), self.skipped, None)
         lines = (line.lstrip("\ufeff") for line in lines)  # in files that were put together
         if self.commented:
             lines = (line.lstrip("# ") if number == 0 else line for number, line in enumerate(lines))
@@ -110,13 +110,13 @@ def _unquoted(cell: str) -> str:
 def read_separated(data: bytes, where: str, is_picture: Wanted) -> Separated:
     """Read the columns and rows of a text."""
     try:
-        head = list(islice(lines_of(io.BytesIO(data), _LONGEST_LINE), _LOOKED_AT))
+        head = list(islice(decode_lines(io.BytesIO(data), _LONGEST_LINE), _LOOKED_AT))
         _check_is_table(head, where)
         form, notes = _form(head, is_picture)
         form = _as_lines(data, form)
         every = form.rows(data)
         first, names = next(every, (1, []))
-    except NotText as error:
+    except NotTextError as error:
         raise DataError(f"cannot read {where}: {error}") from None
     except csv.Error as error:
         raise _quotes(where, form, 1, error) from None
@@ -277,7 +277,7 @@ def _checked(
                     yield line, row
                 else:
                     held.append((line, row))
-    except NotText as error:
+    except NotTextError as error:
         raise DataError(f"cannot read {where}: {error}") from None
     except csv.Error as error:
         raise _quotes(where, form, line + 1, error) from None

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.core.errors import DataError
-from mmgen.core.foreign import CannotReadError, open_zip, read_pieces
+from mmgen.core.foreign import CannotReadError, iterate_member, open_zip
 from mmgen.data_recipes._published import Content, as_published, file_md5, unverified
 
 __all__ = ["COLUMNS", "ORIENTATIONS", "POSITIONS", "ROWS", "SCALES", "SHAPES", "SIDE", "SpriteArchive", "sprites"]
@@ -138,7 +138,7 @@ class SpriteArchive:
         try:
             with open_zip(path) as archive:
                 member = archive.getinfo(_MEMBER)
-                head = next(read_pieces(archive, member, _HEAD), b"")
+                head = next(iterate_member(archive, member, _HEAD), b"")
             self._start, shape = _header(head)
             if shape != (_PICTURES, SIDE, SIDE) or member.file_size != self._start + _PICTURES * SIDE**2:
                 raise ValueError(f"its {_MEMBER} has shape {shape}")
@@ -160,7 +160,7 @@ class SpriteArchive:
             with open_zip(self.path) as archive:
                 held, number = bytearray(), 0
                 # All of it is read, whatever is wanted: its checksum is at the end.
-                for piece in read_pieces(archive, archive.getinfo(_MEMBER), size):
+                for piece in iterate_member(archive, archive.getinfo(_MEMBER), size):
                     held += piece
                     skipped = 0 if number else self._start
                     while len(held) >= skipped + size:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any, Concatenate
 
     from mmgen.artifacts import Dataset
-    from mmgen.commands import function
+    from mmgen.commands import make_function
     from mmgen.commands.baseline import Baseline
     from mmgen.commands.compare import Compare
     from mmgen.commands.evaluate import Evaluate
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from mmgen.evaluation.likelihoods import log_likelihood as log_likelihood
     from mmgen.generation import load as load
 
-    baseline = function(Baseline)
-    compare = function(Compare)
-    evaluate = function(Evaluate)
-    explore = function(Explore)
-    export = function(Export)
-    fit_aggregate = function(FitAggregate)
-    make_data: Callable[Concatenate[str, ...], Dataset] = function(MakeData)  # with the settings of its recipe
-    plot = function(Plot)
-    report = function(Report)
-    sample = function(Sample)
-    show = function(Show)
-    train = function(Train)
-    train_classifier = function(TrainClassifier)
+    baseline = make_function(Baseline)
+    compare = make_function(Compare)
+    evaluate = make_function(Evaluate)
+    explore = make_function(Explore)
+    export = make_function(Export)
+    fit_aggregate = make_function(FitAggregate)
+    make_data: Callable[Concatenate[str, ...], Dataset] = make_function(MakeData)  # with the settings of its recipe
+    plot = make_function(Plot)
+    report = make_function(Report)
+    sample = make_function(Sample)
+    show = make_function(Show)
+    train = make_function(Train)
+    train_classifier = make_function(TrainClassifier)
 
 __all__ = [
     "__version__",
@@ -78,8 +78,8 @@ def __getattr__(name: str) -> "Any":
 
         return log_likelihood
     if name in __all__:
-        from mmgen.commands import function, stage_class
+        from mmgen.commands import make_function, stage_class
 
-        globals()[name] = function(stage_class(name))
+        globals()[name] = make_function(stage_class(name))
         return globals()[name]
     raise AttributeError(f"module 'mmgen' has no attribute {name!r}")

@@ -18,8 +18,8 @@ from networks import NETWORKS
 from views import write_views
 
 from mmgen.artifacts import Dataset
-from mmgen.evaluation.importance import estimate
-from mmgen.evaluation.likelihoods import image_terms
+from mmgen.evaluation.importance import summarise_weights
+from mmgen.evaluation.likelihoods import compute_image_terms
 from mmgen.generation import load
 from mmgen.training.batches import DatasetRows
 from mmgen.training.model_run import complete_settings, load_model, train_model
@@ -132,7 +132,9 @@ def likelihood(request: dict[str, Any]) -> dict[str, Any]:
         points = DatasetRows(dataset, rows, torch.device("cpu")).batch(torch.arange(len(rows)))
     for number, seconds in ((8, None), (request["points"], True)):  # a few points first: start-up is not measured
         began = now()
-        work = image_terms(loaded, points[:number], ("prior",), request["samples"], 0, request["precision"], "auto")
+        work = compute_image_terms(
+            loaded, points[:number], ("prior",), request["samples"], 0, request["precision"], "auto"
+        )
         while True:
             try:
                 next(work)
@@ -159,7 +161,7 @@ def check(request: dict[str, Any]) -> dict[str, Any]:
         weights = loaded.model.log_prior(z) - q.log_prob(z)
         for name in ("image", "attributes"):
             weights = weights + loaded.model.log_likelihood(name, z, point)
-        estimates.append(float(estimate(weights).value))
+        estimates.append(float(summarise_weights(weights).value))
     return {"estimates": estimates}
 
 

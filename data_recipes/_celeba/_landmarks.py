@@ -132,7 +132,9 @@ def load_predictor(own_file: Path | None) -> tuple[Any, str]:
         predictor = dlib.shape_predictor(str(path))
         shape = predictor(np.zeros((HEIGHT, WIDTH), np.uint8), dlib.rectangle(40, 80, 130, 170))
     except (CannotReadError, OSError) as error:
-        raise DataError(f"cannot read the landmark predictor {path} ({CannotReadError.of(error)}): {_MANUAL}") from None
+        raise DataError(
+            f"cannot read the landmark predictor {path} ({CannotReadError.from_error(error)}): {_MANUAL}"
+        ) from None
     except RuntimeError:
         shape = None
     if shape is None or shape.num_parts != 68:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.core.errors import DataError
-from mmgen.core.plain_text import NotText, text_of
+from mmgen.core.plain_text import NotTextError, decode_text
 from mmgen.data_recipes._separated import read_separated
 
 __all__ = [
@@ -125,8 +125,8 @@ def _records(where: str, data: bytes, columns: Sequence[str], has_count: bool) -
         yield from ((number, [row[place] for place in named]) for number, row in table.rows)
         return
     try:
-        lines = text_of(data).split("\n")
-    except NotText as error:
+        lines = decode_text(data).split("\n")
+    except NotTextError as error:
         raise DataError(f"cannot read {where}: {error}; get it again") from None
     if has_count:
         count = lines[0].strip() if lines else ""

@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from mmgen.core.errors import ArtifactError, DataError, UsageError
 from mmgen.core.foreign import CannotReadError
-from mmgen.core.pictures import planes
+from mmgen.core.pictures import image_array
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, in_order
 from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES, CELEBA_SIZE, PARTS, Lists, Points
@@ -140,7 +140,7 @@ class CelebaRecipe(Recipe):
 
     def fitted(self, images: Sequence[Image.Image]) -> NDArray[np.uint8]:
         """Crop and resize pictures of 178 x 218 [n]: uint8 [n, C, size, size]."""
-        return np.stack([planes(fitted(image, self.crop, self.size)) for image in images])
+        return np.stack([image_array(fitted(image, self.crop, self.size)) for image in images])
 
     def rows(
         self,

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.artifacts import check_place
-from mmgen.artifacts.files import own_folder
+from mmgen.artifacts import check_replaceable
+from mmgen.artifacts.files import make_internal_folder
 from mmgen.core.errors import ArtifactError, reason_of
-from mmgen.core.foreign import CannotReadError, read_file, unpack
+from mmgen.core.foreign import CannotReadError, read_file, unpack_zlib
 from mmgen.core.parsing import parse_json
 from mmgen.data_recipes._base import Rows
 
@@ -56,7 +56,7 @@ class Shard:
         from safetensors.numpy import load
 
         try:
-            plain = unpack(data, _MOST_BYTES)
+            plain = unpack_zlib(data, _MOST_BYTES)
             length = int.from_bytes(plain[:8], "little")
             texts = parse_json(plain[8 : 8 + length])["__metadata__"]
             columns = load(plain)
@@ -86,9 +86,9 @@ class ShardFolder:
     def __init__(self, output: Path, key: Mapping[str, Any]) -> None:
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
         self.path = output.with_name(f"{output.name}.{digest[:12]}.partial")
-        check_place(output)
+        check_replaceable(output)
         try:
-            own_folder(self.path)
+            make_internal_folder(self.path)
         except OSError as error:
             advice = f"there is no folder {output.parent}; make it first" if not output.parent.exists() else ""
             raise ArtifactError(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mmgen.core.errors import DataError
 from mmgen.data_recipes._own._cells import Cell
-from mmgen.descriptions import words_of
+from mmgen.descriptions import split_into_words
 
 __all__ = ["Captions", "captions_of"]
 
@@ -38,7 +38,7 @@ def captions_of(name: str, cells: Sequence[Cell], max_words: int, min_count: int
     counts: Counter[str] = Counter()
     cut, longest = 0, 0
     for cell in cells:
-        words = words_of(cell or "")
+        words = split_into_words(cell or "")
         counts.update(words[:max_words])
         cut, longest = cut + (len(words) > max_words), max(longest, len(words))
     vocabulary = sorted(word for word, count in counts.items() if count >= min_count)
@@ -52,7 +52,7 @@ def captions_of(name: str, cells: Sequence[Cell], max_words: int, min_count: int
             f"{_MOST_WORDS:,}; leave out rare ones, --min-count {min_count + 1}"
         )
     code = {word: number for number, word in enumerate(vocabulary)}
-    rows = [[code[word] for word in words_of(cell or "")[:max_words] if word in code] for cell in cells]
+    rows = [[code[word] for word in split_into_words(cell or "")[:max_words] if word in code] for cell in cells]
     length = max(map(len, rows))
     codes = np.full((len(rows), length), len(vocabulary), np.uint16)
     for row, known in enumerate(rows):

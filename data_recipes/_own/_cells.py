@@ -4,8 +4,8 @@ import math
 from decimal import Decimal
 from typing import Any
 
-from mmgen.core.parsing import Malformed, Strange, printable
-from mmgen.descriptions import one_spelling
+from mmgen.core.parsing import MalformedError, OutOfBounds, printable
+from mmgen.descriptions import normalise_text
 
 __all__ = ["Cell", "Columns", "cell_of", "texts_of"]
 
@@ -31,10 +31,10 @@ def cell_of(value: Any) -> Cell:
     """
     if isinstance(value, str):
         if len(value) > _LONGEST:
-            raise Malformed(f"a text of {len(value):,} letters, expected at most {_LONGEST:,}")
-        value = one_spelling(value)
+            raise MalformedError(f"a text of {len(value):,} letters, expected at most {_LONGEST:,}")
+        value = normalise_text(value)
         if not value.isprintable() and any(not (sign.isprintable() or sign.isspace()) for sign in value):
-            raise Malformed(f"a control character ('{printable(value, 40)}')")
+            raise MalformedError(f"a control character ('{printable(value, 40)}')")
         return value.strip() or None
     if value is None:
         return None
@@ -48,10 +48,10 @@ def cell_of(value: Any) -> Cell:
         return f"{value.normalize():f}" if value.is_finite() else None
     if hasattr(value, "isoformat"):
         return str(value.isoformat())
-    if isinstance(value, Strange):
-        raise Malformed(f"what no table can hold ({value.why})")
+    if isinstance(value, OutOfBounds):
+        raise MalformedError(f"what no table can hold ({value.error})")
     kind = {"dict": "a table", "bytes": "bytes", "list": "a list"}.get(type(value).__name__, type(value).__name__)
-    raise Malformed(f"{kind}, expected a text or a number")
+    raise MalformedError(f"{kind}, expected a text or a number")
 
 
 def texts_of(value: Any) -> tuple[str, ...] | None:
@@ -64,5 +64,5 @@ def texts_of(value: Any) -> tuple[str, ...] | None:
     if not isinstance(value, list) or any(not (one is None or isinstance(one, str)) for one in value):
         return None
     if len(value) > _MOST_TEXTS:
-        raise Malformed(f"a list of {len(value):,} texts, expected at most {_MOST_TEXTS:,}")
+        raise MalformedError(f"a list of {len(value):,} texts, expected at most {_MOST_TEXTS:,}")
     return tuple(dict.fromkeys(filter(None, map(cell_of, value))))

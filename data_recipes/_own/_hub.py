@@ -16,7 +16,7 @@ from unittest import mock
 from mmgen.core.errors import DataError, MmgenError, UsageError
 from mmgen.core.extras import how_to_install
 from mmgen.core.foreign import CannotReadError, read_file
-from mmgen.core.parsing import Malformed, printable
+from mmgen.core.parsing import MalformedError, printable
 from mmgen.core.pictures import MOST_BYTES
 from mmgen.data_recipes._own._attributes import check_columns
 from mmgen.data_recipes._own._cells import cell_of, texts_of
@@ -96,7 +96,7 @@ class HubSource(Source):
         try:
             cell = self._columns[split][column][row][column]
         except Exception as error:  # what the library raises for damaged files is written down nowhere
-            raise CannotReadError.of(error) from None
+            raise CannotReadError.from_error(error) from None
         if not cell or not (cell["bytes"] or cell["path"]):
             raise CannotReadError("there is no picture")
         data: bytes = cell["bytes"] or self._read_path(cell["path"])
@@ -225,7 +225,7 @@ class HubSource(Source):
     def _converted(self, column: str, read: Callable[[Any], _Read], value: Any) -> _Read:
         try:
             return read(value)
-        except Malformed as error:
+        except MalformedError as error:
             raise DataError(
                 f"the column '{printable(column, 60)}' of {self.where} holds {error}; leave it out with --ignore "
                 f"{shell_quoted(column)}"

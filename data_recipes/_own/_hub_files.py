@@ -11,7 +11,7 @@ from unittest import mock
 
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, read_file
-from mmgen.core.parsing import Malformed, parse_json, printable
+from mmgen.core.parsing import MalformedError, parse_json, printable
 from mmgen.data_recipes._left_out import thumbnails
 from mmgen.data_recipes._own._candidates import mask_candidates, table_candidates
 from mmgen.data_recipes._own._files import PICTURES, Files, inside, listed
@@ -123,8 +123,8 @@ def check_saved(path: Path, roots: Sequence[str]) -> None:
 def _listed(path: Path, key: str) -> list[Any]:
     try:
         content = parse_json(read_file(path, _MOST_BYTES).decode())
-    except (CannotReadError, Malformed, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(f"cannot read {path}: {CannotReadError.of(error)}; get the dataset again") from None
+    except (CannotReadError, MalformedError, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(f"cannot read {path}: {CannotReadError.from_error(error)}; get the dataset again") from None
     if not isinstance(content, dict) or not isinstance(content.get(key), list):
         raise DataError(f"{path} has no list '{key}', as save_to_disk writes it; get the dataset again")
     named: list[Any] = content[key]

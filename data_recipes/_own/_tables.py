@@ -9,8 +9,8 @@ from pathlib import PurePath
 from typing import Any
 
 from mmgen.core.errors import DataError
-from mmgen.core.parsing import Malformed, parse_json, printable
-from mmgen.core.plain_text import NotText, lines_of, text_of
+from mmgen.core.parsing import MalformedError, parse_json, printable
+from mmgen.core.plain_text import NotTextError, decode_lines, decode_text
 from mmgen.data_recipes._own._cells import Cell, Columns, cell_of, texts_of
 from mmgen.data_recipes._own._files import shell_quoted
 from mmgen.data_recipes._own._parquet import read_parquet
@@ -106,7 +106,7 @@ def _fill(result: Table, names: Sequence[str], rows: Rows, where: str, ignore: C
             try:
                 texts = texts_of(value) if isinstance(value, list) else None
                 cell = cell_of(value) if texts is None else next(iter(texts), None)
-            except Malformed as error:
+            except MalformedError as error:
                 raise DataError(
                     f"{where} has in {result.unit} {number:,} of the column '{printable(name, 60)}' {error}; fix it, "
                     f"or leave the column out with --ignore {shell_quoted(name)}"
@@ -204,7 +204,7 @@ def _text(
 def _json_lines(data: bytes, where: str) -> tuple[list[str], Rows]:
     def records() -> Iterator[tuple[int, Mapping[str, Any]]]:
         try:
-            for number, line in enumerate(lines_of(io.BytesIO(data)), 1):
+            for number, line in enumerate(decode_lines(io.BytesIO(data)), 1):
                 if not line.strip():
                     continue
                 if number == 1 and re.fullmatch(r"\s*\[\s*(\{.*)?", line, re.DOTALL):
@@ -213,11 +213,11 @@ def _json_lines(data: bytes, where: str) -> tuple[list[str], Rows]:
                         "record a line"
                     )
                 try:
-                    row = parse_json(line, keep_strange=True)
-                except Malformed as error:
+                    row = parse_json(line, keep_out_of_bounds=True)
+                except MalformedError as error:
                     raise DataError(f"{where} has no JSON in line {number:,} ({error}); fix it") from None
                 yield number, _record(row, f"line {number:,}", where)
-        except NotText as error:
+        except NotTextError as error:
             raise DataError(f"cannot read {where}: {error}") from None
 
     return _of_records(records, where)
@@ -226,10 +226,10 @@ def _json_lines(data: bytes, where: str) -> tuple[list[str], Rows]:
 def _json(data: bytes, where: str) -> tuple[list[str], Rows]:
     """Read a list of records, or a table of columns."""
     try:
-        value = parse_json(text_of(data), keep_strange=True)
-    except NotText as error:
+        value = parse_json(decode_text(data), keep_out_of_bounds=True)
+    except NotTextError as error:
         raise DataError(f"cannot read {where}: {error}") from None
-    except Malformed as error:
+    except MalformedError as error:
         raise DataError(f"{where} is no JSON ({error}); save it as JSON lines, .jsonl, a record a line") from None
     if isinstance(value, dict):
         value = _of_columns(value, where)

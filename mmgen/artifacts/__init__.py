@@ -8,16 +8,16 @@ from mmgen.artifacts.containers import read_header, require_kind
 from mmgen.artifacts.dataset import PARTS, Dataset
 from mmgen.artifacts.dataset_writer import DatasetWriter
 from mmgen.artifacts.elements import FactorInfo
-from mmgen.artifacts.files import atomic_path, check_place, write_text_atomic
+from mmgen.artifacts.files import atomic_path, check_replaceable, write_text_atomic
 from mmgen.artifacts.header import FORMAT_VERSION, KINDS, Header, Parent
 from mmgen.artifacts.latents import Latents, read_latents, write_latents
 from mmgen.artifacts.lineage import (
     check_nothing_lost,
     check_output,
     find_parent,
+    find_record,
     find_relatives,
-    parent_of,
-    reference,
+    parent_record,
 )
 from mmgen.artifacts.samples import Samples, read_samples, write_samples
 
@@ -35,15 +35,15 @@ __all__ = [
     "atomic_path",
     "check_nothing_lost",
     "check_output",
-    "check_place",
+    "check_replaceable",
     "find_parent",
     "find_relatives",
-    "parent_of",
+    "find_record",
     "read_checkpoint",
     "read_header",
     "read_latents",
     "read_samples",
-    "reference",
+    "parent_record",
     "require_kind",
     "write_checkpoint",
     "write_latents",

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mmgen.artifacts import Header, Parent, read_header
-from mmgen.artifacts.lineage import find_recorded
+from mmgen.artifacts.lineage import find_parent_file
 from mmgen.artifacts.verified import is_verified
 from mmgen.core.errors import ArtifactError, MissingParentError
 from mmgen.core.parsing import printable
 
-__all__ = ["Node", "lineage", "outline", "tree_lines", "walk"]
+__all__ = ["Node", "read_lineage", "outline_lineage", "lineage_lines", "walk_ancestors"]
 
 _DEEPEST = 64  # generations; honest files have four
 
@@ -24,13 +24,13 @@ class Node:
     """A file of a lineage.
 
     Attributes:
-        role: What it was to its child; "" for the file asked about.
+        role: Its role for its child, such as "dataset"; "" for the root of the lineage.
         kind: Kind of artifact.
         content_id: Its id.
         path: Where it is; where it was recorded if it is missing.
-        state: What is known of a file with this content id.
+        state: Whether a file with this content id was verified, is there, is damaged or is missing.
         command: The command that makes it again.
-        parents: Its parents; none are known of a missing file.
+        parents: Its parents; empty for a missing file.
         header: Its header; None if it is missing.
     """
 
@@ -44,7 +44,7 @@ class Node:
     header: Header | None = None
 
     @property
-    def found(self) -> bool:
+    def is_present(self) -> bool:
         """True if a file with this content id in its header is there."""
         return self.state != "missing"
 
@@ -58,14 +58,14 @@ class Node:
             "kind": self.kind,
             "content_id": self.content_id,
             "path": str(self.path),
-            "found": self.found,
+            "found": self.is_present,
             "state": self.state,
             "command": self.command,
             "parents": [] if again else [parent.to_json(seen) for parent in self.parents],
         }
 
 
-def lineage(path: Path) -> Node:
+def read_lineage(path: Path) -> Node:
     """Return the file at ``path`` with all its ancestors; each file is read once.
 
     Raises:
@@ -75,8 +75,8 @@ def lineage(path: Path) -> Node:
     return _Tracer().trace(Path(path), "", ())
 
 
-class _Endless(ArtifactError):
-    """Error for a lineage that no real file can have: endless, or through the file itself."""
+class _EndlessLineageError(ArtifactError):
+    """Error for a lineage that is too deep, or contains its own root."""
 
 
 class _Tracer:
@@ -85,43 +85,45 @@ class _Tracer:
     def __init__(self) -> None:
         self._known: dict[str, Node] = {}
 
-    def trace(self, path: Path, role: str, below: tuple[str, ...]) -> Node:
-        """Return the node of a file; ``below`` are the content ids of its descendants on this path."""
+    def trace(self, path: Path, role: str, descendants: tuple[str, ...]) -> Node:
+        """Return the node of a file; ``descendants`` are the content ids of its descendants on this path."""
         header = read_header(path)
         if header.content_id in self._known:
             return replace(self._known[header.content_id], role=role)
-        below = (*below, header.content_id)
-        if len(below) > _DEEPEST:
-            raise _Endless(
-                f"{path} has more than {_DEEPEST} generations of ancestors; this is no file that mmgen makes"
+        descendants = (*descendants, header.content_id)
+        if len(descendants) > _DEEPEST:
+            raise _EndlessLineageError(
+                f"{path} has more than {_DEEPEST} generations of ancestors, expected at most that; make it again"
             )
         state: State = "verified"
         try:
             state = "verified" if is_verified(path) else "found"
         except ArtifactError:
-            if len(below) == 1:
+            if len(descendants) == 1:
                 raise
             state = "damaged"
-        parents = tuple(self._parent(path, parent, below) for parent in header.parents)
+        parents = tuple(self._trace_parent(path, parent, descendants) for parent in header.parents)
         node = Node(role, header.kind, header.content_id, path, state, header.command, parents, header)
         self._known[header.content_id] = node
         return node
 
-    def _parent(self, path: Path, parent: Parent, below: tuple[str, ...]) -> Node:
-        if parent.content_id in below:
-            raise _Endless(f"{path} says that it was made from itself; this is no file that mmgen makes, make it again")
+    def _trace_parent(self, path: Path, parent: Parent, descendants: tuple[str, ...]) -> Node:
+        if parent.content_id in descendants:
+            raise _EndlessLineageError(
+                f"{path} names itself among the files that it was made from, so its header was changed; make it again"
+            )
         if parent.content_id in self._known:
             return replace(self._known[parent.content_id], role=parent.role)
         try:
-            return self.trace(find_recorded(path, parent), parent.role, below)
-        except _Endless:
+            return self.trace(find_parent_file(path, parent), parent.role, descendants)
+        except _EndlessLineageError:
             raise
         except (MissingParentError, ArtifactError):
             where = path.parent / parent.path
             return Node(parent.role, parent.kind, parent.content_id, where, "missing", parent.command)
 
 
-def walk(node: Node) -> Iterator[Node]:
+def walk_ancestors(node: Node) -> Iterator[Node]:
     """Yield the node and all its ancestors, each once."""
     seen: set[str] = set()
     stack = [node]
@@ -133,18 +135,18 @@ def walk(node: Node) -> Iterator[Node]:
             stack += reversed(current.parents)
 
 
-def outline(roots: Sequence[Node]) -> list[tuple[int, Node, bool]]:
+def outline_lineage(roots: Sequence[Node]) -> list[tuple[int, Node, bool]]:
     """List files with their depth, parents below children, and whether a file was listed before.
 
     Roots that are ancestors of other roots are listed there only.
     """
-    ancestors = {node.content_id for root in roots for parent in root.parents for node in walk(parent)}
-    found: list[tuple[int, Node, bool]] = []
+    ancestors = {node.content_id for root in roots for parent in root.parents for node in walk_ancestors(parent)}
+    listed: list[tuple[int, Node, bool]] = []
     seen: set[str] = set()
 
     def visit(node: Node, depth: int) -> None:
         again = node.content_id in seen
-        found.append((depth, node, again))
+        listed.append((depth, node, again))
         seen.add(node.content_id)
         for parent in () if again else node.parents:
             visit(parent, depth + 1)
@@ -152,10 +154,10 @@ def outline(roots: Sequence[Node]) -> list[tuple[int, Node, bool]]:
     for root in roots:
         if root.content_id not in ancestors and root.content_id not in seen:
             visit(root, 0)
-    return found
+    return listed
 
 
-def tree_lines(node: Node) -> list[str]:
+def lineage_lines(node: Node) -> list[str]:
     """Return the lineage as lines of text, one per file, parents below children.
 
     Example: ``└─ dataset  mnist-a.h5  (dataset 1f9a0c33e2b7, verified)``
@@ -167,7 +169,7 @@ def tree_lines(node: Node) -> list[str]:
         again = current.content_id in seen
         seen.add(current.content_id)
         state: str = current.state
-        if not current.found:
+        if not current.is_present:
             state = "MISSING, make it again with: " + (printable(current.command, 2000) or "?")
         if again:
             state = "as above"

@@ -11,12 +11,12 @@ from mmgen.artifacts.containers import open_hdf5
 from mmgen.artifacts.content_id import ContentHash
 from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.hdf5 import (
-    array,
-    create,
-    explained,
-    hard_link,
+    create_hdf5,
+    explain_errors,
     member_names,
+    open_array,
     read_text,
+    require_hard_link,
     write_array,
     write_header,
     write_text,
@@ -43,10 +43,10 @@ def write_bundle(
     """Write arrays as members and texts as attributes of the root; the content id covers both."""
     parents = tuple(parents)
     content = ContentHash(kind, {"settings": settings, "texts": texts}, seed, parents, facts)
-    with atomic_path(path) as temporary, create(temporary) as (file, _):
+    with atomic_path(path) as temporary, create_hdf5(temporary) as (file, _):
         for name, values in arrays.items():
             writer = write_array(file, name, values)
-            writer.cover(name, content)
+            writer.hash_into(name, content)
         for name, text in texts.items():
             write_text(file, name, text)
         header = make_header(kind, content, settings=settings, seed=seed, parents=parents, facts=facts, command=command)
@@ -64,18 +64,18 @@ def bundle_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     with file:
         shapes = {}
         for name in member_names(file, path):
-            with explained(path, printable(name, 100)):
-                axes = _axes(file, name, path)
+            with explain_errors(path, printable(name, 100)):
+                axes = _declared_axes(file, name, path)
                 if isinstance(file[name], h5py.Group):  # of another program
                     continue
-            shapes[name] = array(file, name, path, shape=(None,) * axes).shape
+            shapes[name] = open_array(file, name, path, shape=(None,) * axes).shape
         return shapes
 
 
-def _axes(file: h5py.File, name: str, path: Path) -> int:
+def _declared_axes(file: h5py.File, name: str, path: Path) -> int:
     """Return the number of axes that a member declares."""
-    with explained(path, printable(name, 100)):
-        hard_link(file, name, path)
+    with explain_errors(path, printable(name, 100)):
+        require_hard_link(file, name, path)
         return len(getattr(file[name], "shape", None) or ())
 
 
@@ -108,13 +108,17 @@ def read_bundle(
         for prefix, form in (families or {}).items():
             expected |= {name: form for name in present if name.startswith(f"{prefix}.")}
         values = {
-            name: array(
-                file, name, path, dtype=dtype, shape=(None,) * (_axes(file, name, path) if axes is None else axes)
+            name: open_array(
+                file,
+                name,
+                path,
+                dtype=dtype,
+                shape=(None,) * (_declared_axes(file, name, path) if axes is None else axes),
             ).read()
             for name, (dtype, axes) in expected.items()
         }
         found = {name: read_text(file, name, path) for name in texts if name not in absent or name in file.attrs}
-    content = header.content({"settings": header.settings, "texts": found})
+    content = header.content_hash({"settings": header.settings, "texts": found})
     for name, data in values.items():
         content.add_array(name, data)
     if content.hexdigest() != header.content_id:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from mmgen.artifacts.containers import require_kind, tensor_table
+from mmgen.artifacts.containers import read_tensor_table, require_kind
 from mmgen.artifacts.content_id import ContentHash
 from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.header import HDF5_KINDS, KINDS, Header, Parent, make_header, to_json
@@ -22,7 +22,7 @@ __all__ = ["read_checkpoint", "verify_checkpoint", "write_checkpoint"]
 _CHECKPOINTS = tuple(kind for kind in KINDS if kind not in HDF5_KINDS)
 
 
-def _cover(content: ContentHash, tensors: "Mapping[str, torch.Tensor]") -> ContentHash:
+def _hash_tensors(content: ContentHash, tensors: "Mapping[str, torch.Tensor]") -> ContentHash:
     import torch
 
     for name, tensor in tensors.items():
@@ -50,7 +50,7 @@ def write_checkpoint(
         tensors: By name, on any device; views and shared memory are copied.
         settings: Effective settings, plain values.
         seed: Seed of the run.
-        parents: Files that it was made from, see :func:`mmgen.artifacts.reference`.
+        parents: Files that it was made from, see :func:`mmgen.artifacts.parent_record`.
         facts: What was measured; the content id covers all but times.
         command: The command that makes it again.
 
@@ -69,7 +69,7 @@ def write_checkpoint(
     copies = {
         name: tensor.detach().to("cpu").clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
     }
-    content = _cover(ContentHash(kind, settings, seed, parents, facts), copies)
+    content = _hash_tensors(ContentHash(kind, settings, seed, parents, facts), copies)
     header = make_header(kind, content, settings=settings, seed=seed, parents=parents, facts=facts, command=command)
     with atomic_path(path) as temporary:
         try:
@@ -88,21 +88,21 @@ def verify_checkpoint(path: Path) -> None:
     Raises:
         ArtifactError: It is no readable checkpoint, or something in it is damaged or was changed.
     """
-    header, table = require_kind(path, *_CHECKPOINTS), tensor_table(path)
-    content = header.content()
+    header, table = require_kind(path, *_CHECKPOINTS), read_tensor_table(path)
+    content = header.content_hash()
     try:
         with open(path, "rb") as file:
             for name, tensor in table.tensors.items():
                 start, end = tensor.data_offsets
                 file.seek(table.start + start)
-                content.add(name, tensor.type_name, tensor.shape, _digest(file, end - start))
+                content.add(name, tensor.type_name, tensor.shape, _hash_next_bytes(file, end - start))
     except OSError as error:
         raise ArtifactError(f"cannot read {path}: {reason_of(error)}; check the file") from None
     if content.hexdigest() != header.content_id:
-        raise _changed(path)
+        raise _damage_error(path)
 
 
-def _digest(file: BinaryIO, size: int) -> str:
+def _hash_next_bytes(file: BinaryIO, size: int) -> str:
     """sha256 in hex of the next ``size`` bytes."""
     digest = hashlib.sha256()
     while size > 0 and (piece := file.read(min(size, 2**22))):
@@ -111,7 +111,7 @@ def _digest(file: BinaryIO, size: int) -> str:
     return digest.hexdigest()
 
 
-def _changed(path: Path) -> ArtifactError:
+def _damage_error(path: Path) -> ArtifactError:
     return ArtifactError(
         f"{path} is damaged: its tensors, settings or facts do not match its content id; make it again or copy it again"
     )
@@ -137,12 +137,12 @@ def read_checkpoint(path: str | Path, kind: str | None = None) -> "tuple[Header,
     check_members(path, header.members)
     try:
         tensors = load(path.read_bytes())
-        found = _cover(header.content(), tensors).hexdigest()
+        content_id = _hash_tensors(header.content_hash(), tensors).hexdigest()
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError, MemoryError) as error:
         reason = printable(str(error).split("\n")[0], 160)
         raise ArtifactError(f"cannot read {path}: its tensors are damaged ({reason}); make it again") from error
-    if found != header.content_id:
-        raise _changed(path)
+    if content_id != header.content_id:
+        raise _damage_error(path)
     if header.kind != "training-state":  # which may say that nothing was validated yet, by an infinity
         _check_finite(path, header.kind, tensors)
     return header, tensors

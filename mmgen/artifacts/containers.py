@@ -10,14 +10,14 @@ import h5py
 import pydantic.dataclasses
 from pydantic import Field, StrictInt, TypeAdapter, ValidationError, model_validator
 
-from mmgen.artifacts.files import regular_file
-from mmgen.artifacts.hdf5 import SIGNATURE, explained, read_text
+from mmgen.artifacts.files import regular_file_size
+from mmgen.artifacts.hdf5 import SIGNATURE, explain_errors, read_text
 from mmgen.artifacts.header import HDF5_KINDS, KINDS, Header, from_json, parse_json
 from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import MAX_TEXT_BYTES
 from mmgen.settings.arguments import check_arguments
 
-__all__ = ["TensorTable", "article", "open_hdf5", "read_header", "require_kind", "tensor_table"]
+__all__ = ["TensorTable", "with_article", "open_hdf5", "read_header", "require_kind", "read_tensor_table"]
 
 _TYPES = {
     "BOOL": ("bool", 1), "U8": ("uint8", 1), "I8": ("int8", 1), "F8_E5M2": ("float8_e5m2", 1),
@@ -45,10 +45,10 @@ class Tensor:
     data_offsets: tuple[_Size, _Size]
 
     @model_validator(mode="after")
-    def _size_fits_shape(self) -> "Tensor":
+    def _check_size(self) -> "Tensor":
         start, end = self.data_offsets
         if end - start != _TYPES[self.dtype][1] * math.prod(self.shape):
-            raise ValueError("a tensor has another size than its shape")
+            raise ValueError("the size of a tensor differs from that of its shape")
         return self
 
     @property
@@ -75,13 +75,13 @@ class TensorTable:
     start: int
 
 
-def tensor_table(path: Path) -> TensorTable:
+def read_tensor_table(path: Path) -> TensorTable:
     """Read the header of a safetensors file, after checking that it describes exactly the bytes that follow it.
 
     Raises:
         ArtifactError: The file is truncated or no safetensors file.
     """
-    size = regular_file(path)
+    size = regular_file_size(path)
     try:
         with open(path, "rb") as file:
             (length,) = struct.unpack("<Q", file.read(8))
@@ -109,14 +109,14 @@ def tensor_table(path: Path) -> TensorTable:
     return TensorTable(tensors, metadata, 8 + length)
 
 
-def article(kind: str) -> str:
+def with_article(kind: str) -> str:
     """Return a kind with its article: "an aggregate", "latents"."""
     return f"an {kind}" if kind[0] in "aeiou" else kind if kind in ("latents", "samples") else f"a {kind}"
 
 
 def _is_hdf5(path: Path) -> bool:
     """Return whether a file is HDF5, else safetensors; refuse all others."""
-    regular_file(path)
+    regular_file_size(path)
     try:
         with open(path, "rb") as file:
             start = file.read(16)
@@ -138,19 +138,19 @@ def _is_hdf5(path: Path) -> bool:
 
 def _open_file(path: Path) -> tuple[Any, Header]:
     # Finished files never change, so no lock is needed, and locks fail on some network and read-only file systems.
-    with explained(path):
+    with explain_errors(path):
         file = h5py.File(path, "r", locking=False)
     try:
-        with explained(path):
+        with explain_errors(path):
             text = read_text(file, "mmgen", path) if "mmgen" in file.attrs else None
-        return file, _header(text, path, "HDF5")
+        return file, _parse_header(text, path, "HDF5")
     except BaseException:
         file.close()
         raise
 
 
-def _header(text: Any, path: Path, container: Literal["HDF5", "safetensors"]) -> Header:
-    """Read the header of a file; refuse a kind that belongs into the other container."""
+def _parse_header(text: Any, path: Path, container: Literal["HDF5", "safetensors"]) -> Header:
+    """Parse the header of a file; refuse a kind that belongs into the other container."""
     named = {"HDF5": "an HDF5 file", "safetensors": "a safetensors file"}
     if not isinstance(text, str):
         raise ArtifactError(
@@ -161,8 +161,8 @@ def _header(text: Any, path: Path, container: Literal["HDF5", "safetensors"]) ->
     other = "HDF5" if header.kind in HDF5_KINDS else "safetensors"
     if other != container:
         raise ArtifactError(
-            f"{path} is {named[container]} that calls itself {article(header.kind)}, which is {named[other]}; "
-            "make it again"
+            f"{path} is {named[container]} whose header says {with_article(header.kind)}, expected {named[other]} for "
+            "that; make it again"
         )
     return header
 
@@ -176,9 +176,9 @@ def read_header(path: str | Path) -> Header:
     """
     path = Path(path)
     if not _is_hdf5(path):
-        return _header(tensor_table(path).metadata.get("mmgen"), path, "safetensors")
+        return _parse_header(read_tensor_table(path).metadata.get("mmgen"), path, "safetensors")
     file, header = _open_file(path)
-    with explained(path):
+    with explain_errors(path):
         file.close()
     return header
 
@@ -198,8 +198,8 @@ def require_kind(path: str | Path, *kinds: str) -> Header:
 def _check_kind(header: Header, path: str | Path, kinds: tuple[str, ...]) -> None:
     if header.kind not in kinds:
         makers = " or ".join(dict.fromkeys(KINDS[kind] for kind in kinds))
-        expected = " or ".join(article(kind) for kind in kinds)
-        raise ArtifactError(f"{path} is {article(header.kind)}, expected {expected}; make one with {makers}")
+        expected = " or ".join(with_article(kind) for kind in kinds)
+        raise ArtifactError(f"{path} is {with_article(header.kind)}, expected {expected}; make one with {makers}")
 
 
 def open_hdf5(path: Path, *kinds: str) -> tuple[Any, Header]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from pydantic.dataclasses import dataclass
 
-__all__ = ["ContentHash", "Parent", "canonical_json", "line_json"]
+__all__ = ["ContentHash", "Parent", "canonical_json", "one_line_json"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ContentHash:
         settings: Effective settings.
         seed: Seed.
         parents: Files that the artifact was made from.
-        facts: Measured values; times are left out, see :func:`covered_facts`.
+        facts: Measured values; times are left out, see :func:`hashed_facts`.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ContentHash:
     ) -> None:
         lineage = sorted([parent.role, parent.content_id] for parent in parents)
         head: dict[str, Any] = {"kind": kind, "settings": settings, "seed": seed, "parents": lineage}
-        covered = covered_facts(kind, facts or {})
+        covered = hashed_facts(kind, facts or {})
         self._head = canonical_json(head | ({"facts": covered} if covered else {}))
         self._arrays: dict[str, str] = {}
 
@@ -79,13 +79,13 @@ class ContentHash:
         return hashlib.sha256("\n".join(lines).encode("ascii")).hexdigest()
 
 
-def covered_facts(kind: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+def hashed_facts(kind: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts that count for a content id: all but times, which differ in every run.
 
     A training state covers its times too, because the time used decides how the run goes on.
 
     Example:
-        >>> covered_facts("model", {"step": 10, "seconds": 1.5, "total_seconds": 2.0})
+        >>> hashed_facts("model", {"step": 10, "seconds": 1.5, "total_seconds": 2.0})
         {'step': 10}
     """
     times = () if kind == "training-state" else [n for n in facts if n == "seconds" or n.endswith("_seconds")]
@@ -107,14 +107,14 @@ def dtype_name(dtype: np.dtype) -> str:
     return dtype.newbyteorder("=").name
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """Convert to JSON values: numpy scalars to numbers, paths to text, NaN and infinities to null."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _to_json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
+        return [_to_json_value(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
     if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
+        return _to_json_value(value.tolist())
     if isinstance(value, PurePath):
         return value.as_posix()
     if isinstance(value, float) and not math.isfinite(value):
@@ -124,9 +124,9 @@ def _plain(value: Any) -> Any:
 
 def canonical_json(value: Any) -> str:
     """Return ``value`` as JSON in one spelling: ASCII, sorted keys, no blanks."""
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return json.dumps(_to_json_value(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def line_json(value: Any) -> str:
+def one_line_json(value: Any) -> str:
     """Return ``value`` as one line of JSON with its keys in their order; NaN and infinities become null."""
-    return json.dumps(_plain(value), allow_nan=False)
+    return json.dumps(_to_json_value(value), allow_nan=False)

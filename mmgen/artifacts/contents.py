@@ -4,29 +4,29 @@ import math
 from pathlib import Path
 from typing import Any
 
-from mmgen.artifacts.ancestors import lineage
+from mmgen.artifacts.ancestors import read_lineage
 from mmgen.artifacts.bundle import bundle_shapes
-from mmgen.artifacts.containers import read_header, tensor_table
+from mmgen.artifacts.containers import read_header, read_tensor_table
 from mmgen.artifacts.dataset import Dataset
 from mmgen.artifacts.header import Header
-from mmgen.artifacts.members import is_there
+from mmgen.artifacts.members import is_available
 from mmgen.settings.config import json_values
 
-__all__ = ["contents", "describe", "trained"]
+__all__ = ["summarise_contents", "describe_file", "format_training"]
 
 
-def describe(path: Path) -> dict[str, Any]:
-    """Return everything that a file says about itself, as plain values.
+def describe_file(path: Path) -> dict[str, Any]:
+    """Return header, contents and lineage of an artifact, as plain values.
 
     Returns:
-        kind, path, content_id, format_version, program_version, seed, command, settings, facts, trained (of what was
-        trained: its steps, in words), contents, members (what is not part of mmgen, and whether it is there) and
-        lineage (a tree of parents, each with ``found``).
+        kind, path, content_id, format_version, program_version, seed, command, settings, facts, trained (steps of the
+        training, in words), contents, members (from outside mmgen, each with ``there``) and parents (a tree, each with
+        ``found``).
 
     Raises:
         ArtifactError: It is no artifact.
     """
-    node = lineage(path)
+    node = read_lineage(path)
     header = node.header
     assert header is not None
     return {
@@ -38,41 +38,41 @@ def describe(path: Path) -> dict[str, Any]:
         "seed": header.seed,
         "command": header.command,
         "bytes": path.stat().st_size,
-        **({"trained": said} if (said := trained(header)) else {}),
-        "contents": contents(path),
-        "members": [member.to_json() | {"there": is_there(member)} for member in header.members],
+        **({"trained": training} if (training := format_training(header)) else {}),
+        "contents": summarise_contents(path),
+        "members": [member.to_json() | {"there": is_available(member)} for member in header.members],
         "facts": header.facts,
         "settings": header.settings,
         "parents": [parent.to_json() for parent in node.parents],
     }
 
 
-def trained(header: Header, done: int | None = None) -> str:
-    """Describe how long something was trained and which weights a file holds: "2,800 steps, weights of step 2,000".
+def format_training(header: Header, done: int | None = None) -> str:
+    """Return the length of a training and the step of the weights: "2,800 steps, weights of step 2,000".
 
     Args:
-        header: The file's; its fact ``step`` is that of the weights.
-        done: Steps of the whole run, where somebody knows them; by default those that its settings ask for.
+        header: Header of the file; its fact ``step`` is the step of the weights.
+        done: Steps of the whole run; by default those in the header's settings.
 
     Returns:
-        "" of what was not trained in steps.
+        "" for an artifact that was not trained in steps.
     """
-    kept, chosen = header.facts.get("step"), header.settings.get("training")
-    if type(kept) is not int or not isinstance(chosen, dict):
+    saved_step, settings = header.facts.get("step"), header.settings.get("training")
+    if type(saved_step) is not int or not isinstance(settings, dict):
         return ""
-    weights = f"weights of step {kept:,}"
+    weights = f"weights of step {saved_step:,}"
     if header.facts.get("finished") is False:
         return f"{weights}, not trained to the end"
-    minutes, whole = chosen.get("minutes"), chosen.get("steps") if done is None else done
+    minutes, steps = settings.get("minutes"), settings.get("steps") if done is None else done
     if done is None and isinstance(minutes, int | float):
         return f"at most {minutes:g} minutes, {weights}"
-    if type(whole) is not int or whole == kept:
-        return f"{kept:,} steps"
-    return f"{whole:,} steps, {weights}"
+    if type(steps) is not int or steps == saved_step:
+        return f"{saved_step:,} steps"
+    return f"{steps:,} steps, {weights}"
 
 
-def contents(path: Path) -> dict[str, Any]:
-    """Summarise a file without loading it all: modalities, factors and splits; or arrays; or weights."""
+def summarise_contents(path: Path) -> dict[str, Any]:
+    """Return a summary of an artifact without loading it all: modalities, factors and splits; or arrays; or weights."""
     header = read_header(path)
     if header.kind == "dataset":
         with Dataset.open(path, verify=False) as data:
@@ -99,5 +99,5 @@ def contents(path: Path) -> dict[str, Any]:
             }
     if header.kind in ("latents", "samples"):
         return {name: list(shape) for name, shape in bundle_shapes(path).items()}
-    sizes = [math.prod(tensor.shape) for tensor in tensor_table(path).tensors.values()]
+    sizes = [math.prod(tensor.shape) for tensor in read_tensor_table(path).tensors.values()]
     return {"tensors": len(sizes), "numbers": sum(sizes)}

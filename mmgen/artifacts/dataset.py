@@ -10,9 +10,18 @@ from pydantic import SkipValidation
 
 import mmgen.modalities
 from mmgen.artifacts.containers import open_hdf5
-from mmgen.artifacts.elements import NAME, FactorInfo, FileElement, place
-from mmgen.artifacts.hdf5 import Array, array, cover_texts, explained, group, hard_link, member_names, read_text
-from mmgen.artifacts.remembered import is_remembered, remember, stamp
+from mmgen.artifacts.elements import NAME, FactorInfo, FileElement, array_path
+from mmgen.artifacts.hdf5 import (
+    Array,
+    explain_errors,
+    hash_texts,
+    member_names,
+    open_array,
+    open_group,
+    read_text,
+    require_hard_link,
+)
+from mmgen.artifacts.remembered import file_stamp, record_verified, was_verified
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.markup import facts_table
 from mmgen.core.parsing import printable
@@ -34,7 +43,7 @@ D = TypeVar("D", bound="Description")
 _SOURCES = ("source", "source_part", "source_group", "picture")
 """Factors, as recipes write them, that tell which examples were made from one thing."""
 Rows = Annotated[slice | np.ndarray, SkipValidation]
-"""A slice, row numbers in any order, or a mask of all rows; :meth:`Dataset._rows` checks it."""
+"""A slice, row numbers in any order, or a mask of all rows; :meth:`Dataset._check_rows` checks it."""
 
 
 class Dataset:
@@ -92,40 +101,40 @@ class Dataset:
         return dataset
 
     def _verify_once(self) -> None:
-        before = stamp(self.path, self.header.content_id)
-        if not is_remembered(before):
+        before = file_stamp(self.path, self.header.content_id)
+        if not was_verified(before):
             self.verify()
-            if stamp(self.path, self.header.content_id) == before:
-                remember(before)
+            if file_stamp(self.path, self.header.content_id) == before:
+                record_verified(before)
 
     def _read_structure(self) -> None:
-        modalities = group(self._file, "modalities", self.path)
+        modalities = open_group(self._file, "modalities", self.path)
         for name in member_names(modalities, self.path):
             self._read_modality(modalities, name)
         for name, description in self.modalities.items():
             if fault := description.fault_beside(self.modalities):
                 raise ArtifactError(f"{self.path}: /modalities/{name}: {fault}; make the file again")
         sizes = {
-            self._arrays[place(name, key)].element: len(self._arrays[place(name, key)])
+            self._arrays[array_path(name, key)].element: len(self._arrays[array_path(name, key)])
             for name, description in self.modalities.items()
             for key, stored in description.arrays().items()
             if stored.rows is None
-        } | {place(name): each.examples for name, each in self.modalities.items() if each.examples is not None}
+        } | {array_path(name): each.examples for name, each in self.modalities.items() if each.examples is not None}
         if len(set(sizes.values())) != 1 or 0 in sizes.values():
             raise ArtifactError(
                 f"{self.path}: its modalities have {sizes} rows, expected one number above 0; make it again"
             )
         self.size = next(iter(sizes.values()))
-        factors = group(self._file, "factors", self.path)
+        factors = open_group(self._file, "factors", self.path)
         for name in member_names(factors, self.path):
-            with explained(self.path, f"/factors/{printable(name, 100)}"):
-                hard_link(factors, name, self.path)
+            with explain_errors(self.path, f"/factors/{printable(name, 100)}"):
+                require_hard_link(factors, name, self.path)
                 axes = max(1, len(getattr(factors[name], "shape", None) or ()))
-            data = array(factors, name, self.path, shape=(self.size, *[None] * (axes - 1)))
+            data = open_array(factors, name, self.path, shape=(self.size, *[None] * (axes - 1)))
             self._factor_arrays[name] = data
             unit, meaning = data.text("unit"), data.text("meaning")
             self.factors[name] = FactorInfo(name, data.dtype, unit, meaning, data.shape[1:])
-        self._splits = group(self._file, "splits", self.path)
+        self._splits = open_group(self._file, "splits", self.path)
         self.schemes: list[str] = member_names(self._splits, self.path)
         self.default_scheme = read_text(self._splits, "default", self.path) if self.schemes else ""
         if self.schemes and self.default_scheme not in self.schemes:
@@ -133,33 +142,34 @@ class Dataset:
 
     def _read_modality(self, modalities: Any, name: str) -> None:
         # The texts say which arrays to expect, so the element is looked at twice, the first time for any.
-        with explained(self.path, f"/modalities/{printable(name, 100)}"):
+        with explain_errors(self.path, f"/modalities/{printable(name, 100)}"):
             if not NAME.match(name):
                 raise ArtifactError(
                     f"{self.path}: modality name {printable(name, 100)!r} is not allowed; make it again"
                 )
-            hard_link(modalities, name, self.path)
+            require_hard_link(modalities, name, self.path)
             element = modalities[name]
         kind = read_text(element, "kind", self.path)
         if kind not in mmgen.modalities.names():
             known = mmgen.modalities.names()
             raise ArtifactError(
                 f"{self.path}: modality '{name}' is of kind {printable(kind, 40)!r}, "
-                f"expected {', '.join(known[:-1])} or {known[-1]}; make the file again, or install what knows the kind"
+                f"expected {', '.join(known[:-1])} or {known[-1]}; make the file again, or install its package"
             )
         description = mmgen.modalities.get(kind).read(name, FileElement(element, self.path))
         self.modalities[name] = description
         stored = description.arrays()
         if stored.keys() != {ROWS}:
-            self._groups[name] = group(modalities, name, self.path)
+            self._groups[name] = open_group(modalities, name, self.path)
         for key, expected in stored.items():
             parent, member = (modalities, name) if key == ROWS else (self._groups[name], key)
             shape = (expected.rows, *expected.shape)
-            self._arrays[place(name, key)] = array(parent, member, self.path, dtype=expected.dtype, shape=shape)
+            data = open_array(parent, member, self.path, dtype=expected.dtype, shape=shape)
+            self._arrays[array_path(name, key)] = data
 
     def close(self) -> None:
         """Close the file."""
-        with explained(self.path):
+        with explain_errors(self.path):
             self._file.close()
 
     def __enter__(self) -> "Dataset":
@@ -185,7 +195,7 @@ class Dataset:
         facts = [("examples", f"{self.size:,}"), *parts, ("splits", ", ".join(self.schemes) or "none")]
         return facts_table(f"dataset {self.path}", facts)
 
-    def _rows(self, rows: slice | np.ndarray, size: int) -> slice | np.ndarray:
+    def _check_rows(self, rows: slice | np.ndarray, size: int) -> slice | np.ndarray:
         if isinstance(rows, slice):
             start, stop, step = rows.indices(size)
             return slice(start, max(start, stop), step) if step > 0 else np.arange(start, stop, step)
@@ -200,10 +210,10 @@ class Dataset:
             )
         rows = np.flatnonzero(rows) if mask else rows.astype(np.int64, copy=False)
         if len(rows) and (rows.min() < 0 or rows.max() >= size):
-            raise UsageError(f"rows outside 0 to {size - 1} asked of {self.path}; ask for rows that it has")
+            raise UsageError(f"rows got numbers outside 0 to {size - 1}, the rows of {self.path}; choose others")
         return rows
 
-    def of_kind(self, kind: type[D]) -> dict[str, D]:
+    def modalities_of(self, kind: type[D]) -> dict[str, D]:
         """Return the modalities whose description is of one class, by name."""
         return {name: each for name, each in self.modalities.items() if isinstance(each, kind)}
 
@@ -212,27 +222,27 @@ class Dataset:
         """Image modalities by name."""
         from mmgen.modalities.image import ImageDescription
 
-        return self.of_kind(ImageDescription)
+        return self.modalities_of(ImageDescription)
 
     @property
     def attributes(self) -> "dict[str, AttributesDescription]":
         """Attribute modalities by name."""
         from mmgen.modalities.attributes import AttributesDescription
 
-        return self.of_kind(AttributesDescription)
+        return self.modalities_of(AttributesDescription)
 
     @property
     def texts(self) -> "dict[str, TextDescription]":
         """Text modalities by name."""
         from mmgen.modalities.text import TextDescription
 
-        return self.of_kind(TextDescription)
+        return self.modalities_of(TextDescription)
 
     @property
     def observed(self) -> "dict[str, Description]":
         """Return modalities with a row for each example, without words, pictures first."""
-        found = {name: each for name, each in self.modalities.items() if each.by_rows and not each.describes}
-        return {**self.images, **found}
+        others = {name: each for name, each in self.modalities.items() if each.by_rows and not each.describes}
+        return {**self.images, **others}
 
     @check_arguments
     def read_values(self, name: str, rows: Rows = slice(None), seed: Seed = 0) -> np.ndarray:
@@ -251,7 +261,7 @@ class Dataset:
         if described is None:
             raise UsageError(format_unknown_name("modality", name, sorted(self.modalities)))
         held = torch.from_numpy(described.torch_rows(self.read_packed(name, rows)))
-        numbers = torch.from_numpy(np.arange(self.size)[self._rows(rows, self.size)])
+        numbers = torch.from_numpy(np.arange(self.size)[self._check_rows(rows, self.size)])
         return np.asarray(described.tensors(held, View(lambda: numbers, (seed,)))[0].numpy())
 
     @check_arguments
@@ -268,17 +278,15 @@ class Dataset:
         """
         if name not in self.modalities:
             raise UsageError(format_unknown_name("modality", name, sorted(self.modalities)))
-        if place(name, array) not in self._arrays:
-            raise UsageError(f"{name} of {self.path} has no array of its rows; it is stored as {self._listed(name)}")
-        data = self._arrays[place(name, array)]
-        stored = data.read(self._rows(rows, len(data)))
+        if array_path(name, array) not in self._arrays:
+            names = ", ".join(self.modalities[name].arrays())
+            raise UsageError(f"modality '{name}' of {self.path} has no array '{array}', expected {names}")
+        data = self._arrays[array_path(name, array)]
+        stored = data.read(self._check_rows(rows, len(data)))
         fault = self.modalities[name].fault(stored, array)
         if fault:
-            raise ArtifactError(f"{self.path}: /{place(name, array)}: {fault}; make the file again")
+            raise ArtifactError(f"{self.path}: /{array_path(name, array)}: {fault}; make the file again")
         return stored
-
-    def _listed(self, name: str) -> str:
-        return ", ".join(self.modalities[name].arrays())
 
     @check_arguments
     def read(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
@@ -309,7 +317,7 @@ class Dataset:
 
         from mmgen.core.views import draw_pixels, view_key
 
-        numbers = torch.from_numpy(np.arange(self.size)[self._rows(rows, self.size)])
+        numbers = torch.from_numpy(np.arange(self.size)[self._check_rows(rows, self.size)])
         return draw_pixels(torch.from_numpy(images), numbers, view_key(seed, name)).numpy()
 
     @check_arguments
@@ -326,21 +334,16 @@ class Dataset:
             raise UsageError(format_unknown_name("text modality", name, sorted(self.texts)))
         return self.read(name, rows)
 
-    @property
-    def factor_names(self) -> list[str]:
-        """Names of the generative factors."""
-        return list(self.factors)
-
     @check_arguments
     def sources(self, rows: Rows = slice(None)) -> NDArray[np.int64] | None:
         """Return a number [n] for each of ``rows``, equal for rows of one picture, source or group; None if unknown.
 
         Such examples are alike, and are no independent ones.
         """
-        kept = [name for name in _SOURCES if name in self.factors and self.factors[name].dtype.kind in "iu"]
-        if not kept:
+        names = [name for name in _SOURCES if name in self.factors and self.factors[name].dtype.kind in "iu"]
+        if not names:
             return None
-        table = np.column_stack([self.factor(name)[self._rows(rows, self.size)] for name in kept])
+        table = np.column_stack([self.factor(name)[self._check_rows(rows, self.size)] for name in names])
         return np.unique(table, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
     @check_arguments
@@ -350,22 +353,22 @@ class Dataset:
             raise UsageError(format_unknown_name("factor", name, sorted(self.factors)))
         return self._factor_arrays[name].read()
 
-    def _scheme(self, scheme: str) -> Any:
+    def _open_scheme(self, scheme: str) -> Any:
         if scheme not in self.schemes:
             raise UsageError(format_unknown_name("split scheme", scheme, self.schemes))
-        return group(self._splits, scheme, self.path)
+        return open_group(self._splits, scheme, self.path)
 
     @check_arguments
     def scheme_meaning(self, scheme: str) -> str:
         """Return the description of a split scheme."""
-        return read_text(self._scheme(scheme), "meaning", self.path)
+        return read_text(self._open_scheme(scheme), "meaning", self.path)
 
     @check_arguments
     def split(self, scheme: str, part: str) -> np.ndarray:
         """Return row numbers int64, increasing, of part "train", "val" or "test" of a split scheme."""
         if part not in PARTS:
             raise UsageError(format_unknown_name("part of a split", part, PARTS))
-        rows = array(self._scheme(scheme), part, self.path, dtype="int64", shape=(None,)).read()
+        rows = open_array(self._open_scheme(scheme), part, self.path, dtype="int64", shape=(None,)).read()
         if len(rows) and (rows[0] < 0 or rows[-1] >= self.size or (np.diff(rows) <= 0).any()):
             raise ArtifactError(
                 f"{self.path}: /splits/{scheme}/{part} holds no increasing row numbers; make the file again"
@@ -383,13 +386,13 @@ class Dataset:
         Raises:
             ArtifactError: Something in the file is damaged or was changed.
         """
-        content = self.header.content()
+        content = self.header.content_hash()
         for where, data in self._arrays.items():
-            data.cover(where, content)
+            data.hash_into(where, content)
         for name, folder in self._groups.items():
-            cover_texts(folder, self.path, place(name), content)
+            hash_texts(folder, self.path, array_path(name), content)
         for name, data in self._factor_arrays.items():
-            data.cover(f"factors/{name}", content)
+            data.hash_into(f"factors/{name}", content)
         for scheme in self.schemes:
             for part in PARTS:
                 content.add_array(f"splits/{scheme}/{part}", self.split(scheme, part))

@@ -10,9 +10,17 @@ import numpy as np
 
 from mmgen.artifacts.content_id import ContentHash
 from mmgen.artifacts.dataset import PARTS
-from mmgen.artifacts.elements import NAME, place
+from mmgen.artifacts.elements import NAME, array_path
 from mmgen.artifacts.files import atomic_path
-from mmgen.artifacts.hdf5 import CHUNK_BYTES, ArrayWriter, cover_texts, create, write_array, write_header, write_text
+from mmgen.artifacts.hdf5 import (
+    CHUNK_BYTES,
+    ArrayWriter,
+    create_hdf5,
+    hash_texts,
+    write_array,
+    write_header,
+    write_text,
+)
 from mmgen.artifacts.header import Header, Parent, make_header
 from mmgen.modalities import ROWS
 
@@ -23,7 +31,7 @@ __all__ = ["DatasetWriter"]
 
 
 class DatasetWriter:
-    """Makes a dataset file; it appears under its name when the block ends without an error, complete.
+    """Writer of a dataset file, which appears under its name when the ``with`` block ends without an error.
 
     First say what there is (``add``, or ``add_image``, ``add_attributes`` and ``add_text`` for these kinds;
     ``add_factor``), then ``write`` all rows in order, and ``add_splits`` at any time. Misuse (rows out of order or
@@ -74,7 +82,7 @@ class DatasetWriter:
         chunk_bytes: int = CHUNK_BYTES,
         compression: int = 1,
     ) -> None:
-        _need(size >= 1, f"a dataset has at least one example, got size {size}")
+        _require(size >= 1, f"a dataset has at least one example, got size {size}")
         self.path, self.size, self.settings, self.seed, self.command = Path(path), size, dict(settings), seed, command
         self.parents, self.facts = tuple(parents), dict(facts or {})
         self.header: Header | None = None
@@ -91,7 +99,7 @@ class DatasetWriter:
     def __enter__(self) -> "DatasetWriter":
         with ExitStack() as stack:
             temporary = stack.enter_context(atomic_path(self.path))
-            self._file, self._sink = stack.enter_context(create(temporary))
+            self._file, self._sink = stack.enter_context(create_hdf5(temporary))
             for name in ("modalities", "factors", "splits"):
                 self._file.create_group(name)
             self._stack = stack.pop_all()
@@ -108,11 +116,11 @@ class DatasetWriter:
         return None
 
     def _check_new(self, folder: str, name: str) -> None:
-        _need(bool(NAME.match(name)), f"'{name}' is no name: letters, digits, '_', '-' and '.', first a letter")
-        _need(name not in self._file[folder], f"'{folder}/{name}' is added twice")
-        _need(self._next == 0, f"'{folder}/{name}' is added after the first rows")
+        _require(bool(NAME.match(name)), f"'{name}' is no name: letters, digits, '_', '-' and '.', first a letter")
+        _require(name not in self._file[folder], f"'{folder}/{name}' is added twice")
+        _require(self._next == 0, f"'{folder}/{name}' is added after the first rows")
 
-    def _column(
+    def _create_array(
         self, parent: Any, name: str, shape: tuple[int, ...], dtype: Any, texts: Mapping[str, str]
     ) -> ArrayWriter:
         return ArrayWriter(parent, name, shape, dtype, **self._options, texts=texts)
@@ -134,7 +142,9 @@ class DatasetWriter:
             rows = self.size if stored.rows is None else stored.rows
             written = self._whole if stored.rows is not None else self._columns
             member, beside = (name, texts) if key == ROWS else (key, {})
-            written[place(name, key)] = self._column(folder, member, (rows, *stored.shape), stored.dtype, beside)
+            written[array_path(name, key)] = self._create_array(
+                folder, member, (rows, *stored.shape), stored.dtype, beside
+            )
         self._modalities[name] = description
 
     def add_image(self, name: str, shape: Sequence[int], layout: str = "bytes") -> None:
@@ -186,10 +196,12 @@ class DatasetWriter:
             meaning: What it is, in words.
             shape: Axes of one example's value, such as (H, W) of a mask.
         """
-        _need(np.dtype(dtype).kind in "iuf", f"factor '{name}' has type {np.dtype(dtype)}, expected integers or floats")
+        _require(
+            np.dtype(dtype).kind in "iuf", f"factor '{name}' has type {np.dtype(dtype)}, expected integers or floats"
+        )
         self._check_new("factors", name)
         texts = {"unit": unit, "meaning": meaning}
-        column = self._column(self._file["factors"], name, (self.size, *shape), dtype, texts)
+        column = self._create_array(self._file["factors"], name, (self.size, *shape), dtype, texts)
         self._columns[f"factors/{name}"] = column
 
     def write(
@@ -205,14 +217,14 @@ class DatasetWriter:
             columns: Rows as stored, by modality; "name/array" of a kind that stores several arrays.
             factors: Numbers by factor.
         """
-        _need(start == self._next, f"rows must come in order: got {start}, expected {self._next}")
-        rows = {place(*name.split("/", 1)): np.asarray(values) for name, values in (columns or {}).items()}
+        _require(start == self._next, f"rows must come in order: got {start}, expected {self._next}")
+        rows = {array_path(*name.split("/", 1)): np.asarray(values) for name, values in (columns or {}).items()}
         rows |= {f"factors/{name}": np.asarray(values) for name, values in (factors or {}).items()}
-        _need(rows.keys() == self._columns.keys(), f"got rows of {sorted(rows)}, expected {sorted(self._columns)}")
+        _require(rows.keys() == self._columns.keys(), f"got rows of {sorted(rows)}, expected {sorted(self._columns)}")
         lengths = {len(values) for values in rows.values()}
-        _need(len(lengths) == 1, f"all rows of one call must be equally many, got {lengths}")
+        _require(len(lengths) == 1, f"all rows of one call must be equally many, got {lengths}")
         n = lengths.pop()
-        _need(start + n <= self.size, f"{start + n} rows are more than the {self.size} promised")
+        _require(start + n <= self.size, f"{start + n} rows are more than the {self.size} promised")
         for where, values in rows.items():
             self._check_rows(where, values, self._columns[where])
         for where, values in rows.items():
@@ -228,29 +240,31 @@ class DatasetWriter:
             arrays: Its arrays by name.
         """
         for name, values in arrays.items():
-            where = place(modality, name)
-            _need(where in self._whole, f"{where} is no array that is written whole, expected {sorted(self._whole)}")
+            where = array_path(modality, name)
+            _require(where in self._whole, f"{where} is no array that is written whole, expected {sorted(self._whole)}")
             column = self._whole[where]
-            _need(not column.written, f"{where} is written twice")
-            _need(len(values) == column.shape[0], f"{where}: {len(values)} rows, expected {column.shape[0]}")
+            _require(not column.written, f"{where} is written twice")
+            _require(len(values) == column.shape[0], f"{where}: {len(values)} rows, expected {column.shape[0]}")
             self._check_rows(where, values, column)
             column.append(values)
             column.flush()
         self._sink.check()
 
     def _check_rows(self, where: str, values: np.ndarray, column: ArrayWriter) -> None:
-        _need(
+        _require(
             values.shape[1:] == column.shape[1:],
             f"{where}: rows of shape {values.shape[1:]}, expected {column.shape[1:]}",
         )
         room, name, *array = where.split("/")
         if room == "factors":
-            _need(np.can_cast(values.dtype, column.dtype, "same_kind"), f"{where}: {values.dtype} is no {column.dtype}")
+            _require(
+                np.can_cast(values.dtype, column.dtype, "same_kind"), f"{where}: {values.dtype} is no {column.dtype}"
+            )
             return
         expected = column.dtype.newbyteorder("=")
-        _need(values.dtype == expected, f"{where}: rows are {values.dtype}, expected {expected}")
+        _require(values.dtype == expected, f"{where}: rows are {values.dtype}, expected {expected}")
         fault = self._modalities[name].fault(values, *array)
-        _need(not fault, f"{where}: {fault}")
+        _require(not fault, f"{where}: {fault}")
 
     def add_splits(self, scheme: str, *, train: Any, val: Any, test: Any, meaning: str = "") -> None:
         """Add a split scheme: disjoint row numbers of three parts. The default scheme is "iid", else the first added.
@@ -266,11 +280,11 @@ class DatasetWriter:
             part: np.sort(np.asarray(rows, np.int64)) for part, rows in zip(PARTS, (train, val, test), strict=True)
         }
         together = np.sort(np.concatenate(list(parts.values())))
-        _need(
+        _require(
             not len(together) or (together[0] >= 0 and together[-1] < self.size),
             f"split '{scheme}' has rows out of range",
         )
-        _need(not (np.diff(together) == 0).any(), f"split '{scheme}' has a row twice")
+        _require(not (np.diff(together) == 0).any(), f"split '{scheme}' has a row twice")
         self._add_scheme(scheme, parts, meaning)
 
     def add_split_of_edges(self, scheme: str, meaning: str = "") -> None:
@@ -283,7 +297,7 @@ class DatasetWriter:
         self._add_scheme(scheme, dict.fromkeys(PARTS, np.arange(self.size)), meaning)
 
     def _add_scheme(self, scheme: str, parts: Mapping[str, np.ndarray], meaning: str) -> None:
-        _need(
+        _require(
             bool(NAME.match(scheme)) and scheme not in self._schemes,
             f"split scheme '{scheme}' is no name or added twice",
         )
@@ -294,16 +308,16 @@ class DatasetWriter:
             self._splits[f"splits/{scheme}/{part}"] = write_array(folder, part, rows)
 
     def _finish(self) -> None:
-        _need(self._next == self.size or not self._columns, f"{self._next} rows written, expected {self.size}")
-        _need(bool(self._modalities), "a dataset has at least one modality")
+        _require(self._next == self.size or not self._columns, f"{self._next} rows written, expected {self.size}")
+        _require(bool(self._modalities), "a dataset has at least one modality")
         short = [where for where, column in self._whole.items() if column.written != column.shape[0]]
-        _need(not short, f"{short} are not written")
+        _require(not short, f"{short} are not written")
         content = ContentHash("dataset", self.settings, self.seed, self.parents, self.facts)
         for where, column in (self._columns | self._whole | self._splits).items():
             column.flush()
-            column.cover(where, content)
+            column.hash_into(where, content)
         for name, folder in self._groups.items():
-            cover_texts(folder, self.path, place(name), content)
+            hash_texts(folder, self.path, array_path(name), content)
         if self._schemes:
             write_text(self._file["splits"], "default", "iid" if "iid" in self._schemes else self._schemes[0])
         self.header = make_header(
@@ -313,6 +327,6 @@ class DatasetWriter:
         write_header(self._file, self.header)
 
 
-def _need(condition: bool, message: str) -> None:
+def _require(condition: bool, message: str) -> None:
     if not condition:
         raise ValueError(message)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mmgen.artifacts.hdf5 import explained, hard_link, read_text
+from mmgen.artifacts.hdf5 import explain_errors, read_text, require_hard_link
 from mmgen.modalities import ROWS
 
-__all__ = ["NAME", "FactorInfo", "FileElement", "place"]
+__all__ = ["NAME", "FactorInfo", "FileElement", "array_path"]
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}\Z")
 
@@ -34,7 +34,7 @@ class FactorInfo:
     shape: tuple[int, ...] = ()
 
 
-def place(modality: str, array: str = ROWS) -> str:
+def array_path(modality: str, array: str = ROWS) -> str:
     """Return the path of a modality's array in the file, "modalities/image"; the content id uses the same name."""
     return f"modalities/{modality}" if array == ROWS else f"modalities/{modality}/{array}"
 
@@ -58,8 +58,8 @@ class FileElement:
         return read_text(self._item, name, self._path)
 
     def shape(self, array: str = ROWS) -> tuple[int, ...]:
-        with explained(self._path, f"{self._item.name}/{array}"):
+        with explain_errors(self._path, f"{self._item.name}/{array}"):
             if array != ROWS:
-                hard_link(self._item, array, self._path)
+                require_hard_link(self._item, array, self._path)
             found = self._item if array == ROWS else self._item[array]
             return tuple(getattr(found, "shape", None) or ())

@@ -10,20 +10,20 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mmgen.core.errors import ArtifactError, reason_of
-from mmgen.core.parsing import Malformed, read_bounded
+from mmgen.core.parsing import MalformedError, read_text
 
 __all__ = [
     "SUMS",
     "atomic_path",
-    "cannot_write",
-    "check_place",
+    "write_error",
+    "check_replaceable",
     "check_writable",
-    "exported_file",
+    "main_exported_file",
     "exported_names",
-    "leads_out",
-    "open_own",
-    "own_folder",
-    "regular_file",
+    "leaves_folder",
+    "open_internal_file",
+    "make_internal_folder",
+    "regular_file_size",
     "write_text_atomic",
 ]
 
@@ -50,7 +50,7 @@ _STALE_SECONDS = 24 * 3600
 """A temporary file untouched for this long belongs to a writer that was killed."""
 
 
-def cannot_write(final: Path, error: OSError) -> ArtifactError:
+def write_error(final: Path, error: OSError) -> ArtifactError:
     """Return the error to raise where the file system refuses to write ``final``."""
     code = error.errno or errno.EIO
     if code == errno.ENOENT and not final.parent.exists():
@@ -68,7 +68,7 @@ _STRANGE = {
 }
 
 
-def check_place(final: Path) -> None:
+def check_replaceable(final: Path) -> None:
     """Check that a file may be written at ``final``: nothing is there, or a regular file, or a link to one.
 
     A link is replaced and its target stays as it is, so that nobody chooses by a link what we overwrite. Devices,
@@ -84,16 +84,16 @@ def check_place(final: Path) -> None:
         try:
             os.stat(final.parent)
         except OSError:
-            raise cannot_write(final, error) from None
+            raise write_error(final, error) from None
         mode = stat.S_IFREG
     except ValueError:
         raise ArtifactError(f"cannot write {str(final)!r}: it holds a zero character; choose another name") from None
     except OSError as error:
         if error.errno != errno.ELOOP or not final.is_symlink():  # a link to itself is one that leads nowhere
-            raise cannot_write(final, error) from None
+            raise write_error(final, error) from None
         mode = stat.S_IFREG
     if stat.S_ISDIR(mode):
-        raise cannot_write(final, IsADirectoryError(errno.EISDIR, ""))
+        raise write_error(final, IsADirectoryError(errno.EISDIR, ""))
     if not stat.S_ISREG(mode):
         what = _STRANGE.get(stat.S_IFMT(mode), "no regular file")
         raise ArtifactError(f"cannot write {final}: it is {what}, which would be replaced; choose the name of a file")
@@ -110,27 +110,27 @@ def check_writable(final: Path) -> None:
         ArtifactError: It takes none.
     """
     final = Path(final)
-    tried = _temporary(_target(final))
+    tried = _temporary_path(_resolve_folder(final))
     try:
         os.close(os.open(tried, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except OSError as error:
-        raise cannot_write(final, error) from None
+        raise write_error(final, error) from None
     finally:
         with suppress(OSError):
             os.unlink(tried)
 
 
-def _target(final: Path) -> Path:
+def _resolve_folder(final: Path) -> Path:
     """Resolve links of the folder, never of the last name."""
     return Path(os.path.realpath(final.parent)) / final.name
 
 
-def _prefix(final: Path) -> str:
+def _temporary_prefix(final: Path) -> str:
     return f".{final.name[:60]}."
 
 
-def _temporary(final: Path) -> Path:
-    return final.parent / f"{_prefix(final)}{secrets.token_hex(6)}.part"
+def _temporary_path(final: Path) -> Path:
+    return final.parent / f"{_temporary_prefix(final)}{secrets.token_hex(6)}.part"
 
 
 def _sync(path: Path, flags: int) -> None:
@@ -169,11 +169,11 @@ def atomic_path(final: Path) -> Iterator[Path]:
         ...     (Path(folder) / "notes.txt").read_text()
         'whole or not at all'
     """
-    check_place(final)
-    target = _target(final)
-    temporary = _temporary(target)
+    check_replaceable(final)
+    target = _resolve_folder(final)
+    temporary = _temporary_path(target)
     try:
-        _remove_stale(target.parent, _prefix(target))
+        _remove_stale(target.parent, _temporary_prefix(target))
         yield temporary
         _sync(temporary, os.O_RDONLY)
         os.replace(temporary, target)
@@ -185,7 +185,7 @@ def atomic_path(final: Path) -> Iterator[Path]:
         ours = {None, *map(os.fspath, (temporary, target, target.parent))}
         if error.errno not in _ADVICE or error.filename not in ours:
             raise
-        raise cannot_write(Path(final), error) from error
+        raise write_error(Path(final), error) from error
     finally:
         with suppress(OSError):
             temporary.unlink()
@@ -201,10 +201,10 @@ def write_text_atomic(final: Path, text: str) -> None:
         temporary.write_bytes(text.encode("utf-8"))
 
 
-def open_own(path: str | Path, flags: int) -> int:
-    """Open a file that grows, such as a log or a lock, and create it if it is missing.
+def open_internal_file(path: str | Path, flags: int) -> int:
+    """Open a log or a lock, and create it if it is missing; return its descriptor.
 
-    A link in its place is replaced. No pipe blocks us.
+    A link in its place is replaced. A pipe does not block.
 
     Raises:
         OSError: The file system refuses.
@@ -216,7 +216,7 @@ def open_own(path: str | Path, flags: int) -> int:
     return os.open(path, flags, 0o666)
 
 
-def own_folder(path: Path) -> Path:
+def make_internal_folder(path: Path) -> Path:
     """Make a folder for internal files, such as ``.stages``; a link in its place is replaced.
 
     Returns:
@@ -231,13 +231,13 @@ def own_folder(path: Path) -> Path:
     return path
 
 
-def leads_out(path: Path, folder: Path) -> bool:
+def leaves_folder(path: Path, folder: Path) -> bool:
     """Return whether a link leads a path below ``folder`` elsewhere; the path need not exist."""
     root = os.path.realpath(folder)
     return os.path.commonpath([root, os.path.realpath(path)]) != root
 
 
-def regular_file(path: Path) -> int:
+def regular_file_size(path: Path) -> int:
     """Return the size in bytes of a regular file (a pipe would block its reader for ever).
 
     Raises:
@@ -262,14 +262,14 @@ _EXPORTED = {
 """Files in an exported folder, by their kind."""
 
 
-def exported_file(folder: Path, what: str = "") -> Path:
+def main_exported_file(folder: Path, content: str = "") -> Path:
     """Return the main file of an exported folder; the folder itself if there is none.
 
     Args:
         folder: A folder.
-        what: "model", "dataset", "classifier" or "file of scores"; else the aggregate, or the model if there is none.
+        content: "model", "dataset", "classifier" or "file of scores"; else the aggregate, or without one the model.
     """
-    names = _EXPORTED.get(what, ("aggregate.safetensors", "model.safetensors"))
+    names = _EXPORTED.get(content, ("aggregate.safetensors", "model.safetensors"))
     listed = exported_names(folder)  # files that they do not name are somebody else's
     return next((folder / name for name in names if (name in listed if listed else (folder / name).exists())), folder)
 
@@ -277,7 +277,7 @@ def exported_file(folder: Path, what: str = "") -> Path:
 def exported_names(folder: Path) -> list[str]:
     """Return the files named by the checksums of an exported folder; [] if there are no readable ones."""
     try:
-        lines = read_bounded(folder / SUMS).splitlines()
-    except (OSError, Malformed):
+        lines = read_text(folder / SUMS).splitlines()
+    except (OSError, MalformedError):
         return []
     return [name for line in lines if (name := line.partition("  ")[2])]

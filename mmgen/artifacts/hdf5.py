@@ -24,12 +24,12 @@ from mmgen.core.parsing import MAX_TEXT_BYTES, printable
 __all__ = [
     "Array",
     "ArrayWriter",
-    "array",
-    "cover_texts",
-    "create",
-    "explained",
-    "group",
-    "hard_link",
+    "open_array",
+    "hash_texts",
+    "create_hdf5",
+    "explain_errors",
+    "open_group",
+    "require_hard_link",
     "member_names",
     "read_text",
 ]
@@ -52,7 +52,7 @@ _OPEN_ELSEWHERE = ("already open for", "unable to lock file")
 
 
 @contextmanager
-def explained(path: Path, element: str = "") -> Iterator[None]:
+def explain_errors(path: Path, element: str = "") -> Iterator[None]:
     """Turn errors of h5py while reading ``element`` into an :class:`ArtifactError` that names path and element."""
     try:
         yield
@@ -69,8 +69,8 @@ def explained(path: Path, element: str = "") -> Iterator[None]:
         ) from error
 
 
-def _refuse(path: Path, element: str, what: str) -> ArtifactError:
-    return ArtifactError(f"{path}: {printable(element, 100)} {what}; this is no file that mmgen makes, make it again")
+def _element_error(path: Path, element: str, reason: str) -> ArtifactError:
+    return ArtifactError(f"{path}: {printable(element, 100)} {reason}; this is no file that mmgen makes, make it again")
 
 
 def read_text(item: Any, name: str, path: Path) -> str:
@@ -80,14 +80,14 @@ def read_text(item: Any, name: str, path: Path) -> str:
         ArtifactError: It is missing, no text, or too long.
     """
     element = f"{item.name}@{name}"
-    with explained(path, element):
+    with explain_errors(path, element):
         if name not in item.attrs:
-            raise _refuse(path, element, "is missing")
+            raise _element_error(path, element, "is missing")
         attribute = item.attrs.get_id(name)
         if attribute.shape != () or h5py.check_string_dtype(attribute.dtype) is None:
-            raise _refuse(path, element, "is no text")
+            raise _element_error(path, element, "is no text")
         if attribute.dtype.itemsize > MAX_TEXT_BYTES:
-            raise _refuse(path, element, "is too long")
+            raise _element_error(path, element, "is too long")
         value = item.attrs[name]
         return value.decode("utf-8") if isinstance(value, bytes) else str(value)
 
@@ -98,39 +98,39 @@ def write_text(item: Any, name: str, text: str) -> None:
     item.attrs.create(name, data, dtype=h5py.string_dtype("utf-8", max(1, len(data))))
 
 
-def hard_link(parent: Any, name: str, path: Path) -> None:
+def require_hard_link(parent: Any, name: str, path: Path) -> None:
     """Refuse a member that may lie outside the file: only hard links stay inside."""
     element = f"{parent.name.rstrip('/')}/{name}"
     link = parent.get(name, getlink=True)
     if link is None:
-        raise _refuse(path, element, "is missing")
+        raise _element_error(path, element, "is missing")
     if not isinstance(link, h5py.HardLink):
-        raise _refuse(path, element, f"is a {type(link).__name__}, expected data in the file itself")
+        raise _element_error(path, element, f"is a {type(link).__name__}, expected data in the file itself")
 
 
-def group(parent: Any, name: str, path: Path) -> Any:
+def open_group(parent: Any, name: str, path: Path) -> Any:
     """Return the group ``name`` of ``parent``, reached by a hard link.
 
     Raises:
         ArtifactError: It is missing, a link to elsewhere, or no group.
     """
-    with explained(path, name):
-        hard_link(parent, name, path)
+    with explain_errors(path, name):
+        require_hard_link(parent, name, path)
         child = parent[name]
         if not isinstance(child, h5py.Group):
-            raise _refuse(path, child.name, "is no group")
+            raise _element_error(path, child.name, "is no group")
         return child
 
 
 def member_names(parent: Any, path: Path) -> list[str]:
     """Return the names of the members of a group, sorted."""
-    with explained(path, parent.name):
+    with explain_errors(path, parent.name):
         return sorted(parent.keys())
 
 
-def cover_texts(folder: Any, path: Path, name: str, content: ContentHash) -> None:
+def hash_texts(folder: Any, path: Path, name: str, content: ContentHash) -> None:
     """Add the text attributes of a group to a content id, under ``name``."""
-    with explained(path, folder.name):
+    with explain_errors(path, folder.name):
         content.add(name, "group", (), "", {text: read_text(folder, text, path) for text in sorted(folder.attrs)})
 
 
@@ -151,10 +151,10 @@ class Array:
 
     def texts(self) -> dict[str, str]:
         """Return all text attributes."""
-        with explained(self.path, self.element):
+        with explain_errors(self.path, self.element):
             return {name: self.text(name) for name in sorted(self.data.attrs)}
 
-    def cover(self, name: str, content: ContentHash) -> None:
+    def hash_into(self, name: str, content: ContentHash) -> None:
         """Add the array to a content id under ``name``, piece by piece so that any size fits into memory."""
         digest = hashlib.sha256()
         step = max(1, _HASH_BYTES // max(1, math.prod(self.shape[1:]) * self.dtype.itemsize))
@@ -167,7 +167,7 @@ class Array:
 
         Rows by number are gathered chunk by chunk, because h5py's own fancy indexing is slow.
         """
-        with explained(self.path, self.element):
+        with explain_errors(self.path, self.element):
             if isinstance(rows, slice):
                 return np.asarray(self.data[rows]).astype(self.dtype, copy=False)
             result = np.empty((len(rows), *self.shape[1:]), self.dtype)
@@ -182,7 +182,7 @@ class Array:
             return result
 
 
-def array(parent: Any, name: str, path: Path, *, dtype: str | None = None, shape: tuple[int | None, ...]) -> Array:
+def open_array(parent: Any, name: str, path: Path, *, dtype: str | None = None, shape: tuple[int | None, ...]) -> Array:
     """Return the array ``name`` of ``parent``, after all checks that do not need its data.
 
     Args:
@@ -195,15 +195,15 @@ def array(parent: Any, name: str, path: Path, *, dtype: str | None = None, shape
     Raises:
         ArtifactError: It is not what the format allows, or declares more data than the file holds.
     """
-    with explained(path, f"{parent.name.rstrip('/')}/{name}"):
-        hard_link(parent, name, path)
+    with explain_errors(path, f"{parent.name.rstrip('/')}/{name}"):
+        require_hard_link(parent, name, path)
         data = parent[name]
         element = data.name
         if not isinstance(data, h5py.Dataset):
-            raise _refuse(path, element, "is no array")
+            raise _element_error(path, element, "is no array")
         found = data.dtype
         if found.kind not in "biuf" or (dtype is not None and found.newbyteorder("=") != np.dtype(dtype)):
-            raise _refuse(path, element, f"has type {found}, expected {dtype or 'numbers'}")
+            raise _element_error(path, element, f"has type {found}, expected {dtype or 'numbers'}")
         actual = data.shape
         if (
             actual is None
@@ -211,20 +211,22 @@ def array(parent: Any, name: str, path: Path, *, dtype: str | None = None, shape
             or any(w not in (None, g) for w, g in zip(shape, actual, strict=True))
         ):
             wanted = ", ".join("any" if want is None else str(want) for want in shape)
-            raise _refuse(path, element, f"has shape {actual}, expected ({wanted})")
+            raise _element_error(path, element, f"has shape {actual}, expected ({wanted})")
         plan = data.id.get_create_plist()
         filters = {plan.get_filter(i)[0] for i in range(plan.get_nfilters())}
         if plan.get_layout() != h5py.h5d.CHUNKED or h5py.h5z.FILTER_FLETCHER32 not in filters or filters - _FILTERS:
-            raise _refuse(path, element, "is not stored in checksummed chunks with gzip only")
+            raise _element_error(path, element, "is not stored in checksummed chunks with gzip only")
         size, chunk = data.size * found.itemsize, int(np.prod(data.chunks, dtype=object)) * found.itemsize
         held = data.id.get_storage_size()
         if chunk > _MAX_CHUNK_BYTES or size > _MAX_RATIO * held:
-            raise _refuse(path, element, f"declares {size} bytes in chunks of {chunk} where the file holds {held}")
+            raise _element_error(
+                path, element, f"declares {size} bytes in chunks of {chunk} where the file holds {held}"
+            )
         return Array(data, path)
 
 
 @contextmanager
-def create(path: Path) -> Iterator[tuple[Any, Sink]]:
+def create_hdf5(path: Path) -> Iterator[tuple[Any, Sink]]:
     """Create an HDF5 file; yield it with its sink, which long work should ``check`` now and then.
 
     Format 1.10 of HDF5 puts a checksum on all metadata and is read by every h5py since 2018.
@@ -299,7 +301,7 @@ class ArrayWriter:
             self.written += self._filled
             self._filled = 0
 
-    def cover(self, name: str, content: ContentHash) -> None:
+    def hash_into(self, name: str, content: ContentHash) -> None:
         """Add the array to a content id under ``name``, once all rows are written."""
         content.add(name, dtype_name(self.dtype), self.shape, self._hash.hexdigest(), self._texts)
 

@@ -15,9 +15,9 @@ from pydantic import AfterValidator, Field, StrictInt, TypeAdapter, ValidationEr
 from pydantic.dataclasses import dataclass
 
 from mmgen.artifacts.content_id import ContentHash, Parent, canonical_json
-from mmgen.artifacts.members import MOST_MEMBERS, OutsideMember, matching, members_of
+from mmgen.artifacts.members import MOST_MEMBERS, OutsideMember, members_of, pattern_validator
 from mmgen.core.errors import ArtifactError, FormatVersionError
-from mmgen.core.parsing import Malformed, parse_json as parse_strictly, printable
+from mmgen.core.parsing import MalformedError, parse_json as parse_strictly, printable
 from mmgen.core.version import __version__
 from mmgen.settings.config import format_value_fault
 from mmgen.settings.registry import format_unknown_name
@@ -46,7 +46,7 @@ _MAX_COMMAND = 2000
 """Characters of a command that a message repeats."""
 
 
-def _known_kind(kind: str) -> str:
+def _check_kind(kind: str) -> str:
     if kind not in KINDS:
         raise ValueError(format_unknown_name("kind of artifact", printable(kind, 40), list(KINDS)))
     return kind
@@ -69,10 +69,10 @@ class Header:
         members: Members from outside mmgen that it was made with; not under the content id.
     """
 
-    kind: Annotated[str, AfterValidator(_known_kind)]
+    kind: Annotated[str, AfterValidator(_check_kind)]
     format_version: StrictInt
     program_version: str
-    content_id: Annotated[str, matching(r"[0-9a-f]{64}", "64 hexadecimal digits")]
+    content_id: Annotated[str, pattern_validator(r"[0-9a-f]{64}", "64 hexadecimal digits")]
     seed: Annotated[StrictInt, Field(ge=0, lt=2**63)]
     settings: dict[str, Any]
     parents: Annotated[tuple[Parent, ...], Field(max_length=_MAX_PARENTS)]
@@ -80,7 +80,7 @@ class Header:
     command: str
     members: Annotated[tuple[OutsideMember, ...], Field(max_length=MOST_MEMBERS)] = ()
 
-    def content(self, settings: Mapping[str, Any] | None = None) -> ContentHash:
+    def content_hash(self, settings: Mapping[str, Any] | None = None) -> ContentHash:
         """Return the hash that equals the content id once it has covered the arrays of the file.
 
         Args:
@@ -140,7 +140,7 @@ def parse_json(text: str | bytes, where: str) -> Any:
     """
     try:
         return parse_strictly(text)
-    except Malformed as error:
+    except MalformedError as error:
         raise ArtifactError(
             f"{where} is not valid JSON ({error}), the file is damaged; make or copy it again"
         ) from None
@@ -161,7 +161,7 @@ def from_json(text: str | bytes, path: Path) -> Header:
     try:
         header = _SCHEMA.validate_python(values)
     except ValidationError as error:
-        raise ArtifactError(f"{path}: {_sentence(error)}; make the file again") from None
+        raise ArtifactError(f"{path}: {_describe_error(error)}; make the file again") from None
     if values.get("checksum") != _checksum(values):
         raise ArtifactError(
             f"{path} is damaged: its header does not match its checksum, so something in it was changed; make it again "
@@ -196,8 +196,8 @@ def _check_version(values: Mapping[str, Any], path: Path) -> None:
         )
 
 
-def _sentence(error: ValidationError) -> str:
-    """Say in our words the first thing that is wrong with a header: what it got, what was expected."""
+def _describe_error(error: ValidationError) -> str:
+    """Describe the first fault of a header: what it got, what was expected."""
     fault = error.errors(include_url=False)[0]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).removeprefix(".")
     name = f"the header's '{place}'"

@@ -11,7 +11,7 @@ import numpy as np
 from mmgen.artifacts.bundle import read_bundle, write_bundle
 from mmgen.artifacts.header import Header, Parent
 from mmgen.core.errors import ArtifactError
-from mmgen.core.parsing import Malformed, parse_json
+from mmgen.core.parsing import MalformedError, parse_json
 from mmgen.settings.arguments import check_arguments
 
 __all__ = ["COLUMNS", "Latents", "read_latents", "write_latents"]
@@ -113,7 +113,7 @@ def read_latents(path: str | Path) -> Latents:
         ("text", "layers"),
     )  # fmt: skip
     columns = {name: arrays[name] for name in COLUMNS if name in arrays and arrays[name].shape[1]}
-    layers = _layers(texts.get("layers", ""))
+    layers = _parse_layers(texts.get("layers", ""))
     found = arrays["mean"], arrays["log_sd"], arrays["rows"]
     latents = Latents(header, *found, columns, texts["split"], layers or {})
     same_rows = len({len(array) for array in arrays.values()}) == 1
@@ -123,13 +123,13 @@ def read_latents(path: str | Path) -> Latents:
     return latents
 
 
-def _layers(text: str) -> dict[str, int] | None:
+def _parse_layers(text: str) -> dict[str, int] | None:
     """Read sizes of layers by name from the file's text; {} without layers, None for malformed text."""
     if not text:
         return {}
     try:
         found = parse_json(text)
-    except Malformed:
+    except MalformedError:
         return None
     if not isinstance(found, dict) or not all(type(size) is int and size > 0 for size in found.values()):
         return None

@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 
-from mmgen.artifacts.containers import article, read_header
-from mmgen.artifacts.files import check_place, check_writable
+from mmgen.artifacts.containers import read_header, with_article
+from mmgen.artifacts.files import check_replaceable, check_writable
 from mmgen.artifacts.header import KINDS, Parent
 from mmgen.core.errors import ArtifactError, FormatVersionError, MissingParentError, UsageError
 from mmgen.core.parsing import printable
@@ -14,10 +14,10 @@ __all__ = [
     "check_nothing_lost",
     "check_output",
     "find_parent",
-    "find_recorded",
+    "find_parent_file",
     "find_relatives",
-    "parent_of",
-    "reference",
+    "find_record",
+    "parent_record",
 ]
 
 
@@ -36,10 +36,10 @@ def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
         ArtifactError: It cannot be written there: it is a folder, a device or a pipe, in no folder, or its name is
             too long; a page, a picture or a table is in a folder that takes no files.
     """
-    check_place(path)
+    check_replaceable(path)
     if kind is None:  # which is always written; an artifact that is finished may lie in a folder that takes no more
         check_writable(path)
-    what = f"{article(kind)} to {path}" if kind else str(path)
+    what = f"{with_article(kind)} to {path}" if kind else str(path)
     if os.path.realpath(path) in map(os.path.realpath, inputs):
         raise UsageError(
             f"cannot write {what}: it is one of the files that this is made from, and would be "
@@ -47,39 +47,39 @@ def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
         )
     if not os.path.exists(path) or not os.path.getsize(path):
         return
-    found: str | None = None
+    current: str | None = None
     holds = "something that is no artifact of mmgen"
     try:
-        found = read_header(path).kind
-        holds = article(found)
+        current = read_header(path).kind
+        holds = with_article(current)
     except FormatVersionError:
-        found = holds = "an artifact of another format version"
+        current = holds = "an artifact of another format version"
     except ArtifactError:
         pass
-    if found != kind:
+    if current != kind:
         raise UsageError(
             f"cannot write {what}: it holds {holds}, which would be lost; choose another name, or "
             "remove that file first"
         )
 
 
-def check_nothing_lost(path: Path, overwrite: bool, same: str = "") -> None:
+def check_nothing_lost(path: Path, overwrite: bool, alternative: str = "") -> None:
     """Refuse to overwrite finished work at ``path``, before work starts and after :func:`check_output`.
 
     Args:
         path: File to write.
         overwrite: Whether the user allows to replace it.
-        same: For the message: another option that keeps it, if there is one.
+        alternative: For the message: another option that keeps it, if there is one.
 
     Raises:
         UsageError: There is a file that is not empty.
     """
     if not overwrite and os.path.exists(path) and os.path.getsize(path):
-        ways = f"{same}another --output" if same else "use another --output"
+        ways = f"{alternative}another --output" if alternative else "use another --output"
         raise UsageError(f"{path} is there already, and would be lost; {ways}, or --overwrite to replace it")
 
 
-def reference(path: Path, role: str, child: Path) -> Parent:
+def parent_record(path: Path, role: str, child: Path) -> Parent:
     """Return the record of parent ``path`` for the header of ``child`` (which need not exist yet).
 
     Raises:
@@ -94,7 +94,7 @@ def reference(path: Path, role: str, child: Path) -> Parent:
     return Parent(role, header.kind, header.content_id, PurePath(recorded).as_posix(), header.command)
 
 
-def parent_of(path: Path, role: str) -> Parent:
+def find_record(path: Path, role: str) -> Parent:
     """Return the record of the parent with ``role`` of the artifact at ``path``.
 
     Raises:
@@ -106,12 +106,12 @@ def parent_of(path: Path, role: str) -> Parent:
             return parent
     roles = ", ".join(printable(parent.role, 40) for parent in header.parents) or "none"
     raise ArtifactError(
-        f"{path} is {article(header.kind)} without a parent '{role}' (it has: {roles}); "
+        f"{path} is {with_article(header.kind)} without a parent '{role}' (it has: {roles}); "
         f"make it again with {KINDS[header.kind]}"
     )
 
 
-def _holds(path: Path, content_id: str) -> bool:
+def _has_content_id(path: Path, content_id: str) -> bool:
     try:
         return read_header(path).content_id == content_id
     except (ArtifactError, ValueError):
@@ -139,10 +139,10 @@ def find_parent(path: Path, role: str) -> Path:
         MissingParentError: None of them is the parent; the message names the command that makes it again.
         ArtifactError: ``path`` is no artifact or has no such parent.
     """
-    return find_recorded(Path(path), parent_of(path, role))
+    return find_parent_file(Path(path), find_record(path, role))
 
 
-def find_recorded(path: Path, parent: Parent) -> Path:
+def find_parent_file(path: Path, parent: Parent) -> Path:
     """Find ``parent``, a record in the header of the artifact at ``path``; see :func:`find_parent`.
 
     Raises:
@@ -151,11 +151,11 @@ def find_recorded(path: Path, parent: Parent) -> Path:
     recorded = path.parent / parent.path
     likely = [recorded, path.parent / PurePath(parent.path).name]
     for candidate in likely:
-        if _holds(candidate, parent.content_id):
+        if _has_content_id(candidate, parent.content_id):
             return Path(os.path.normpath(candidate))
     for folder in dict.fromkeys([path.parent.resolve(), Path.cwd()]):
         for candidate in _artifact_paths(folder):
-            if _holds(candidate, parent.content_id):
+            if _has_content_id(candidate, parent.content_id):
                 return candidate
     where = Path(os.path.normpath(recorded))
     try:
@@ -180,13 +180,13 @@ def find_relatives(folders: Iterable[Path], kind: str, parent_id: str) -> list[P
     Returns:
         Paths, the newest file first; unreadable and foreign files are passed over.
     """
-    found: dict[str, tuple[float, Path]] = {}
+    newest: dict[str, tuple[float, Path]] = {}
     for folder in folders:
         for path in _artifact_paths(Path(folder)):
             try:
                 header = read_header(path)
                 if header.kind == kind and any(parent.content_id == parent_id for parent in header.parents):
-                    found.setdefault(os.path.realpath(path), (path.stat().st_mtime, path))
+                    newest.setdefault(os.path.realpath(path), (path.stat().st_mtime, path))
             except (ArtifactError, OSError):
                 continue
-    return [path for _, path in sorted(found.values(), key=lambda pair: pair[0], reverse=True)]
+    return [path for _, path in sorted(newest.values(), key=lambda pair: pair[0], reverse=True)]

@@ -18,13 +18,21 @@ from mmgen.core.parsing import printable
 from mmgen.settings.plugins import Origin, installed_version
 from mmgen.settings.registry import BUILT_IN, external_members, list_registries
 
-__all__ = ["MOST_MEMBERS", "OutsideMember", "changed_members", "check_members", "is_there", "matching", "members_of"]
+__all__ = [
+    "MOST_MEMBERS",
+    "OutsideMember",
+    "changed_members",
+    "check_members",
+    "is_available",
+    "pattern_validator",
+    "members_of",
+]
 
 MOST_MEMBERS = 64
 _LONGEST = 255
 
 
-def matching(pattern: str, expected: str) -> AfterValidator:
+def pattern_validator(pattern: str, expected: str) -> AfterValidator:
     """Return a validator of a printable text of bounded length that has to match ``pattern`` as a whole."""
 
     def check(text: str) -> str:
@@ -48,12 +56,14 @@ class OutsideMember:
         sha256: Hash of that file, in hex; "" for a distribution.
     """
 
-    room: Annotated[str, matching("[a-z][a-z ]{0,39}", "the name of a room")]
-    name: Annotated[str, matching("[a-z0-9]+(-[a-z0-9]+)*", "the name of a member")]
-    distribution: Annotated[str, matching("([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?", "a distribution's name")] = ""
-    version: Annotated[str, matching("[A-Za-z0-9.!+_-]*", "a version")] = ""
-    file: Annotated[str, matching(r"[^/\\]*", "the name of a file without its folder")] = ""
-    sha256: Annotated[str, matching("([0-9a-f]{64})?", "64 hexadecimal digits")] = ""
+    room: Annotated[str, pattern_validator("[a-z][a-z ]{0,39}", "the name of a room")]
+    name: Annotated[str, pattern_validator("[a-z0-9]+(-[a-z0-9]+)*", "the name of a member")]
+    distribution: Annotated[
+        str, pattern_validator("([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?", "a distribution's name")
+    ] = ""
+    version: Annotated[str, pattern_validator("[A-Za-z0-9.!+_-]*", "a version")] = ""
+    file: Annotated[str, pattern_validator(r"[^/\\]*", "the name of a file without its folder")] = ""
+    sha256: Annotated[str, pattern_validator("([0-9a-f]{64})?", "64 hexadecimal digits")] = ""
 
     @model_validator(mode="after")
     def _has_one_origin(self) -> "OutsideMember":
@@ -76,10 +86,10 @@ class OutsideMember:
 
 def members_of(settings: Mapping[str, Any]) -> tuple[OutsideMember, ...]:
     """Return the members from outside that settings name and this process has loaded."""
-    return tuple(_member(*used) for used in external_members(settings))
+    return tuple(_make_member(*used) for used in external_members(settings))
 
 
-def _member(room: str, name: str, origin: Origin) -> OutsideMember:
+def _make_member(room: str, name: str, origin: Origin) -> OutsideMember:
     try:
         return OutsideMember(room, name, origin.distribution, origin.version, origin.file, origin.sha256)
     except ValidationError:
@@ -89,12 +99,12 @@ def _member(room: str, name: str, origin: Origin) -> OutsideMember:
         ) from None
 
 
-def is_there(member: OutsideMember) -> bool:
+def is_available(member: OutsideMember) -> bool:
     """Return whether a member can be used here, from its distribution or from a file that the user gave."""
-    return not _lacking(member)
+    return not _explain_absence(member)
 
 
-def _lacking(member: OutsideMember) -> str:
+def _explain_absence(member: OutsideMember) -> str:
     """Explain why a member cannot be used here and how to fix it; "" if it can."""
     room = next((room for room in list_registries() if room.noun == member.room), None)
     here = [found for found in room.members() if found.name == member.name] if room is not None else []
@@ -118,7 +128,7 @@ def _lacking(member: OutsideMember) -> str:
 
 def changed_members(path: Path, members: Iterable[OutsideMember]) -> list[str]:
     """Return a notice for each member whose origin here differs from the one that made the artifact at ``path``."""
-    said = []
+    notices = []
     for member in members:
         room = next((room for room in list_registries() if room.noun == member.room), None)
         here = [found.origin for found in room.members() if found.name == member.name] if room is not None else []
@@ -126,8 +136,10 @@ def changed_members(path: Path, members: Iterable[OutsideMember]) -> list[str]:
         if here and then not in {(origin.distribution, origin.version, origin.sha256) for origin in here}:
             renamed = member.file not in {origin.file for origin in here} or not member.file
             now = f"of {' and '.join(sorted(map(str, here)))}" if renamed else "of another text of that file"
-            said.append(f"{path} was made with {member.room} '{member.name}' of {member.origin}, but here it is {now}")
-    return said
+            notices.append(
+                f"{path} was made with {member.room} '{member.name}' of {member.origin}, but here it is {now}"
+            )
+    return notices
 
 
 def check_members(path: Path, members: Iterable[OutsideMember]) -> None:
@@ -137,6 +149,6 @@ def check_members(path: Path, members: Iterable[OutsideMember]) -> None:
         ArtifactError: A member is missing; names what it came from, and how to get it.
     """
     for member in members:
-        lacking = _lacking(member)
+        lacking = _explain_absence(member)
         if lacking:
             raise ArtifactError(f"{path} was made with the {member.room} '{member.name}' of {lacking}")

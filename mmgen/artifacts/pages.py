@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from mmgen.artifacts.lineage import check_output
 from mmgen.core.errors import UsageError
-from mmgen.core.parsing import beginning
+from mmgen.core.parsing import read_beginning
 
 __all__ = ["MAKER", "check_page", "link_to"]
 
@@ -40,7 +40,7 @@ def check_page(path: Path, kind: Literal["report", "explore", "picture"], overwr
     check_output(path, None, *inputs)
     if overwrite or not os.path.exists(path) or not os.path.getsize(path):
         return
-    ends = _ends(path)
+    ends = _read_ends(path)
     if not any(mark in ends for mark in _MARKS[kind]):
         what = "picture that mmgen made" if kind == "picture" else f"page of mmgen {kind}"
         raise UsageError(
@@ -60,23 +60,23 @@ def link_to(out: Path, kind: Literal["report", "explore"], models: Iterable[str]
             one of the models is on it.
 
     Raises:
-        UsageError: What was named is no page, or is there and is another kind of page, or is ``out``.
+        UsageError: ``named`` is no page, another kind of page, or ``out`` itself.
     """
     page = out.with_name(f"{kind}.html") if named is None else named
-    start = beginning(page).encode()
-    shown = _MARKS[kind][0] in start
+    start = read_beginning(page).encode()
+    is_page = _MARKS[kind][0] in start
     if named is None:
         marks = [f'<meta name="mmgen-model" content="{model}">'.encode() for model in models]
-        if not shown or not any(mark in start for mark in marks):
+        if not is_page or not any(mark in start for mark in marks):
             return ""
     elif page.suffix.lower() not in (".html", ".htm") or page.absolute() == out.absolute():
         raise UsageError(f"--{kind} got {named}, expected the page that mmgen {kind} makes, such as {kind}.html")
-    elif os.path.lexists(page) and not shown:
+    elif os.path.lexists(page) and not is_page:
         raise UsageError(f"--{kind} got {named}, which is there and is no page of mmgen {kind}; name one that is")
     return quote(Path(os.path.relpath(page, out.parent)).as_posix())
 
 
-def _ends(path: Path) -> bytes:
+def _read_ends(path: Path) -> bytes:
     """Return the first and last bytes of a file; b"" if it cannot be read."""
     try:
         with open(path, "rb") as file:

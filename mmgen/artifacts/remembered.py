@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["is_remembered", "remember", "stamp"]
+__all__ = ["was_verified", "record_verified", "file_stamp"]
 
 _METHOD = "content id 2"  # what is remembered of another way of reading does not count
 _SETTLED_NS = 100_000_000
@@ -20,10 +20,10 @@ _MOST = 4096
 _known: set[str] = set()
 
 
-def stamp(path: Path, content_id: str) -> str | None:
+def file_stamp(path: Path, content_id: str) -> str | None:
     """Return an identifier of a file's present state; None if a later change might go unnoticed.
 
-    Ask before reading, and again afterwards: what was read is what the stamp says if both are the same.
+    Take it before reading and again afterwards: the file did not change in between if both are the same.
     """
     try:
         real = os.path.realpath(path)
@@ -38,37 +38,37 @@ def stamp(path: Path, content_id: str) -> str | None:
     return hashlib.sha256("\n".join(map(str, parts)).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _folder() -> Path:
+def _cache_folder() -> Path:
     from platformdirs import user_cache_path
 
     named = os.environ.get("MMGEN_CACHE")
     return (Path(named) if named else user_cache_path("mmgen", appauthor=False)) / "verified"
 
 
-def is_remembered(name: str | None) -> bool:
+def was_verified(stamp: str | None) -> bool:
     """Return whether a state of a file was verified, by this process or an earlier one."""
-    if name is None:
+    if stamp is None:
         return False
-    if name not in _known:
+    if stamp not in _known:
         with suppress(OSError, RuntimeError):
-            if (_folder() / name).is_file():
-                _known.add(name)
-    return name in _known
+            if (_cache_folder() / stamp).is_file():
+                _known.add(stamp)
+    return stamp in _known
 
 
-def remember(name: str | None) -> None:
+def record_verified(stamp: str | None) -> None:
     """Record that a state of a file was verified; failures of the cache are ignored."""
-    if name is None:
+    if stamp is None:
         return
-    _known.add(name)
+    _known.add(stamp)
     with suppress(OSError, RuntimeError):
-        folder = _folder()
+        folder = _cache_folder()
         folder.mkdir(parents=True, exist_ok=True)
-        _make_room(folder)
-        (folder / name).touch()
+        _prune_records(folder)
+        (folder / stamp).touch()
 
 
-def _make_room(folder: Path) -> None:
+def _prune_records(folder: Path) -> None:
     """Delete the older half of too many records; each costs one more reading of a file."""
     entries = list(os.scandir(folder))
     if len(entries) >= _MOST:

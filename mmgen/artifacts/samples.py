@@ -57,7 +57,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class _Texts:
-    """The texts and shape in a file, as :class:`mmgen.modalities._base.Element`."""
+    """Texts and shape of a modality in a file of samples, see :class:`mmgen.modalities._base.Element`."""
 
     where: str
     texts: Mapping[str, str]
@@ -110,16 +110,16 @@ def write_samples(
     Raises:
         ArtifactError: The file system refuses.
     """
-    given = {
+    columns = {
         "images": images, "images_sampled": images_sampled, "attributes": attributes,
         "attributes_judged": attributes_judged, "z": z, "text": text, "text_asked": text_asked,
     }  # fmt: skip
     for name, (means, sampled) in (further or {}).items():
         if not NAME.match(name):
-            raise ValueError(f"'{name}' is no name of a modality")
-        given |= {f"images.{name}": means, f"images_sampled.{name}": sampled}
+            raise ValueError(f"modality got the name '{name}', expected letters, digits, - and _")
+        columns |= {f"images.{name}": means, f"images_sampled.{name}": sampled}
     arrays = {}
-    for name, values in given.items():
+    for name, values in columns.items():
         if values is None:
             continue
         dtype, axes = _ARRAYS.get(name) or _FAMILIES[name.partition(".")[0]]
@@ -173,17 +173,17 @@ def read_samples(path: str | Path) -> Samples:
         arrays["z"],
         info,
         texts.get("image", ""),
-        _further(arrays),
+        _read_further_images(arrays),
         text,
         asked,
         text_info,
     )
-    if not _fit(samples, arrays):
+    if not _is_consistent(samples, arrays):
         raise ArtifactError(f"{path}: its arrays do not fit together; make it again with mmgen sample")
     return samples
 
 
-def _further(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _read_further_images(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return means and draws of the further image modalities that have both."""
     names = [name.removeprefix("images.") for name in arrays if name.startswith("images.")]
     return {
@@ -193,7 +193,7 @@ def _further(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[np.ndarray, np
     }
 
 
-def _fit(samples: Samples, arrays: Mapping[str, np.ndarray]) -> bool:
+def _is_consistent(samples: Samples, arrays: Mapping[str, np.ndarray]) -> bool:
     """Return whether all arrays are of the same samples and hold valid codes."""
     sampled, judged, info, words = (
         samples.images_sampled,

@@ -12,7 +12,7 @@ __all__ = ["Sink"]
 
 
 class Sink:
-    """A file object for h5py. The temporary file is thrown away after an error, so what is swallowed is not missed.
+    """A file object for h5py that keeps the first write error, for :meth:`check` to raise, and ignores later writes.
 
     Args:
         path: File to make.
@@ -27,7 +27,7 @@ class Sink:
         self._error: BaseException | None = None
 
     def check(self) -> None:
-        """Raise the first error that a write met.
+        """Raise the first error of a write.
 
         Raises:
             OSError: No space, quota, file too large, input/output error.

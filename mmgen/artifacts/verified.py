@@ -8,7 +8,7 @@ from mmgen.artifacts.checkpoint import verify_checkpoint
 from mmgen.artifacts.containers import read_header
 from mmgen.artifacts.dataset import Dataset
 from mmgen.artifacts.latents import read_latents
-from mmgen.artifacts.remembered import is_remembered, remember, stamp
+from mmgen.artifacts.remembered import file_stamp, record_verified, was_verified
 from mmgen.artifacts.samples import read_samples
 
 __all__ = ["QUICK_BYTES", "is_verified"]
@@ -18,21 +18,21 @@ QUICK_BYTES = 2**28
 _WIDEST = 8  # bytes of a number
 
 
-def is_verified(path: Path, most: int = QUICK_BYTES) -> bool:
-    """Return whether a file matches its content id, verified now or earlier; False if larger than ``most`` bytes.
+def is_verified(path: Path, limit: int = QUICK_BYTES) -> bool:
+    """Return whether a file matches its content id, verified now or earlier; False if larger than ``limit`` bytes.
 
     Args:
         path: Any artifact.
-        most: Bytes before compression.
+        limit: Bytes before compression.
 
     Raises:
         ArtifactError: It is no artifact, or does not match its content id.
     """
     header = read_header(path)
-    before = stamp(path, header.content_id)
-    if is_remembered(before):
+    before = file_stamp(path, header.content_id)
+    if was_verified(before):
         return True
-    if _declared_bytes(path, header.kind) > most:
+    if _bytes_to_verify(path, header.kind) > limit:
         return False
     if header.kind == "dataset":
         Dataset.open(path).close()
@@ -42,12 +42,12 @@ def is_verified(path: Path, most: int = QUICK_BYTES) -> bool:
         read_samples(path)
     else:
         verify_checkpoint(path)
-    if stamp(path, header.content_id) == before:
-        remember(before)
+    if file_stamp(path, header.content_id) == before:
+        record_verified(before)
     return True
 
 
-def _declared_bytes(path: Path, kind: str) -> int:
+def _bytes_to_verify(path: Path, kind: str) -> int:
     """Return about how many bytes must be read to verify; a file of kilobytes may unpack to gigabytes."""
     if kind == "dataset":
         with Dataset.open(path, verify=False) as data:

@@ -23,7 +23,7 @@ from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.pairing import paired_count, paired_examples
 from mmgen.training.precision import resolve_device
 
-__all__ = ["Baseline", "LabelReader", "LabelSupply", "Material"]
+__all__ = ["Baseline", "LabelReader", "LabelSupply", "BaselineData"]
 
 _CHUNK = 1000
 
@@ -47,13 +47,13 @@ class LabelSupply:
 
 
 @dataclass(frozen=True)
-class Material:
-    """A dataset opened for a baseline, with its training, validation and test images.
+class BaselineData:
+    """An open dataset with the settings of a baseline: its training, validation and test images and their labels.
 
     Args:
         dataset: An open dataset file.
         settings: Networks, training, split and seed of the joint model that the baselines stand beside.
-        attribute: Name of the attribute to be said; "" where there is only one.
+        attribute: Name of the attribute that is the label; "" where there is only one.
     """
 
     dataset: Dataset
@@ -65,7 +65,7 @@ class Material:
         """Return the image modality, the main one if there are several."""
         main = self.settings.data.image
         if main is None or main.name not in self.dataset.images:
-            raise DataError(f"{self.dataset.path} holds no images to read labels off; choose a dataset that does")
+            raise DataError(f"{self.dataset.path} has no images to predict labels of; choose a dataset with images")
         return self.dataset.images[main.name]
 
     @cached_property
@@ -73,7 +73,7 @@ class Material:
         """Return the attributes modality."""
         described = self.settings.data.attributes
         if described is None or described.name not in self.dataset.attributes:
-            raise DataError(f"{self.dataset.path} holds no attributes that could be labels; choose a dataset that does")
+            raise DataError(f"{self.dataset.path} has no attributes that could be labels; choose a dataset with some")
         return self.dataset.attributes[described.name]
 
     @cached_property
@@ -104,33 +104,33 @@ class Material:
         """Return the examples of a part: train, val, test."""
         return self._rows[part]
 
-    def pairs(self, labels: LabelSupply) -> Rows:
+    def labelled_rows(self, supply: LabelSupply) -> Rows:
         """Return the training examples that keep their label."""
-        return MaskedRows(self.rows("train"), self._chosen(labels), {})
+        return MaskedRows(self.rows("train"), self._choose_labelled(supply), {})
 
-    def _chosen(self, labels: LabelSupply) -> NDArray[np.int64]:
+    def _choose_labelled(self, supply: LabelSupply) -> NDArray[np.int64]:
         rows = self.rows("train")
-        if labels.count is None:
-            return paired_examples(len(rows), labels.share, self.seed)
+        if supply.count is None:
+            return paired_examples(len(rows), supply.share, self.seed)
         codes = rows.stored(self.attributes.name, torch.arange(len(rows))).cpu().numpy()
-        return labelled_examples(codes, labels.count, label_seed(self.settings.data, self.seed))
+        return labelled_examples(codes, supply.count, label_seed(self.settings.data, self.seed))
 
-    def size(self, labels: LabelSupply) -> int:
+    def count_labelled(self, supply: LabelSupply) -> int:
         """Return the number of labelled training examples."""
-        return paired_count(len(self.rows("train")), labels.share) if labels.count is None else labels.count
+        return paired_count(len(self.rows("train")), supply.share) if supply.count is None else supply.count
 
-    def paired(self, labels: LabelSupply) -> NDArray[np.int64]:
+    def labelled_positions(self, supply: LabelSupply) -> NDArray[np.int64]:
         """Return positions of the labelled training examples [N_p], without those whose label is unknown."""
-        chosen = self._chosen(labels)
-        return chosen[self.labels("train")[chosen] != UNKNOWN]
+        positions = self._choose_labelled(supply)
+        return positions[self.labels("train")[positions] != UNKNOWN]
 
-    def check(self, labels: LabelSupply) -> None:
+    def check_labels(self, supply: LabelSupply) -> None:
         """Refuse data without labels in the training or test part."""
         path, name, train = self.dataset.path, self.attributes.names[self.column], self.labels("train")
-        count = self.size(labels)
-        if not len(self.paired(labels)):
+        count = self.count_labelled(supply)
+        if not len(self.labelled_positions(supply)):
             known = int((train != UNKNOWN).sum())
-            choose = f"a larger {labels.option}" if known else "a dataset or --split with some"
+            choose = f"a larger {supply.option}" if known else "a dataset or --split with some"
             raise DataError(
                 f"{path} gives '{name}' for none of the {count:,} paired training images (for {known:,} of all "
                 f"{len(train):,}), expected one at least; choose {choose}"
@@ -158,7 +158,7 @@ class Baseline(ABC):
     """Base of methods to compare models with: label readers and densities."""
 
     answers: ClassVar[Literal["labels", "densities"]]
-    """What it says of test examples: the label of an image, or log p of numbers."""
+    """Its output for test examples: labels of images, or log densities of numbers."""
     networks: ClassVar[bool] = False
     """Whether it trains the joint model's networks, so that settings of these and of their training matter."""
 
@@ -167,18 +167,20 @@ class LabelReader(Baseline):
     """Base of classifiers that learn from all training images, then from different numbers of labels.
 
     Args:
-        material: What it is shown.
+        data: Images and labels.
     """
 
     answers = "labels"
 
-    def __init__(self, material: Material) -> None:
-        self.material = material
+    def __init__(self, data: BaselineData) -> None:
+        self.data = data
 
-    def learn(self) -> Generator[float, None, None]:
+    def learn_features(self) -> Generator[float, None, None]:
         """Learn from all training images without labels; yield the fraction done. By default nothing."""
         yield 1.0
 
     @abstractmethod
-    def read(self, labels: LabelSupply) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
-        """Learn from labelled images; yield the fraction done; return codes [N] of test images, and facts."""
+    def predict_test_labels(
+        self, labels: LabelSupply
+    ) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
+        """Learn from labelled images; yield the fraction done; return predicted codes [N] of test images, and facts."""

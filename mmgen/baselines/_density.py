@@ -13,7 +13,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from mmgen.baselines._base import Baseline
 from mmgen.core.errors import DataError
 
-__all__ = ["CONFIG", "DensityBaseline", "FittedDensity", "Numbers", "Shape", "shape_of"]
+__all__ = ["CONFIG", "DensityBaseline", "FittedDensity", "Numbers", "GaussianMoments", "fit_moments"]
 
 CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 Numbers = NDArray[np.float64]
@@ -42,7 +42,7 @@ class DensityBaseline(Baseline):
         """Fit the density; yield the fraction done."""
 
 
-class Shape:
+class GaussianMoments:
     """A mean and a covariance with its Cholesky factor.
 
     Args:
@@ -64,7 +64,7 @@ class Shape:
             ) from None
         self.half_log_det = float(np.log(np.diag(self._factor[0])).sum())
 
-    def squares(self, x: Numbers) -> Numbers:
+    def mahalanobis_squares(self, x: Numbers) -> Numbers:
         """Return squared Mahalanobis distances [N] of x [N, F]."""
         return np.asarray(np.square(solve_triangular(self._factor[0], (x - self.mean).T, lower=True)).sum(0))
 
@@ -74,9 +74,9 @@ class Shape:
         return np.asarray(cho_solve(self._factor, np.eye(self.size)))
 
 
-def shape_of(train: Numbers, diagonal: bool = False) -> Shape:
+def fit_moments(train: Numbers, diagonal: bool = False) -> GaussianMoments:
     """Return the maximum-likelihood mean and covariance."""
     if len(train) < 2:
         raise DataError(f"{len(train)} training examples leave no covariance; expected at least 2")
     covariance = np.atleast_2d(np.cov(train.T, bias=True))
-    return Shape(train.mean(0), np.diag(np.diag(covariance)) if diagonal else covariance)
+    return GaussianMoments(train.mean(0), np.diag(np.diag(covariance)) if diagonal else covariance)

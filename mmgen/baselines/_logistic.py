@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mmgen.baselines._base import LabelReader, LabelSupply
 from mmgen.core.notation import UNKNOWN
 
-__all__ = ["LinearBaseline", "regression"]
+__all__ = ["LinearBaseline", "fit_regression"]
 
 INVERSE_PENALTIES = (0.01, 0.1, 1.0, 10.0)
 """C of scikit-learn; the one that is best on the validation part is used, the smallest of equals."""
@@ -19,7 +19,7 @@ INVERSE_PENALTIES = (0.01, 0.1, 1.0, 10.0)
 _MOST_ITERATIONS = 200
 
 
-def regression(features: NDArray[np.float32], codes: NDArray[np.int64], inverse_penalty: float) -> Any:
+def fit_regression(features: NDArray[np.float32], codes: NDArray[np.int64], inverse_penalty: float) -> Any:
     """Fit multinomial logistic regression from features [N, F] to codes [N]; a single label is predicted everywhere."""
     from sklearn.dummy import DummyClassifier
     from sklearn.exceptions import ConvergenceWarning
@@ -44,18 +44,20 @@ class LinearBaseline(LabelReader):
         """Learn the features; yield the fraction done."""
         yield 0.0
 
-    def learn(self) -> Generator[float, None, None]:
+    def learn_features(self) -> Generator[float, None, None]:
         yield from self.prepare()
         self._features = {part: self.features(part) for part in ("train", "val", "test")}
         yield 1.0
 
-    def read(self, labels: LabelSupply) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
-        pairs, features, codes = self.material.paired(labels), self._features, self.material.labels
+    def predict_test_labels(
+        self, labels: LabelSupply
+    ) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
+        pairs, features, codes = self.data.labelled_positions(labels), self._features, self.data.labels
         known = codes("val") != UNKNOWN
         best, found, chosen = -1.0, None, 0.0
         for number, inverse_penalty in enumerate(INVERSE_PENALTIES):
             yield number / len(INVERSE_PENALTIES)
-            model = regression(features["train"][pairs], codes("train")[pairs], inverse_penalty)
+            model = fit_regression(features["train"][pairs], codes("train")[pairs], inverse_penalty)
             right = float((model.predict(features["val"][known]) == codes("val")[known]).mean()) if known.any() else 0.0
             if right > best:
                 best, found, chosen = right, model, inverse_penalty

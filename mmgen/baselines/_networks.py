@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from mmgen.artifacts import read_checkpoint, write_checkpoint
-from mmgen.baselines._base import Material
+from mmgen.baselines._base import BaselineData
 from mmgen.core.batch import Batch
 from mmgen.core.errors import Interrupted
 from mmgen.core.seeding import stream_key, torch_generator
@@ -22,19 +22,19 @@ from mmgen.training.batches import Rows
 from mmgen.training.loop import train
 from mmgen.training.task import ALONE, Task, groups_of
 
-__all__ = ["WithoutNoise", "encode", "fit", "model_of_images"]
+__all__ = ["NoiselessTask", "encode_images", "train_task", "build_image_model"]
 
 _CHUNK = 1000
 
 
-class WithoutNoise(Task):
-    """Trains the path from image to z to ``generated`` without noise: z is the mean of q(z|x).
+class NoiselessTask(Task):
+    """Task that trains the networks from image to z to ``generated`` without noise: z is the mean of q(z|x).
 
     Args:
         model: The model of q(z|x) and p(generated|z); only these are trained.
         image: Name of the image modality.
-        generated: What is to be said of the image, or the image itself.
-        l2_attributes_decoder: As of :class:`mmgen.training.task.ModelTask`, where attributes are what is said.
+        generated: Name of the modality to predict: attributes, or the image itself.
+        l2_attributes_decoder: As in :class:`mmgen.training.task.ModelTask`, if attributes are predicted.
     """
 
     def __init__(self, model: Model, image: str, generated: str, l2_attributes_decoder: float = 0.0) -> None:
@@ -55,27 +55,27 @@ class WithoutNoise(Task):
         return Bound(value, {f"log p({self.generated}|image)": value})
 
 
-def model_of_images(material: Material, generated: str) -> Model:
+def build_image_model(data: BaselineData, generated: str) -> Model:
     """Make a model of q(z|x) and p(generated|z) with the joint model's networks and new weights."""
-    settings = material.settings
-    torch.manual_seed(stream_key(material.seed, "initial weights"))
+    settings = data.settings
+    torch.manual_seed(stream_key(data.seed, "initial weights"))
     if generated in (own := settings.build_objective().demands).marginalises:
-        return build_model(settings.model, own, settings.data).to(material.device)
-    objective = Elbo(modalities=(generated,), given=(material.image.name,))
+        return build_model(settings.model, own, settings.data).to(data.device)
+    objective = Elbo(modalities=(generated,), given=(data.image.name,))
     model = settings.model.model_copy(update={"inference": objective.demands.inference})
-    return build_model(model, objective.demands, settings.data).to(material.device)
+    return build_model(model, objective.demands, settings.data).to(data.device)
 
 
-def fit(task: Task, rows: Rows, material: Material) -> Generator[float, None, dict[str, Any]]:
+def train_task(task: Task, rows: Rows, data: BaselineData) -> Generator[float, None, dict[str, Any]]:
     """Train ``task`` with early stopping by its settings; return facts about the run."""
 
-    def save(path: Path, found: dict[str, Any]) -> None:  # a file, by which the loop knows that there is a best one
-        write_checkpoint(path, kind="model", tensors=task.state_dict(), settings={}, seed=material.seed, facts=found)
+    def save(path: Path, facts: dict[str, Any]) -> None:  # a file, by which the loop knows that there is a best one
+        write_checkpoint(path, kind="model", tensors=task.state_dict(), settings={}, seed=data.seed, facts=facts)
 
-    settings = material.settings.training
+    settings = data.settings.training
     with TemporaryDirectory(prefix="mmgen-baseline-") as folder:
         out = Path(folder) / "baseline.safetensors"
-        work = train(task, rows, material.rows("val"), settings, out, save, {}, resume="never")
+        work = train(task, rows, data.rows("val"), settings, out, save, {}, resume="never")
         try:
             for progress in work:
                 yield progress.done / max(1, settings.steps)
@@ -89,15 +89,15 @@ def fit(task: Task, rows: Rows, material: Material) -> Generator[float, None, di
     return dict(header.facts)
 
 
-def encode(model: Model, material: Material, part: str) -> NDArray[np.float32]:
+def encode_images(model: Model, data: BaselineData, part: str) -> NDArray[np.float32]:
     """Compute means of q(z|x) [N, D] of all images of a part."""
-    rows, image = material.rows(part), material.image.name
-    found = []
-    precision = material.settings.training.precision
-    generator = torch_generator(material.seed, "layers of baselines", part, device=material.device)
+    rows, image = data.rows(part), data.image.name
+    means = []
+    precision = data.settings.training.precision
+    generator = torch_generator(data.seed, "layers of baselines", part, device=data.device)
     with torch.inference_mode():
         for chunk in torch.arange(len(rows)).split(_CHUNK):
             points = rows.batch(chunk).select([image])
             parts = mean_parts(model, points, (image,), precision, generator)
-            found += [mean.cpu().numpy() for _, mean in parts]
-    return np.concatenate(found)
+            means += [mean.cpu().numpy() for _, mean in parts]
+    return np.concatenate(means)

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 import mmgen.baselines
 from mmgen.artifacts import Dataset
 from mmgen.artifacts.members import members_of
-from mmgen.baselines._base import LabelReader, LabelSupply, Material
+from mmgen.baselines._base import BaselineData, LabelReader, LabelSupply
 from mmgen.baselines._density import DensityBaseline, Numbers
 from mmgen.core.errors import DataError, UsageError
 from mmgen.core.notation import UNKNOWN
-from mmgen.core.progress import Progress, Work, relay
+from mmgen.core.progress import Progress, Work, map_fractions
 from mmgen.modalities import Description
 from mmgen.results.runs import run_record
 from mmgen.results.score import Points, Score, data_condition
@@ -44,7 +44,7 @@ def measure_labels(
         method: Name of a label reader.
         supplies: Numbers of training examples with their label; shares above 0 and at most 1.
         settings: Settings of the joint model that it stands beside.
-        attribute: Attribute that is read; "" where there is only one.
+        attribute: Attribute that is predicted; "" where there is only one.
 
     Raises:
         UsageError: There is no such baseline, or a share is none.
@@ -52,7 +52,7 @@ def measure_labels(
     """
     member = mmgen.baselines.get(method)
     if not issubclass(member, LabelReader):
-        raise UsageError(f"the baseline {method} answers {member.answers}, expected one that answers labels")
+        raise UsageError(f"the baseline {method} is for {member.answers}, expected one for labels")
     for labels in supplies:
         if not 0 < labels.share <= 1:
             raise UsageError(f"--paired got {labels.share:g}, expected a share above 0 and at most 1, for example 0.01")
@@ -60,18 +60,18 @@ def measure_labels(
 
     def fractions() -> Generator[float, None, list[Score]]:
         with Dataset.open(data) as dataset:
-            material = Material(dataset, settings, attribute)
+            inputs = BaselineData(dataset, settings, attribute)
             for labels in ordered:  # before anything slow
-                material.check(labels)
-            baseline = member(material)
-            yield from relay(baseline.learn(), 0.0, 1.0)
+                inputs.check_labels(labels)
+            baseline = member(inputs)
+            yield from map_fractions(baseline.learn_features(), 0.0, 1.0)
             scores = []
             for number, labels in enumerate(ordered, 1):
-                codes, facts = yield from relay(baseline.read(labels), number, 1.0)
-                scores.append(_accuracy(material, method, labels, codes, facts))
+                codes, facts = yield from map_fractions(baseline.predict_test_labels(labels), number, 1.0)
+                scores.append(_score_accuracy(inputs, method, labels, codes, facts))
             return scores
 
-    return _in_units(method, 1 + len(ordered), fractions)
+    return _make_work(method, 1 + len(ordered), fractions)
 
 
 def measure_density(
@@ -79,7 +79,7 @@ def measure_density(
 ) -> Work[list[Score]]:
     """Measure log p(x) in nats over all test examples, x being real numbers.
 
-    What is drawn anew in every view is drawn once for the fit, and for validation and test as all evaluations see it.
+    Random pixels (dequantisation noise) are drawn once for the fit, and for validation and test as in all evaluations.
 
     Args:
         data: Dataset file.
@@ -99,16 +99,18 @@ def measure_density(
 
     def fractions() -> Generator[float, None, list[Score]]:
         with Dataset.open(data) as dataset:
-            described = _numbers_of(dataset, modality)
+            described = _find_numbers(dataset, modality)
             scheme = split if split is not None else dataset.default_scheme
             rows = {
                 part: DatasetRows.of_split(dataset, scheme, part, _CPU, (described.name,))
                 for part in ("train", "val", "test")
             }
-            train, val, test = (_numbers(one, described, seed, part) for part, one in rows.items())
+            train, val, test = (_read_numbers(one, described, seed, part) for part, one in rows.items())
             if not len(test):
-                raise DataError(f"split '{scheme}' of {data} has no test examples to be measured on; choose another")
-            fitted = yield from relay(density.fit(train, val, seed), 0.0, 0.9)
+                raise DataError(
+                    f"split '{scheme}' of {data} has no test examples to measure on; choose another --split"
+                )
+            fitted = yield from map_fractions(density.fit(train, val, seed), 0.0, 0.9)
             found = []
             for start in range(0, len(test), _CHUNK):
                 found.append(fitted.log_prob(test[start : start + _CHUNK]))
@@ -121,17 +123,17 @@ def measure_density(
             if nats_per_bit is not None:
                 details["bits_per_pixel"] = value / nats_per_bit
                 details |= {} if stderr is None else {"bits_per_pixel_stderr": stderr / nats_per_bit}
-            score = _score(
+            score = _make_score(
                 dataset, method, settings, scheme, seed, log_prob, details, metric="log-likelihood",
                 quantity="log p(x)", value=value, stderr=stderr, unit="nats",
             )  # fmt: skip
             return [use_clustered_error(score, dataset.sources(rows["test"].rows))]
 
-    return _in_units(method, 1, fractions)
+    return _make_work(method, 1, fractions)
 
 
-def _in_units(method: str, length: int, fractions: Callable[[], Generator[float, None, T]]) -> Work[T]:
-    """Return work of ``length`` parts from a generator that yields how many of them are done, with fractions."""
+def _make_work(method: str, length: int, fractions: Callable[[], Generator[float, None, T]]) -> Work[T]:
+    """Return work of ``length`` parts from a generator that yields the number of parts done, with fractions."""
 
     def run() -> Generator[Progress, None, T]:
         work = fractions()
@@ -145,33 +147,33 @@ def _in_units(method: str, length: int, fractions: Callable[[], Generator[float,
     return Work(f"baseline {method}", _UNITS * length, "unit", run)
 
 
-def _accuracy(
-    material: Material, method: str, labels: LabelSupply, codes: NDArray[np.int64], facts: Mapping[str, Any]
+def _score_accuracy(
+    inputs: BaselineData, method: str, supply: LabelSupply, codes: NDArray[np.int64], facts: Mapping[str, Any]
 ) -> Score:
-    """Score the share of test images whose label was read right, with its binomial standard error."""
-    truth = material.labels("test")
+    """Return the share of test images whose label is predicted correctly, with its binomial standard error."""
+    truth = inputs.labels("test")
     known = truth != UNKNOWN
     right = (codes == truth)[known]
-    value, rows, data = 100 * float(right.mean()), material.rows("train"), material.settings.data
+    value, rows, data = 100 * float(right.mean()), inputs.rows("train"), inputs.settings.data
     details = {
-        "paired": material.size(labels),
-        "share": labels.share if labels.count is None else labels.count / len(rows),
-        "attribute": material.attributes.names[material.column],
+        "paired": inputs.count_labelled(supply),
+        "share": supply.share if supply.count is None else supply.count / len(rows),
+        "attribute": inputs.attributes.names[inputs.column],
         "correct": int(right.sum()),
         **facts,
     }
-    if labels.count is not None:
-        details |= {"labelled": labels.count, "labelled_seed": label_seed(data, material.seed)}
-    score = _score(
-        material.dataset, method, material.settings.model_dump(mode="json"), data.split, material.seed, 100.0 * right,
+    if supply.count is not None:
+        details |= {"labelled": supply.count, "labelled_seed": label_seed(data, inputs.seed)}
+    score = _make_score(
+        inputs.dataset, method, inputs.settings.model_dump(mode="json"), data.split, inputs.seed, 100.0 * right,
         details, metric="label-accuracy", quantity="whole description", value=value,
         stderr=binomial_error(value, len(right)), unit="%",
     )  # fmt: skip
-    sources = material.dataset.sources(material.rows("test").rows)
+    sources = inputs.dataset.sources(inputs.rows("test").rows)
     return use_clustered_error(score, None if sources is None else sources[known])
 
 
-def _score(
+def _make_score(
     dataset: Dataset,
     method: str,
     settings: Mapping[str, Any],
@@ -199,22 +201,22 @@ def _score(
     )
 
 
-def _numbers_of(dataset: Dataset, wanted: str) -> Description:
+def _find_numbers(dataset: Dataset, name: str) -> Description:
     """Return the modality of real numbers of this name; "" for the first."""
-    able = {name: each for name, each in dataset.modalities.items() if each.numbers is not None and each.by_rows}
-    if not able:
+    candidates = {name: each for name, each in dataset.modalities.items() if each.numbers is not None and each.by_rows}
+    if not candidates:
         raise DataError(
-            f"{dataset.path} holds no vectors or patches, whose density could be fitted; choose a dataset that does"
+            f"{dataset.path} has no vectors or patches, expected some to fit a density to; choose another dataset"
         )
-    if wanted and wanted not in able:
-        raise UsageError(format_unknown_name("modality of real numbers", wanted, list(able)))
-    return able[wanted] if wanted else next(iter(able.values()))
+    if name and name not in candidates:
+        raise UsageError(format_unknown_name("modality of real numbers", name, list(candidates)))
+    return candidates[name] if name else next(iter(candidates.values()))
 
 
-def _numbers(rows: DatasetRows, described: Description, seed: int, part: str) -> Numbers:
+def _read_numbers(rows: DatasetRows, described: Description, seed: int, part: str) -> Numbers:
     """Return examples of a part [N, F]; those of training as one view of it shows them."""
-    found = []
+    pieces = []
     for chunk in torch.arange(len(rows)).split(_CHUNK):
         batch = rows.view(chunk, seed, "baseline") if part == "train" else rows.batch(chunk)
-        found.append(batch.values[described.name].double().numpy())
-    return np.concatenate(found) if found else np.empty((0, described.numbers or 0))
+        pieces.append(batch.values[described.name].double().numpy())
+    return np.concatenate(pieces) if pieces else np.empty((0, described.numbers or 0))

@@ -28,28 +28,28 @@ def log_scale_mixture(squares: Numbers, size: int, log_weights: Numbers, log_sca
     Returns:
         [N], nats.
     """
-    return np.asarray(logsumexp(_terms(squares, size, log_weights, log_scales), axis=1))
+    return np.asarray(logsumexp(_log_components(squares, size, log_weights, log_scales), axis=1))
 
 
-def _terms(squares: Numbers, size: int, log_weights: Numbers, log_scales: Numbers) -> Numbers:
+def _log_components(squares: Numbers, size: int, log_weights: Numbers, log_scales: Numbers) -> Numbers:
     constant = log_weights - size * (log_scales + 0.5 * math.log(2 * math.pi))
     return np.asarray(constant - 0.5 * squares[:, None] * np.exp(-2 * log_scales))
 
 
 def fit_scales(
-    squares: Numbers, size: int, number: int, iterations: int
+    squares: Numbers, size: int, count: int, iterations: int
 ) -> Generator[float, None, tuple[Numbers, Numbers, int]]:
     """Fit weights and scales by expectation maximisation, from scales spread evenly over those of the data."""
     own = np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny) / size)  # the scale that suits each example best
     low, high = np.log(np.quantile(own, [0.001, 0.999]))
-    log_scales = np.linspace(low, max(high, low + 1e-3), number)
-    log_weights, before = np.full(number, -math.log(number)), -math.inf
+    log_scales = np.linspace(low, max(high, low + 1e-3), count)
+    log_weights, before = np.full(count, -math.log(count)), -math.inf
     for step in range(iterations):
         yield step / iterations
-        total, mass, power = 0.0, np.zeros(number), np.zeros(number)
+        total, mass, power = 0.0, np.zeros(count), np.zeros(count)
         for start in range(0, len(squares), _BLOCK):
             some = squares[start : start + _BLOCK]
-            terms = _terms(some, size, log_weights, log_scales)
+            terms = _log_components(some, size, log_weights, log_scales)
             norm = logsumexp(terms, axis=1, keepdims=True)
             share = np.exp(terms - norm)
             total += float(norm.sum())

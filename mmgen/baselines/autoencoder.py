@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.baselines._logistic import LinearBaseline
-from mmgen.baselines._networks import WithoutNoise, encode, fit, model_of_images
+from mmgen.baselines._networks import NoiselessTask, build_image_model, encode_images, train_task
 
 __all__ = ["Autoencoder"]
 
@@ -17,11 +17,11 @@ class Autoencoder(LinearBaseline):
     networks = True
 
     def prepare(self) -> Generator[float, None, None]:
-        image = self.material.image.name
-        self._model = model_of_images(self.material, image)
-        yield from fit(WithoutNoise(self._model, image, image), self.material.rows("train"), self.material)
+        image = self.data.image.name
+        self._model = build_image_model(self.data, image)
+        yield from train_task(NoiselessTask(self._model, image, image), self.data.rows("train"), self.data)
         # Nothing holds the code to any scale, and penalties depend on it: it is brought to that of a standard normal.
-        self._scale = float(encode(self._model, self.material, "train").std()) or 1.0
+        self._scale = float(encode_images(self._model, self.data, "train").std()) or 1.0
 
     def features(self, part: str) -> NDArray[np.float32]:
-        return encode(self._model, self.material, part) / np.float32(self._scale)
+        return encode_images(self._model, self.data, part) / np.float32(self._scale)

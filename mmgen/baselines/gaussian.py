@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic.dataclasses import dataclass
 
-from mmgen.baselines._density import CONFIG, DensityBaseline, FittedDensity, Numbers, shape_of
+from mmgen.baselines._density import CONFIG, DensityBaseline, FittedDensity, Numbers, fit_moments
 
 __all__ = ["Gaussian"]
 
@@ -26,7 +26,7 @@ class Gaussian(DensityBaseline):
     """Whether columns may depend on one another."""
 
     def fit(self, train: Numbers, val: Numbers, seed: int) -> Generator[float, None, FittedDensity]:
-        shape = shape_of(train, self.covariance == "diagonal")
+        shape = fit_moments(train, self.covariance == "diagonal")
         constant = shape.half_log_det + 0.5 * shape.size * math.log(2 * math.pi)
         yield 1.0
-        return FittedDensity(lambda x: -0.5 * shape.squares(x) - constant, {"covariance": self.covariance})
+        return FittedDensity(lambda x: -0.5 * shape.mahalanobis_squares(x) - constant, {"covariance": self.covariance})

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from mmgen.baselines._density import CONFIG, DensityBaseline, FittedDensity, Numbers, shape_of
+from mmgen.baselines._density import CONFIG, DensityBaseline, FittedDensity, Numbers, fit_moments
 from mmgen.baselines._scales import fit_scales, log_scale_mixture
 
 __all__ = ["GaussianScaleMixture"]
@@ -29,12 +29,12 @@ class GaussianScaleMixture(DensityBaseline):
     """Steps of expectation maximisation at most; fewer where another one would bring less than 0.00001 nats."""
 
     def fit(self, train: Numbers, val: Numbers, seed: int) -> Generator[float, None, FittedDensity]:
-        shape = shape_of(train)
-        squares = shape.squares(train)
+        shape = fit_moments(train)
+        squares = shape.mahalanobis_squares(train)
         weights, scales, steps = yield from fit_scales(squares, shape.size, self.scales, self.iterations)
         yield 1.0
 
         def log_prob(x: Numbers) -> Numbers:
-            return log_scale_mixture(shape.squares(x), shape.size, weights, scales) - shape.half_log_det
+            return log_scale_mixture(shape.mahalanobis_squares(x), shape.size, weights, scales) - shape.half_log_det
 
         return FittedDensity(log_prob, {"scales": len(scales), "em_steps": steps})

@@ -13,10 +13,10 @@ import numpy as np
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from mmgen.baselines._density import CONFIG, DensityBaseline, FittedDensity, Numbers, shape_of
+from mmgen.baselines._density import CONFIG, DensityBaseline, FittedDensity, Numbers, fit_moments
 from mmgen.baselines._scales import fit_scales, log_scale_mixture
 from mmgen.core.errors import DataError
-from mmgen.core.progress import relay
+from mmgen.core.progress import map_fractions
 from mmgen.core.seeding import stream_key
 
 __all__ = ["Ica"]
@@ -48,7 +48,7 @@ class Ica(DensityBaseline):
                 f"ica looks at {looked:,} training examples, too few for {columns:,} columns, expected at least "
                 f"{columns + 1:,}; set examples higher, or use more of them"
             )
-        shape_of(train)  # refuses what is singular
+        fit_moments(train)  # refuses what is singular
         yield 0.01
         some = np.random.default_rng(stream_key(seed, "ica examples")).permutation(len(train))[: self.examples]
         model = FastICA(
@@ -64,7 +64,7 @@ class Ica(DensityBaseline):
             start, share = 0.5 + 0.5 * number / len(filters), 0.5 / len(filters)
             groups = np.array_split(np.sort(np.square(column)), min(_GROUPS, len(column)))
             squares = np.array([group.mean() for group in groups])
-            found = yield from relay(fit_scales(squares, 1, self.scales, 100), start, share)
+            found = yield from map_fractions(fit_scales(squares, 1, self.scales, 100), start, share)
             scales.append(found[:2])
         converged = not any(issubclass(one.category, ConvergenceWarning) for one in caught)
         yield 1.0

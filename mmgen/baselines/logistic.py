@@ -12,4 +12,4 @@ class Logistic(LinearBaseline):
     """Reads labels off pixels; the images without labels are of no use to it (WG Section 5.1, baseline 2)."""
 
     def features(self, part: str) -> NDArray[np.float32]:
-        return self.material.pixels(part)
+        return self.data.pixels(part)

@@ -27,17 +27,17 @@ class Rbm(LinearBaseline):
     def prepare(self) -> Generator[float, None, None]:
         from sklearn.neural_network import BernoulliRBM
 
-        pixels = self.material.pixels("train")
+        pixels = self.data.pixels("train")
         batch = min(BATCH, len(pixels))
-        seed = stream_key(self.material.seed, "rbm") % 2**32
+        seed = stream_key(self.data.seed, "rbm") % 2**32
         self._rbm = BernoulliRBM(n_components=HIDDEN, learning_rate=LEARNING_RATE, batch_size=batch, random_state=seed)
         batches = len(pixels) // batch  # its persistent chains need whole batches
         for epoch in range(EPOCHS):
-            order = numpy_generator(self.material.seed, "rbm order", epoch).permutation(len(pixels))
+            order = numpy_generator(self.data.seed, "rbm order", epoch).permutation(len(pixels))
             for number in range(batches):
                 self._rbm.partial_fit(pixels[order[number * batch : (number + 1) * batch]])
                 if number % 50 == 0:
                     yield (epoch + number / batches) / EPOCHS
 
     def features(self, part: str) -> NDArray[np.float32]:
-        return np.asarray(self._rbm.transform(self.material.pixels(part)), np.float32)
+        return np.asarray(self._rbm.transform(self.data.pixels(part)), np.float32)

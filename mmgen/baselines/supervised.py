@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mmgen.baselines._base import LabelReader, LabelSupply
-from mmgen.baselines._networks import WithoutNoise, fit, model_of_images
+from mmgen.baselines._networks import NoiselessTask, build_image_model, train_task
 from mmgen.core.batch import Batch
 from mmgen.models import Model
 from mmgen.objectives import Bound
@@ -20,15 +20,15 @@ __all__ = ["Supervised"]
 _CHUNK = 1000
 
 
-class _Reading(WithoutNoise):
-    """Trains p(label | image), with early stopping by accuracy.
+class _LabelTask(NoiselessTask):
+    """Task that trains p(label | image), with early stopping by accuracy.
 
     Args:
         model: The model of q(z|x) and p(attributes|z).
         image: Name of the image modality.
         attributes: Name of the attributes modality.
-        column: Which attribute is the label; of the others nothing is learnt.
-        l2_attributes_decoder: See :class:`WithoutNoise`.
+        column: Column of the attribute that is the label; the others are ignored.
+        l2_attributes_decoder: See :class:`NoiselessTask`.
     """
 
     selects = "accuracy"
@@ -51,7 +51,7 @@ class _Reading(WithoutNoise):
         value = of_codes.masked_fill(~alone, 0.0).sum(-1)
         return Bound(value, {f"log p({self.generated}|image)": value})
 
-    def said(self, batch: Batch) -> Tensor:
+    def predict(self, batch: Batch) -> Tensor:
         """Predict the likeliest codes [B, A]."""
         table = self.model.label_log_probabilities(self.generated, batch, (self.image,))
         if table is None:
@@ -60,8 +60,8 @@ class _Reading(WithoutNoise):
 
     def validate(self, batch: Batch) -> dict[str, Tensor]:
         """Return the accuracy [B]: 1 where the label is right or unknown, else 0."""
-        said = self.said(batch)
-        wrong = (said != batch.values[self.generated]) & batch.present[self.generated]
+        predicted = self.predict(batch)
+        wrong = (predicted != batch.values[self.generated]) & batch.present[self.generated]
         return {"accuracy": (~wrong[:, self.column]).float()}
 
 
@@ -73,16 +73,21 @@ class Supervised(LabelReader):
 
     networks = True
 
-    def read(self, labels: LabelSupply) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
-        material = self.material
+    def predict_test_labels(
+        self, labels: LabelSupply
+    ) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
+        material = self.data
         image, attributes = material.image.name, material.attributes.name
-        model = model_of_images(material, attributes)
+        model = build_image_model(material, attributes)
         decay = material.settings.model.l2_attributes_decoder
-        task = _Reading(model, image, attributes, material.column, decay)
-        facts = yield from fit(task, material.pairs(labels), material)
+        task = _LabelTask(model, image, attributes, material.column, decay)
+        facts = yield from train_task(task, material.labelled_rows(labels), material)
         rows = material.rows("test")
-        said = []
+        predicted = []
         with torch.inference_mode():
             for chunk in torch.arange(len(rows)).split(_CHUNK):
-                said.append(task.said(rows.batch(chunk))[:, material.column].cpu().numpy())
-        return np.concatenate(said), {"step": facts["step"], "validation_accuracy": 100 * facts["validation_accuracy"]}
+                predicted.append(task.predict(rows.batch(chunk))[:, material.column].cpu().numpy())
+        return np.concatenate(predicted), {
+            "step": facts["step"],
+            "validation_accuracy": 100 * facts["validation_accuracy"],
+        }

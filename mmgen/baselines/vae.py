@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.baselines._logistic import LinearBaseline
-from mmgen.baselines._networks import encode, fit, model_of_images
+from mmgen.baselines._networks import build_image_model, encode_images, train_task
 from mmgen.objectives.elbo import Elbo
 from mmgen.training.task import ModelTask
 
@@ -19,11 +19,11 @@ class Vae(LinearBaseline):
     networks = True
 
     def prepare(self) -> Generator[float, None, None]:
-        image = self.material.image.name
-        self._model = model_of_images(self.material, image)
-        warmup = int(self.material.settings.objective.get("kl_warmup_steps", 0))
+        image = self.data.image.name
+        self._model = build_image_model(self.data, image)
+        warmup = int(self.data.settings.objective.get("kl_warmup_steps", 0))
         objective = Elbo(modalities=(image,), given=(image,), kl_warmup_steps=warmup)
-        yield from fit(ModelTask(self._model, objective), self.material.rows("train"), self.material)
+        yield from train_task(ModelTask(self._model, objective), self.data.rows("train"), self.data)
 
     def features(self, part: str) -> NDArray[np.float32]:
-        return encode(self._model, self.material, part)
+        return encode_images(self._model, self.data, part)

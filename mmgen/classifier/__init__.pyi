@@ -1,8 +1,8 @@
-from ._accuracy import Accuracy as Accuracy, confusion as confusion
-from ._base import JudgeNetwork as JudgeNetwork
+from ._accuracy import Accuracy as Accuracy, count_confusions as count_confusions
+from ._base import ClassifierNetwork as ClassifierNetwork
 from ._classifier import Classifier as Classifier
 from ._files import held_out_accuracy as held_out_accuracy, load_classifier as load_classifier
-from ._find import best_judge as best_judge
+from ._find import find_best_classifier as find_best_classifier
 from ._members import describe as describe, get as get, importable as importable, names as names
 from ._training import (
     ClassifierSettings as ClassifierSettings,

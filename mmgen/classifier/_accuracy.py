@@ -11,14 +11,14 @@ from mmgen.results.number import Number
 from mmgen.results.standard_errors import binomial_error
 from mmgen.training.batches import Rows
 
-__all__ = ["Accuracy", "confusion", "measure"]
+__all__ = ["Accuracy", "count_confusions", "measure_accuracy"]
 
 _CHUNK = 2048
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Numbers of correct predictions and of images, for each attribute that the classifier predicts.
+    """Accuracy of a classifier: numbers of correct predictions and of images by predicted attribute.
 
     Attributes:
         correct: Correct predictions.
@@ -57,7 +57,9 @@ class Accuracy:
         return {name: Number(value, errors[name], "%") for name, value in self.percent.items()}
 
 
-def measure(classifier: Classifier, rows: Rows, image: str = "image", attributes: str = "attributes") -> Accuracy:
+def measure_accuracy(
+    classifier: Classifier, rows: Rows, image: str = "image", attributes: str = "attributes"
+) -> Accuracy:
     """Return accuracy on all of ``rows``, each image fed as it is in the dataset."""
     correct = torch.zeros(len(classifier.names), dtype=torch.int64)
     known = torch.zeros_like(correct)
@@ -76,11 +78,12 @@ def measure(classifier: Classifier, rows: Rows, image: str = "image", attributes
     )
 
 
-def confusion(
+def count_confusions(
     classifier: Classifier, rows: Rows, image: str = "image", attributes: str = "attributes"
 ) -> dict[str, torch.Tensor]:
-    """Count confusions: int64 [V, V] for each attribute that the classifier predicts, true values down, predictions
-    across. Examples whose attribute is unknown do not count.
+    """Return a confusion matrix int64 [V, V] for each predicted attribute, true values down, predictions across.
+
+    Examples whose attribute is unknown do not count.
     """
     counts = {
         index: torch.zeros(len(classifier.values[index]), len(classifier.values[index]), dtype=torch.int64)
@@ -93,6 +96,6 @@ def confusion(
         predictions = classifier.predict(batch.values[image], codes).long()
         for index, table in counts.items():
             known = present[:, index]
-            pairs = codes[known, index].long() * len(table) + predictions[known, index]
-            table += torch.bincount(pairs.cpu(), minlength=table.numel()).reshape(table.shape)
+            cells = codes[known, index].long() * len(table) + predictions[known, index]
+            table += torch.bincount(cells.cpu(), minlength=table.numel()).reshape(table.shape)
     return {classifier.names[index]: table for index, table in counts.items()}

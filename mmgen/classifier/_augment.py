@@ -1,8 +1,7 @@
-"""Augmentation of pictures of two objects together with their descriptions, which stay true.
+"""Label-preserving augmentation of pictures of two objects and their descriptions.
 
-Captions of a pair of objects say one of several true sentences: "A left B" holds where "B right A" does. And left
-becomes right in the mirror. A classifier that reads the relation then learns the order of the objects from several
-times fewer scenes.
+"A left B" and "B right A" describe the same scene, and left becomes right in a mirror image. With this augmentation a
+classifier learns the order of the objects from several times fewer scenes.
 """
 
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ _SIDEWAYS = ("left", "right")
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Augmentation of pictures and descriptions: other wordings, mirror images, small shifts, brightness.
+    """Random rewording, mirroring, shifting and brightening of pictures with their descriptions.
 
     Attributes:
         order: Positions of the attributes [A] when the two objects change places.
@@ -42,27 +41,27 @@ class Augmentation:
     def __call__(self, images: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:
         """Augment images [B, C, H, W] in [0, 1] and codes int64 [B, A], each example at random by torch's stream."""
         turned, flipped = torch.rand(2, len(images), device=images.device) < 0.5
-        codes = torch.where(turned[:, None], self.retell(codes), codes)
-        codes = torch.where(flipped[:, None], self.mirror(codes), codes)
+        codes = torch.where(turned[:, None], self.swap_objects(codes), codes)
+        codes = torch.where(flipped[:, None], self.mirror_codes(codes), codes)
         images = torch.where(flipped[:, None, None, None], images.flip(3), images)
-        return self._brighten(self._move(images)), codes
+        return self._brighten(self._shift(images)), codes
 
-    def retell(self, codes: Tensor) -> Tensor:
+    def swap_objects(self, codes: Tensor) -> Tensor:
         """Describe the scene from the other object: "A left B" becomes "B right A"."""
-        return self._exchange(codes[:, list(self.order)], self.opposite)
+        return self._translate_relation(codes[:, list(self.order)], self.opposite)
 
-    def mirror(self, codes: Tensor) -> Tensor:
+    def mirror_codes(self, codes: Tensor) -> Tensor:
         """Return the description of the mirror image."""
-        return self._exchange(codes, self.mirrored)
+        return self._translate_relation(codes, self.mirrored)
 
-    def _exchange(self, codes: Tensor, becomes: tuple[int, ...]) -> Tensor:
+    def _translate_relation(self, codes: Tensor, new_codes: tuple[int, ...]) -> Tensor:
         codes = codes.clone()
         relation = codes[:, self.relation]
-        table = torch.tensor(becomes, device=codes.device)
-        codes[:, self.relation] = torch.where(relation == UNKNOWN, relation, table[relation % len(becomes)])
+        table = torch.tensor(new_codes, device=codes.device)
+        codes[:, self.relation] = torch.where(relation == UNKNOWN, relation, table[relation % len(new_codes)])
         return codes
 
-    def _move(self, images: Tensor) -> Tensor:
+    def _shift(self, images: Tensor) -> Tensor:
         """Shift a whole batch of images by one offset and repeat their edges, so that objects keep their pixels."""
         margin = self.shift
         down, right = torch.randint(0, 2 * margin + 1, (2,)).tolist()

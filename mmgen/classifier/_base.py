@@ -11,16 +11,16 @@ from mmgen.core.errors import UsageError
 if TYPE_CHECKING:
     from mmgen.modalities import Description
 
-__all__ = ["JudgeNetwork", "with_planes"]
+__all__ = ["ClassifierNetwork", "append_planes"]
 
 
-class JudgeNetwork(nn.Module, ABC):
+class ClassifierNetwork(nn.Module, ABC):
     """A network over values of one shape, with one head per predicted attribute.
 
     Args:
         event_shape: Shape of every value; (C, H, W) of an image.
-        sizes: Number of values V of every attribute that it says, in order.
-        hint_size: Width of the one-hot attributes that it receives besides the image; 0 for none.
+        sizes: Number of values V of every predicted attribute, in order.
+        hint_size: Width of the one-hot attributes that are inputs besides the image; 0 for none.
     """
 
     def __init__(self, event_shape: tuple[int, ...], sizes: tuple[int, ...], hint_size: int = 0) -> None:
@@ -30,15 +30,17 @@ class JudgeNetwork(nn.Module, ABC):
         self.hint_size = hint_size
 
     @classmethod
-    def over(cls, described: "Description", sizes: tuple[int, ...], hint_size: int = 0) -> "JudgeNetwork":
-        """Build the network for data of a description; by default only images are read.
+    def for_description(
+        cls, described: "Description", sizes: tuple[int, ...], hint_size: int = 0
+    ) -> "ClassifierNetwork":
+        """Build the network for data of kind and shape ``described``; by default only for images.
 
         Raises:
-            UsageError: It does not read such data.
+            UsageError: The network does not read such data.
         """
         if described.picture_shape != described.event_shape:
             raise UsageError(
-                f"--network got one that reads images, but {described.name} is a {described.kind}; use encoder"
+                f"--network got a network for images, but {described.name} is a {described.kind}; use encoder"
             )
         return cls(described.event_shape, sizes, hint_size)
 
@@ -60,7 +62,7 @@ class JudgeNetwork(nn.Module, ABC):
         return self.logits(self.features(images, hints))
 
 
-def with_planes(images: Tensor, hints: Tensor | None) -> Tensor:
+def append_planes(images: Tensor, hints: Tensor | None) -> Tensor:
     """Append each number of ``hints`` [B, X] to images [B, C, H, W] as a constant plane: [B, C + X, H, W]."""
     if hints is None or not hints.shape[1]:
         return images

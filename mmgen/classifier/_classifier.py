@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmgen.classifier._base import JudgeNetwork
+from mmgen.classifier._base import ClassifierNetwork
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.modalities import Description
@@ -33,7 +33,7 @@ class Classifier(nn.Module):
 
     def __init__(
         self,
-        network: JudgeNetwork,
+        network: ClassifierNetwork,
         described: Description,
         names: tuple[str, ...],
         values: tuple[tuple[str, ...], ...],

@@ -40,7 +40,9 @@ def build_classifier(
     lengths = {name: len(words) for name, words in zip(names, values, strict=True)}
     sizes = tuple(length for name, length in lengths.items() if name not in hints)
     hint_size = sum(lengths[name] for name in hints)
-    return Classifier(get(network).over(described, sizes, hint_size), described, names, values, network, hints)
+    return Classifier(
+        get(network).for_description(described, sizes, hint_size), described, names, values, network, hints
+    )
 
 
 def describe_classifier(classifier: Classifier) -> dict[str, Any]:
@@ -54,13 +56,13 @@ def describe_classifier(classifier: Classifier) -> dict[str, Any]:
     }
 
 
-def load_classifier(path: Path | str, device: str | torch.device = "cpu", measured: bool = True) -> Classifier:
+def load_classifier(path: Path | str, device: str | torch.device = "cpu", require_accuracy: bool = True) -> Classifier:
     """Return a trained classifier in evaluation mode, with its held-out accuracy.
 
     Args:
         path: The file.
         device: Where it is to compute.
-        measured: Whether it must have been measured, which is the last step of its training.
+        require_accuracy: Whether it must have been measured, which is the last step of its training.
 
     Raises:
         ArtifactError: The file is no classifier, does not fit the network that it names, or is not finished.
@@ -77,7 +79,7 @@ def load_classifier(path: Path | str, device: str | torch.device = "cpu", measur
         return classifier, classifier.network
 
     header, classifier, _ = load_trained(path, "classifier", build, device)
-    if measured and "held_out_accuracy" not in header.facts:
+    if require_accuracy and "held_out_accuracy" not in header.facts:
         again = printable(header.command, 2000) or f"mmgen train-classifier with --output {path}, as before"
         raise ArtifactError(
             f"the classifier {path} is not finished, so its accuracy is unknown: its training was interrupted; go on "
@@ -93,27 +95,27 @@ def held_out_accuracy(path: Path, header: Header) -> dict[str, float]:
     """Read the held-out accuracy in a classifier's file, percent by attribute; {} if it has none.
 
     Raises:
-        ArtifactError: That is no table of percentages, or not what the counts beside it come to.
+        ArtifactError: It is no table of percentages, or does not equal the quotients of the counts beside it.
     """
-    said = _numbers(header.facts.get("held_out_accuracy", {}), 100)
-    correct, images = (_numbers(header.facts.get(f"held_out_{what}", {})) for what in ("correct", "images"))
-    good = said is not None and correct is not None and images is not None
-    if said and correct and images:
-        # What was said before the accuracy was under the content id is at least in agreement with itself.
-        good = all(
-            math.isclose(said.get(name, -1), 100 * right / max(1, images.get(name, 0)), abs_tol=1e-6)
+    accuracy = _parse_numbers(header.facts.get("held_out_accuracy", {}), 100)
+    correct, images = (_parse_numbers(header.facts.get(f"held_out_{what}", {})) for what in ("correct", "images"))
+    is_valid = accuracy is not None and correct is not None and images is not None
+    if accuracy and correct and images:
+        # The accuracy must at least agree with the counts.
+        is_valid = all(
+            math.isclose(accuracy.get(name, -1), 100 * right / max(1, images.get(name, 0)), abs_tol=1e-6)
             for name, right in correct.items()
         )
-    if said is None or not good:
+    if accuracy is None or not is_valid:
         raise ArtifactError(
             f"classifier {path} has no valid held-out accuracy, expected percentages by attribute that fit its counts; "
             "make it again with mmgen train-classifier"
         )
-    return said
+    return accuracy
 
 
-def _numbers(value: Any, most: float = math.inf) -> dict[str, float] | None:
+def _parse_numbers(value: Any, limit: float = math.inf) -> dict[str, float] | None:
     """Return a table of numbers from 0; None for anything else."""
-    if not isinstance(value, dict) or not all(type(n) in (int, float) and 0 <= n <= most for n in value.values()):
+    if not isinstance(value, dict) or not all(type(n) in (int, float) and 0 <= n <= limit for n in value.values()):
         return None
     return {str(name): float(number) for name, number in value.items()}

@@ -6,21 +6,21 @@ from pathlib import Path
 from mmgen.artifacts import find_relatives, read_checkpoint, read_header
 from mmgen.core.errors import ArtifactError
 
-__all__ = ["best_judge"]
+__all__ = ["find_best_classifier"]
 
 
-def best_judge(dataset_id: str, folders: Iterable[Path], preferred: Collection[str] = ()) -> Path | None:
+def find_best_classifier(dataset_id: str, folders: Iterable[Path], preferred: Collection[str] = ()) -> Path | None:
     """Return the file of the best attribute classifier of a dataset in some folders; None without one.
 
-    That is the most accurate on images that it has not seen, one that was never measured coming last; of equals the
-    newest. A file that does not match its content id is no classifier.
+    The best one has the highest held-out accuracy; unmeasured ones come last, and of equals the newest wins. Files
+    that do not match their content id are skipped.
 
     Args:
         dataset_id: Content id of the dataset.
         folders: Where to look.
         preferred: Content ids of classifiers that come before all others, such as the one that gave the scores at hand.
     """
-    found = find_relatives(dict.fromkeys(folder.resolve() for folder in folders), "classifier", dataset_id)
+    candidates = find_relatives(dict.fromkeys(folder.resolve() for folder in folders), "classifier", dataset_id)
 
     def rank(path: Path) -> tuple[bool, bool, float]:
         header = read_header(path)
@@ -29,7 +29,7 @@ def best_judge(dataset_id: str, folders: Iterable[Path], preferred: Collection[s
         measured = float(mean) if isinstance(mean, int | float) else -1.0
         return header.content_id in preferred, measured >= 0, measured
 
-    for path in sorted(found, key=rank, reverse=True):  # stable: of equals the newest, which comes first
+    for path in sorted(candidates, key=rank, reverse=True):  # stable: of equals the newest, which comes first
         try:
             read_checkpoint(path, "classifier")
         except ArtifactError:

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from mmgen.settings.registry import Registry
 
 if TYPE_CHECKING:
-    from mmgen.classifier._base import JudgeNetwork
+    from mmgen.classifier._base import ClassifierNetwork
 
 __all__ = ["describe", "get", "importable", "names"]
 
-_registry: Registry["type[JudgeNetwork]"] = Registry(
-    __package__, "judge network", group="mmgen.judge_networks", base="JudgeNetwork", place=9
+_registry: Registry["type[ClassifierNetwork]"] = Registry(
+    __package__, "judge network", group="mmgen.judge_networks", base="ClassifierNetwork", place=9
 )
 names = _registry.names
 get = _registry.get

@@ -10,7 +10,7 @@ import torch
 from pydantic import Field, field_validator
 
 from mmgen.artifacts import Dataset, check_output, read_checkpoint
-from mmgen.classifier._accuracy import Accuracy, measure
+from mmgen.classifier._accuracy import Accuracy, measure_accuracy
 from mmgen.classifier._augment import augmentation_for
 from mmgen.classifier._files import build_classifier, describe_classifier, load_classifier
 from mmgen.classifier._task import ClassifierTask
@@ -39,7 +39,7 @@ class ClassifierSettings(Settings):
     told: tuple[str, ...] | None = None
     """Hints: attributes that it reads instead of predicting (CK 5.4: the relation); None for what the data need."""
     augment: bool = True
-    """Whether descriptions of two objects are reworded and mirrored, and their pictures moved and brightened."""
+    """Whether descriptions of two objects are reworded and mirrored, and their pictures shifted and brightened."""
     split: str = ""
     """Split scheme whose training part it learns from; the dataset's default if empty."""
     held_out: Annotated[int, Field(ge=1)] = 10_000
@@ -136,14 +136,14 @@ def train_classifier(
                     f"dataset {data} has no attributes, which a classifier needs to learn; use a dataset with "
                     "attributes"
                 )
-            identity = _identity(dataset, settings)
+            identity = _identify_run(dataset, settings)
             if resume != "never" and not state_path(out).exists():
-                known = _finished(out, identity, next(iter(dataset.attributes.values())).names)
+                known = _read_finished_accuracy(out, identity, next(iter(dataset.attributes.values())).names)
                 if known is not None:
                     return known
             fabric = make_fabric(settings.training)
-            yield from run_stage(_stage(data, dataset, settings, identity, command), out, resume, fabric)
-            accuracy, facts = _measure(dataset, out, identity["split"], settings, str(fabric.device))
+            yield from run_stage(_training_stage(data, dataset, settings, identity, command), out, resume, fabric)
+            accuracy, facts = _measure_held_out(dataset, out, identity["split"], settings, str(fabric.device))
             if fabric.is_global_zero:
                 add_facts(out, "classifier", {**facts, "total_seconds": round(time.monotonic() - began, 1)})
                 # A finished classifier is rarely trained on: the record of its run is removed unless keep_state.
@@ -154,7 +154,9 @@ def train_classifier(
     return Work(work_description(settings), settings.training.steps, "step", run)
 
 
-def _stage(data: Path, dataset: Dataset, settings: ClassifierSettings, identity: dict[str, Any], command: str) -> Stage:
+def _training_stage(
+    data: Path, dataset: Dataset, settings: ClassifierSettings, identity: dict[str, Any], command: str
+) -> Stage:
     """Return the training stage of a classifier on an open dataset; ``identity`` are its recorded settings."""
     described, info = next(iter(dataset.observed.values())), next(iter(dataset.attributes.values()))
 
@@ -178,7 +180,7 @@ def _stage(data: Path, dataset: Dataset, settings: ClassifierSettings, identity:
     )
 
 
-def _identity(dataset: Dataset, settings: ClassifierSettings) -> dict[str, Any]:
+def _identify_run(dataset: Dataset, settings: ClassifierSettings) -> dict[str, Any]:
     """Return the settings that identify a run; the same settings on other data are another run."""
     scheme = settings.split or dataset.default_scheme
     learnt_from = {
@@ -191,7 +193,7 @@ def _identity(dataset: Dataset, settings: ClassifierSettings) -> dict[str, Any]:
     return {**settings.model_dump(mode="json"), "split": scheme, "told": hints, "learnt_from": learnt_from}
 
 
-def _finished(out: Path, identity: dict[str, Any], names: Sequence[str]) -> Accuracy | None:
+def _read_finished_accuracy(out: Path, identity: dict[str, Any], names: Sequence[str]) -> Accuracy | None:
     """Return the accuracy of the classifier that this run has finished at ``out``; None for an unfinished run."""
     if not out.exists() or not out.stat().st_size:
         return None
@@ -199,8 +201,8 @@ def _finished(out: Path, identity: dict[str, Any], names: Sequence[str]) -> Accu
     correct, images = (header.facts.get(f"held_out_{what}") for what in ("correct", "images"))
     if not isinstance(correct, dict) or not isinstance(images, dict):
         return None
-    saved, wanted = ({**made, **made.get("training", {})} for made in (header.settings, identity))
-    different = [key for key in wanted if key != "training" and wanted[key] != saved.get(key)]
+    saved, requested = ({**made, **made.get("training", {})} for made in (header.settings, identity))
+    different = [key for key in requested if key != "training" and requested[key] != saved.get(key)]
     if different:
         raise UsageError(
             f"{out} is a finished judge with another {', '.join(different)}; use the same settings and dataset to keep "
@@ -217,18 +219,16 @@ def work_description(settings: ClassifierSettings) -> str:
     return f"training judge ({settings.network})"
 
 
-def _measure(
+def _measure_held_out(
     dataset: Dataset, out: Path, scheme: str, settings: ClassifierSettings, device: str
 ) -> tuple[Accuracy, dict[str, Any]]:
-    """Return accuracy of the best weights, as they are in the file, on test images; and the facts that
-    the file tells.
-    """
+    """Return accuracy of the weights in the file on test images, and facts for its header."""
     test = dataset.split(scheme, "test")
     chosen = numpy_generator(settings.training.seed, "held out").permutation(len(test))[: settings.held_out]
-    classifier = load_classifier(out, device, measured=False)
+    classifier = load_classifier(out, device, require_accuracy=False)
     held_out = DatasetRows(dataset, test[np.sort(chosen)], classifier.device)
     observed, attributes = next(iter(dataset.observed)), next(iter(dataset.attributes))
-    accuracy = measure(classifier, held_out, observed, attributes)
+    accuracy = measure_accuracy(classifier, held_out, observed, attributes)
     return accuracy, {
         "held_out_accuracy": accuracy.percent,
         "held_out_correct": accuracy.correct,

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmgen.classifier._base import JudgeNetwork
+from mmgen.classifier._base import ClassifierNetwork
 from mmgen.networks import Conv2d
 
 __all__ = ["Attentive"]
@@ -20,7 +20,7 @@ training.
 """
 
 
-class Attentive(JudgeNetwork):
+class Attentive(ClassifierNetwork):
     """Classifier with attention over places, so that an object is recognised wherever it stands.
 
     2x2 patches become channels, then four convolutions 3x3 with batch norm. At each place of the last map, what is

@@ -8,13 +8,13 @@ References:
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmgen.classifier._base import JudgeNetwork, with_planes
+from mmgen.classifier._base import ClassifierNetwork, append_planes
 from mmgen.networks.cyclegan_resnet import CycleganResnet
 
 __all__ = ["Cremer"]
 
 
-class Cremer(JudgeNetwork):
+class Cremer(ClassifierNetwork):
     """A residual network with instance norm to 200 features, then one layer to all attributes.
 
     CK say that the relation is passed to the classifier, not where: here as constant planes of the image, since it
@@ -30,7 +30,7 @@ class Cremer(JudgeNetwork):
         self.head = nn.Linear(features, sum(sizes))
 
     def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
-        return F.relu(self.encoder(F.pad(with_planes(images, hints), self.padding)))
+        return F.relu(self.encoder(F.pad(append_planes(images, hints), self.padding)))
 
     def logits(self, features: Tensor) -> list[Tensor]:
         return list(self.head(features).split(self.sizes, dim=1))

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmgen.classifier._base import JudgeNetwork
+from mmgen.classifier._base import ClassifierNetwork
 from mmgen.core.errors import UsageError
 from mmgen.modalities import Description, whole
 
@@ -13,13 +13,13 @@ __all__ = ["Encoder"]
 _UNITS = 128
 
 
-class Encoder(JudgeNetwork):
+class Encoder(ClassifierNetwork):
     """Features by the networks that the kind has by default, then a shared layer, then a head per attribute.
 
     Args:
         described: The data.
-        sizes: Number of values V of every attribute that it says, in order.
-        hint_size: Width of the one-hot attributes that it receives besides the data; 0 for none.
+        sizes: Number of values V of every predicted attribute, in order.
+        hint_size: Width of the one-hot attributes that are inputs besides the data; 0 for none.
     """
 
     def __init__(self, described: Description, sizes: tuple[int, ...], hint_size: int = 0) -> None:
@@ -41,12 +41,12 @@ class Encoder(JudgeNetwork):
         self.train()
 
     @classmethod
-    def over(cls, described: Description, sizes: tuple[int, ...], hint_size: int = 0) -> "Encoder":
+    def for_description(cls, described: Description, sizes: tuple[int, ...], hint_size: int = 0) -> "Encoder":
         return cls(described, sizes, hint_size)
 
     def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
-        seen = self.modality.features(self.encoder, images, whole(images))
-        known = seen if hints is None else torch.cat([seen, hints.to(seen.dtype)], -1)
+        hidden = self.modality.features(self.encoder, images, whole(images))
+        known = hidden if hints is None else torch.cat([hidden, hints.to(hidden.dtype)], -1)
         return F.relu(self.hidden(known))
 
     def logits(self, features: Tensor) -> list[Tensor]:

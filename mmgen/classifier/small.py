@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmgen.classifier._base import JudgeNetwork, with_planes
+from mmgen.classifier._base import ClassifierNetwork, append_planes
 from mmgen.networks import Conv2d
 
 __all__ = ["Small"]
@@ -13,7 +13,7 @@ _CHANNELS = (32, 64, 128)
 _UNITS = 256
 
 
-class Small(JudgeNetwork):
+class Small(ClassifierNetwork):
     """4x4 patches become channels, then convolutions 3x3 (the last two halve the side), then a head per attribute.
 
     About 4 million multiply-adds per 64x64 image, a thirtieth of VE's judge, and learns in far fewer examples thanks to
@@ -39,7 +39,7 @@ class Small(JudgeNetwork):
         self.head = nn.Linear(_UNITS, sum(sizes))
 
     def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
-        seen = self.convolutions(F.pad(with_planes(images, hints), self.padding)).flatten(1)
+        seen = self.convolutions(F.pad(append_planes(images, hints), self.padding)).flatten(1)
         return F.relu(self.hidden(seen))
 
     def logits(self, features: Tensor) -> list[Tensor]:

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmgen.classifier._base import JudgeNetwork, with_planes
+from mmgen.classifier._base import ClassifierNetwork, append_planes
 from mmgen.networks import Conv2d
 
 __all__ = ["Vedantam"]
@@ -17,7 +17,7 @@ __all__ = ["Vedantam"]
 _UNITS = 1024
 
 
-class Vedantam(JudgeNetwork):
+class Vedantam(ClassifierNetwork):
     """Convolutions 5x5 of 32 and 64 channels, each max-pooled by 2; every attribute its own 1,024 units with dropout.
 
     About 0.25 GFLOP per 64x64 image; with four attributes 67 million parameters, nearly all in the heads.
@@ -45,7 +45,7 @@ class Vedantam(JudgeNetwork):
     def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
         # ReLU after pooling gives the same values as before it (max commutes with a monotone function), on a quarter
         # of the numbers.
-        features = F.relu(F.max_pool2d(self.first(with_planes(images, hints)), 2))
+        features = F.relu(F.max_pool2d(self.first(append_planes(images, hints)), 2))
         features = F.relu(F.max_pool2d(self.second(features), 2))
         return F.relu(self.hidden(features.flatten(1)))
 

@@ -41,10 +41,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from mmgen.commands._fields import Assignments, Commas, OptionName, fields_of, option_names
-from mmgen.commands._members import command_of
+from mmgen.commands._fields import Assignments, CommaSeparated, OptionName, fields_of, option_names
+from mmgen.commands._members import command_of_file
 from mmgen.core.errors import UsageError
-from mmgen.core.parsing import leaves
+from mmgen.core.parsing import nested_items
 from mmgen.core.progress import Watch
 from mmgen.settings.declared import read_class_fields
 from mmgen.settings.kinds import Seed, path_of
@@ -56,14 +56,14 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class Stage(Generic[R]):
-    """Base of all stages; see the module's docstring for the form."""
+    """Base of all stages: settings as fields, and ``run``; the module's docstring has an example."""
 
     described_by: ClassVar[tuple[str, ...]] = ()
     """Settings classes that describe fields of the same names, each as ``room:Class``."""
-    shows_defaults: ClassVar[bool] = False
-    """Whether a default of ``described_by`` holds where a field is None."""
+    shows_described_defaults: ClassVar[bool] = False
+    """Whether help shows the default of ``described_by`` where a field is None."""
     not_recorded: ClassVar[frozenset[str]] = frozenset({"progress", "resume", "overwrite"})
-    """Fields that do not determine what is made."""
+    """Fields that do not change the result, and are left out of the recorded command."""
 
     progress: bool | Watch = True
     """Whether a notebook shows progress; or who watches."""
@@ -71,9 +71,9 @@ class Stage(Generic[R]):
     @cached_property
     def watch(self) -> Watch:
         """Observer that receives messages and progress."""
-        from mmgen.commands._watching import watching
+        from mmgen.commands._watching import choose_watch
 
-        return watching(self.progress)
+        return choose_watch(self.progress)
 
     def run(self, command: str = "") -> R:
         """Run the stage and return its result.
@@ -83,39 +83,39 @@ class Stage(Generic[R]):
         """
         raise NotImplementedError
 
-    def command_line(self, **actual: Any) -> str:
+    def command_line(self, **replacements: Any) -> str:
         """Return the command line that is equivalent to these settings.
 
         Args:
-            actual: Values in place of the fields', such as the output that was chosen.
+            replacements: Values in place of the fields', such as the output that was chosen.
         """
-        name = command_of(type(self).__module__.rpartition(".")[2])
-        return shlex.join(["mmgen", name, *_words_of(replace(self, **actual))])
+        name = command_of_file(type(self).__module__.rpartition(".")[2])
+        return shlex.join(["mmgen", name, *_command_words(replace(self, **replacements))])
 
 
-def _words_of(stage: Stage[Any]) -> Iterator[str]:
+def _command_words(stage: Stage[Any]) -> Iterator[str]:
     """Yield the words after a command's name."""
-    for field in sorted(fields_of(type(stage)), key=lambda field: not field.positional):
+    for field in sorted(fields_of(type(stage)), key=lambda field: not field.is_positional):
         value = getattr(stage, field.name)
-        if field.name in stage.not_recorded or value is None or (not field.positional and value == field.default):
+        if field.name in stage.not_recorded or value is None or (not field.is_positional and value == field.default):
             continue
-        if field.mark(Assignments):
-            for name, one in leaves(value):
+        if field.annotation(Assignments):
+            for name, one in nested_items(value):
                 if one is not None:
                     yield from ("--set", f"{name}={json.dumps(str(one) if isinstance(one, Path) else one)}")
         elif isinstance(value, bool):
             on, _, off = option_names(field)[0].partition("/")
             yield on if value else off or f"--no-{on.removeprefix('--')}"
         else:
-            several = field.several and isinstance(value, Sequence) and not isinstance(value, str)
-            texts = [_text(one) for one in (value if several else [value])]
-            if commas := field.mark(Commas):
+            several = field.takes_several and isinstance(value, Sequence) and not isinstance(value, str)
+            texts = [_format_value(one) for one in (value if several else [value])]
+            if commas := field.annotation(CommaSeparated):
                 texts = [",".join(texts) or commas.none]
             for text in texts:
-                yield from ([text] if field.positional else [option_names(field)[0], text])
+                yield from ([text] if field.is_positional else [option_names(field)[0], text])
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return str(path_of(value)) if hasattr(value, "path") else str(value)
 
 
@@ -155,20 +155,20 @@ class Training(Stage[R]):
     overwrite: bool = False
     """Begin anew even if a run was saved."""
 
-    def training(self) -> dict[str, Any]:
-        """Return the settings of training that were given."""
+    def training_settings(self) -> dict[str, Any]:
+        """Return the fields of ``TrainingSettings`` that are set."""
         known = read_class_fields(Training.described_by[0])
-        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name in known}
-        return {name: value for name, value in given.items() if value is not None and value is not False}
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name in known}
+        return {name: value for name, value in values.items() if value is not None and value is not False}
 
-    def assignments(self) -> dict[str, Any]:
+    def nested_settings(self) -> dict[str, Any]:
         """Return ``settings`` nested by room."""
         from mmgen.settings.config import nest_dotted_names
 
         return nest_dotted_names(self.settings or {})
 
     def resume_mode(self) -> str:
-        """Return what to do with a saved run: require, never or auto.
+        """Return whether a saved run is continued: "require", "never" or "auto".
 
         Raises:
             UsageError: Both ``resume`` and ``overwrite`` are given.

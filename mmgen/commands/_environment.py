@@ -15,13 +15,13 @@ from mmgen.core.version import __version__
 from mmgen.settings import plugins
 from mmgen.training.precision import resolve_device, resolve_precision
 
-__all__ = ["environment"]
+__all__ = ["describe_environment"]
 
 _VARIABLES = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "COLUMNS", "NO_COLOR", "LANG")
 """Environment variables whose values change what mmgen does and say nothing of a person."""
 
 
-def _libraries() -> dict[str, dict[str, str]]:
+def _library_versions() -> dict[str, dict[str, str]]:
     """Return requirements, "needed" and by extra: names with the installed version, "" where missing."""
     found: dict[str, dict[str, str]] = {}
     for extra, requirements in extra_requirements().items():
@@ -30,7 +30,7 @@ def _libraries() -> dict[str, dict[str, str]]:
     return found
 
 
-def _processor() -> str:
+def _processor_name() -> str:
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("model name"):
@@ -38,7 +38,7 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def _devices() -> list[dict[str, Any]]:
+def _describe_devices() -> list[dict[str, Any]]:
     found = []
     for number in range(torch.cuda.device_count()):
         about = torch.cuda.get_device_properties(number)
@@ -46,17 +46,17 @@ def _devices() -> list[dict[str, Any]]:
     return found
 
 
-def _memory() -> int | None:
+def _memory_bytes() -> int | None:
     with suppress(OSError, ValueError):
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return None
 
 
-def environment() -> dict[str, Any]:
+def describe_environment() -> dict[str, Any]:
     """Return the environment for a bug report as plain values; sizes in bytes.
 
     Example:
-        >>> found = environment()
+        >>> found = describe_environment()
         >>> found["mmgen"]["version"] == __version__, found["device"]["auto"] in ("cpu", "cuda")
         (True, True)
     """
@@ -66,11 +66,11 @@ def environment() -> dict[str, Any]:
         "mmgen": {"version": __version__, "distribution": plugins.installed_version(DISTRIBUTION)},
         "python": {"version": platform.python_version(), "implementation": platform.python_implementation()},
         "system": {"name": platform.system(), "release": platform.release(), "machine": platform.machine()},
-        "processor": {"name": _processor(), "cores": cores, "threads of torch": torch.get_num_threads()},
-        "memory": {"bytes": _memory(), "available": available_memory()},
+        "processor": {"name": _processor_name(), "cores": cores, "threads of torch": torch.get_num_threads()},
+        "memory": {"bytes": _memory_bytes(), "available": available_memory()},
         "torch": {"version": torch.__version__, "cuda": torch.version.cuda or ""},
-        "device": {"auto": device.type, "precision": resolve_precision("auto", device), "gpus": _devices()},
-        "libraries": _libraries(),
+        "device": {"auto": device.type, "precision": resolve_precision("auto", device), "gpus": _describe_devices()},
+        "libraries": _library_versions(),
         "plug-ins": sorted({str(origin) for origin in plugins.origins_by_group().values()}),
         "code files": [Path(name).name for name in os.environ.get(plugins.CODE_VARIABLE, "").split(os.pathsep) if name],
         "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},

@@ -14,15 +14,15 @@ from mmgen.settings.switches import Positional
 
 __all__ = [
     "Assignments",
-    "Commas",
+    "CommaSeparated",
     "Input",
     "MemberOf",
     "MemberSettings",
     "OptionName",
-    "Reads",
-    "Source",
+    "ExistingFile",
+    "PictureSource",
     "StageField",
-    "Words",
+    "Completions",
     "fields_of",
     "option_names",
 ]
@@ -36,7 +36,7 @@ class Input:
 
     Attributes:
         what: What the file should be, for messages ("dataset").
-        metavar: What help calls it.
+        metavar: Its name in help.
         folders: Whether a folder stands for the files in it that a report reads.
     """
 
@@ -50,7 +50,7 @@ class OptionName:
 
     Args:
         names: As it is typed; a short one alone stands beside the field's name.
-        metavar: What help calls the value.
+        metavar: Name of the value in help.
         default: The default in words, where the field's is None.
         hidden: Whether help leaves it out.
     """
@@ -60,7 +60,7 @@ class OptionName:
 
 
 @dataclass(frozen=True)
-class Reads:
+class ExistingFile:
     """Marks an option that names a file which must exist.
 
     Attributes:
@@ -74,25 +74,25 @@ class Reads:
     piped: bool = False
 
 
-class Source:
-    """Marks an option that names a picture or a file of pictures, or kinds of them."""
+class PictureSource:
+    """Marks an option that names a picture, a file of pictures, or kinds of pictures."""
 
 
 class MemberOf:
-    """Marks a field that takes the name of a member of a room, or one of some further words."""
+    """Marks a field that takes the name of a member of a room, or one of ``further`` words."""
 
-    def __init__(self, room: str, *more: str) -> None:
-        self.room, self.more = room, more
+    def __init__(self, room: str, *further: str) -> None:
+        self.room, self.further = room, further
 
 
-class Words:
+class Completions:
     """Marks a field with the words that shell completion offers for it."""
 
     def __init__(self, *words: str) -> None:
         self.words = words
 
 
-class Commas:
+class CommaSeparated:
     """Marks a field of several values that are typed as one word with commas between.
 
     Args:
@@ -121,7 +121,7 @@ class StageField:
     Attributes:
         name: Its name.
         hint: Its type with all that is annotated.
-        about: Its docstring on one line.
+        about: Its docstring, on one line.
         default: Its default; ``dataclasses.MISSING`` where it must be given.
         default_words: The default in words, "" where ``default`` says it.
         range: Bounds of a number.
@@ -136,32 +136,32 @@ class StageField:
     range: Range
     choices: tuple[str, ...] = ()
 
-    def mark(self, kind: type[T]) -> T | None:
+    def annotation(self, kind: type[T]) -> T | None:
         """Return the annotation of a kind; None without one."""
-        return next((one for one in _marks(self.hint) if isinstance(one, kind)), None)
+        return next((one for one in _annotations(self.hint) if isinstance(one, kind)), None)
 
     @property
-    def positional(self) -> bool:
+    def is_positional(self) -> bool:
         """True for a positional argument."""
-        return self.mark(Input) is not None or self.mark(Positional) is not None or self.default is MISSING
+        return self.annotation(Input) is not None or self.annotation(Positional) is not None or self.default is MISSING
 
     @property
-    def leaves(self) -> list[Any]:
+    def leaf_types(self) -> list[Any]:
         """Plain types of a value, including those of list items."""
-        return list(dict.fromkeys(_leaves(self.hint)))
+        return list(dict.fromkeys(_leaf_types(self.hint)))
 
     @property
-    def several(self) -> bool:
+    def takes_several(self) -> bool:
         """True if the field takes several values."""
-        return any(_is_sequence(one) for one in _alternatives(self.hint))
+        return any(_is_sequence(one) for one in _union_members(self.hint))
 
 
-def _alternatives(hint: Any) -> Iterator[Any]:
+def _union_members(hint: Any) -> Iterator[Any]:
     if get_origin(hint) is Annotated:
-        yield from _alternatives(get_args(hint)[0])
+        yield from _union_members(get_args(hint)[0])
     elif get_origin(hint) in (Union, UnionType):
         for one in get_args(hint):
-            yield from _alternatives(one)
+            yield from _union_members(one)
     else:
         yield hint
 
@@ -171,29 +171,29 @@ def _is_sequence(kind: Any) -> bool:
     return isinstance(origin, type) and issubclass(origin, Collection) and not issubclass(origin, Mapping)
 
 
-def _leaves(hint: Any) -> Iterator[Any]:
-    for one in _alternatives(hint):
+def _leaf_types(hint: Any) -> Iterator[Any]:
+    for one in _union_members(hint):
         if _is_sequence(one):
-            yield from _leaves(get_args(one)[0])
+            yield from _leaf_types(get_args(one)[0])
         elif one is not type(None):
             yield one
 
 
-def _marks(hint: Any) -> Iterator[Any]:
+def _annotations(hint: Any) -> Iterator[Any]:
     if get_origin(hint) is Annotated:
         inner, *marks = get_args(hint)
         yield from marks
-        yield from _marks(inner)
+        yield from _annotations(inner)
     elif get_origin(hint) in (Union, UnionType) or _is_sequence(hint):
         for one in get_args(hint):
-            yield from _marks(one)
+            yield from _annotations(one)
 
 
 def option_names(field: StageField) -> list[str]:
     """Return the names of an option on the command line, the long one first."""
-    named = field.mark(OptionName)
+    named = field.annotation(OptionName)
     names = [*named.names] if named else []
-    if field.mark(Assignments):
+    if field.annotation(Assignments):
         names = ["--set"]
     if not any(name.startswith("--") for name in names):
         names = [f"--{field.name.replace('_', '-')}", *names]
@@ -201,39 +201,41 @@ def option_names(field: StageField) -> list[str]:
 
 
 def fields_of(stage: Any) -> tuple[StageField, ...]:
-    """Return the fields of a stage's class, those of its own first."""
-    return _fields_of(stage)
+    """Return the fields of a stage's class; inherited ones come last."""
+    return _read_fields(stage)
 
 
 @cache
-def _fields_of(stage: Any) -> tuple[StageField, ...]:
+def _read_fields(stage: Any) -> tuple[StageField, ...]:
     hints = get_type_hints(stage, include_extras=True)
-    own = _declared_by(stage)
+    own = _declared_fields_of(stage)
     others = {name: one for where in stage.described_by for name, one in read_class_fields(where).items()}
     first = [name for kind in stage.__mro__ for name in getattr(kind, "__annotations__", {})]
     listed = sorted(fields(stage), key=lambda field: first.index(field.name))
     return tuple(
-        _field(field, hints[field.name], own.get(field.name), others.get(field.name), stage.shows_defaults)
+        _make_field(
+            field, hints[field.name], own.get(field.name), others.get(field.name), stage.shows_described_defaults
+        )
         for field in listed
     )
 
 
-def _field(
-    field: "Field[Any]", hint: Any, own: SourceField | None, other: SourceField | None, shows_defaults: bool
+def _make_field(
+    field: "Field[Any]", hint: Any, declared: SourceField | None, described: SourceField | None, shows_defaults: bool
 ) -> StageField:
-    other = None if own else other
-    marks = [*_marks(hint)]
+    described = None if declared else described
+    marks = [*_annotations(hint)]
     words = next((one.default for one in marks if isinstance(one, OptionName)), "")
-    if other and shows_defaults and field.default is None and other.default not in (None, ""):
-        words = words or str(other.default)
+    if described and shows_defaults and field.default is None and described.default not in (None, ""):
+        words = words or str(described.default)
     limits = next((one for one in marks if isinstance(one, Range)), None)
-    limits = limits or (Range(other.least, other.most) if other else Range())
-    about = own.about if own else other.about if other else ""
-    return StageField(field.name, hint, about, field.default, words, limits, other.choices if other else ())
+    limits = limits or (Range(described.least, described.most) if described else Range())
+    about = declared.about if declared else described.about if described else ""
+    return StageField(field.name, hint, about, field.default, words, limits, described.choices if described else ())
 
 
-def _declared_by(stage: Any) -> dict[str, SourceField]:
-    """Docstrings of the fields of a class and its bases; a field without one has its base's."""
+def _declared_fields_of(stage: Any) -> dict[str, SourceField]:
+    """Return the docstrings of the fields of a class and its bases; the class's own win."""
     found: dict[str, SourceField] = {}
     for kind in reversed([one for one in stage.__mro__ if "__dataclass_fields__" in vars(one)]):
         module = sys.modules[kind.__module__]

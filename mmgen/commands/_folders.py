@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-__all__ = ["reported_files"]
+__all__ = ["find_reported_files"]
 
 _MOST = 1000
 """Names of a folder that are looked at."""
 _LEFT_OUT = (".last.safetensors", ".log.jsonl")
 
 
-def reported_files(folder: Path) -> list[Path]:
+def find_reported_files(folder: Path) -> list[Path]:
     """Return the models, aggregates, judges and scores in a folder; [] where there is no model, or no folder."""
     try:
         names = sorted(folder.iterdir())[:_MOST]

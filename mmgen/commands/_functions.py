@@ -11,31 +11,31 @@ from mmgen.settings.arguments import check_arguments, unknown_argument_error
 from mmgen.settings.plugins import to_kebab_case
 from mmgen.settings.registry import insert_member_names
 
-__all__ = ["function"]
+__all__ = ["make_function"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def function(stage: Callable[P, Stage[R]]) -> Callable[P, R]:
-    """Convert a stage to a Python function, with its fields as arguments and the result of ``run`` as value."""
-    return cast("Callable[P, R]", _function_of(cast("type[Stage[Any]]", stage)))
+def make_function(stage: Callable[P, Stage[R]]) -> Callable[P, R]:
+    """Return a Python function that runs a stage: its arguments are the fields, its result that of ``run``."""
+    return cast("Callable[P, R]", _build_function(cast("type[Stage[Any]]", stage)))
 
 
-def _function_of(stage: type[Stage[Any]]) -> Callable[..., Any]:
-    further = next((field.name for field in fields_of(stage) if field.mark(MemberSettings)), "")
-    known = {field.name for field in fields_of(stage)} - {further}
+def _build_function(stage: type[Stage[Any]]) -> Callable[..., Any]:
+    member_settings = next((field.name for field in fields_of(stage) if field.annotation(MemberSettings)), "")
+    known = {field.name for field in fields_of(stage)} - {member_settings}
 
-    def call(*arguments: Any, **given: Any) -> Any:
-        if not further:
-            return stage(*arguments, **given).run()
-        settings = {name: given.pop(name) for name in [*given] if name not in known}
-        given[further] = settings
-        made: Any = stage(*arguments, **given)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        if not member_settings:
+            return stage(*arguments, **keywords).run()
+        settings = {name: keywords.pop(name) for name in [*keywords] if name not in known}
+        keywords[member_settings] = settings
+        instance: Any = stage(*arguments, **keywords)
         for name in settings:
-            if name not in (names := made.settings_names()):
+            if name not in (names := instance.settings_names()):
                 raise unknown_argument_error(call, name, names)
-        return made.run()
+        return instance.run()
 
     name = to_kebab_case(stage.__name__).replace("-", "_")
     call.__name__ = call.__qualname__ = name
@@ -44,9 +44,9 @@ def _function_of(stage: type[Stage[Any]]) -> Callable[..., Any]:
     call.__annotations__ = {field.name: field.hint for field in fields_of(stage)}
     order = [field.name for field in fields_of(stage)]
     listed = sorted(inspect.signature(stage).parameters.values(), key=lambda one: (one.kind, order.index(one.name)))
-    if further:
-        listed = [one for one in listed if one.name != further]
-        listed.append(inspect.Parameter(further, inspect.Parameter.VAR_KEYWORD))
+    if member_settings:
+        listed = [one for one in listed if one.name != member_settings]
+        listed.append(inspect.Parameter(member_settings, inspect.Parameter.VAR_KEYWORD))
     call.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]  # read by inspect
     return check_arguments(call)
 
@@ -54,11 +54,11 @@ def _function_of(stage: type[Stage[Any]]) -> Callable[..., Any]:
 def _docstring(stage: type[Stage[Any]]) -> str:
     sections = (inspect.getdoc(stage.run) or "").split("\n\n")
     results = [one for one in sections if one.startswith(("Returns:", "Raises:"))]
-    arguments = "\n".join(f"    {field.name}: {_about(field)}" for field in fields_of(stage))
+    arguments = "\n".join(f"    {field.name}: {_field_documentation(field)}" for field in fields_of(stage))
     return "\n\n".join([inspect.getdoc(stage) or "", f"Args:\n{arguments}", *results])
 
 
-def _about(field: StageField) -> str:
+def _field_documentation(field: StageField) -> str:
     text = insert_member_names(field.about)
     if not field.default_words or field.default not in (None, MISSING):
         return text

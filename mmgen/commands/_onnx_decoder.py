@@ -24,7 +24,7 @@ _CHECKED = (1, 3, 64)
 """Numbers of z that are compared."""
 
 
-class _Means(nn.Module):
+class _MeanDecoder(nn.Module):
     """E[image | z] [B, C, H, W] of z [B, D]."""
 
     def __init__(self, model: Model, name: str) -> None:
@@ -49,11 +49,11 @@ def export_decoder(loaded: TrainedModel, out: Path) -> float:
         raise UsageError(
             f"--onnx needs {error.name}, which is not installed: {how_to_install('onnx')}; or leave the option out"
         ) from None
-    decoder = _Means(loaded.model, main.name).eval()
+    decoder = _MeanDecoder(loaded.model, main.name).eval()
     z = torch.zeros(2, loaded.model.latent_size, device=loaded.device)
     with atomic_path(out) as temporary:
         try:
-            with torch.inference_mode(), _quiet():
+            with torch.inference_mode(), _silence_exporter():
                 program = torch.onnx.export(
                     decoder, (z,), dynamo=True, verbose=False, input_names=["z"], output_names=["image"],
                     dynamic_shapes={"z": {0: torch.export.Dim("B")}},
@@ -82,7 +82,7 @@ def export_decoder(loaded: TrainedModel, out: Path) -> float:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _silence_exporter() -> Iterator[None]:
     """Silence warnings and lines of the ONNX exporter."""
     levels = {log: log.level for log in map(logging.getLogger, ("onnxscript", "onnx_ir", "torch.onnx"))}
     for log in levels:

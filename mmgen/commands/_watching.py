@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from mmgen.core.progress import Progress, Watch, Work
 
-__all__ = ["NotebookWatch", "watching"]
+__all__ = ["NotebookWatch", "choose_watch"]
 
 T = TypeVar("T")
 
@@ -21,8 +21,8 @@ class _Bar:
     def __init__(self, work: Work[Any]) -> None:
         self._work, self._now, self._began = work, Progress(0), time.monotonic()
 
-    def at(self, now: Progress) -> "_Bar":
-        """Return the same bar, further on."""
+    def advance(self, now: Progress) -> "_Bar":
+        """Set the progress, and return the bar."""
         self._now = now
         return self
 
@@ -52,12 +52,12 @@ class NotebookWatch(Watch):
         for now in work:
             if time.monotonic() - last >= _PAUSE:
                 last = time.monotonic()
-                handle.update(bar.at(now))
-        handle.update(bar.at(Progress(work.total, now.values)))
+                handle.update(bar.advance(now))
+        handle.update(bar.advance(Progress(work.total, now.values)))
         return work.result
 
 
-def _watch_here() -> Watch:
+def _default_watch() -> Watch:
     """Return a watch for notebooks, a silent one elsewhere."""
     interactive = sys.modules.get("IPython")  # a notebook has loaded it, and nobody else needs it
     shell = interactive.get_ipython() if interactive is not None else None
@@ -66,8 +66,8 @@ def _watch_here() -> Watch:
     return NotebookWatch(interactive.display.display)
 
 
-def watching(progress: bool | Watch) -> Watch:
-    """Return the watch that was given, that of a notebook, or a silent one."""
+def choose_watch(progress: bool | Watch) -> Watch:
+    """Return ``progress`` itself if it is a watch, else one for notebooks (True) or a silent one (False)."""
     if isinstance(progress, Watch):
         return progress
-    return _watch_here() if progress else Watch()
+    return _default_watch() if progress else Watch()

@@ -11,15 +11,15 @@ __all__ = ["check_words"]
 
 
 @dataclass(frozen=True)
-class _Words:
-    """The attributes of a model's data, as descriptions are checked against them."""
+class _Vocabulary:
+    """Names and values of the attributes in a model's data."""
 
     names: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
 
 
 def check_words(path: Path, descriptions: Sequence[str]) -> None:
-    """Refuse a description with a word that no model of these data knows; drawing checks all else.
+    """Refuse a description with an attribute or value that the model's data do not have; drawing checks all else.
 
     Args:
         path: A model, an aggregate, or the folder of an export.
@@ -32,7 +32,7 @@ def check_words(path: Path, descriptions: Sequence[str]) -> None:
         return
     from mmgen.descriptions import is_caption, parse
 
-    words, has_text = _known(path)
+    words, has_text = _read_vocabulary(path)
     if words is None:
         return
     for text in descriptions:
@@ -40,13 +40,13 @@ def check_words(path: Path, descriptions: Sequence[str]) -> None:
             parse(text, words)
 
 
-def _known(path: Path) -> tuple[_Words | None, bool]:
-    """Read the attributes in the headers of files, or None, and whether there are captions."""
+def _read_vocabulary(path: Path) -> tuple[_Vocabulary | None, bool]:
+    """Read the attributes from the headers of files, or None, and whether there are captions."""
     from mmgen.artifacts import find_parent, read_header
-    from mmgen.artifacts.files import exported_file
+    from mmgen.artifacts.files import main_exported_file
 
     try:
-        file = exported_file(path) if path.is_dir() else path
+        file = main_exported_file(path) if path.is_dir() else path
         header = read_header(file)
         if header.kind == "aggregate":
             header = read_header(find_parent(file, "model"))
@@ -56,11 +56,15 @@ def _known(path: Path) -> tuple[_Words | None, bool]:
     described = data.get("modalities") if isinstance(data, Mapping) else None
     tables: list[Any] = list(described.values()) if isinstance(described, Mapping) else []
     kinds = [table.get("kind") for table in tables if isinstance(table, Mapping)]
-    found = next((table for table in tables if isinstance(table, Mapping) and table.get("kind") == "attributes"), None)
-    if found is None:
+    attributes = next(
+        (table for table in tables if isinstance(table, Mapping) and table.get("kind") == "attributes"), None
+    )
+    if attributes is None:
         return None, False
     try:
-        words = _Words(tuple(map(str, found["names"])), tuple(tuple(map(str, each)) for each in found["values"]))
+        words = _Vocabulary(
+            tuple(map(str, attributes["names"])), tuple(tuple(map(str, each)) for each in attributes["values"])
+        )
     except (KeyError, TypeError):
         return None, False
     return (words if len(words.names) == len(words.values) else None), "text" in kinds

@@ -1,4 +1,4 @@
-"""``mmgen baseline``: how well labels are read off images, or real numbers are modelled, by other means."""
+"""``mmgen baseline``: accuracy of label readers and log-likelihoods of simple densities, to compare models with."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -25,7 +25,7 @@ _OF_ALL = ("training.seed", "training.device")
 
 @dataclass(frozen=True)
 class Baseline(Stage["Scores"]):
-    """Measure what models are compared with: labels read off images, or log p(x) of real numbers, by other means.
+    """Measure baselines of models: accuracy of labels predicted from images, or log p(x) of real numbers.
 
     Label readers, with the dataset, split, shares and seed of mmgen train --paired, learn from exactly the same pairs,
     and with those of --labelled from the same labels: by default those that the preset says. They write one JSON line
@@ -76,7 +76,7 @@ class Baseline(Stage["Scores"]):
 
         self.check_output()
         scores = self.measure()
-        self.keep(scores)
+        self.write_scores(scores)
         return Scores(scores, self.path)
 
     @property
@@ -98,14 +98,14 @@ class Baseline(Stage["Scores"]):
         check_output(self.path, None, path_of(self.dataset))
         check_nothing_lost(self.path, self.overwrite)
 
-    def keep(self, scores: "Sequence[Score]") -> None:
+    def write_scores(self, scores: "Sequence[Score]") -> None:
         """Write scores, whole or not at all."""
         from mmgen.evaluation import write_scores
 
         write_scores(self.path, scores)
 
     @property
-    def reads_labels(self) -> bool:
+    def predicts_labels(self) -> bool:
         """True if the method predicts labels; False if it is a density."""
         from mmgen.baselines import get
 
@@ -122,56 +122,57 @@ class Baseline(Stage["Scores"]):
         from mmgen.settings.config import nest_dotted_names
 
         path = path_of(self.dataset)
-        if not self.reads_labels:
+        if not self.predicts_labels:
             names = ("paired", "labelled", "preset", "steps", "attribute")
             device = self.device if self.device != "auto" else None
-            self._refuse("densities", {**{f"--{name}": getattr(self, name) for name in names}, "--device": device})
+            self._refuse_options(
+                "densities", {**{f"--{name}": getattr(self, name) for name in names}, "--device": device}
+            )
             settings = nest_dotted_names(self.settings or {})
             return self.watch.follow(measure_density(path, self.method, settings, self.split, self.seed, self.modality))
-        self._refuse("labels", {"--modality": self.modality})
+        self._refuse_options("labels", {"--modality": self.modality})
         if not get(self.method).networks:
-            self._refuse_training()
+            self._refuse_training_options()
         with Dataset.open(path) as opened:
-            experiment = self._experiment(opened)
+            experiment = self._experiment_settings(opened)
             opened.split(experiment.data.split, "train")
-        supplies = self._supplies(experiment)
+        supplies = self._label_supplies(experiment)
         return self.watch.follow(measure_labels(path, self.method, supplies, experiment, self.attribute))
 
-    def _refuse(self, answers: str, options: Mapping[str, object]) -> None:
+    def _refuse_options(self, answers: str, options: Mapping[str, object]) -> None:
         """Refuse options that a method of this kind would ignore."""
-        if given := [name for name, value in options.items() if value]:
+        if set_options := [name for name, value in options.items() if value]:
             others = "labels" if answers == "densities" else "densities"
             raise UsageError(
-                f"{self.method} answers {answers}, and {' and '.join(given)} is for baselines that answer {others}; "
-                "leave it out"
+                f"{self.method} is a baseline for {answers}, and {' and '.join(set_options)} is for baselines for "
+                f"{others}; leave it out"
             )
 
-    def _refuse_training(self) -> None:
+    def _refuse_training_options(self) -> None:
         """Refuse settings of networks and of their training, which a method that trains none would ignore."""
         from mmgen.baselines import importable
-        from mmgen.core.parsing import flat
+        from mmgen.core.parsing import flatten
         from mmgen.settings.config import nest_dotted_names
 
-        given = ["--steps"] * (self.steps is not None)
-        for key in flat(nest_dotted_names(self.settings or {})):
+        set_options = ["--steps"] * (self.steps is not None)
+        for key in flatten(nest_dotted_names(self.settings or {})):
             if key.startswith(_OF_NETWORKS) and key not in _OF_ALL:
-                given.append(f"--set {key}")
-        if given:
+                set_options.append(f"--set {key}")
+        if set_options:
             others = [name for name, member in importable().items() if member.networks]
             raise UsageError(
-                f"{self.method} trains no networks, so {' and '.join(given)} would change nothing; leave it out, or "
-                f"choose a --method that does: {', '.join(others)}"
+                f"{self.method} trains no networks, so {' and '.join(set_options)} would change nothing; leave it out, "
+                f"or choose a --method that does: {', '.join(others)}"
             )
 
-    def _supplies(self, experiment: "ExperimentSettings") -> "list[LabelSupply]":
+    def _label_supplies(self, experiment: "ExperimentSettings") -> "list[LabelSupply]":
         """Return numbers of labels: those of the options, else of ``settings`` or the preset, else all."""
         from mmgen.baselines import LabelSupply
 
         labelled = self.labelled
         if self.paired and labelled:
             raise UsageError(
-                f"--paired got {self.paired[0]:g} and --labelled {labelled[0]:,}, which choose images in two ways; "
-                "give one"
+                f"--paired got {self.paired[0]:g} and --labelled {labelled[0]:,}, expected one of them; leave out one"
             )
         if not self.paired and not labelled and experiment.data.labelled is not None:
             labelled = [experiment.data.labelled]
@@ -179,7 +180,7 @@ class Baseline(Stage["Scores"]):
             return [LabelSupply(count=count) for count in labelled]
         return [LabelSupply(share) for share in self.paired or [experiment.data.paired]]
 
-    def _experiment(self, dataset: "Dataset") -> "ExperimentSettings":
+    def _experiment_settings(self, dataset: "Dataset") -> "ExperimentSettings":
         """Return the joint model's settings: preset, ``settings``, options, each over the one before."""
         from mmgen.baselines import get
         from mmgen.settings import extends, presets

@@ -55,7 +55,7 @@ class Compare(Stage["Comparison"]):
                 f"{', '.join(map(str, files))}: there is no score in these files; make some with mmgen eval"
             )
         try:
-            compared = compare_scores(list(zip(_names(paths), scores, strict=True)), self.against or "")
+            compared = compare_scores(list(zip(_shortest_names(paths), scores, strict=True)), self.against or "")
         except ValueError as error:
             raise UsageError(f"--against: {error}") from None
         for note in compared.notes:
@@ -63,7 +63,7 @@ class Compare(Stage["Comparison"]):
         return compared
 
 
-def _names(paths: list[Path]) -> list[str]:
+def _shortest_names(paths: list[Path]) -> list[str]:
     """Return the shortest file names that differ, for scores that do not name their run."""
     stems = [path.stem for path in paths]
     return [

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from mmgen.commands._base import Stage
-from mmgen.commands._fields import Commas, Input, MemberOf, OptionName, Reads, Words
+from mmgen.commands._fields import CommaSeparated, Completions, ExistingFile, Input, MemberOf, OptionName
 from mmgen.core.errors import UsageError
-from mmgen.core.parsing import listed
+from mmgen.core.parsing import split_list
 from mmgen.settings.kinds import File, FilePath, Range, Seed, path_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Evaluate(Stage["Scores"]):
     """Where to write the scores, as JSON lines."""
     _: KW_ONLY
     posterior: Annotated[
-        str | Sequence[str], OptionName("-p", metavar="NAME"), Words("prior", "own", "aggregate", "true", "scan")
+        str | Sequence[str], OptionName("-p", metavar="NAME"), Completions("prior", "own", "aggregate", "true", "scan")
     ] = ()
     """Where z comes from: prior, own (the model's q(z | words)), true, aggregate or scan; repeatable. By default prior
     and own of a model, what was fitted of an aggregate."""
@@ -54,12 +54,14 @@ class Evaluate(Stage["Scores"]):
     of scores each; repeatable. With 3:balanced attributes that are left out keep their shares;
     3:effective=100:candidates=65536 chooses from more candidates."""
     protocol: str | None = None
-    given_count: Annotated[Sequence[int] | None, Commas(), OptionName(default="all, and 1, 2 and 3 fewer")] = None
+    given_count: Annotated[Sequence[int] | None, CommaSeparated(), OptionName(default="all, and 1, 2 and 3 fewer")] = (
+        None
+    )
     """Numbers of attributes that queries give, such as 4,3; the others are left open."""
     samples: Annotated[int | None, OptionName(metavar="K")] = None
     proposal: str | None = None
     text_samples: Annotated[int | None, Range(2), OptionName(metavar="K")] = None
-    text_proposal: Annotated[File | None, OptionName(metavar="FILE"), Reads("aggregate")] = None
+    text_proposal: Annotated[File | None, OptionName(metavar="FILE"), ExistingFile("aggregate")] = None
     """A q(z | y) fitted to the same model, that log p(y) is drawn from as well."""
     number: Annotated[int | None, Range(2), OptionName("-n")] = None
     encodings: int | None = None
@@ -69,9 +71,9 @@ class Evaluate(Stage["Scores"]):
     queries: int | None = None
     split: Annotated[str | None, OptionName(metavar="SCHEME")] = None
     part: str | None = None
-    judge: Annotated[File | Sequence[File] | None, OptionName(metavar="FILE"), Reads("classifier")] = None
+    judge: Annotated[File | Sequence[File] | None, OptionName(metavar="FILE"), ExistingFile("classifier")] = None
     """Classifier; found by itself if near. Repeatable: all judges look at the same pictures."""
-    dataset: Annotated[File | None, OptionName(metavar="FILE"), Reads("dataset")] = None
+    dataset: Annotated[File | None, OptionName(metavar="FILE"), ExistingFile("dataset")] = None
     """Dataset; found by itself if near."""
     overwrite: bool = False
     """Replace the scores that are there."""
@@ -110,14 +112,14 @@ class Evaluate(Stage["Scores"]):
         from mmgen.artifacts import check_nothing_lost, check_output
         from mmgen.evaluation import default_scores_file
 
-        output = path_of(self.output) if self.output else default_scores_file(self._path)
+        output = path_of(self.output) if self.output else default_scores_file(self._model_path)
         if self.output is None and not os.access(output.parent, os.W_OK):
             self.watch.say(
                 f"the scores are only printed, since {output.parent} cannot be written to; --output keeps them "
                 "elsewhere"
             )
             return None
-        check_output(output, None, self._path)
+        check_output(output, None, self._model_path)
         check_nothing_lost(output, self.overwrite, "" if self.output else hint)
         return output
 
@@ -130,45 +132,45 @@ class Evaluate(Stage["Scores"]):
         from mmgen.artifacts import Dataset
         from mmgen.metrics import check_options_are_read, default_metrics, get
 
-        settings, guidances = self._settings(), self._guidances()
+        settings, guidances = self._evaluation_settings(), self._parse_guidances()
         self._check_names()
-        loaded = self._loaded
+        loaded = self._model
         guided = [loaded.guided(guidance, settings.seed) for guidance in guidances]
-        metrics = _several(self.metric) or default_metrics(loaded)
-        check_options_are_read(metrics, self._metric_options())
+        metrics = _as_list(self.metric) or default_metrics(loaded)
+        check_options_are_read(metrics, self._names_of_set_options())
         judged = [name for name in metrics if get(name).judged]
         if judged and loaded.attributes is None:  # before a judge is looked for, which there cannot be
             other = "; of captions there is --metric retrieval" if loaded.text is not None else ""
             raise UsageError(
-                f"{' and '.join(judged)} needs a judge of attributes, and {self._path} knows no attributes{other}"
+                f"{' and '.join(judged)} needs a model with attributes, and {self._model_path} has none{other}"
             )
         with Dataset.open(path_of(self.dataset) if self.dataset else loaded.dataset_path()) as data:
-            judges = self._judges(data) if judged else []
-            scores = self._measured(guided, metrics, data, judges)
+            judges = self._load_classifiers(data) if judged else []
+            scores = self._measure_all(guided, metrics, data, judges)
         for name in dict.fromkeys(metrics):
             if all(score.metric != name for score in scores):
                 self.watch.say(f"{name}: {get(name).unmeasured}")
         return scores
 
-    def _measured(
+    def _measure_all(
         self, guided: "list[TrainedModel]", metrics: list[str], data: "Dataset", judges: "list[Classifier]"
     ) -> "list[Score]":
         from mmgen.evaluation import Evaluation
         from mmgen.generation import load
         from mmgen.metrics import dropped_counts, evaluate_with_classifiers, training_images_warning
 
-        loaded, first = self._loaded, judges[0] if judges else None
-        settings = self._settings(dropped_counts(self.given_count, loaded))
+        loaded, first = self._model, judges[0] if judges else None
+        settings = self._evaluation_settings(dropped_counts(self.given_count, loaded))
         proposal = load(path_of(self.text_proposal), self.device) if self.text_proposal else None
         default = [loaded.fitted.name] if loaded.fitted is not None else list(loaded.posteriors)
-        posteriors = [loaded.posteriors[name].name for name in _several(self.posterior) or default]
-        asked = [Evaluation(each, data, first, posteriors, settings, proposal) for each in guided]
-        if warning := training_images_warning(asked[0], metrics):
+        posteriors = [loaded.posteriors[name].name for name in _as_list(self.posterior) or default]
+        evaluations = [Evaluation(each, data, first, posteriors, settings, proposal) for each in guided]
+        if warning := training_images_warning(evaluations[0], metrics):
             self.watch.say(warning)
         # All of it before any is done, which checks what is asked.
-        work = [evaluate_with_classifiers(evaluation, metrics, judges[1:]) for evaluation in asked]
+        work = [evaluate_with_classifiers(evaluation, metrics, judges[1:]) for evaluation in evaluations]
         scores: list[Score] = []
-        for evaluation, by_judge in zip(asked, work, strict=True):
+        for evaluation, by_judge in zip(evaluations, work, strict=True):
             for measuring in by_judge:
                 measured = self.watch.follow(measuring)
                 scores += measured
@@ -177,43 +179,45 @@ class Evaluate(Stage["Scores"]):
         return scores
 
     @property
-    def _path(self) -> Path:
+    def _model_path(self) -> Path:
         return path_of(self.model)
 
     @cached_property
-    def _loaded(self) -> "TrainedModel":
+    def _model(self) -> "TrainedModel":
         from mmgen.generation import load
 
-        loaded = load(self._path, self.device)
+        loaded = load(self._model_path, self.device)
         for text in loaded.notices:
             self.watch.say(text)
         return loaded
 
-    def _settings(self, dropped: Sequence[int] | None = None) -> "EvaluationSettings":
+    def _evaluation_settings(self, dropped: Sequence[int] | None = None) -> "EvaluationSettings":
         from mmgen.evaluation import EvaluationSettings
         from mmgen.settings.config import validate
 
-        given = {name: getattr(self, name) for name in EvaluationSettings.model_fields if name != "dropped"}
-        values = {name: value for name, value in given.items() if value is not None}
+        fields = {name: getattr(self, name) for name in EvaluationSettings.model_fields if name != "dropped"}
+        values = {name: value for name, value in fields.items() if value is not None}
         return validate(EvaluationSettings, {**values, "dropped": dropped})
 
-    def _metric_options(self) -> list[str]:
+    def _names_of_set_options(self) -> list[str]:
         """Return the options that are set, by the names that metrics use."""
         names = [
-            name for name, value in self._settings() if name != "dropped" and getattr(self, name) not in (None, "")
+            name
+            for name, value in self._evaluation_settings()
+            if name != "dropped" and getattr(self, name) not in (None, "")
         ]
         names += ["dropped"] * (self.given_count is not None)
-        names += ["posteriors"] * bool(_several(self.posterior))
+        names += ["posteriors"] * bool(_as_list(self.posterior))
         return names + [name for name in ("judge", "text_proposal") if getattr(self, name)]
 
-    def _guidances(self) -> "list[Guidance]":
+    def _parse_guidances(self) -> "list[Guidance]":
         """Return the weights of guidance."""
         from mmgen.metrics import check_distinct
         from mmgen.posteriors import Guidance
 
-        given: list[Any] = [*self.guidance] if isinstance(self.guidance, list | tuple) else [self.guidance]
+        weights: list[Any] = [*self.guidance] if isinstance(self.guidance, list | tuple) else [self.guidance]
         try:
-            parts = [part for one in given for part in (listed(one) if isinstance(one, str) else [one])]
+            parts = [part for one in weights for part in (split_list(one) if isinstance(one, str) else [one])]
             guidances = [Guidance.of(part) for part in parts or [0.0]]
         except UsageError as error:
             raise UsageError(f"--{error}; several have commas between: 1,3:balanced,10") from None
@@ -227,24 +231,24 @@ class Evaluate(Stage["Scores"]):
         """Refuse names that do not exist or stand twice, before anything slow."""
         from mmgen.metrics import check_distinct, get
 
-        for name in _several(self.metric):
+        for name in _as_list(self.metric):
             get(name)
-        check_distinct("--metric", _several(self.metric))
-        check_distinct("--posterior", _several(self.posterior))
+        check_distinct("--metric", _as_list(self.metric))
+        check_distinct("--posterior", _as_list(self.posterior))
         check_distinct("--factor", self.factors or ())
 
-    def _judges(self, data: "Dataset") -> "list[Classifier]":
+    def _load_classifiers(self, data: "Dataset") -> "list[Classifier]":
         """Return the classifiers that look at pictures: those that were named, or one near the files."""
         from mmgen.generation.classifiers import find_dataset_classifier, format_accuracy, load_classifiers
 
-        near = [self._path.parent, self._loaded.model_path.parent, data.path.parent, Path.cwd()]
-        given = self.judge if isinstance(self.judge, Sequence) and not isinstance(self.judge, str) else [self.judge]
-        files = [path_of(one) for one in given if one is not None] or [find_dataset_classifier(data, near)]
-        opened = load_classifiers(files, self._loaded.device)
+        near = [self._model_path.parent, self._model.model_path.parent, data.path.parent, Path.cwd()]
+        named = self.judge if isinstance(self.judge, Sequence) and not isinstance(self.judge, str) else [self.judge]
+        files = [path_of(one) for one in named if one is not None] or [find_dataset_classifier(data, near)]
+        opened = load_classifiers(files, self._model.device)
         for file, one in zip(files, opened, strict=True):
             self.watch.say(f"judge: {file} ({format_accuracy(one)} on images that it has not seen)")
         return opened
 
 
-def _several(names: str | Sequence[str]) -> list[str]:
+def _as_list(names: str | Sequence[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mmgen.commands._base import Stage
-from mmgen.commands._fields import Input, OptionName, Reads
+from mmgen.commands._fields import ExistingFile, Input, OptionName
 from mmgen.settings.kinds import File, FilePath, Seed, optional_path, path_of
 
 __all__ = ["Export"]
@@ -25,11 +25,11 @@ class Export(Stage[Path]):
     output: Annotated[FilePath, OptionName(metavar="DIR")]
     """Folder to make, or an archive: NAME.zip."""
     _: KW_ONLY
-    judge: Annotated[File | None, OptionName(metavar="FILE"), Reads("classifier")] = None
+    judge: Annotated[File | None, OptionName(metavar="FILE"), ExistingFile("classifier")] = None
     """Classifier; found by itself if near."""
-    scores: Annotated[File | None, OptionName(metavar="FILE", default="NAME-scores.jsonl"), Reads("file of scores")] = (
-        None
-    )
+    scores: Annotated[
+        File | None, OptionName(metavar="FILE", default="NAME-scores.jsonl"), ExistingFile("file of scores")
+    ] = None
     """Scores of mmgen eval, for the card, with their errors."""
     onnx: bool = False
     """Also write the decoder as ONNX, compared with PyTorch's (needs the extra onnx)."""
@@ -47,16 +47,16 @@ class Export(Stage[Path]):
         Raises:
             UsageError: Something else is there.
         """
-        from mmgen.commands._exporting import check_output, fill, place, temporary_folder
+        from mmgen.commands._exporting import check_export, make_export_files, open_temporary_folder, write_export
         from mmgen.generation import load
 
         out = path_of(self.output)
-        check_output(out, self.overwrite)
+        check_export(out, self.overwrite)
         loaded = load(path_of(self.model))
-        with temporary_folder() as folder:
-            names = fill(
+        with open_temporary_folder() as folder:
+            names = make_export_files(
                 folder, loaded, self.watch, judge=optional_path(self.judge), scores=optional_path(self.scores),
                 onnx=self.onnx, seed=self.seed,
             )  # fmt: skip
-            place(folder, names, out)
+            write_export(folder, names, out)
         return out

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from mmgen.commands._base import Training
-from mmgen.commands._fields import Input, MemberOf, OptionName, Reads, Words
+from mmgen.commands._fields import Completions, ExistingFile, Input, MemberOf, OptionName
 from mmgen.core.errors import UsageError
 from mmgen.settings.kinds import Count, File, FilePath, Seed, optional_path, path_of
 
@@ -21,7 +21,7 @@ _TARGET_OF = {"text_weight": "true", "guidance": "guided"}
 """Settings of a target that are options of the command, and the target that has them."""
 
 
-class _Plan(NamedTuple):
+class _FitPlan(NamedTuple):
     """Completed settings of a fit, its output, and the fit that it starts from."""
 
     settings: "FitSettings"
@@ -46,7 +46,7 @@ class FitAggregate(Training["TrainedModel"]):
     given: Annotated[
         str | None,
         OptionName(metavar="WHAT", default="text if the model generates text, else attributes"),
-        Words("attributes", "text", "nothing"),
+        Completions("attributes", "text", "nothing"),
     ] = None
     """What z is conditioned on: attributes (any subset may be unknown), text, other data by name, or nothing: p(z)."""
     target: Annotated[str | None, MemberOf("mmgen.posteriors"), OptionName(metavar="NAME", default="aggregate")] = None
@@ -55,18 +55,18 @@ class FitAggregate(Training["TrainedModel"]):
     """W of target true: a number, training (lambda / beta of the model), or 1: the exact p(z | words)."""
     guidance: Annotated[float | str | None, OptionName(metavar="W")] = None
     """W of target guided, which it implies: q_agg(z | words) p(words | z)^W, fitted to chosen draws of q_agg."""
-    base: Annotated[File | None, OptionName("--from", metavar="FILE"), Reads("aggregate", piped=True)] = None
+    base: Annotated[File | None, OptionName("--from", metavar="FILE"), ExistingFile("aggregate", piped=True)] = None
     """The fit to start from: with guidance the fitted q_agg, with operators of SCAN the fitted SCAN. If left out, it is
     fitted first, beside the model."""
     family: Annotated[str | None, MemberOf("mmgen.densities"), OptionName(default="realnvp, or as --from")] = None
     """Density that is fitted: {mmgen.densities}."""
-    layers: Annotated[str | None, OptionName(metavar="WHICH", default="all"), Words("all", "top")] = None
+    layers: Annotated[str | None, OptionName(metavar="WHICH", default="all"), Completions("all", "top")] = None
     """Layers of z, of a model with several: all, or top, below which z is drawn from the model's p(z)."""
     examples: Annotated[Count | None, OptionName(default="100000")] = None
     """Training examples to encode at most."""
     precision: Annotated[str | None, OptionName(default="32-true")] = None
     """Arithmetic of the encoder: auto, bf16-mixed or 32-true."""
-    dataset: Annotated[File | None, OptionName(metavar="FILE"), Reads("dataset")] = None
+    dataset: Annotated[File | None, OptionName(metavar="FILE"), ExistingFile("dataset")] = None
     """The model's dataset, if it is not found by itself."""
     latents: Annotated[FilePath | None, OptionName(metavar="FILE")] = None
     """Where encodings are cached; by default beside the model, by what was encoded."""
@@ -85,9 +85,9 @@ class FitAggregate(Training["TrainedModel"]):
         """
         from mmgen.generation import load
 
-        return load(self.fit(command))
+        return load(self.write_file(command))
 
-    def fit(self, command: str = "") -> Path:
+    def write_file(self, command: str = "") -> Path:
         """Write the file of :meth:`run` without loading it, after the fit that it starts from if that is missing.
 
         Returns:
@@ -102,10 +102,12 @@ class FitAggregate(Training["TrainedModel"]):
         if settings.base is not None and base is not None and self._base_is_missing(mode):
             # resume asks for a state of the last fit; that of the one it starts from may have ended
             fits.insert(0, (settings.base, base, None, "auto" if mode == "require" else mode))
-        if text := describe_fit(self._model, self._dataset, settings):
+        if text := describe_fit(self._model_path, self._dataset_path, settings):
             self.watch.say(text)
         for fit, made, begun, how in fits:
-            encoding, fitting = fit_aggregate(self._model, self._dataset, fit, made, self._latents, command, how, begun)
+            encoding, fitting = fit_aggregate(
+                self._model_path, self._dataset_path, fit, made, self._latents_path, command, how, begun
+            )
             self.watch.follow(encoding)
             self.watch.follow(fitting)
         if output.exists() and (text := few_candidates(read_header(output).facts, settings.build_target())):
@@ -113,7 +115,7 @@ class FitAggregate(Training["TrainedModel"]):
         return output
 
     @cached_property
-    def plan(self) -> _Plan:
+    def plan(self) -> _FitPlan:
         """Settings, place and start of the fit.
 
         Raises:
@@ -124,44 +126,44 @@ class FitAggregate(Training["TrainedModel"]):
         from mmgen.settings.config import merge
         from mmgen.training.model_run import load_model
 
-        values = merge(self._values(), self.assignments())
+        values = merge(self._settings_values(), self.nested_settings())
         self._check_target_options(values)
-        settings = complete_fit_settings(values, load_model(self._model)[1])
+        settings = complete_fit_settings(values, load_model(self._model_path)[1])
         base = optional_path(self.base)
         if base is not None:
             if settings.base is None:
                 raise UsageError(
-                    f"--from got {base}, expected nothing: only a fit with --guidance and a SCAN with operators start "
-                    "from one"
+                    f"--from got {base}, expected no file: only fits with --guidance and SCAN with operators start "
+                    "from another fit; leave it out"
                 )
-            load_base(base, settings, self._model, self._dataset)  # before anything slow
+            load_base(base, settings, self._model_path, self._dataset_path)  # before anything slow
         elif settings.base is not None:
-            base = self._model.with_name(f"{self._model.stem}-{settings.base.slug}.safetensors")
-        output = self.output or self._model.with_name(f"{self._model.stem}-{settings.slug}.safetensors")
-        return _Plan(settings, path_of(output), base)
+            base = self._model_path.with_name(f"{self._model_path.stem}-{settings.base.slug}.safetensors")
+        output = self.output or self._model_path.with_name(f"{self._model_path.stem}-{settings.slug}.safetensors")
+        return _FitPlan(settings, path_of(output), base)
 
-    def check(self) -> None:
+    def check_fit(self) -> None:
         """Refuse what a fit refuses before its work."""
         from mmgen.posteriors import fit_aggregate
 
         settings, output, base = self.plan
-        fit_aggregate(self._model, self._dataset, settings, output, self._latents, base_path=base)
+        fit_aggregate(self._model_path, self._dataset_path, settings, output, self._latents_path, base_path=base)
 
     @property
-    def _model(self) -> Path:
+    def _model_path(self) -> Path:
         return path_of(self.model)
 
     @property
-    def _latents(self) -> Path | None:
+    def _latents_path(self) -> Path | None:
         return optional_path(self.latents)
 
     @cached_property
-    def _dataset(self) -> Path:
+    def _dataset_path(self) -> Path:
         from mmgen.artifacts import find_parent
 
-        return path_of(self.dataset) if self.dataset else find_parent(self._model, "dataset")
+        return path_of(self.dataset) if self.dataset else find_parent(self._model_path, "dataset")
 
-    def _values(self) -> dict[str, Any]:
+    def _settings_values(self) -> dict[str, Any]:
         """Nested settings before they are completed."""
         from mmgen.posteriors import load_aggregate
         from mmgen.settings.config import merge
@@ -178,7 +180,7 @@ class FitAggregate(Training["TrainedModel"]):
             shared = ("given", "family", "text_network", "layers")
             shape = {key: fitted[key] for key in (*shared, *(["target"] if fitted["target"]["name"] == name else []))}
             aggregate = merge(shape, aggregate)
-        return {"aggregate": aggregate, "training": self.training()}
+        return {"aggregate": aggregate, "training": self.training_settings()}
 
     def _check_target_options(self, values: dict[str, Any]) -> None:
         """Refuse an option that is a setting of another target than the one of ``values``."""
@@ -209,11 +211,11 @@ class FitAggregate(Training["TrainedModel"]):
         if settings.base is None or base is None or self.base is not None:
             return False
         check_output(output, "aggregate", base)
-        if is_fit(base, settings.base, self._model, self._dataset):
+        if is_fit(base, settings.base, self._model_path, self._dataset_path):
             return False
         if mode == "auto" and base.exists() and not state_path(base).exists():
             raise UsageError(
-                f"{base} is there already, and is no {settings.base.name} of {self._model} on {self._dataset} as this "
-                "fit starts from; give one with --from, or use --overwrite to replace it"
+                f"{base} exists, but is not the {settings.base.name} of {self._model_path} on {self._dataset_path} "
+                "that this fit starts from; give one with --from, or use --overwrite to replace it"
             )
         return True

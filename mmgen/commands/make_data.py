@@ -56,15 +56,17 @@ class MakeData(Stage["Dataset"]):
         """
         from mmgen.artifacts import Dataset
 
-        return Dataset.open(self.make(command))
+        return Dataset.open(self.write_file(command))
 
-    def make(self, command: str = "") -> Path:
+    def write_file(self, command: str = "") -> Path:
         """Make the file of :meth:`run` without opening it; notes on sources come before anything is written."""
-        command = command or self.command_line(output=self._output)
+        command = command or self.command_line(output=self._output_path)
         if self.is_up_to_date(command):
-            self.watch.say(f"{self._output} is there already, made by the same command; --overwrite makes it again")
-            return self._output
-        recipe, where = self.recipe_settings, self._where
+            self.watch.say(
+                f"{self._output_path} is there already, made by the same command; --overwrite makes it again"
+            )
+            return self._output_path
+        recipe, where = self.recipe_settings, self._workers_or_scheduler
         preparing = recipe.prepare()
         if preparing is not None:
             self.watch.follow(preparing)
@@ -72,61 +74,63 @@ class MakeData(Stage["Dataset"]):
         surveyed = {} if surveying is None else {"survey": self.watch.follow(surveying)}
         for line in surveyed["survey"].notes if surveyed else ():
             self.watch.say(line)
-        making = recipe.make(self._output, seed=self.seed, workers=where, command=command, **surveyed)
+        making = recipe.make(self._output_path, seed=self.seed, workers=where, command=command, **surveyed)
         for line in making.notes:
             self.watch.say(line)
         made: Path = self.watch.follow(making)
         return made
 
-    def look(self, command: str = "") -> list[str]:
-        """Return lines on what would be made, and write nothing.
+    def preview(self, command: str = "") -> list[str]:
+        """Return lines that describe the dataset, and write nothing.
 
         Raises:
             UsageError: Something that is there would be lost.
         """
         if self.output is not None:
             self.is_up_to_date(command)
-        surveying = self.recipe_settings.survey(self.seed, self._where)
+        surveying = self.recipe_settings.survey(self.seed, self._workers_or_scheduler)
         if surveying is not None:
             notes: list[str] = self.watch.follow(surveying).notes
             return notes
-        from mmgen.core.parsing import flat
+        from mmgen.core.parsing import flatten
 
-        settings = flat(self.recipe_settings.model_dump(mode="json"))
+        settings = flatten(self.recipe_settings.model_dump(mode="json"))
         return [
             *(f"{name} = {value}" for name, value in settings.items()),
-            *look_ahead(self.recipe_settings, self.seed),
+            *preview_recipe(self.recipe_settings, self.seed),
         ]
 
     def is_up_to_date(self, command: str) -> bool:
-        """Return True if the same command, mmgen and packages have made the existing file.
+        """Return True if the existing file was made by the same command and versions.
 
         Raises:
             UsageError: Something else is there.
         """
         from mmgen.artifacts import check_nothing_lost, check_output
 
-        check_output(self._output, "dataset")
+        check_output(self._output_path, "dataset")
         # Nobody knows whether the user has changed sources since.
         reads_files = self.recipe_settings.reads_sources or any(
             isinstance(value, Path) for _, value in self.recipe_settings
         )
-        if not self.overwrite and not reads_files and self._is_from(command):
+        if not self.overwrite and not reads_files and self._was_made_by(command):
             return True
-        check_nothing_lost(self._output, self.overwrite, "" if reads_files else "use the same command to keep it, ")
+        check_nothing_lost(
+            self._output_path, self.overwrite, "" if reads_files else "use the same command to keep it, "
+        )
         return False
 
-    def command_line(self, **actual: Any) -> str:
-        """Return the command that does the same; settings that have a place stand behind the recipe."""
-        settings = {**_switched(self._schema, self.settings or {})}
-        words = [str(settings.pop(name)) for name in positional_fields(self._schema) if name in settings]
-        program, command, recipe, *others = shlex.split(super().command_line(settings=settings, **actual))
+    def command_line(self, **replacements: Any) -> str:
+        """Return the command that does the same; positional settings follow the recipe."""
+        settings = {**_apply_switches(self._recipe_class, self.settings or {})}
+        words = [str(settings.pop(name)) for name in positional_fields(self._recipe_class) if name in settings]
+        program, command, recipe, *others = shlex.split(super().command_line(settings=settings, **replacements))
         return shlex.join([program, command, recipe, *words, *others])
 
     def settings_names(self) -> list[str]:
         """Return the names of the recipe's settings and switches."""
-        switches = [_argument(switch.name) for _, switch in _switches_of(self._schema)]
-        return list(dict.fromkeys([*self._schema.model_fields, *switches]))
+        switches = [_argument_name(switch.name) for _, switch in _recipe_switches(self._recipe_class)]
+        return list(dict.fromkeys([*self._recipe_class.model_fields, *switches]))
 
     @cached_property
     def recipe_settings(self) -> Any:
@@ -137,23 +141,23 @@ class MakeData(Stage["Dataset"]):
         """
         from mmgen.settings.config import validate
 
-        settings = _switched(self._schema, self.settings or {})
-        for name in settings.keys() - self._schema.model_fields.keys():
+        settings = _apply_switches(self._recipe_class, self.settings or {})
+        for name in settings.keys() - self._recipe_class.model_fields.keys():
             recipes = registry_of("recipe").importable().items()
             if others := [other for other, schema in recipes if name in schema.model_fields]:
                 raise UsageError(f"{self.recipe} has no setting {name}, which is for {', '.join(others)}; leave it out")
-        return validate(self._schema, settings)
+        return validate(self._recipe_class, settings)
 
     @property
-    def _schema(self) -> Any:
+    def _recipe_class(self) -> Any:
         return registry_of("recipe").get(self.recipe)
 
     @property
-    def _output(self) -> Path:
+    def _output_path(self) -> Path:
         return path_of(self.output or f"{self.recipe}.h5")
 
     @property
-    def _where(self) -> int | str | None:
+    def _workers_or_scheduler(self) -> int | str | None:
         """Number of processes, or the address of a scheduler."""
         from mmgen.artifacts.members import members_of
 
@@ -165,26 +169,26 @@ class MakeData(Stage["Dataset"]):
             )
         if any(member.file for member in members_of({"recipe": self.recipe})):
             raise UsageError(
-                f"--scheduler sends work to machines that do not have the file of --code which {self.recipe} is in; "
-                "leave it out, or make a package of the file and install it there"
+                f"--scheduler sends work to machines without the --code file of {self.recipe}; leave it out, or make a "
+                "package of the file and install it there"
             )
         return self.scheduler
 
-    def _is_from(self, command: str) -> bool:
+    def _was_made_by(self, command: str) -> bool:
         from mmgen.artifacts import read_header
         from mmgen.artifacts.members import members_of
         from mmgen.core.version import __version__
 
-        if not self._output.exists() or not self._output.stat().st_size:
+        if not self._output_path.exists() or not self._output_path.stat().st_size:
             return False
-        header = read_header(self._output)
+        header = read_header(self._output_path)
         before, now = (text.replace(" --overwrite", "") for text in (header.command, command))
         same = (before, header.seed, header.program_version) == (now, self.seed, __version__)
         return same and header.members == members_of({"recipe": self.recipe})  # another version is another one
 
 
-def look_ahead(recipe: Any, seed: int) -> list[str]:
-    """Open and check the sources of a recipe as a run would, and return lines about the dataset.
+def preview_recipe(recipe: Any, seed: int) -> list[str]:
+    """Open and check the sources of a recipe, and return lines about the dataset, without making it.
 
     Args:
         recipe: A recipe without a survey of its own.
@@ -202,8 +206,8 @@ def look_ahead(recipe: Any, seed: int) -> list[str]:
     return [*first, f"to do: {making.description}, {len(making):,} {units}", *making.notes]
 
 
-def _switches_of(schema: Any) -> list[tuple[str, Any]]:
-    """Return the switches of a recipe, each with the field that it stands for."""
+def _recipe_switches(schema: Any) -> list[tuple[str, Any]]:
+    """Return the switches of a recipe, each with the field that it sets."""
     return [
         (name, switch)
         for name, field in schema.model_fields.items()
@@ -213,16 +217,16 @@ def _switches_of(schema: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def _argument(switch: str) -> str:
+def _argument_name(switch: str) -> str:
     return switch.removeprefix("--").replace("-", "_")
 
 
-def _switched(schema: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with switches of the command line, such as ``grey=True``, as the fields that they stand for."""
+def _apply_switches(schema: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace switches of the command line, such as ``grey=True``, by the fields that they set."""
     fields = dict(settings)
     typed = {name: [name] for name in schema.model_fields if name in settings}
-    for name, switch in _switches_of(schema):
-        argument = _argument(switch.name)
+    for name, switch in _recipe_switches(schema):
+        argument = _argument_name(switch.name)
         if argument not in settings or argument in schema.model_fields:  # the field itself can say it
             continue
         value = fields.pop(argument)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from mmgen.commands._base import Drawing
 from mmgen.commands._fields import Input, OptionName
-from mmgen.commands._folders import reported_files
+from mmgen.commands._folders import find_reported_files
 from mmgen.settings.kinds import File, FilePath, optional_path, path_of, paths_of
 
 __all__ = ["Report"]
@@ -39,7 +39,7 @@ class Report(Drawing[Path]):
         from mmgen.artifacts.pages import check_page
         from mmgen.figures.report.make import make_report
 
-        paths = [file for path in paths_of(self.files) for file in reported_files(path) or [path]]
+        paths = [file for path in paths_of(self.files) for file in find_reported_files(path) or [path]]
         output = path_of(self.output or "report.html")
         check_page(output, "report", self.overwrite, *paths)
         work = make_report(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mmgen.commands._base import Drawing
-from mmgen.commands._fields import Input, OptionName, Reads, Source, Words
+from mmgen.commands._fields import Completions, ExistingFile, Input, OptionName, PictureSource
 from mmgen.commands._words import check_words
 from mmgen.core.errors import UsageError
 from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, path_of
@@ -26,7 +26,7 @@ _EXAMPLES = 8
 
 @dataclass(frozen=True)
 class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
-    """Draw images for a description or from other kinds of pictures, or say what images show.
+    """Draw images for a description or from other kinds of pictures, or predict what images show.
 
     Writes a grid of images (.png) or every image with its z and what the judge saw (.h5), by the ending of --output.
     Images are framed where the judge reads them differently.
@@ -44,15 +44,15 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
     """Where to write; the command writes NAME-samples.png beside the model by default."""
     _: KW_ONLY
     posterior: Annotated[
-        str | None, OptionName("-p", metavar="NAME"), Words("prior", "own", "aggregate", "true", "scan")
+        str | None, OptionName("-p", metavar="NAME"), Completions("prior", "own", "aggregate", "true", "scan")
     ] = None
     """Where z comes from: prior, own (the model's q(z | words)), aggregate, true or scan; by default what was fitted,
     else own."""
     mean: Annotated[bool | None, OptionName("--mean/--sampled", default="mean")] = None
     """Show means of p(image|z) in a picture, or draws from it."""
-    judge: Annotated[File | None, OptionName(metavar="FILE"), Reads("classifier")] = None
+    judge: Annotated[File | None, OptionName(metavar="FILE"), ExistingFile("classifier")] = None
     """Classifier that looks at the images; found beside the model."""
-    source: Annotated[str | None, OptionName("--from", metavar="SOURCE"), Source()] = None
+    source: Annotated[str | None, OptionName("--from", metavar="SOURCE"), PictureSource()] = None
     """Read images instead of drawing them. SOURCE is a picture of any size, resized as those of the dataset were, a
     samples or dataset file; or a kind of picture, whose test examples are taken: edges, or several together,
     edges+mask; or edges=FILE. With targets it is what other pictures are drawn from."""
@@ -73,33 +73,33 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
             UsageError: The model does not know the words, or has no such posterior; something would be lost.
         """
         self._check_options()
-        check_words(path_of(self.model), self._words)  # before seconds of loading
-        if self.reads:
-            return self._read()
+        check_words(path_of(self.model), self._descriptions)  # before seconds of loading
+        if self.predicts:
+            return self._predict()
         output, start = optional_path(self.output), self._start
         if output is not None:
             self._check_output(output, *([start.file] if start and start.file else []))
-        command = command or self.command_line(given=self._words)
+        command = command or self.command_line(given=self._descriptions)
         return self._translate(start, output, command) if start else self._draw(output, command)
 
     @property
-    def reads(self) -> bool:
+    def predicts(self) -> bool:
         """True if attributes or texts of images are predicted, and no images drawn."""
         return (self.source is not None or bool(self.rows)) and not self.targets
 
     @property
-    def _words(self) -> list[str]:
-        given = [self.given] if isinstance(self.given, str | Mapping) else self.given
-        if not given:
+    def _descriptions(self) -> list[str]:
+        descriptions = [self.given] if isinstance(self.given, str | Mapping) else self.given
+        if not descriptions:
             raise UsageError("given got no description, expected at least one; an empty text stands for any picture")
-        if all(isinstance(one, str) for one in given):
-            return [str(one) for one in given]
+        if all(isinstance(one, str) for one in descriptions):
+            return [str(one) for one in descriptions]
         from mmgen.generation.descriptions import format_description
 
-        return [format_description(one) for one in given]
+        return [format_description(one) for one in descriptions]
 
     @cached_property
-    def _loaded(self) -> "TrainedModel":
+    def _model(self) -> "TrainedModel":
         from mmgen.generation import TrainedModel, load
 
         if isinstance(self.model, TrainedModel):
@@ -116,8 +116,8 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
 
         if self.source is None and not self.rows:
             return None
-        main = self._loaded.observation.name if self._loaded.observation is not None else ""
-        return parse_start(self._loaded, self.source or main)
+        main = self._model.observation.name if self._model.observation is not None else ""
+        return parse_start(self._model, self.source or main)
 
     def _check_options(self) -> None:
         """Refuse options that this mode would ignore."""
@@ -131,17 +131,17 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         if self.source is None and not self.rows:
             return
         described = {"--posterior": self.posterior, "--judge": self.judge, "--guidance": Guidance.of(self.guidance)}
-        if got := [name for name, value in described.items() if value]:
+        if ignored := [name for name, value in described.items() if value]:
             raise UsageError(
-                f"--from or --dataset-row got {' and '.join(got)} too, which only drawing for a description knows: z "
-                "is inferred from the pictures, and nobody judges; leave one or the other out"
+                f"--from or --dataset-row got {' and '.join(ignored)} too, which only drawing from a description uses; "
+                "leave one or the other out"
             )
         drawing = {"--given": self.given, "--output": self.output, "--number": self.n, typed: self.mean is not None}
         drawing["--overwrite"] = self.overwrite
-        if self.reads and (got := [name for name, value in drawing.items() if value]):
+        if self.predicts and (ignored := [name for name, value in drawing.items() if value]):
             raise UsageError(
-                f"--from says what images show, got {' and '.join(got)} too, which is for drawing images; choose one, "
-                "or say with --to what to draw from them"
+                f"--from predicts what images show, got {' and '.join(ignored)} too, which is for drawing images; "
+                "choose one, or name with --to the kind of picture to draw"
             )
 
     def _check_output(self, output: Path, *inputs: Path) -> None:
@@ -150,7 +150,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         from mmgen.generation.decode import resolve_targets
 
         ending = output.suffix.lower()
-        described = self._loaded.observed[resolve_targets(self._loaded, list(self.targets))[0]]
+        described = self._model.observed[resolve_targets(self._model, list(self.targets))[0]]
         if ending not in (".png", ".h5", *described.files):
             own = "".join(f", {each} ({described.name})" for each in described.files)
             raise UsageError(f"--output got {output}, expected a name ending in .png (a grid) or .h5 (samples){own}")
@@ -175,15 +175,15 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         from mmgen.generation.samples import save_samples
         from mmgen.generation.sampling import sample_and_classify
 
-        loaded = self._loaded
+        loaded = self._model
         drawn, file, judging = sample_and_classify(
-            loaded, self._words, self.n or 16, self.watch, posterior=self.posterior, seed=self.seed,
+            loaded, self._descriptions, self.n or 16, self.watch, posterior=self.posterior, seed=self.seed,
             classifier_path=optional_path(self.judge), neighbour=output, targets=self.targets,
         )  # fmt: skip
         if output is not None and output.suffix.lower() == ".h5":
             save_samples(output, drawn, loaded, classifier_path=file, command=command)
             return drawn
-        if self._write(output, drawn):
+        if self._write_values(output, drawn):
             return drawn
         grid = sample_grid(
             convert_draws_to_pictures(loaded, drawn), loaded.attributes, text=loaded.text, sampled=self.mean is False,
@@ -200,60 +200,67 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         from mmgen.generation.samples import save_samples
         from mmgen.generation.translations import convert_examples_to_pictures, draw_translations, read_start
 
-        loaded, (description, *others) = self._loaded, self._words
+        loaded, (description, *others) = self._model, self._descriptions
         if others:
             raise UsageError(
                 f"--given got {len(others) + 1} descriptions, expected one to go with the pictures of --from"
             )
-        shown = read_start(loaded, start, _EXAMPLES, self.seed, list(self.rows))
-        if shown.notice:
-            self.watch.say(shown.notice)
-        drawn = draw_translations(loaded, shown, start.sources, list(self.targets), self.n or 4, self.seed, description)
+        start_pictures = read_start(loaded, start, _EXAMPLES, self.seed, list(self.rows))
+        if start_pictures.notice:
+            self.watch.say(start_pictures.notice)
+        drawn = draw_translations(
+            loaded, start_pictures, start.sources, list(self.targets), self.n or 4, self.seed, description
+        )
         if output is not None and output.suffix.lower() == ".h5":
-            beginning = {"from": list(start.sources), "pictures": list(shown.names)}
+            beginning = {"from": list(start.sources), "pictures": list(start_pictures.names)}
             save_samples(output, drawn, loaded, command=command, start=beginning)
             return drawn
-        if self._write(output, drawn):
+        if self._write_values(output, drawn):
             return drawn
-        pictures = convert_examples_to_pictures(loaded, shown), start.sources, convert_draws_to_pictures(loaded, drawn)
+        pictures = (
+            convert_examples_to_pictures(loaded, start_pictures),
+            start.sources,
+            convert_draws_to_pictures(loaded, drawn),
+        )
         grid = translated_grid(*pictures, description=description, sampled=self.mean is False)
         if output is not None:
             grid.save(output)
         return grid
 
-    def _write(self, output: Path | None, drawn: "Draws") -> bool:
+    def _write_values(self, output: Path | None, drawn: "Draws") -> bool:
         """Write a file of the kind of data itself, such as a sound; False where the output is a picture."""
         from mmgen.generation.samples import write_values
 
         if output is None or output.suffix.lower() == ".png":
             return False
-        write_values(output, self._loaded, drawn, sampled=self.mean is False)
+        write_values(output, self._model, drawn, sampled=self.mean is False)
         return True
 
-    def _read(self) -> list[dict[str, Any]]:
+    def _predict(self) -> list[dict[str, Any]]:
         """Predict attributes with their probabilities, or texts, for images."""
         from mmgen.generation.read import attribute_probabilities, list_predictions, texts_of_images
         from mmgen.generation.translations import read_start
 
-        loaded, start = self._loaded, self._start
+        loaded, start = self._model, self._start
         assert start is not None
         if loaded.attributes is None and loaded.text is None:
             raise UsageError(f"{loaded.path} has no attributes and no text to predict from images; use a model of both")
-        shown = read_start(loaded, start, _EXAMPLES, self.seed, list(self.rows))
-        if shown.notice:
-            self.watch.say(shown.notice)
+        start_pictures = read_start(loaded, start, _EXAMPLES, self.seed, list(self.rows))
+        if start_pictures.notice:
+            self.watch.say(start_pictures.notice)
         # The main picture may be encoded with unknown words, by models that infer nothing from it alone.
-        pixels: Any = {name: shown.pictures[name] for name in start.sources}
+        pixels: Any = {name: start_pictures.pictures[name] for name in start.sources}
         if loaded.observation is not None and start.sources == (loaded.observation.name,):
-            pixels = shown.pictures[loaded.observation.name]
+            pixels = start_pictures.pictures[loaded.observation.name]
         if loaded.text is not None and loaded.text.name in loaded.model.generates:
             texts = texts_of_images(loaded, pixels, seed=self.seed)
             return [
-                {"image": name, "text": one[0], "texts": one[1:]} for name, one in zip(shown.names, texts, strict=True)
+                {"image": name, "text": one[0], "texts": one[1:]}
+                for name, one in zip(start_pictures.names, texts, strict=True)
             ]
         probabilities = attribute_probabilities(loaded, pixels, seed=self.seed)
         assert loaded.attributes is not None
         return [
             {"image": name, "attributes": list_predictions(one, loaded.attributes)}
-            for name, one in zip(shown.names, probabilities, strict=True)
+            for name, one in zip(start_pictures.names, probabilities, strict=True)
         ]

@@ -40,7 +40,7 @@ class Show(Stage[dict[str, Any]]):
         Raises:
             UsageError: An option is about a contact sheet, and none is drawn.
         """
-        from mmgen.artifacts.contents import describe
+        from mmgen.artifacts.contents import describe_file
         from mmgen.artifacts.pages import check_page
 
         path = path_of(self.file)
@@ -48,8 +48,8 @@ class Show(Stage[dict[str, Any]]):
         if self.output is not None:
             check_page(path_of(self.output), "picture", self.overwrite, path)
         elif given := [name for name, value in options.items() if value is not None]:
-            raise UsageError(f"{' and '.join(given)} got no contact sheet to go with; name one with -o sheet.png")
-        described = describe(path)
+            raise UsageError(f"{' and '.join(given)} is only for contact sheets; name one with -o sheet.png")
+        described = describe_file(path)
         if self.output is not None:
             from mmgen.figures.report.show import contact_sheet  # draws, which needs everything
 

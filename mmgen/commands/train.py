@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from mmgen.commands._base import Training
-from mmgen.commands._fields import Input, MemberOf, OptionName, Reads
+from mmgen.commands._fields import ExistingFile, Input, MemberOf, OptionName
 from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, path_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Train"]
 
 
-class _Plan(NamedTuple):
+class _TrainingPlan(NamedTuple):
     """Completed settings, and the model to make."""
 
     settings: "ExperimentSettings"
@@ -46,7 +46,7 @@ class Train(Training["TrainedModel"]):
     _: KW_ONLY
     preset: Annotated[str | None, OptionName(metavar="NAME")] = None
     """Settings of a published experiment; see mmgen list preset."""
-    config: Annotated[FilePath | None, OptionName(metavar="FILE"), Reads("file of settings", makes="")] = None
+    config: Annotated[FilePath | None, OptionName(metavar="FILE"), ExistingFile("file of settings", makes="")] = None
     """Settings from a TOML file, which may extend a preset; over the preset."""
     objective: Annotated[str | None, MemberOf("mmgen.objectives")] = None
     """What is maximised: {mmgen.objectives}."""
@@ -56,7 +56,7 @@ class Train(Training["TrainedModel"]):
     """Keep this share of the examples paired, shuffle the rest."""
     labelled: Count | None = None
     """Keep the labels of so many training examples, balanced over their values; hide all others."""
-    start: Annotated[File | None, OptionName("--from", metavar="MODEL"), Reads("model")] = None
+    start: Annotated[File | None, OptionName("--from", metavar="MODEL"), ExistingFile("model")] = None
     """Begin with this model's weights and networks, for another objective or schedule."""
     minutes: float | None = None
     devices: int | None = None
@@ -73,19 +73,19 @@ class Train(Training["TrainedModel"]):
         """
         from mmgen.generation import load
 
-        self.train(command)
+        self.write_file(command)
         return load(self.plan.output)
 
-    def train(self, command: str = "") -> "TrainingResult":
+    def write_file(self, command: str = "") -> "TrainingResult":
         """Make the file of :meth:`run` without loading it."""
         from mmgen.training.model_run import train_model
 
         mode, (settings, output) = self.resume_mode(), self.plan
         command = command or self.command_line(output=output)
-        return self.watch.follow(train_model(path_of(self.dataset), settings, output, command, mode, self._start))
+        return self.watch.follow(train_model(path_of(self.dataset), settings, output, command, mode, self._start_path))
 
     @cached_property
-    def plan(self) -> _Plan:
+    def plan(self) -> _TrainingPlan:
         """Settings and place of the model: preset, file, options and ``settings``, each over the one before.
 
         Raises:
@@ -97,30 +97,30 @@ class Train(Training["TrainedModel"]):
         from mmgen.training.model_run import complete_settings, describe_unused_modalities
         from mmgen.training.pairing import describe_rows
 
-        preset = self._preset()
+        preset = self._preset_name()
         config = read_toml(path_of(self.config)) if self.config else {}
         with Dataset.open(path_of(self.dataset)) as opened:
-            settings = complete_settings(self._values(preset, config), opened)
+            settings = complete_settings(self._settings_values(preset, config), opened)
             size = len(opened.split(settings.data.split, "train"))  # an unknown scheme is reported before any work
         goal = settings.build_objective()
         for text in (
-            describe_unused_modalities(settings, merge(config, self.assignments())),
+            describe_unused_modalities(settings, merge(config, self.nested_settings())),
             describe_rows(size, goal, settings.data),
             goal.check_run(settings.training),
         ):
             if text:
                 self.watch.say(text)
-        return _Plan(settings, self._output(preset or settings.objective["name"]))
+        return _TrainingPlan(settings, self._output_path(preset or settings.objective["name"]))
 
     @property
-    def _start(self) -> Path | None:
+    def _start_path(self) -> Path | None:
         return optional_path(self.start)
 
-    def _output(self, name: str) -> Path:
+    def _output_path(self, name: str) -> Path:
         data = path_of(self.dataset)
         return path_of(self.output or data.with_name(f"{data.stem}-{name.rpartition('/')[2]}.safetensors"))
 
-    def _values(self, preset: str | None, config: dict[str, Any]) -> dict[str, Any]:
+    def _settings_values(self, preset: str | None, config: dict[str, Any]) -> dict[str, Any]:
         """Nested settings before they are completed."""
         from mmgen.settings import extends
         from mmgen.settings.config import merge
@@ -133,12 +133,15 @@ class Train(Training["TrainedModel"]):
         if self.objective and isinstance(below, dict) and below.get("name") != self.objective:
             values["objective"] = {"name": self.objective}  # another objective's settings would not be its own
         data = {"split": self.split, "paired": self.paired, "labelled": self.labelled}
-        options = {"training": self.training(), "data": {name: one for name, one in data.items() if one is not None}}
+        options = {
+            "training": self.training_settings(),
+            "data": {name: one for name, one in data.items() if one is not None},
+        }
         values = merge(values, {room: given for room, given in options.items() if given})
-        values = merge_settings(values, self.assignments())
-        return start_values(self._start, values) if self._start else values
+        values = merge_settings(values, self.nested_settings())
+        return start_values(self._start_path, values) if self._start_path else values
 
-    def _preset(self) -> str | None:
+    def _preset_name(self) -> str | None:
         """Return the preset's full name: ``vedantam/telbo`` means the variant for this dataset and this hardware."""
         from mmgen.artifacts import read_header
         from mmgen.settings import presets
@@ -156,7 +159,7 @@ class Train(Training["TrainedModel"]):
             self.watch.say(f"preset {full} is for a GPU, and there is none here; {full}-cpu is its variant for CPUs")
         return full
 
-    def check(self) -> None:
+    def check_networks(self) -> None:
         """Build the networks without weights, to report settings that do not fit as a training would.
 
         Raises:

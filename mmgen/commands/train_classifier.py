@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 from mmgen.commands._base import Training
-from mmgen.commands._fields import Commas, Input, MemberOf, OptionName
+from mmgen.commands._fields import CommaSeparated, Input, MemberOf, OptionName
 from mmgen.settings.kinds import Count, File, FilePath, Range, Seed, path_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["TrainClassifier"]
 
 
-class _Plan(NamedTuple):
+class _ClassifierPlan(NamedTuple):
     """Completed settings, and the classifier to make."""
 
     settings: "ClassifierSettings"
@@ -26,7 +26,7 @@ class _Plan(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainClassifier(Training["Judge"]):
-    """Train a judge: a classifier that says which attributes a picture shows, with its own held-out accuracy."""
+    """Train a judge (attribute classifier), which predicts the attributes of pictures, and measure its accuracy."""
 
     described_by: ClassVar[tuple[str, ...]] = (
         *Training.described_by,
@@ -41,7 +41,7 @@ class TrainClassifier(Training["Judge"]):
     network: Annotated[str, MemberOf("mmgen.classifier", "auto")] = "auto"
     """One of {mmgen.classifier}; or auto: by data and device."""
     split: Annotated[str, OptionName(metavar="SCHEME")] = ""
-    told: Annotated[Sequence[str] | None, Commas(none="nothing")] = None
+    told: Annotated[Sequence[str] | None, CommaSeparated(none="nothing")] = None
     """Attributes that it reads as hints and does not predict, or nothing; by default the relation of two objects."""
     augment: Annotated[bool, OptionName("--augment/--no-augment")] = True
     """Reword and mirror descriptions of two objects, and move their pictures."""
@@ -71,7 +71,7 @@ class TrainClassifier(Training["Judge"]):
         return Judge(output, self.watch.follow(work))
 
     @cached_property
-    def plan(self) -> _Plan:
+    def plan(self) -> _ClassifierPlan:
         """Return settings and output of the classifier.
 
         Raises:
@@ -94,7 +94,7 @@ class TrainClassifier(Training["Judge"]):
             **{name: getattr(self, name) for name in ("augment", "split", "held_out")},
             "network": network,
             "told": hints,
-            "training": {**default_training(network), **self.training()},
+            "training": {**default_training(network), **self.training_settings()},
         }
-        settings = validate(ClassifierSettings, merge(values, self.assignments()))
-        return _Plan(settings, path_of(self.output or data.with_name(f"{data.stem}-judge.safetensors")))
+        settings = validate(ClassifierSettings, merge(values, self.nested_settings()))
+        return _ClassifierPlan(settings, path_of(self.output or data.with_name(f"{data.stem}-judge.safetensors")))

@@ -11,7 +11,7 @@ __all__ = ["Batch"]
 
 @dataclass(frozen=True)
 class Batch:
-    """Tensors by modality name plus presence masks; "unknown" is a first-class value.
+    """Tensors by modality name, with masks of the values that are known.
 
     Attributes:
         values: ``image`` modalities float [B, C, H, W] in [0, 1]; ``attributes`` modalities int64 codes [B, A],

@@ -23,21 +23,21 @@ _LONGEST_WORD = 300
 _LONGEST_SENTENCE = 2_000
 
 
-def clip(text: str, most: int) -> str:
-    """Return ``text`` without its middle if it has more than ``most`` characters.
+def clip(text: str, limit: int) -> str:
+    """Return ``text`` without its middle if it has more than ``limit`` characters.
 
     Example:
         >>> clip("abcdefghijklmnopqrstuvwxyz", 11)
         'abcde ... z'
     """
-    if len(text) <= most:
+    if len(text) <= limit:
         return text
-    tail = max(1, (most - 5) // 4)
-    return f"{text[: most - 5 - tail]} ... {text[-tail:]}"
+    tail = max(1, (limit - 5) // 4)
+    return f"{text[: limit - 5 - tail]} ... {text[-tail:]}"
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what the system says of an error, as a part of a sentence.
+    """Return the reason of an error, such as "no such file or directory", as a part of a sentence.
 
     Example:
         >>> reason_of(FileNotFoundError(2, "No such file or directory", "a.h5"))

@@ -1,7 +1,7 @@
 """Bounded reading of files that other programs wrote.
 
 A pipe would block its reader for ever, a device has no end, and a packed file of 8 MB can hold 8 GB: only regular
-files are opened, and whatever is unpacked is counted while it is unpacked. Whoever reads says how much is too much.
+files are opened, and whatever is unpacked is counted while it is unpacked. The caller sets the limit.
 """
 
 import gzip
@@ -21,11 +21,11 @@ __all__ = [
     "open_regular",
     "open_unpacked",
     "open_zip",
-    "read_bounded",
+    "read_unpacked",
     "read_file",
     "read_member",
-    "read_pieces",
-    "unpack",
+    "iterate_member",
+    "unpack_zlib",
 ]
 
 _BLOCK = 2**20
@@ -39,14 +39,14 @@ _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 class CannotReadError(Exception):
     """Reason why a file cannot be read, as the end of a sentence; foreign text in it is made printable."""
 
-    def __init__(self, why: str) -> None:
-        line = (why.splitlines() or [""])[0]
+    def __init__(self, reason: str) -> None:
+        line = (reason.splitlines() or [""])[0]
         printable = "".join(letter if letter.isprintable() else "?" for letter in line)
         super().__init__(printable if len(printable) <= _LONGEST else f"{printable[:_LONGEST]}...")
 
     @staticmethod
-    def of(error: BaseException) -> "CannotReadError":
-        """Return the error for another library's error."""
+    def from_error(error: BaseException) -> "CannotReadError":
+        """Return this error with the reason of an error of another library."""
         return CannotReadError(reason_of(error))
 
 
@@ -69,7 +69,7 @@ def open_regular(path: Path) -> BinaryIO:
         _check_regular(os.stat(path).st_mode)
         file = open(path, "rb", opener=opener)  # noqa: SIM115 - the caller closes it
     except (OSError, ValueError) as error:
-        raise CannotReadError.of(error) from None
+        raise CannotReadError.from_error(error) from None
     try:
         _check_regular(os.fstat(file.fileno()).st_mode)
     except BaseException:
@@ -78,21 +78,21 @@ def open_regular(path: Path) -> BinaryIO:
     return file
 
 
-def _within(size: int, most: int) -> None:
-    if size > most:
-        raise CannotReadError(f"it has {size:,} bytes, expected at most {most:,}")
+def _check_size(size: int, limit: int) -> None:
+    if size > limit:
+        raise CannotReadError(f"it has {size:,} bytes, expected at most {limit:,}")
 
 
-def _take(file: BinaryIO, most: int) -> bytearray:
-    """Read the next ``most`` bytes; memory is allocated only for bytes that are there."""
+def _read_up_to(file: BinaryIO, limit: int) -> bytearray:
+    """Read the next ``limit`` bytes; memory is allocated only for bytes that are there."""
     data = bytearray()
-    while len(data) < most and (block := file.read(min(_BLOCK, most - len(data)))):
+    while len(data) < limit and (block := file.read(min(_BLOCK, limit - len(data)))):
         data += block
     return data
 
 
-def read_file(path: Path, most: int) -> bytes:
-    """Read all bytes of a regular file of at most ``most`` bytes.
+def read_file(path: Path, limit: int) -> bytes:
+    """Read all bytes of a regular file of at most ``limit`` bytes.
 
     Raises:
         CannotReadError: It cannot be read, is no regular file, or is larger.
@@ -110,12 +110,12 @@ def read_file(path: Path, most: int) -> bytes:
     """
     with open_regular(path) as file:
         try:
-            _within(os.fstat(file.fileno()).st_size, most)
-            data = _take(file, most + 1)  # it may grow meanwhile, and files in /proc say that they have 0 bytes
+            _check_size(os.fstat(file.fileno()).st_size, limit)
+            data = _read_up_to(file, limit + 1)  # it may grow meanwhile, and files in /proc say that they have 0 bytes
         except OSError as error:
-            raise CannotReadError.of(error) from None
-    if len(data) > most:
-        raise CannotReadError(f"it has more than {most:,} bytes, expected at most that")
+            raise CannotReadError.from_error(error) from None
+    if len(data) > limit:
+        raise CannotReadError(f"it has more than {limit:,} bytes, expected at most that")
     return bytes(data)
 
 
@@ -123,7 +123,7 @@ def read_file(path: Path, most: int) -> bytes:
 def open_unpacked(path: Path) -> Iterator[BinaryIO]:
     """Open a regular file as a stream, unpacked if it starts like gzip, whatever its name.
 
-    Read it by :func:`read_bounded`, which takes no more memory than it returns.
+    Read it by :func:`read_unpacked`, which takes no more memory than it returns.
 
     Raises:
         CannotReadError: It cannot be read, or is no regular file.
@@ -133,7 +133,7 @@ def open_unpacked(path: Path) -> Iterator[BinaryIO]:
             packed = file.read(len(_GZIP)) == _GZIP
             file.seek(0)
         except OSError as error:
-            raise CannotReadError.of(error) from None
+            raise CannotReadError.from_error(error) from None
         if packed:
             with gzip.GzipFile(fileobj=file) as unpacked:
                 yield cast(BinaryIO, unpacked)
@@ -141,15 +141,16 @@ def open_unpacked(path: Path) -> Iterator[BinaryIO]:
             yield file
 
 
-def read_bounded(file: BinaryIO, most: int) -> bytearray:
-    """Read the next ``most`` bytes of :func:`open_unpacked`; fewer at the end. Memory is allocated only for bytes that
-    are there.
+def read_unpacked(file: BinaryIO, limit: int) -> bytearray:
+    """Read the next ``limit`` bytes of a file of :func:`open_unpacked`; fewer at its end.
+
+    Memory is allocated only for bytes that are there.
 
     Raises:
         CannotReadError: It is damaged.
     """
     try:
-        return _take(file, most)
+        return _read_up_to(file, limit)
     except (EOFError, OSError, zlib.error) as error:
         raise CannotReadError(f"it is a damaged or truncated gzip file ({str(error).lower()})") from None
 
@@ -166,22 +167,22 @@ def open_zip(path: Path) -> zipfile.ZipFile:
     # zipfile raises NotImplementedError for versions of the format that it does not know, and ValueError for damaged
     # names and places.
     except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as error:
-        raise CannotReadError(f"it is no zip, or one that broke off ({str(error).lower()})") from None
+        raise CannotReadError(f"it is no zip, or a truncated one ({str(error).lower()})") from None
     except OSError as error:
-        raise CannotReadError.of(error) from None
+        raise CannotReadError.from_error(error) from None
 
 
-def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> bytes:
-    """Read a member of a zip, at most ``most`` bytes; its length and checksum are checked.
+def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> bytes:
+    """Read a member of a zip, at most ``limit`` bytes; its length and checksum are checked.
 
     Raises:
         CannotReadError: It is larger, damaged, or packed in a way that cannot be unpacked bit by bit.
     """
-    _within(member.file_size, most)
-    return b"".join(read_pieces(archive, member, max(member.file_size, 1)))
+    _check_size(member.file_size, limit)
+    return b"".join(iterate_member(archive, member, max(member.file_size, 1)))
 
 
-def read_pieces(archive: zipfile.ZipFile, member: zipfile.ZipInfo, size: int) -> Iterator[bytes]:
+def iterate_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, size: int) -> Iterator[bytes]:
     """Read a member of a zip piece by piece, for one larger than memory; its length and checksum are checked.
 
     Args:
@@ -203,7 +204,7 @@ def read_pieces(archive: zipfile.ZipFile, member: zipfile.ZipInfo, size: int) ->
                 size_read += len(piece)
                 yield piece
     except OSError as error:
-        raise CannotReadError.of(error) from None
+        raise CannotReadError.from_error(error) from None
     # zipfile raises RuntimeError for members with a password.
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         raise CannotReadError(f"the zip is damaged there ({str(error).lower() or 'it ends too soon'})") from None
@@ -211,27 +212,27 @@ def read_pieces(archive: zipfile.ZipFile, member: zipfile.ZipInfo, size: int) ->
         raise CannotReadError(f"the zip is damaged there (it ends after {size_read:,} of {member.file_size:,} bytes)")
 
 
-def unpack(data: bytes, most: int) -> bytes:
-    """Unpack bytes packed by zlib, at most ``most``.
+def unpack_zlib(data: bytes, limit: int) -> bytes:
+    """Unpack bytes packed by zlib, at most ``limit``.
 
     Raises:
         CannotReadError: It is larger or damaged.
 
     Example:
-        >>> unpack(zlib.compress(bytes(10)), 10) == bytes(10)
+        >>> unpack_zlib(zlib.compress(bytes(10)), 10) == bytes(10)
         True
-        >>> unpack(zlib.compress(bytes(2**20)), 10)
+        >>> unpack_zlib(zlib.compress(bytes(2**20)), 10)
         Traceback (most recent call last):
         ...
         mmgen.core.foreign.CannotReadError: it unpacks to more than 10 bytes, expected at most that
     """
     unpacker = zlib.decompressobj()
     try:
-        plain = unpacker.decompress(data, most + 1)
+        plain = unpacker.decompress(data, limit + 1)
     except zlib.error as error:
-        raise CannotReadError.of(error) from None
-    if len(plain) > most:
-        raise CannotReadError(f"it unpacks to more than {most:,} bytes, expected at most that")
+        raise CannotReadError.from_error(error) from None
+    if len(plain) > limit:
+        raise CannotReadError(f"it unpacks to more than {limit:,} bytes, expected at most that")
     if not unpacker.eof or unpacker.unused_data:
         raise CannotReadError("it is truncated" if not unpacker.eof else "something follows its end")
     return plain

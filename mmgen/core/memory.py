@@ -7,18 +7,18 @@ from pathlib import Path
 
 from mmgen.core.errors import UsageError
 
-__all__ = ["available_memory", "check_memory", "readable"]
+__all__ = ["available_memory", "check_memory", "format_bytes"]
 
 # What the kernel grants a container, in version 2 and 1. What is taken of it includes files that the kernel drops when
 # asked to: only the limit itself is certain.
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
-def readable(size: float) -> str:
-    """Return a number of bytes for people.
+def format_bytes(size: float) -> str:
+    """Return a number of bytes as text, such as "1.5 GiB".
 
     Example:
-        >>> readable(3 * 2**30), readable(700)
+        >>> format_bytes(3 * 2**30), format_bytes(700)
         ('3.0 GiB', '700 bytes')
     """
     if size < 1024:
@@ -30,7 +30,7 @@ def readable(size: float) -> str:
     return f"{size / 1024:,.1f} TiB"
 
 
-def _number_in(path: str) -> int | None:
+def _read_number(path: str) -> int | None:
     try:
         return int(Path(path).read_text(encoding="ascii"))
     except (OSError, ValueError):  # no such file, or "max"
@@ -38,7 +38,7 @@ def _number_in(path: str) -> int | None:
 
 
 def available_memory() -> int | None:
-    """Return the bytes that this process may still take, swap included; None where the system does not tell."""
+    """Return the bytes that this process may still take, swap included; None if the system does not report it."""
     known = []
     with suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -48,26 +48,27 @@ def available_memory() -> int | None:
         with suppress(OSError, ValueError):
             known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     for limit in _LIMITS:
-        granted = _number_in(limit)
+        granted = _read_number(limit)
         known += [granted] if granted is not None else []
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     known += [soft] if soft != resource.RLIM_INFINITY else []
     return min(known, default=None)
 
 
-def check_memory(needed: float, what: str, advice: str) -> None:
-    """Refuse what cannot fit.
+def check_memory(needed: float, work: str, advice: str) -> None:
+    """Refuse work that needs more memory than is available.
 
     Args:
         needed: Bytes that it takes at least; a bound from below, so that nothing is refused that would work.
-        what: Their use ("1,000,000,000 images").
+        work: Their use ("1,000,000,000 images").
         advice: The next step.
 
     Raises:
         UsageError: There is less.
     """
-    there = available_memory()
-    if there is not None and needed > there:
+    available = available_memory()
+    if available is not None and needed > available:
         raise UsageError(
-            f"{what} would take at least {readable(needed)} of memory, and {readable(there)} are there; {advice}"
+            f"{work} would take at least {format_bytes(needed)} of memory, but {format_bytes(available)} are free; "
+            f"{advice}"
         )

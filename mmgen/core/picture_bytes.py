@@ -4,9 +4,9 @@ import re
 import zlib
 from collections.abc import Iterator
 
-from mmgen.core.foreign import CannotReadError, unpack
+from mmgen.core.foreign import CannotReadError, unpack_zlib
 
-__all__ = ["format_of", "check_scans", "kind_in_words", "strip_metadata"]
+__all__ = ["format_of", "check_scans", "describe_format", "strip_metadata"]
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MAGIC = {"PNG": b"\x89PNG", "JPEG": b"\xff\xd8\xff", "GIF": b"GIF8", "WEBP": b"RIFF"}
@@ -42,15 +42,15 @@ _MOST_WORK = 2**31  # scans times pixels; of 33 million pixels 64 scans, of whic
 
 
 def format_of(data: bytes) -> str:
-    """Return the format that a file begins like: PNG, JPEG, GIF, WEBP or ""."""
+    """Return the picture format of a file's first bytes: PNG, JPEG, GIF, WEBP or ""."""
     return next((name for name, magic in _MAGIC.items() if data.startswith(magic)), "")
 
 
-def kind_in_words(data: bytes) -> str:
+def describe_format(data: bytes) -> str:
     """Return the kind of a file that is no readable picture, if it can be told, with advice; else "".
 
     Example:
-        >>> kind_in_words(b""), kind_in_words(b"8BPS..."), kind_in_words(b"?")
+        >>> describe_format(b""), describe_format(b"8BPS..."), describe_format(b"?")
         ('empty', 'PSD: convert it', '')
     """
     if not data:
@@ -70,17 +70,17 @@ def strip_metadata(data: bytes) -> bytes:
     """
     if not data.startswith(_PNG):
         return data
-    chunks = list(_chunks(data))
+    chunks = list(_png_chunks(data))
     moving_is_whole = all(_is_whole(data, start, end) for kind, start, end in chunks if kind in _MOVING)
     return _PNG + b"".join(
         data[start:end]
         for kind, start, end in chunks
         if not kind[:1].islower() or kind == b"tRNS" or (kind in _MOVING and moving_is_whole)
-        or (kind in (b"eXIf", *_TEXTS) and _turns(data, kind, start, end))
+        or (kind in (b"eXIf", *_TEXTS) and _is_orientation(data, kind, start, end))
     )  # fmt: skip
 
 
-def _chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+def _png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
     """Yield kind, start and end of each chunk; a truncated last one ends with the file."""
     at = len(_PNG)
     for _ in range(_MOST_CHUNKS):
@@ -98,7 +98,7 @@ def _is_whole(data: bytes, start: int, end: int) -> bool:
     return zlib.crc32(data[start + 4 : end - 4]) == int.from_bytes(data[end - 4 : end], "big")
 
 
-def _turns(data: bytes, kind: bytes, start: int, end: int) -> bool:
+def _is_orientation(data: bytes, kind: bytes, start: int, end: int) -> bool:
     """Return whether a chunk is whole, short, and of a kind that may hold the orientation."""
     if not end - start <= _MOST_TEXT or not _is_whole(data, start, end):
         return False
@@ -113,13 +113,13 @@ def _turns(data: bytes, kind: bytes, start: int, end: int) -> bool:
     elif kind == b"iTXt" and rest[:1] == b"\1":
         packed = rest[2:].split(b"\0", 2)[-1]
     try:
-        return not packed or bool(unpack(packed, _MOST_TEXT - 1))
+        return not packed or bool(unpack_zlib(packed, _MOST_TEXT - 1))
     except CannotReadError:
         return False
 
 
 def check_scans(data: bytes, pixels: int) -> None:
-    """Refuse a JPEG whose decoding would go over the picture again and again.
+    """Refuse a JPEG of so many scans that decoding would take very long.
 
     Raises:
         CannotReadError: It has more than 500 scans, or too many for its size; or very many segments.

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from mmgen.core.foreign import CannotReadError, read_file
-from mmgen.core.picture_bytes import check_scans, format_of, kind_in_words, strip_metadata
+from mmgen.core.picture_bytes import check_scans, describe_format, format_of, strip_metadata
 
 __all__ = [
     "FORMATS",
@@ -32,7 +32,7 @@ __all__ = [
     "WrongSizeError",
     "decode_picture",
     "fit_picture",
-    "planes",
+    "image_array",
     "read_picture",
 ]
 
@@ -132,7 +132,7 @@ class FittedPicture:
 
 
 @contextmanager
-def _opened(data: bytes, formats: Sequence[str]) -> Iterator[Image.Image]:
+def _open_image(data: bytes, formats: Sequence[str]) -> Iterator[Image.Image]:
     """Open a picture whose header alone has been read and whose size is bounded; errors in the block become
     CannotReadError.
     """
@@ -146,17 +146,17 @@ def _opened(data: bytes, formats: Sequence[str]) -> Iterator[Image.Image]:
         raise
     except Image.UnidentifiedImageError:
         damaged = format_of(data) if format_of(data) in formats else ""
-        known = kind_in_words(data)
+        known = describe_format(data)
         why = f"it is no {listed} picture{f' but {known}' if known else ''}"
         if damaged or known == "empty":
             why = f"it is a damaged {damaged} picture" if damaged else "it is empty"
         raise CannotReadError(why) from None
     except Exception as error:  # what Pillow's decoders raise for damaged files is written down nowhere
-        raise CannotReadError.of(error) from None
+        raise CannotReadError.from_error(error) from None
 
 
-def _check_work(image: Image.Image, data: bytes) -> None:
-    """Refuse what would take too much memory or time to decode."""
+def _check_decoding_cost(image: Image.Image, data: bytes) -> None:
+    """Refuse a picture that would take too much memory or time to decode."""
     check_scans(data, image.width * image.height)
     if image.width * image.height > MOST_PIXELS:
         raise CannotReadError(f"it has {image.width} x {image.height} pixels, expected at most {MOST_PIXELS:,} in all")
@@ -177,10 +177,10 @@ def decode_picture(
         WrongSizeError: It has another size; nothing was decoded.
         CannotReadError: It is none of these formats, too large, damaged, or has more than 8 bits a channel.
     """
-    with _opened(data, formats) as image:
+    with _open_image(data, formats) as image:
         if size is not None and image.size != size:
             raise WrongSizeError(image.size, size)
-        _check_work(image, data)
+        _check_decoding_cost(image, data)
         if image.mode not in _MODES:
             raise CannotReadError(f"its pixels are of kind {image.mode}, expected 8 bits a channel")
         return image.convert(mode)
@@ -203,24 +203,24 @@ def fit_picture(data: bytes, fitting: Fitting) -> FittedPicture:
     Raises:
         CannotReadError: It is none of :data:`FORMATS`, too large, damaged, or of numbers that are no colours.
     """
-    with _opened(data, FORMATS) as image:
-        _check_work(image, data)
+    with _open_image(data, FORMATS) as image:
+        _check_decoding_cost(image, data)
         size, traits = image.size, []
         if getattr(image, "is_animated", False):
             traits.append("moving")
             image.seek(0)
-        orientation = _orientation(image)
+        orientation = _exif_orientation(image)
         _shrink_while_decoding(image, fitting)
-        upright = _eight_bits(image, traits)
+        upright = _to_eight_bits(image, traits)
         if orientation in range(2, 9):
             upright = ImageOps.exif_transpose(upright)
             traits.append("turned")
             size = size if orientation < 5 else size[::-1]
-        plain = _in_colour(upright, fitting, traits)
-        return FittedPicture(planes(_resized(plain, fitting)), size, tuple(traits))
+        plain = _convert_colours(upright, fitting, traits)
+        return FittedPicture(image_array(_resize(plain, fitting)), size, tuple(traits))
 
 
-def _orientation(image: Image.Image) -> int:
+def _exif_orientation(image: Image.Image) -> int:
     """Return Exif's orientation, 1 to 8; 1, upright, where it is missing or damaged."""
     try:
         return int(image.getexif().get(_ORIENTATION, 1))
@@ -235,7 +235,7 @@ def _shrink_while_decoding(image: Image.Image, fitting: Fitting) -> None:
         image.draft(None, (round(image.width * scale), round(image.height * scale)))
 
 
-def _eight_bits(image: Image.Image, traits: list[str]) -> Image.Image:
+def _to_eight_bits(image: Image.Image, traits: list[str]) -> Image.Image:
     if image.mode in _DEEP:
         traits.append("16 bits")
         levels = np.asarray(image).astype(np.int64)
@@ -247,7 +247,7 @@ def _eight_bits(image: Image.Image, traits: list[str]) -> Image.Image:
     return image
 
 
-def _in_colour(image: Image.Image, fitting: Fitting, traits: list[str]) -> Image.Image:
+def _convert_colours(image: Image.Image, fitting: Fitting, traits: list[str]) -> Image.Image:
     """Convert to RGB or grey, over the background."""
     if image.mode == "CMYK":
         traits.append("CMYK")
@@ -262,7 +262,7 @@ def _in_colour(image: Image.Image, fitting: Fitting, traits: list[str]) -> Image
     return image.convert("L" if fitting.grey else "RGB")
 
 
-def _resized(image: Image.Image, fitting: Fitting) -> Image.Image:
+def _resize(image: Image.Image, fitting: Fitting) -> Image.Image:
     size, method = (fitting.width, fitting.height), Image.Resampling.BILINEAR
     if fitting.fit == "crop":
         return ImageOps.fit(image, size, method)
@@ -275,7 +275,7 @@ def _resized(image: Image.Image, fitting: Fitting) -> Image.Image:
     return image.resize(size, method)
 
 
-def planes(image: Image.Image) -> NDArray[np.uint8]:
+def image_array(image: Image.Image) -> NDArray[np.uint8]:
     """Return a picture as uint8 [C, H, W]."""
     pixels = np.asarray(image)
     return pixels[None] if pixels.ndim == 2 else np.ascontiguousarray(pixels.transpose(2, 0, 1))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import BinaryIO
 
-__all__ = ["MARKS", "NotText", "lines_of", "text_of"]
+__all__ = ["MARKS", "NotTextError", "decode_lines", "decode_text"]
 
 _ENCODINGS = (
     (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16's, with which it begins
@@ -51,111 +51,113 @@ _KINDS = (
 _HEAD = 400  # bytes that are looked at
 
 
-class NotText(ValueError):
-    """Reason why bytes are no text, as the end of a sentence that begins with their file."""
+class NotTextError(ValueError):
+    """Reason why bytes are no text, as the end of a sentence that starts with the file's name."""
 
 
-def text_of(data: bytes) -> str:
+def decode_text(data: bytes) -> str:
     r"""Decode text: UTF-8, or the encoding of a byte order mark; lines end in ``\n``.
 
     Raises:
-        NotText: It is a file of another kind, in another encoding, or holds a zero character.
+        NotTextError: It is a file of another kind, in another encoding, or holds a zero character.
 
     Example:
-        >>> text_of(b"\xef\xbb\xbfone\r\ntwo\rthree")
+        >>> decode_text(b"\xef\xbb\xbfone\r\ntwo\rthree")
         'one\ntwo\nthree'
-        >>> text_of("grün".encode("utf-16")), text_of(b"")
+        >>> decode_text("grün".encode("utf-16")), decode_text(b"")
         ('grün', '')
-        >>> text_of("grün".encode("latin-1"))
+        >>> decode_text("grün".encode("latin-1"))
         Traceback (most recent call last):
-        mmgen.core.plain_text.NotText: it is no text in UTF-8 (line 1 has the byte 0xFC, ...: save it as UTF-8)
+        mmgen.core.plain_text.NotTextError: it is no text in UTF-8 (line 1 has the byte 0xFC, ...: save it as UTF-8)
     """
-    encoding = _encoding(data)
+    encoding = _detect_encoding(data)
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
-        raise _wrong(data, encoding, error) from None
+        raise _decoding_error(data, encoding, error) from None
     if "\0" in text:
-        raise _zero(text.count("\n", 0, text.index("\0")) + 1)
+        raise _zero_character_error(text.count("\n", 0, text.index("\0")) + 1)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def lines_of(file: BinaryIO, longest: int = 2**28) -> Iterator[str]:
-    r"""Yield lines of a file of any size, read as :func:`text_of` does, each with its newline.
+def decode_lines(file: BinaryIO, limit: int = 2**28) -> Iterator[str]:
+    r"""Yield lines of a file of any size, read as :func:`decode_text` does, each with its newline.
 
     Args:
         file: The file at its beginning.
-        longest: Letters that a line may have.
+        limit: Letters that a line may have.
 
     Raises:
-        NotText: As :func:`text_of`, or a line is longer; some lines may have come before.
+        NotTextError: As :func:`decode_text`, or a line is longer; some lines may have come before.
     """
     head = file.read(_HEAD)
-    encoding = _encoding(head)
+    encoding = _detect_encoding(head)
     file.seek(0)
     text = io.TextIOWrapper(file, encoding, newline=None)
     number = 0
     try:
-        while line := text.readline(longest + 1):
+        while line := text.readline(limit + 1):
             number += 1
-            if len(line) > longest:
-                raise NotText(f"line {number:,} has more than {longest:,} letters")
+            if len(line) > limit:
+                raise NotTextError(f"line {number:,} has more than {limit:,} letters")
             if "\0" in line:
-                raise _zero(number)
+                raise _zero_character_error(number)
             yield line
     except UnicodeDecodeError as error:
-        raise _first_wrong(file, encoding, error) from None
+        raise _first_decoding_error(file, encoding, error) from None
     finally:
         with suppress(ValueError):  # the file may be closed by now
             text.detach()  # else it would close the file
 
 
-def _first_wrong(file: BinaryIO, encoding: str, error: UnicodeDecodeError) -> NotText:
+def _first_decoding_error(file: BinaryIO, encoding: str, error: UnicodeDecodeError) -> NotTextError:
     """Describe the first error in a file, with its line."""
     if not encoding.startswith("utf-8"):
-        return _wrong(b"", encoding, error)
+        return _decoding_error(b"", encoding, error)
     file.seek(0)
     before = 0
     for line in file:
         try:
             line.decode()
         except UnicodeDecodeError as here:
-            return _not_utf8(before + _line(line[: here.start]), line[here.start])
+            return _utf8_error(before + _line_number(line[: here.start]), line[here.start])
         before += 1
-    return _not_utf8(before, 0)
+    return _utf8_error(before, 0)
 
 
-def _encoding(data: bytes) -> str:
+def _detect_encoding(data: bytes) -> str:
     """Return the encoding of a file that begins so."""
     encoding = next((encoding for mark, encoding in _ENCODINGS if data.startswith(mark)), "utf-8")
     kind = next((kind for start, kind in _KINDS if data.startswith(start)), "")
     if kind:
-        raise NotText(f"it is no text but {kind}")
+        raise NotTextError(f"it is no text but {kind}")
     if data[6:9] == b"\0\0{":
-        raise NotText("it is no text but a file of safetensors, as models are")
+        raise NotTextError("it is no text but a file of safetensors, as models are")
     some = data[:_HEAD]
     if encoding == "utf-8" and max(some[0::2].count(0), some[1::2].count(0)) > len(some) // 3:
-        raise NotText("it is no text in UTF-8 (it looks like UTF-16 without a byte order mark: save it as UTF-8)")
+        raise NotTextError("it is no text in UTF-8 (it looks like UTF-16 without a byte order mark: save it as UTF-8)")
     return encoding
 
 
-def _zero(line: int) -> NotText:
-    return NotText(f"it is no text (line {line:,} has a zero character, NUL: take it out, or write the file again)")
+def _zero_character_error(line: int) -> NotTextError:
+    return NotTextError(
+        f"it is no text (line {line:,} has a zero character, NUL: take it out, or write the file again)"
+    )
 
 
-def _wrong(data: bytes, encoding: str, error: UnicodeDecodeError) -> NotText:
+def _decoding_error(data: bytes, encoding: str, error: UnicodeDecodeError) -> NotTextError:
     if encoding.startswith("utf-8"):
         place = error.start + (3 if encoding == "utf-8-sig" else 0)
-        return _not_utf8(_line(data[:place]), data[place])
-    return NotText(f"it is no text in {encoding.upper()}, as which it begins (it is damaged: save it as UTF-8)")
+        return _utf8_error(_line_number(data[:place]), data[place])
+    return NotTextError(f"it is no text in {encoding.upper()}, as which it begins (it is damaged: save it as UTF-8)")
 
 
-def _not_utf8(line: int, byte: int) -> NotText:
-    return NotText(
+def _utf8_error(line: int, byte: int) -> NotTextError:
+    return NotTextError(
         f"it is no text in UTF-8 (line {line:,} has the byte 0x{byte:02X}, perhaps of Windows-1252: save it as UTF-8)"
     )
 
 
-def _line(before: bytes) -> int:
+def _line_number(before: bytes) -> int:
     """Return the number of the line at the end of these bytes."""
     return (before.count(b"\n") or before.count(b"\r")) + 1

@@ -23,16 +23,16 @@ __all__ = [
     "A_CORE",
     "MOST",
     "OWNER",
-    "begin_program",
-    "begin_worker",
+    "prepare_program",
+    "prepare_worker",
     "process_count",
-    "check_files",
+    "check_open_files",
     "child_environment",
     "end_with_parent",
     "is_program",
     "start_mmgen",
     "safe_import_path",
-    "without_current_folder",
+    "remove_current_folder",
 ]
 
 MOST = 1000
@@ -51,22 +51,22 @@ _is_program = False
 _HOME = str(Path(__file__).resolve().parents[2])
 
 
-def _means_here() -> Callable[[str], bool]:
-    """Return True if an entry of an import path is the current folder, in any spelling."""
+def _current_folder_test() -> Callable[[str], bool]:
+    """Return a function that is True for an import path entry that is the current folder, in any spelling."""
     try:
         current = os.stat(".")
     except OSError:  # which was removed
         return lambda entry: not entry
 
-    def means_here(entry: str) -> bool:
+    def is_current_folder(entry: str) -> bool:
         with suppress(OSError, ValueError):
             return not entry or os.path.samestat(os.stat(entry), current)
         return False
 
-    return means_here
+    return is_current_folder
 
 
-def without_current_folder(path: Sequence[str]) -> list[str]:
+def remove_current_folder(path: Sequence[str]) -> list[str]:
     """Return an import path without the current folder.
 
     Where mmgen itself, or the script that uses it, lies in that folder, it comes last: no file in it can take the place
@@ -74,31 +74,33 @@ def without_current_folder(path: Sequence[str]) -> list[str]:
     """
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     needed = {_HOME, *([] if script is None else [str(Path(script).resolve().parent)])}
-    means_here = _means_here()
-    return [entry for entry in path if not means_here(entry)] + [entry for entry in needed if means_here(entry)][:1]
+    is_current_folder = _current_folder_test()
+    return [entry for entry in path if not is_current_folder(entry)] + [
+        entry for entry in needed if is_current_folder(entry)
+    ][:1]
 
 
-def _safe_variables() -> dict[str, str]:
+def _safe_path_variables() -> dict[str, str]:
     """Return variables that keep the current folder off the import path of every Python started with them."""
-    means_here = _means_here()
-    named = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
-    entries = [entry for entry in named if entry == _HOME or not means_here(entry)]
-    if means_here(_HOME) and _HOME not in entries:
+    is_current_folder = _current_folder_test()
+    absolute = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
+    entries = [entry for entry in absolute if entry == _HOME or not is_current_folder(entry)]
+    if is_current_folder(_HOME) and _HOME not in entries:
         entries.append(_HOME)
     return {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(entries)}
 
 
 def child_environment() -> dict[str, str]:
     """Return extra environment variables for a Python process that must end with :data:`OWNER`."""
-    return {**_safe_variables(), OWNER: str(os.getpid())}
+    return {**_safe_path_variables(), OWNER: str(os.getpid())}
 
 
 @contextmanager
 def safe_import_path() -> Iterator[None]:
     """Keep the current folder off the import path of processes that libraries start in this block."""
-    path, variables = list(sys.path), _safe_variables()
+    path, variables = list(sys.path), _safe_path_variables()
     before = {name: os.environ.get(name) for name in variables}
-    cleaned = without_current_folder(path)
+    cleaned = remove_current_folder(path)
     sys.path[:] = cleaned
     os.environ.update(variables)
     try:
@@ -114,20 +116,20 @@ def safe_import_path() -> Iterator[None]:
 
 
 def start_mmgen(
-    arguments: Sequence[str], environment: Mapping[str, str] = MappingProxyType({}), **more: Any
+    arguments: Sequence[str], environment: Mapping[str, str] = MappingProxyType({}), **options: Any
 ) -> "subprocess.Popen[str]":
     """Start ``mmgen`` as a process that ends when this process ends, even if it is killed.
 
     Args:
         arguments: Arguments of ``mmgen``.
         environment: Variables that it has besides ours, or in their place.
-        more: As for :class:`subprocess.Popen`.
+        options: As for :class:`subprocess.Popen`.
     """
     command = [sys.executable, "-P", "-m", "mmgen", *arguments]
-    return subprocess.Popen(command, env={**os.environ, **environment, **child_environment()}, text=True, **more)
+    return subprocess.Popen(command, env={**os.environ, **environment, **child_environment()}, text=True, **options)
 
 
-def begin_program() -> None:
+def prepare_program() -> None:
     """Prepare this process as ``mmgen``: no current folder on the import path, and an end with its parent.
 
     Raises:
@@ -135,11 +137,11 @@ def begin_program() -> None:
     """
     global _is_program
     _is_program = True
-    sys.path[:] = without_current_folder(sys.path)
-    os.environ.update(_safe_variables())
+    sys.path[:] = remove_current_folder(sys.path)
+    os.environ.update(_safe_path_variables())
     owner = os.environ.pop(OWNER, "")  # what we start has us
     if owner.isdecimal():
-        begin_worker(int(owner))
+        prepare_worker(int(owner))
 
 
 def is_program() -> bool:
@@ -147,7 +149,7 @@ def is_program() -> bool:
     return _is_program
 
 
-def begin_worker(owner: int, by_kernel: bool = True) -> None:
+def prepare_worker(owner: int, by_kernel: bool = True) -> None:
     """Prepare this process as a worker that ends with the process that started it.
 
     Args:
@@ -157,9 +159,11 @@ def begin_worker(owner: int, by_kernel: bool = True) -> None:
     Raises:
         MmgenError: The current folder was on the import path as the process began.
     """
-    sys.path[:] = without_current_folder(sys.path)
-    if not sys.flags.safe_path or _means_here()((sys.path or [""])[0]):
-        raise MmgenError("a process of mmgen has the current folder on its import path, and stops for safety")
+    sys.path[:] = remove_current_folder(sys.path)
+    if not sys.flags.safe_path or _current_folder_test()((sys.path or [""])[0]):
+        raise MmgenError(
+            "a process of mmgen has the current folder on its import path, which is unsafe; please report this bug"
+        )
     end_with_parent(owner, by_kernel)
 
 
@@ -203,8 +207,8 @@ def process_count(requested: int | None, cores: int, option: str = "--workers") 
     return min(requested, A_CORE * cores)
 
 
-def check_files(processes: int, option: str = "--workers") -> None:
-    """Raise the limit of open files if needed, and refuse a number of processes that exceeds it.
+def check_open_files(processes: int, option: str = "--workers") -> None:
+    """Raise the limit of open files if needed; refuse more processes than it allows.
 
     Raises:
         UsageError: The limit is too low.

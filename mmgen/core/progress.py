@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Progress", "Watch", "Work", "outcome", "relay"]
+__all__ = ["Progress", "Watch", "Work", "run_generator", "map_fractions"]
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ class Watch:
         return work.run()
 
 
-def relay(work: Generator[float, None, T], start: float, share: float) -> Generator[float, None, T]:
+def map_fractions(work: Generator[float, None, T], start: float, share: float) -> Generator[float, None, T]:
     """Yield from ``work`` with its fractions mapped from [0, 1] to [start, start + share]; return its result."""
     while True:
         try:
@@ -96,7 +96,7 @@ def relay(work: Generator[float, None, T], start: float, share: float) -> Genera
             return value
 
 
-def outcome(work: Generator[Any, None, T]) -> T:
+def run_generator(work: Generator[Any, None, T]) -> T:
     """Run a generator and return its result."""
     while True:
         try:

@@ -30,16 +30,16 @@ def view_key(seed: int, modality: str, *view: str | int) -> int:
     return stream_key(seed, "pixels", modality, *view)
 
 
-def _shifted(state: Tensor, places: int) -> Tensor:
+def _shift_right(state: Tensor, count: int) -> Tensor:
     """Shift bits right and fill with zeros: torch's own shift of int64 repeats the sign."""
-    return (state >> places).bitwise_and_(2 ** (64 - places) - 1)
+    return (state >> count).bitwise_and_(2 ** (64 - count) - 1)
 
 
-def _mix(state: Tensor) -> Tensor:
+def _mix_bits(state: Tensor) -> Tensor:
     """Apply SplitMix64's output function, a bijection of 64 bits, in place."""
-    state.bitwise_xor_(_shifted(state, 30)).mul_(_MULTIPLIER_1)
-    state.bitwise_xor_(_shifted(state, 27)).mul_(_MULTIPLIER_2)
-    return state.bitwise_xor_(_shifted(state, 31))
+    state.bitwise_xor_(_shift_right(state, 30)).mul_(_MULTIPLIER_1)
+    state.bitwise_xor_(_shift_right(state, 27)).mul_(_MULTIPLIER_2)
+    return state.bitwise_xor_(_shift_right(state, 31))
 
 
 def draw_pixels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
@@ -59,7 +59,7 @@ def draw_pixels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
         False
     """
     # Uniform in 0 .. 254, so that 255 is always and 0 never white.
-    threshold = _halves(stored, numbers, key).mul_(255).bitwise_right_shift_(32)
+    threshold = _random_bits(stored, numbers, key).mul_(255).bitwise_right_shift_(32)
     return (threshold < stored.flatten(1)).to(torch.float32).reshape(stored.shape)
 
 
@@ -79,15 +79,15 @@ def dequantise(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
         >>> bool(((values * 256).floor() == 7).all())
         True
     """
-    noise = _halves(stored, numbers, key).to(torch.float64).add_(0.5).mul_(2.0**-32)
+    noise = _random_bits(stored, numbers, key).to(torch.float64).add_(0.5).mul_(2.0**-32)
     return ((stored.flatten(1) + noise) / 256.0).reshape(stored.shape)
 
 
-def _halves(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
+def _random_bits(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
     """Return 32 random bits for every pixel of uint8 [B, ...]: int64 [B, pixels]."""
     pixels = math.prod(stored.shape[1:])
-    examples = _mix(_mix((numbers.to(stored.device) + 1) * _GOLDEN + key).bitwise_xor_(torch.tensor(key)))
+    examples = _mix_bits(_mix_bits((numbers.to(stored.device) + 1) * _GOLDEN + key).bitwise_xor_(torch.tensor(key)))
     # Two pixels share the 64 bits of a draw.
     steps = torch.arange(1, (pixels + 1) // 2 + 1, device=stored.device) * _GOLDEN
-    bits = _mix(examples[:, None] + steps)
-    return torch.cat([_shifted(bits, 32), bits.bitwise_and_(2**32 - 1)], 1)[:, :pixels]
+    bits = _mix_bits(examples[:, None] + steps)
+    return torch.cat([_shift_right(bits, 32), bits.bitwise_and_(2**32 - 1)], 1)[:, :pixels]

@@ -9,7 +9,7 @@ __all__ = ["Density", "Family"]
 
 
 class Density(nn.Module, ABC):
-    """A conditional density over standardised latents u, computed in fp32 or fp64."""
+    """A conditional density q(u | context) over standardised latents u, computed in fp32 or fp64."""
 
     @abstractmethod
     def log_prob(self, u: Tensor, context: Tensor | None) -> Tensor:
@@ -20,22 +20,22 @@ class Density(nn.Module, ABC):
         """Draw u [n, B, D]: n draws for each of ``batch`` contexts."""
 
     @abstractmethod
-    def reparameterised(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor]:
+    def sample_reparameterised(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor]:
         """Return draws u [M, B, D] that carry gradients, and weights [M, B] that sum to 1 over M.
 
         The expectation of f under q is estimated by sum_m weight_m f(u_m). M is 1 except for mixtures, whose discrete
         choice has no gradient: they give one draw per component, weighted by its probability.
         """
 
-    def with_density(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor, Tensor]:
+    def sample_with_log_prob(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor, Tensor]:
         """Return draws u [M, B, D] that carry gradients, weights [M, B], and log q of the draws [M, B] in nats."""
-        u, weights = self.reparameterised(context, batch)
+        u, weights = self.sample_reparameterised(context, batch)
         return u, weights, self.log_prob(u, context)
 
 
 class Family(ABC):
-    """A family of densities with its settings; members are frozen pydantic dataclasses."""
+    """Settings of a family of densities; members are frozen pydantic dataclasses."""
 
     @abstractmethod
-    def density(self, latent_size: int, context_size: int) -> Density:
+    def build_density(self, latent_size: int, context_size: int) -> Density:
         """Build a density over [.., latent_size] given contexts of ``context_size`` (0: none)."""

@@ -11,7 +11,7 @@ __all__ = ["ConditionalGaussian"]
 
 
 class ConditionalGaussian(Density):
-    """A network from the description to mean and log standard deviation."""
+    """A diagonal Gaussian whose mean and log standard deviation a network computes from the context."""
 
     def __init__(self, latent_size: int, context_size: int, hidden: tuple[int, ...]) -> None:
         super().__init__()
@@ -30,6 +30,6 @@ class ConditionalGaussian(Density):
     def sample(self, context: Tensor | None, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
         return self.distribution(context, batch).sample(generator, (n,))
 
-    def reparameterised(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor]:
+    def sample_reparameterised(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor]:
         u = self.distribution(context, batch).sample(None, (1,))
         return u, u.new_ones(1, batch)

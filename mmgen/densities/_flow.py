@@ -18,7 +18,7 @@ __all__ = ["CouplingFlow", "affine_couplings", "spline_couplings"]
 
 
 class CouplingFlow(Density):
-    """A standard Gaussian pushed through coupling layers; both directions take one pass."""
+    """A flow of coupling layers over a standard Gaussian; sampling and log_prob take one pass each."""
 
     def __init__(self, latent_size: int, transforms: list[Any]) -> None:
         super().__init__()
@@ -40,27 +40,27 @@ class CouplingFlow(Density):
         result: Tensor = distribution.transform.inv(noise)
         return result
 
-    def reparameterised(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor]:
+    def sample_reparameterised(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor]:
         u = self.sample(context, 1, batch, None)
         return u, u.new_ones(1, batch)
 
-    def with_density(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor, Tensor]:
+    def sample_with_log_prob(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor, Tensor]:
         # Each coupling's network runs once for its inverse and the volume of it, where zuko would run it again.
         distribution = self.flow(context)
         example = next(self.parameters())
         u = torch.randn(1, batch, self.latent_size, device=example.device, dtype=example.dtype)
         log_q = distribution.base.log_prob(u)
         for coupling in reversed(distribution.transform.transforms):
-            kept, moved = coupling.split(u)
-            transform = coupling.meta(kept)
-            back = transform.inv(moved)
-            log_q = log_q + transform.log_abs_det_jacobian(back, moved)
-            u = coupling.merge(kept, back, u.shape)
+            first_half, second_half = coupling.split(u)
+            transform = coupling.meta(first_half)
+            back = transform.inv(second_half)
+            log_q = log_q + transform.log_abs_det_jacobian(back, second_half)
+            u = coupling.merge(first_half, back, u.shape)
         return u, u.new_ones(1, batch), log_q
 
 
-def _alternate(latent_size: int, steps: int, make: Callable[[Tensor], Any]) -> list[Any]:
-    """Return ``steps`` pairs of couplings: a step updates each half given the other (CK Eq. 7-8)."""
+def _build_couplings(latent_size: int, steps: int, make: Callable[[Tensor], Any]) -> list[Any]:
+    """Return ``steps`` pairs of couplings; each pair updates either half given the other (CK Eq. 7-8)."""
     # CK split first half against second half. Here the split alternates between that and even against odd positions, so
     # that any two latents come to depend on each other.
     if latent_size < 2:
@@ -78,7 +78,7 @@ def _alternate(latent_size: int, steps: int, make: Callable[[Tensor], Any]) -> l
 
 def affine_couplings(latent_size: int, context_size: int, steps: int, hidden: tuple[int, ...]) -> list[Any]:
     """Build affine couplings (Real NVP)."""
-    return _alternate(
+    return _build_couplings(
         latent_size,
         steps,
         lambda mask: zuko.flows.GeneralCouplingTransform(
@@ -93,7 +93,7 @@ def spline_couplings(latent_size: int, context_size: int, steps: int, hidden: tu
     def univariate(*parameters: Tensor) -> MonotonicRQSTransform:
         return MonotonicRQSTransform(*parameters, bound=8.0)
 
-    return _alternate(
+    return _build_couplings(
         latent_size,
         steps,
         lambda mask: zuko.flows.GeneralCouplingTransform(

@@ -19,5 +19,5 @@ class Gaussian(Family):
     hidden: tuple[Annotated[int, Field(ge=1)], ...] = (256, 256)
     """Hidden layers of the network that gives mean and standard deviation."""
 
-    def density(self, latent_size: int, context_size: int) -> Density:
+    def build_density(self, latent_size: int, context_size: int) -> Density:
         return ConditionalGaussian(latent_size, context_size, self.hidden)

@@ -16,7 +16,7 @@ __all__ = ["Mixture"]
 
 
 class GaussianMixture(Density):
-    """A network from the description to the parameters of ``components`` diagonal Gaussians."""
+    """A mixture of diagonal Gaussians whose weights, means and scales a network computes from the context."""
 
     def __init__(self, latent_size: int, context_size: int, components: int, hidden: tuple[int, ...]) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class GaussianMixture(Density):
         # Start with components spread out: equal ones would get equal gradients for ever.
         self.spread = nn.Parameter(torch.randn(components, latent_size))
 
-    def _parameters_of(self, context: Tensor | None, batch: int) -> tuple[Tensor, DiagonalGaussian]:
+    def _mixture_parameters(self, context: Tensor | None, batch: int) -> tuple[Tensor, DiagonalGaussian]:
         """Log-weights [B, M] and components [B, M, D]."""
         seen = context if context is not None else self.spread.new_ones(batch, 1)
         raw = self.network(seen).unflatten(-1, (self.components, 1 + 2 * self.latent_size))
@@ -36,18 +36,18 @@ class GaussianMixture(Density):
         return logits.squeeze(-1).log_softmax(-1), DiagonalGaussian(mean + self.spread, log_sd.clamp(-7, 4))
 
     def log_prob(self, u: Tensor, context: Tensor | None) -> Tensor:
-        log_weights, parts = self._parameters_of(context, 1 if context is None else len(context))
+        log_weights, parts = self._mixture_parameters(context, 1 if context is None else len(context))
         return (log_weights + parts.log_prob(u.unsqueeze(-2))).logsumexp(-1)
 
     def sample(self, context: Tensor | None, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
-        log_weights, parts = self._parameters_of(context, batch)
+        log_weights, parts = self._mixture_parameters(context, batch)
         chosen = torch.multinomial(log_weights.exp(), n, replacement=True, generator=generator).T  # [n, B]
         rows = torch.arange(batch, device=chosen.device).expand_as(chosen)
         picked = DiagonalGaussian(parts.mean[rows, chosen], parts.log_sd[rows, chosen])
         return picked.sample(generator)
 
-    def reparameterised(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor]:
-        log_weights, parts = self._parameters_of(context, batch)
+    def sample_reparameterised(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor]:
+        log_weights, parts = self._mixture_parameters(context, batch)
         return parts.sample().movedim(1, 0), log_weights.exp().T
 
 
@@ -60,5 +60,5 @@ class Mixture(Family):
     hidden: tuple[Annotated[int, Field(ge=1)], ...] = (256, 256)
     """Hidden layers of the network that gives their parameters."""
 
-    def density(self, latent_size: int, context_size: int) -> Density:
+    def build_density(self, latent_size: int, context_size: int) -> Density:
         return GaussianMixture(latent_size, context_size, self.components, self.hidden)

@@ -27,6 +27,6 @@ class Nsf(Family):
     bins: Annotated[int, Field(ge=2)] = 8
     """Spline segments."""
 
-    def density(self, latent_size: int, context_size: int) -> Density:
+    def build_density(self, latent_size: int, context_size: int) -> Density:
         layers = spline_couplings(latent_size, context_size, self.steps, self.hidden, self.bins)
         return CouplingFlow(latent_size, layers)

@@ -26,5 +26,5 @@ class Realnvp(Family):
     hidden: tuple[Annotated[int, Field(ge=1)], ...] = (128, 128)
     """Hidden layers of the network of each coupling."""
 
-    def density(self, latent_size: int, context_size: int) -> Density:
+    def build_density(self, latent_size: int, context_size: int) -> Density:
         return CouplingFlow(latent_size, affine_couplings(latent_size, context_size, self.steps, self.hidden))

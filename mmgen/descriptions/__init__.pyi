@@ -1,17 +1,17 @@
 from ._batches import batch_of_captions as batch_of_captions, batch_of_queries as batch_of_queries
 from ._captions import (
-    caption_of_codes as caption_of_codes,
-    codes_of_caption as codes_of_caption,
+    attributes_to_caption as attributes_to_caption,
+    caption_to_attributes as caption_to_attributes,
     format_caption as format_caption,
     is_caption as is_caption,
     parse_caption as parse_caption,
 )
 from ._expression import Expression as Expression
-from ._formatting import format_query as format_query, format_values as format_values, quoted as quoted
+from ._formatting import format_query as format_query, format_values as format_values, quote_value as quote_value
 from ._free_text import (
-    one_spelling as one_spelling,
-    words_of as words_of,
-    words_of_free_text as words_of_free_text,
+    normalise_text as normalise_text,
+    split_free_text as split_free_text,
+    split_into_words as split_into_words,
 )
 from ._parser import parse as parse
 from ._vocabulary import (

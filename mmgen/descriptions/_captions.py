@@ -6,13 +6,13 @@ import numpy as np
 
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
-from mmgen.descriptions._formatting import quoted
-from mmgen.descriptions._free_text import is_free, unknown_word, words_of_free_text
+from mmgen.descriptions._formatting import quote_value
+from mmgen.descriptions._free_text import is_free_text, split_free_text, unknown_word_message
 from mmgen.descriptions._vocabulary import ANYTHING, TextVocabulary, Vocabulary
 from mmgen.descriptions._words import split_words
 from mmgen.settings.registry import format_unknown_name
 
-__all__ = ["caption_of_codes", "codes_of_caption", "format_caption", "is_caption", "parse_caption"]
+__all__ = ["attributes_to_caption", "caption_to_attributes", "format_caption", "is_caption", "parse_caption"]
 
 _STOPS = ".!?"
 """Marks that may end a sentence, where they are no words of the data."""
@@ -39,8 +39,8 @@ def parse_caption(text: str, info: TextVocabulary, attributes: Vocabulary | None
         UsageError: A word does not exist (the nearest is suggested) or stands in a wrong place, or the number of words
             is wrong.
     """
-    words = _words(text, info)
-    _check_words(words[: info.length], info, _slot_words(info, attributes))
+    words = _split_caption(text, info)
+    _check_words(words[: info.length], info, _words_of_slots(info, attributes))
     if not (len(words) == info.length if info.slots else 0 < len(words) <= info.length):
         expected = f"{info.length} ({' '.join(info.slots)})" if info.slots else f"1 to {info.length}"
         raise UsageError(f"the caption '{text}' has {len(words)} words, expected {expected}")
@@ -59,10 +59,10 @@ def format_caption(codes: Sequence[int] | np.ndarray, info: TextVocabulary) -> s
     if any(not 0 <= code <= size for code in plain):
         raise UsageError(f"caption got word codes {plain}, expected 0 to {size - 1} or {size} for no word")
     words = [info.vocabulary[code] for code in plain if code < size]
-    return " ".join(words if is_free(info.slots, info.vocabulary) else map(quoted, words))
+    return " ".join(words if is_free_text(info.slots, info.vocabulary) else map(quote_value, words))
 
 
-def codes_of_caption(tokens: np.ndarray, info: TextVocabulary, attributes: Vocabulary) -> np.ndarray:
+def caption_to_attributes(tokens: np.ndarray, info: TextVocabulary, attributes: Vocabulary) -> np.ndarray:
     """Return the attribute codes that captions spell, uint8 [..., A].
 
     They are ``UNKNOWN`` for attributes that the text does not spell, and where the word is none of their values.
@@ -73,7 +73,7 @@ def codes_of_caption(tokens: np.ndarray, info: TextVocabulary, attributes: Vocab
         attributes: The attributes.
     """
     codes = np.full((*tokens.shape[:-1], len(attributes.names)), UNKNOWN, np.uint8)
-    for position, (slot, words) in enumerate(_slot_words(info, attributes)):
+    for position, (slot, words) in enumerate(_words_of_slots(info, attributes)):
         meaning = np.full(len(info.vocabulary) + 1, UNKNOWN, np.uint8)
         for code, word in enumerate(words):
             if word in info.vocabulary:
@@ -82,8 +82,8 @@ def codes_of_caption(tokens: np.ndarray, info: TextVocabulary, attributes: Vocab
     return codes
 
 
-def caption_of_codes(codes: np.ndarray, info: TextVocabulary, attributes: Vocabulary) -> np.ndarray:
-    """Return the captions that spell attribute codes, uint16 [..., T]; the inverse of :func:`codes_of_caption`.
+def attributes_to_caption(codes: np.ndarray, info: TextVocabulary, attributes: Vocabulary) -> np.ndarray:
+    """Return the captions that spell attribute codes, uint16 [..., T]; the inverse of :func:`caption_to_attributes`.
 
     Args:
         codes: uint8 [..., A].
@@ -93,7 +93,7 @@ def caption_of_codes(codes: np.ndarray, info: TextVocabulary, attributes: Vocabu
     Raises:
         UsageError: The text spells no attributes, or one that it spells is unknown.
     """
-    slots = _slot_words(info, attributes)
+    slots = _words_of_slots(info, attributes)
     if not slots:
         raise UsageError("captions of these data do not spell attributes; describe by a caption instead")
     tokens = np.zeros((*codes.shape[:-1], info.length), np.uint16)
@@ -105,16 +105,16 @@ def caption_of_codes(codes: np.ndarray, info: TextVocabulary, attributes: Vocabu
     return tokens
 
 
-def _words(text: str, info: TextVocabulary) -> list[str]:
+def _split_caption(text: str, info: TextVocabulary) -> list[str]:
     """Split a caption into words, spelled as in the data where the data have them."""
-    if is_free(info.slots, info.vocabulary):
-        return words_of_free_text(text, info.vocabulary)
+    if is_free_text(info.slots, info.vocabulary):
+        return split_free_text(text, info.vocabulary)
     folded = {word.casefold(): word for word in reversed(info.vocabulary)}
     words = [word if word.casefold() in folded else word.rstrip(_STOPS) for word in split_words(text)]
     return [word if word in info.vocabulary else folded.get(word.casefold(), word) for word in words if word]
 
 
-def _slot_words(info: TextVocabulary, attributes: Vocabulary | None) -> list[tuple[str, tuple[str, ...]]]:
+def _words_of_slots(info: TextVocabulary, attributes: Vocabulary | None) -> list[tuple[str, tuple[str, ...]]]:
     """Return for each position its attribute and the words that may stand there; empty where that is unknown."""
     if not info.slots or attributes is None or not set(info.slots) <= set(attributes.names):
         return []
@@ -129,7 +129,7 @@ def _check_words(words: Sequence[str], info: TextVocabulary, slots: Sequence[tup
             continue
         where = f"word {position + 1} of the caption" + (f", {slot}," if slot else "")
         if word not in info.vocabulary and not info.slots:
-            raise UsageError(unknown_word(where, word, info.vocabulary))
+            raise UsageError(unknown_word_message(where, word, info.vocabulary))
         if word not in info.vocabulary:
             raise UsageError(format_unknown_name(where, word, expected))
         raise UsageError(

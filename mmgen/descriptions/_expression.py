@@ -47,9 +47,9 @@ class Expression:
         return frozenset([self.operator] if self.operator else []).union(*(each.operators for each in self.operands))
 
     @property
-    def leaves(self) -> list[np.ndarray]:
+    def leaf_codes(self) -> list[np.ndarray]:
         """Codes [A] of the leaves, from left to right."""
-        return [leaf for each in self.operands for leaf in each.leaves] if self.operands else [self.codes]
+        return [leaf for each in self.operands for leaf in each.leaf_codes] if self.operands else [self.codes]
 
     @property
     def key(self) -> tuple[int | str, ...]:
@@ -57,12 +57,12 @@ class Expression:
         return tuple(self.words.split())
 
     @property
-    def mentioned(self) -> np.ndarray:
+    def restricted_attributes(self) -> np.ndarray:
         """Bool [A]: True for attributes that are restricted."""
         restricted = [~box.all(1) for box in self.boxes]
         return np.asarray(np.stack([self.codes != UNKNOWN, *restricted]).any(0))
 
-    def holds(self, codes: np.ndarray) -> np.ndarray:
+    def matches(self, codes: np.ndarray) -> np.ndarray:
         """Return True where the description is true of known attributes: uint8 [..., A] -> bool [...]."""
         each = np.arange(codes.shape[-1])
         return np.asarray(np.stack([box[each, codes].all(-1) for box in self.boxes]).any(0))
@@ -78,7 +78,7 @@ class Expression:
         for box in self.boxes:
             fresh = [box]
             for known in disjoint:
-                fresh = [part for whole in fresh for part in _difference(whole, known)]
+                fresh = [part for whole in fresh for part in _subtract_box(whole, known)]
             disjoint += fresh
             if len(disjoint) > _MOST_BOXES:
                 raise UsageError(
@@ -88,7 +88,7 @@ class Expression:
         return np.stack(disjoint)
 
 
-def _difference(box: np.ndarray, other: np.ndarray) -> list[np.ndarray]:
+def _subtract_box(box: np.ndarray, other: np.ndarray) -> list[np.ndarray]:
     """Split the part of a box [A, V] outside another into disjoint boxes."""
     parts, rest = [], box.copy()
     for attribute in range(len(box)):

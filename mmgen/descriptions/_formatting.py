@@ -8,12 +8,12 @@ from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions._vocabulary import ANYTHING, SEPARATORS, Vocabulary
 
-__all__ = ["format_query", "format_values", "quoted"]
+__all__ = ["format_query", "format_values", "quote_value"]
 
 _YES_NO = {"yes", "no"}
 
 
-def quoted(value: str) -> str:
+def quote_value(value: str) -> str:
     """Quote a value where it has separators, quotes, backslashes or parentheses."""
     plain = bool(value) and not any(sign in SEPARATORS or sign in "'\"\\()" for sign in value)
     return value if plain else "'" + value.replace("'", "'\"'\"'") + "'"
@@ -26,8 +26,8 @@ def format_query(codes: Sequence[int] | np.ndarray, info: Vocabulary) -> str:
         UsageError: A code is outside its attribute's vocabulary.
     """
     pairs = [
-        f"{name}={quoted(words[code])}"
-        for name, words, code in zip(info.names, info.values, _checked(codes, info), strict=True)
+        f"{name}={quote_value(words[code])}"
+        for name, words, code in zip(info.names, info.values, _check_codes(codes, info), strict=True)
         if code != UNKNOWN
     ]
     return " ".join(pairs) or ANYTHING
@@ -42,7 +42,7 @@ def format_values(codes: Sequence[int] | np.ndarray, info: Vocabulary, separator
     Raises:
         UsageError: A code is outside its attribute's vocabulary.
     """
-    plain = _checked(codes, info)
+    plain = _check_codes(codes, info)
     if not all(set(words) == _YES_NO for words in info.values):
         pairs = zip(info.values, plain, strict=True)
         return separator.join("*" if code == UNKNOWN else words[code] for words, code in pairs)
@@ -55,7 +55,7 @@ def format_values(codes: Sequence[int] | np.ndarray, info: Vocabulary, separator
     return separator.join(answers) or (f"none of {len(plain)}" if whole else ANYTHING)
 
 
-def _checked(codes: Sequence[int] | np.ndarray, info: Vocabulary) -> list[int]:
+def _check_codes(codes: Sequence[int] | np.ndarray, info: Vocabulary) -> list[int]:
     plain = [int(code) for code in codes]
     if len(plain) != len(info.names):
         raise UsageError(f"got {len(plain)} attribute codes, expected {len(info.names)} ({', '.join(info.names)})")

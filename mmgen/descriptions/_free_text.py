@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mmgen.core.errors import clip
 from mmgen.settings.registry import find_nearest_name
 
-__all__ = ["is_free", "one_spelling", "unknown_word", "words_of", "words_of_free_text"]
+__all__ = ["is_free_text", "normalise_text", "unknown_word_message", "split_into_words", "split_free_text"]
 
 _MARKS = ".!?,;:'\"`()[]\u2018\u2019\u201c\u201d"
 """Marks before and after a word, where they are no part of it in the data."""
@@ -19,60 +19,60 @@ _MOST_LISTED = 20
 """Words that a message lists."""
 
 
-def is_free(slots: Sequence[str], vocabulary: Sequence[str]) -> bool:
+def is_free_text(slots: Sequence[str], vocabulary: Sequence[str]) -> bool:
     """Return True if captions are free text, in which spaces separate words and quotes are ordinary marks."""
     return not slots and not any(letter.isspace() for word in vocabulary for letter in word)
 
 
-def words_of_free_text(text: str, vocabulary: Sequence[str]) -> list[str]:
+def split_free_text(text: str, vocabulary: Sequence[str]) -> list[str]:
     """Split a caption into words, spelled as in the data where the data have them.
 
     A word is looked up as it is, in any case; then without marks around it; then in parts separated by commas; then
-    split as :func:`words_of` splits the captions of people's own pictures.
+    split as :func:`split_into_words` splits the captions of people's own pictures.
 
     Example:
-        >>> words_of_free_text("The dog's (blue,red) ball.", ["the", "dog's", "blue", "red", "ball"])
+        >>> split_free_text("The dog's (blue,red) ball.", ["the", "dog's", "blue", "red", "ball"])
         ['the', "dog's", 'blue', 'red', 'ball']
     """
     every = set(vocabulary)
-    folded = {_folded(word): word for word in reversed(vocabulary)}
+    folded = {_fold_case(word): word for word in reversed(vocabulary)}
 
     def known(word: str) -> str | None:
-        return word if word in every else folded.get(_folded(word))
+        return word if word in every else folded.get(_fold_case(word))
 
     words = []
-    for word in one_spelling(text).split():
+    for word in normalise_text(text).split():
         parts = [word] if known(word) or known(word.strip(_MARKS)) else word.replace(";", ",").split(",")
         bare = [part if known(part) else part.strip(_MARKS) for part in parts]
         for part in filter(None, bare):
-            pieces = words_of(part)
+            pieces = split_into_words(part)
             apart = not known(part) and all(map(known, pieces))
             words += [known(one) or one for one in (pieces if apart else [part])]
     return words
 
 
-def words_of(text: str) -> list[str]:
+def split_into_words(text: str) -> list[str]:
     """Split a caption without a given vocabulary into words in lower case.
 
     Words are letters and digits with their accents and vowel signs, with hyphens and apostrophes inside, and points
     inside numbers; everything else separates them. Composed and decomposed accents are equal (Unicode's NFC).
 
     Example:
-        >>> words_of("A large, dark-red circle; it’s 2.5 cm wide!")
+        >>> split_into_words("A large, dark-red circle; it’s 2.5 cm wide!")
         ['a', 'large', 'dark-red', 'circle', "it's", '2.5', 'cm', 'wide']
     """
-    text = _folded(text).replace("’", "'")
+    text = _fold_case(text).replace("’", "'")
     shape = "".join("\0" if unicodedata.category(sign) in ("Mn", "Mc") else sign for sign in text)
     return [text[slice(*word.span())] for word in _WORD.finditer(shape)]
 
 
-def one_spelling(text: str) -> str:
+def normalise_text(text: str) -> str:
     """Normalise a text: composed accents (Unicode's NFC), no invisible characters.
 
     Zero-width spaces become spaces; joiners, soft hyphens, marks of direction and the like (category Cf) are removed.
 
     Example:
-        >>> one_spelling("gru\u0308n\u200f co\u00adop") == "gr\u00fcn coop"
+        >>> normalise_text("gru\u0308n\u200f co\u00adop") == "gr\u00fcn coop"
         True
     """
     if text.isascii():
@@ -81,13 +81,13 @@ def one_spelling(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(sign for sign in visible if unicodedata.category(sign) != "Cf"))
 
 
-def _folded(text: str) -> str:
-    return one_spelling(one_spelling(text).casefold())
+def _fold_case(text: str) -> str:
+    return normalise_text(normalise_text(text).casefold())
 
 
-def unknown_word(where: str, word: str, vocabulary: Sequence[str]) -> str:
+def unknown_word_message(subject: str, word: str, vocabulary: Sequence[str]) -> str:
     """Return the message for a word that free text does not have."""
     near = find_nearest_name(word, vocabulary)
     hint = f" did you mean '{near}'?" if near else ""
     few = f"{', '.join(vocabulary[:_MOST_LISTED])}{' ...' if len(vocabulary) > _MOST_LISTED else ''}"
-    return f"{where} got '{clip(word, 60)}', which the data do not have:{hint} They have {len(vocabulary):,}: {few}"
+    return f"{subject} got '{clip(word, 60)}', which is no word of the data:{hint} These are {len(vocabulary):,}: {few}"

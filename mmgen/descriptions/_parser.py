@@ -25,7 +25,7 @@ import numpy as np
 from mmgen.core.errors import UsageError, clip
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions._expression import Expression
-from mmgen.descriptions._formatting import format_query, quoted
+from mmgen.descriptions._formatting import format_query, quote_value
 from mmgen.descriptions._vocabulary import (
     AND,
     ANYTHING,
@@ -68,7 +68,7 @@ def parse(text: str, info: Vocabulary) -> Expression:
         >>> expression = parse("digit=3 NOT scale=big OR NOT digit=3", info)
         >>> str(expression), sorted(expression.operators)
         ('digit=3 NOT scale=big OR NOT digit=3', ['NOT', 'OR'])
-        >>> expression.holds(np.array([[0, 0], [0, 1], [2, 0]], np.uint8)).tolist()
+        >>> expression.matches(np.array([[0, 0], [0, 1], [2, 0]], np.uint8)).tolist()
         [False, True, True]
         >>> parse("(digit=3 scale=big) IN COMMON (digit=3 AND scale=small)", info).meaning
         'digit=3'
@@ -88,68 +88,70 @@ class _Parser:
                 self.words[-1] = IN_COMMON
             else:
                 self.words.append(word)
-        self.at = 0
+        self.position = 0
 
     @property
-    def next(self) -> str | None:
-        return self.words[self.at] if self.at < len(self.words) else None
+    def next_word(self) -> str | None:
+        return self.words[self.position] if self.position < len(self.words) else None
 
     def error(self, reason: str) -> UsageError:
         return UsageError(f"description '{self.text}' {reason}")
 
     def parse(self) -> Expression:
-        self.check()
-        return self.description(0) if self.words else self.leaf([])
+        self.check_operators()
+        return self.parse_description(0) if self.words else self.parse_leaf([])
 
-    def check(self) -> None:
+    def check_operators(self) -> None:
         """Refuse closed parentheses that were not opened, NOT and OR beside other operators, and too many operands."""
         if min(accumulate((word == OPEN) - (word == CLOSE) for word in self.words), default=0) < 0:
-            raise self.error("closes a parenthesis that was never opened; take it away, or quote it in a value")
-        wrong = sorted({NOT, OR} & set(self.words))
+            raise self.error("closes a parenthesis that was never opened; remove it, or quote it in a value")
+        guided = sorted({NOT, OR} & set(self.words))
         others = [operator for operator in OPERATORS if operator in self.words]
-        if wrong and (others or {OPEN, CLOSE} & set(self.words)):
+        if guided and (others or {OPEN, CLOSE} & set(self.words)):
             raise self.error(
-                f"has {wrong[0]} beside {' and '.join(others) or 'parentheses'}, expected one or the other: {NOT} and "
+                f"has {guided[0]} beside {' and '.join(others) or 'parentheses'}, expected one or the other: {NOT} and "
                 f"{OR} are answered by guidance, operators and parentheses by a posterior"
             )
         count = 1 + sum(word in OPERATORS for word in self.words)
         if count > _MOST_OPERANDS:
             raise UsageError(f"description joins {count:,} parts, expected at most {_MOST_OPERANDS}; join fewer")
 
-    def description(self, depth: int) -> Expression:
-        terms, operator = [self.term(depth)], ""
-        while self.next not in (None, CLOSE):
-            if self.next not in (OR, *OPERATORS):
-                raise self.error(f"has '{self.next}' right after a parenthesis, expected {_ANY}")
-            if operator and self.next != operator:
-                raise self.error(f"has {operator} and {self.next} side by side; say which with parentheses")
-            operator = self.words[self.at]
-            self.at += 1
-            terms.append(self.term(depth))
+    def parse_description(self, depth: int) -> Expression:
+        terms, operator = [self.parse_term(depth)], ""
+        while self.next_word not in (None, CLOSE):
+            if self.next_word not in (OR, *OPERATORS):
+                raise self.error(f"has '{self.next_word}' right after a parenthesis, expected {_ANY}")
+            if operator and self.next_word != operator:
+                raise self.error(
+                    f"has {operator} and {self.next_word} side by side; join one of them first by parentheses"
+                )
+            operator = self.words[self.position]
+            self.position += 1
+            terms.append(self.parse_term(depth))
             if operator != OR:
                 terms = [self.recombine(operator, *terms)]
-        return terms[0] if len(terms) == 1 else self.alternatives(terms)
+        return terms[0] if len(terms) == 1 else self.join_alternatives(terms)
 
-    def term(self, depth: int) -> Expression:
-        if self.next == OPEN:
+    def parse_term(self, depth: int) -> Expression:
+        if self.next_word == OPEN:
             if depth >= _MOST_DEEP:
                 raise UsageError(f"description has more than {_MOST_DEEP} parentheses inside each other; use fewer")
-            self.at += 1
-            inner = self.description(depth + 1)
-            if self.next != CLOSE:
+            self.position += 1
+            inner = self.parse_description(depth + 1)
+            if self.next_word != CLOSE:
                 raise self.error("opens a parenthesis that is never closed; close it")
-            self.at += 1
+            self.position += 1
             return inner
-        start = self.at
-        while self.next not in (None, OPEN, CLOSE, OR, *OPERATORS):
-            self.at += 1
-        if start == self.at:
+        start = self.position
+        while self.next_word not in (None, OPEN, CLOSE, OR, *OPERATORS):
+            self.position += 1
+        if start == self.position:
             raise self.error("has nothing on one side of an operator, expected attribute=value on both")
-        if self.next == OPEN:
+        if self.next_word == OPEN:
             raise self.error(f"has no operator before a parenthesis, expected {_ANY}")
-        return self.leaf(self.words[start : self.at])
+        return self.parse_leaf(self.words[start : self.position])
 
-    def leaf(self, words: Sequence[str]) -> Expression:
+    def parse_leaf(self, words: Sequence[str]) -> Expression:
         info = self.info
         codes = np.full(len(info.names), UNKNOWN, np.uint8)
         values: dict[int, str] = {}
@@ -157,9 +159,9 @@ class _Parser:
         rest = iter([] if list(words) == [ANYTHING] else words)
         for word in rest:
             if word == NOT:
-                excluded[self.exclusion(next(rest, ""))] = None
+                excluded[self.parse_exclusion(next(rest, ""))] = None
                 continue
-            attribute, code = _pair(word, info)
+            attribute, code = _parse_pair(word, info)
             value = word.partition("=")[2]
             if attribute in values:
                 raise UsageError(
@@ -167,7 +169,7 @@ class _Parser:
                     f"each attribute once, or with guidance above 0 join alternatives by {OR}"
                 )
             values[attribute], codes[attribute] = value, code
-        box = _box(codes, info)
+        box = _allowed_values(codes, info)
         for attribute, code in excluded:
             box[attribute, code] = False
             if not box[attribute, : len(info.values[attribute])].any():
@@ -176,19 +178,19 @@ class _Parser:
                 )
         meaning = format_query(codes, info)
         plain = [] if excluded and meaning == ANYTHING else [meaning]
-        pairs = [f"{info.names[attribute]}={quoted(info.values[attribute][code])}" for attribute, code in excluded]
+        pairs = [f"{info.names[attribute]}={quote_value(info.values[attribute][code])}" for attribute, code in excluded]
         text = " ".join([*plain, *(f"{NOT} {pair}" for pair in pairs)])
         return Expression(text, codes, meaning, (box,), NOT if excluded else "")
 
-    def exclusion(self, word: str) -> tuple[int, int]:
+    def parse_exclusion(self, word: str) -> tuple[int, int]:
         if word in ("", NOT):
             raise self.error(f"has {NOT} without attribute=value after it; name the value that is excluded")
-        attribute, code = _pair(word, self.info)
+        attribute, code = _parse_pair(word, self.info)
         if code == UNKNOWN:
             raise self.error(f"has {NOT} {word}, expected a value; name the value that is excluded")
         return attribute, code
 
-    def alternatives(self, terms: Sequence[Expression]) -> Expression:
+    def join_alternatives(self, terms: Sequence[Expression]) -> Expression:
         words = f" {OR} ".join(term.words for term in terms)
         nothing = np.full(len(self.info.names), UNKNOWN, np.uint8)
         return Expression(
@@ -196,44 +198,42 @@ class _Parser:
         )
 
     def recombine(self, operator: str, left: Expression, right: Expression) -> Expression:
-        both, other = right.codes != UNKNOWN, left.codes != right.codes
+        specified, differs = right.codes != UNKNOWN, left.codes != right.codes
         if operator == AND:
-            apart = both & other & (left.codes != UNKNOWN)
-            if apart.any():
+            conflicts = specified & differs & (left.codes != UNKNOWN)
+            if conflicts.any():
                 raise self.error(
-                    f"asks for two values of '{self.info.names[int(apart.argmax())]}' at once, expected one; give one, "
-                    f"or with guidance above 0 join alternatives by {OR}"
+                    f"asks for two values of '{self.info.names[int(conflicts.argmax())]}' at once, expected one; give "
+                    f"one, or with guidance above 0 join alternatives by {OR}"
                 )
-            codes = np.where(both, right.codes, left.codes)
+            codes = np.where(specified, right.codes, left.codes)
         elif operator == IGNORE:
-            if (both & other).any():
-                raise self.error(
-                    f"ignores {right.meaning}, which {left.meaning} does not say, expected a part of it after {IGNORE}"
-                )
-            codes = np.where(both, np.uint8(UNKNOWN), left.codes)
+            if (specified & differs).any():
+                raise self.error(f"has {right.meaning} after {IGNORE}, expected a part of {left.meaning}")
+            codes = np.where(specified, np.uint8(UNKNOWN), left.codes)
         else:
-            codes = np.where(other, np.uint8(UNKNOWN), left.codes)
-        words = f"{_within(left)} {operator} {_within(right)}"
-        meaning, boxes = format_query(codes, self.info), (_box(codes, self.info),)
+            codes = np.where(differs, np.uint8(UNKNOWN), left.codes)
+        words = f"{_parenthesise(left)} {operator} {_parenthesise(right)}"
+        meaning, boxes = format_query(codes, self.info), (_allowed_values(codes, self.info),)
         return Expression(words, codes, meaning, boxes, operator, (left, right))
 
 
-def _within(operand: Expression) -> str:
+def _parenthesise(operand: Expression) -> str:
     """Put an operand of several words in parentheses."""
     return f"({operand})" if operand.operator or len(operand.words.split()) > 1 else str(operand)
 
 
-def _box(codes: np.ndarray, info: Vocabulary) -> np.ndarray:
+def _allowed_values(codes: np.ndarray, info: Vocabulary) -> np.ndarray:
     """Return the values that codes [A] allow, bool [A, V]."""
     width = max((len(values) for values in info.values), default=0)
     return np.asarray((codes[:, None] == UNKNOWN) | (codes[:, None] == np.arange(width)))
 
 
-def _pair(word: str, info: Vocabulary) -> tuple[int, int]:
+def _parse_pair(word: str, info: Vocabulary) -> tuple[int, int]:
     """Return the attribute and the code of ``attribute=value``; ``UNKNOWN`` for ``attribute=*``."""
     name, equals, value = word.partition("=")
     if not equals:
-        raise UsageError(_bare_word(word, info))
+        raise UsageError(_bare_word_message(word, info))
     if name not in info.names:
         raise UsageError(format_unknown_name("attribute", name, info.names))
     attribute = info.names.index(name)
@@ -248,7 +248,7 @@ def _pair(word: str, info: Vocabulary) -> tuple[int, int]:
     return attribute, UNKNOWN
 
 
-def _bare_word(word: str, info: Vocabulary) -> str:
+def _bare_word_message(word: str, info: Vocabulary) -> str:
     """Return the message for a word without ``=``: it names the attribute that has such a value."""
     if operator := next((o for o in (NOT, OR, *OPERATORS) if word.upper() in o.split()), ""):
         return f"description has '{word}', expected attribute=value, or {operator} in capitals between descriptions"
@@ -258,6 +258,8 @@ def _bare_word(word: str, info: Vocabulary) -> str:
     every = zip(reversed(info.names), reversed(info.values), strict=True)
     plain = {value: f"{name}={value}" for name, words in every for value in words}
     near = find_nearest_name(word, [*plain, *info.names])
-    example = " ".join(f"{name}={quoted(words[0])}" for name, words in zip(info.names, info.values[:2], strict=False))
+    example = " ".join(
+        f"{name}={quote_value(words[0])}" for name, words in zip(info.names, info.values[:2], strict=False)
+    )
     hint = f": did you mean '{plain.get(near, near + '=...')}'?" if near else f", such as {example}."
     return f"description has '{word}', expected attribute=value{hint} The attributes are {join_names(word, info.names)}"

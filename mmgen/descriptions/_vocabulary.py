@@ -29,7 +29,7 @@ SEPARATORS = " \t\r\n,;"
 
 
 class Vocabulary(Protocol):
-    """Attributes and their values; ``Dataset.attributes[...]`` is one.
+    """Protocol of attributes and their values; ``Dataset.attributes[...]`` is one.
 
     Attributes:
         names: One name per attribute, [A].
@@ -44,7 +44,7 @@ class Vocabulary(Protocol):
 
 
 class TextVocabulary(Protocol):
-    """Words of captions; ``Dataset.texts[...]`` and a model's ``text`` are ones.
+    """Protocol of the words of captions; ``Dataset.texts[...]`` and a model's ``text`` are such.
 
     Attributes:
         vocabulary: The V words; a word's code is its position, and V stands for "no word".

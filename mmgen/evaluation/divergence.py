@@ -16,7 +16,7 @@ References:
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["jackknifed", "jensen_shannon", "remaining_bias"]
+__all__ = ["jackknife_divergence", "jensen_shannon", "remaining_bias"]
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ def jensen_shannon(p: Floats, q: Floats, base: float = 2.0) -> Floats:
     return divergence
 
 
-def jackknifed(p: Floats, counts: NDArray[np.int64], base: float = 2.0) -> Floats:
+def jackknife_divergence(p: Floats, counts: NDArray[np.int64], base: float = 2.0) -> Floats:
     """Correct the bias of JS(p, q) by the jackknife: ``p`` [..., V], ``counts`` [..., V] of at least 2 draws of q.
 
     May be slightly negative: clipping it at 0 would bring the bias back.
@@ -60,7 +60,7 @@ def jackknifed(p: Floats, counts: NDArray[np.int64], base: float = 2.0) -> Float
 def remaining_bias(
     p: Floats, counts: NDArray[np.int64], generator: np.random.Generator, base: float = 2.0, repeats: int = 64
 ) -> Floats:
-    """Estimate the bias that :func:`jackknifed` leaves [...], by simulated draws from a q near the observed counts.
+    """Estimate the bias that :func:`jackknife_divergence` leaves [...], by simulation from a q near the counts.
 
     The q of the simulation is the observed frequency shrunk towards p by half a count per value, so that values that
     happened not to be drawn are not taken for impossible.
@@ -71,5 +71,5 @@ def remaining_bias(
     q = q / q.sum(-1, keepdims=True)
     truth = jensen_shannon(p, q, base)
     simulated = generator.multinomial(total, q, size=(repeats, *total.shape))
-    bias: Floats = jackknifed(p, simulated, base).mean(0) - truth
+    bias: Floats = jackknife_divergence(p, simulated, base).mean(0) - truth
     return bias

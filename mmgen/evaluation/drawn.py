@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mmgen.descriptions import codes_of_caption
+from mmgen.descriptions import caption_to_attributes
 from mmgen.evaluation.queries import Queries
 from mmgen.generation.classifiers import classifier_sees_samples
 from mmgen.generation.decode import DecodedPictures, decode_pictures, draw_words
@@ -30,34 +30,34 @@ _Key = tuple[str, int]
 
 
 class _CachedOutput:
-    """The classifier's output for pictures of one query, extended as more pictures are drawn.
+    """The outputs of a classifier for the pictures of all queries, extended as more pictures are drawn.
 
     Args:
-        kept: What it has seen, [Q, n, *] for each key.
-        see: Images [n, C, H, W] and codes [n, A] that it may be told, to what it sees [n, *].
+        cache: Outputs so far, [Q, n, *] for each key.
+        network: Function from images [n, C, H, W] and hints [n, A] to outputs [n, *].
         key: Posterior, and number of attributes left out.
-        most: How many pictures of each query it is to see in all.
+        limit: Number of pictures of each query to classify in all.
     """
 
     def __init__(
-        self, cache: dict[_Key, NDArray[Any]], see: Callable[[Tensor, Tensor], Tensor], key: _Key, most: int
+        self, cache: dict[_Key, NDArray[Any]], network: Callable[[Tensor, Tensor], Tensor], key: _Key, limit: int
     ) -> None:
-        self.cache, self.see, self.key, self.most = cache, see, key, most
-        self.have = cache[key].shape[1] if key in cache else 0
+        self.cache, self.network, self.key, self.limit = cache, network, key, limit
+        self.count = cache[key].shape[1] if key in cache else 0
         self.new: NDArray[Any] | None = None
 
     def classify(self, piece: DecodedPictures, first: int, inputs: Tensor, number: int) -> None:
         """Classify the new pictures of a piece; ``first`` is the number of its first picture."""
-        start, stop = (min(max(first + end, self.have), self.most) for end in (piece.draws.start, piece.draws.stop))
+        start, stop = (min(max(first + end, self.count), self.limit) for end in (piece.draws.start, piece.draws.stop))
         if start >= stop:
             return
         skip = first + piece.draws.start
         images = piece.classifier_input[:, start - skip : stop - skip]
         piece_inputs = inputs[piece.rows].repeat_interleave(images.shape[1], 0)
-        output = self.see(images.flatten(0, 1), piece_inputs).reshape(*images.shape[:2], -1).cpu().numpy()
+        output = self.network(images.flatten(0, 1), piece_inputs).reshape(*images.shape[:2], -1).cpu().numpy()
         if self.new is None:
-            self.new = np.empty((number, self.most - self.have, output.shape[-1]), output.dtype)
-        self.new[piece.rows, start - self.have : stop - self.have] = output
+            self.new = np.empty((number, self.limit - self.count, output.shape[-1]), output.dtype)
+        self.new[piece.rows, start - self.count : stop - self.count] = output
 
     def append_output(self) -> None:
         """Append the new outputs to those of earlier pictures."""
@@ -100,7 +100,7 @@ class JudgedPictures:
 
     @property
     def sampled(self) -> bool:
-        """Return True if the classifier sees sampled pixels, False if it sees their means."""
+        """True if the classifier sees sampled pixels, False if it sees their means."""
         return classifier_sees_samples(self.loaded)
 
     @property
@@ -113,10 +113,10 @@ class JudgedPictures:
         self._features_of = max(self._features_of, n)
 
     @torch.inference_mode()
-    def judged(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.uint8]]:
-        """Draw ``n`` or more pictures of each query and return the attributes that the classifier reads off them.
+    def classify_pictures(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.uint8]]:
+        """Draw ``n`` or more pictures of each query and return the attributes that the classifier predicts.
 
-        Pictures drawn for an earlier question are used again, and only the missing ones are drawn.
+        Pictures of earlier calls are used again, and only the missing ones are drawn.
 
         Args:
             queries: What to draw; the same queries each time for the same number of dropped attributes.
@@ -140,7 +140,7 @@ class JudgedPictures:
         return self._judged[key]
 
     @torch.inference_mode()
-    def features(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.float32]]:
+    def compute_features(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.float32]]:
         """Return features [Q, n', F] of ``n`` or more pictures of each query; arguments as in :meth:`judged`."""
         key = posterior, queries.dropped
         outputs = [_CachedOutput(pictures._features, pictures.judge.features, key, n) for pictures in self._classifiers]
@@ -154,21 +154,20 @@ class JudgedPictures:
         self, outputs: "Sequence[_CachedOutput]", queries: Queries, posterior: str
     ) -> Generator[float, None, None]:
         """Draw pictures that some classifier has not seen yet, and classify them."""
-        incomplete = [output for output in outputs if output.have < output.most]
+        incomplete = [output for output in outputs if output.count < output.limit]
         if not incomplete:
             return
-        first, most = min(output.have for output in incomplete), max(output.most for output in incomplete)
+        first, most = min(output.count for output in incomplete), max(output.limit for output in incomplete)
         inputs = torch.from_numpy(queries.codes)
-        for piece in self.pictures(queries, posterior, most - first, first):
+        for piece in self.draw_pictures(queries, posterior, most - first, first):
             for output in incomplete:
                 output.classify(piece, first, inputs, len(queries))
             yield (piece.rows.stop - 1 + piece.draws.stop / (most - first)) / len(queries)
         for output in incomplete:
             output.append_output()
 
-    def pictures(self, queries: Queries, posterior: str, n: int, have: int = 0) -> Iterator[DecodedPictures]:
-        """Draw n pictures of each query in pieces of bounded size: the same as ``mmgen sample`` draws from the same
-        seed.
+    def draw_pictures(self, queries: Queries, posterior: str, n: int, have: int = 0) -> Iterator[DecodedPictures]:
+        """Draw n pictures of each query in pieces of bounded size, equal to those of ``mmgen sample`` with this seed.
 
         Args:
             queries: What to draw.
@@ -196,8 +195,8 @@ class JudgedPictures:
                 yield DecodedPictures(rows, piece.draws, piece.means, piece.sampled)
 
     @property
-    def _words(self) -> str | None:
-        """Return the modality whose words the classifier can check: text or attributes; None without one."""
+    def _word_modality(self) -> str | None:
+        """The generated modality that the classifier can check: text or attributes; None without one."""
         loaded = self.loaded
         if loaded.model.conditional_on:
             return None
@@ -206,15 +205,17 @@ class JudgedPictures:
 
     @property
     def generates_words(self) -> bool:
-        """Return True if the model generates words that the classifier can check."""
-        return self._words is not None
+        """True if the model generates words that the classifier can check."""
+        return self._word_modality is not None
 
     @torch.inference_mode()
-    def generated(self, posterior: str, n: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Draw pictures and words from the same z; return attributes read off the pictures and those of the words, [n,
-        A].
+    def classify_generated(self, posterior: str, n: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Draw pictures and words from the same z; return predicted attributes of the pictures and those of the words.
 
-        A judge that is told words is told the generated ones (CK 5.4); a word where none belongs is ``UNKNOWN``.
+        Hints of the classifier are the generated words (CK 5.4); a word at a wrong position is ``UNKNOWN``.
+
+        Returns:
+            Codes uint8 [n, A] of the pictures, and of the words.
         """
         loaded = self.loaded
         assert loaded.attributes is not None and loaded.observation is not None
@@ -233,9 +234,9 @@ class JudgedPictures:
 
     def _generate_words(self, z: Tensor, descriptions: Descriptions) -> NDArray[np.uint8]:
         """Generate words from latents [1, n, D], as attribute codes uint8 [n, A]."""
-        loaded, name = self.loaded, self._words
+        loaded, name = self.loaded, self._word_modality
         assert loaded.attributes is not None and name is not None
         words = draw_words(loaded, name, z, descriptions, self.seed, self.precision)[0].cpu().numpy()
         if loaded.text is not None and name == loaded.text.name:
-            return codes_of_caption(words, loaded.text, loaded.attributes)
+            return caption_to_attributes(words, loaded.text, loaded.attributes)
         return words.astype(np.uint8)

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from mmgen.evaluation.importance import Estimate, Noise, mean_noise
+from mmgen.evaluation.importance import Estimate, Noise, variance_of_mean
 
 __all__ = ["diagnostics", "disagreement", "shared_error", "standard_error", "summarise"]
 
@@ -36,31 +36,31 @@ def standard_error(values: Tensor, *noises: Noise) -> float | None:
     between, of_estimates = float(values.var()) / count, 0.0
     for variances, source in noises:
         between -= _estimate_noise(variances, source)
-        of_estimates += mean_noise(variances, source)
+        of_estimates += variance_of_mean(variances, source)
     return math.hypot(math.sqrt(max(between, 0.0)), math.sqrt(of_estimates))
 
 
 def shared_error(count: int, *noises: Noise) -> float:
-    """Return the part of the mean's standard error that the spread of N values cannot show: noise that points share.
+    """Return the part of the mean's standard error from noise that points share, which their spread does not show.
 
     The difference of two scores, point by point, has it from both: values of one description move together.
     """
     if count < 2:
         return 0.0
-    return math.sqrt(max(0.0, sum(mean_noise(*noise) - _estimate_noise(*noise) for noise in noises)))
+    return math.sqrt(max(0.0, sum(variance_of_mean(*noise) - _estimate_noise(*noise) for noise in noises)))
 
 
 def _estimate_noise(variances: Tensor, source: Tensor | None) -> float:
-    """Return what noise of the estimates adds to the variance of N values over N, on average."""
+    """Return the mean contribution of estimation noise to the variance of N values over N."""
     count = len(variances)
-    return (float(variances.sum()) - count * mean_noise(variances, source)) / (count * (count - 1))
+    return (float(variances.sum()) - count * variance_of_mean(variances, source)) / (count * (count - 1))
 
 
-def disagreement(one: Estimate, other: Estimate) -> float | None:
-    """Return the mean over points of ``other`` less ``one``, nats; None if their errors explain it."""
-    difference = float((other.value - one.value).mean())
-    noise = math.hypot(one.monte_carlo_stderr, other.monte_carlo_stderr)
-    if abs(difference) <= _SIGMAS * noise + one.least_bias + other.least_bias:
+def disagreement(estimate: Estimate, reference: Estimate) -> float | None:
+    """Return the mean over points of ``reference`` less ``estimate``, nats; None if their errors explain it."""
+    difference = float((reference.value - estimate.value).mean())
+    noise = math.hypot(estimate.monte_carlo_stderr, reference.monte_carlo_stderr)
+    if abs(difference) <= _SIGMAS * noise + estimate.least_bias + reference.least_bias:
         return None
     return difference
 
@@ -74,7 +74,7 @@ def diagnostics(result: Estimate, checked: tuple[str, Estimate, Estimate] | None
             all of them together say.
     """
     variance, error = summarise(result.log_variance)
-    known: dict[str, Any] = {
+    details: dict[str, Any] = {
         "samples": result.samples,
         "effective_sample_size": float(result.ess.mean()),
         "smallest_effective_sample_size": float(result.ess.min()),
@@ -85,31 +85,34 @@ def diagnostics(result: Estimate, checked: tuple[str, Estimate, Estimate] | None
     }
     warnings = []
     if result.alone:
-        known["alone"] = {name: float(one.value.mean()) for name, one in result.alone.items()}
+        details["alone"] = {name: float(one.value.mean()) for name, one in result.alone.items()}
         for name, one in result.alone.items():
-            more = disagreement(one, result)
-            if more is not None:
-                warnings.append(_disagreement_warning(name, -more, "all proposals together, which are what is printed"))
+            difference = disagreement(one, result)
+            if difference is not None:
+                warnings.append(
+                    _disagreement_warning(name, -difference, "all proposals together, which are what is printed")
+                )
     if checked is not None:
         name, single, mixture = checked
-        more = disagreement(single, mixture)
-        known["checked"] = {
+        difference = disagreement(single, mixture)
+        details["checked"] = {
             "points": len(single.value),
             "alone": float(single.value.mean()),
             "mixture": float(mixture.value.mean()),
         }
-        if more is not None:
-            known["too_low_by_at_least"] = max(known["too_low_by_at_least"], more)
-            warnings.append(_disagreement_warning(name, -more, "all proposals together (--proposal mixture)"))
+        if difference is not None:
+            details["too_low_by_at_least"] = max(details["too_low_by_at_least"], difference)
+            warnings.append(_disagreement_warning(name, -difference, "all proposals together (--proposal mixture)"))
     if float(result.relative_variance.mean()) > _FEW_DRAWS:
         warnings.append(
             f"few of the {result.samples:,} draws count (effective sample size {float(result.ess.mean()):.1f}): it "
             "may be too low by much more than is printed; take more"
         )
     if warnings:
-        known["warnings"] = warnings
-    return known
+        details["warnings"] = warnings
+    return details
 
 
-def _disagreement_warning(name: str, more: float, others: str) -> str:
-    return f"{name} alone says {abs(more):.2f} nats {'less' if more < 0 else 'more'} than {others}, beyond their errors"
+def _disagreement_warning(name: str, difference: float, reference: str) -> str:
+    sign = "less" if difference < 0 else "more"
+    return f"{name} alone says {abs(difference):.2f} nats {sign} than {reference}, beyond their errors"

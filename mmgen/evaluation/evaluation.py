@@ -13,7 +13,7 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import numpy_generator
 from mmgen.evaluation.drawn import JudgedPictures
-from mmgen.evaluation.factors import Code, Factors, code_of, read_factors
+from mmgen.evaluation.factors import Code, Factors, encode_with_factors, read_factors
 from mmgen.evaluation.provenance import Provenance
 from mmgen.evaluation.questions import Questions
 from mmgen.evaluation.real import RealPictures
@@ -115,21 +115,21 @@ class Evaluation:
         """
         described = self.loaded.attributes
         if described is None:
-            captions = "; of captions, --metric retrieval asks the model itself" if self.loaded.text is not None else ""
+            captions = "; --metric retrieval measures captions without a judge" if self.loaded.text is not None else ""
             raise UsageError(
-                f"this model knows no attributes, so no judge can say whether its pictures show a description{captions}"
+                f"this metric needs a model with attributes for the judge to check; this one has none{captions}"
             )
         return described
 
     @property
-    def source(self) -> tuple[str, ...]:
+    def source_modalities(self) -> tuple[str, ...]:
         """Modalities that z is inferred from: the main one alone where the model can, else those of its encoder."""
         assert self.loaded.observation is not None
         alone = (self.loaded.observation.name,)
         return alone if self.loaded.model.has_posterior(alone) else self.loaded.encoder_inputs
 
     @property
-    def ids(self) -> dict[str, str]:
+    def content_ids(self) -> dict[str, str]:
         """Content ids of the files behind every score."""
         header, model = self.loaded.header, self.loaded.model_header
         return {"model": model.content_id, header.kind: header.content_id, "dataset": self.dataset.header.content_id}
@@ -166,7 +166,7 @@ class Evaluation:
         )
 
     @cached_property
-    def points(self) -> Batch:
+    def data_points(self) -> Batch:
         """Data points for likelihoods and encodings: a random choice of the part, on the model's device."""
         import torch
 
@@ -178,7 +178,7 @@ class Evaluation:
     @cached_property
     def rows_of_points(self) -> NDArray[np.int64]:
         """Row numbers of the data points, ascending."""
-        return self._choice("points", self.settings.number)
+        return self._choose_rows("points", self.settings.number)
 
     def read_factors(self) -> Factors:
         """Read the factors behind the encoded rows, a random choice of the part, ascending; later calls keep them.
@@ -187,7 +187,7 @@ class Evaluation:
             UsageError: The dataset has too few factors, or lacks one of ``settings.factors``.
         """
         if self._factors is None:
-            chosen = self._choice("encodings", self.settings.encodings)
+            chosen = self._choose_rows("encodings", self.settings.encodings)
             every = len(chosen) == len(self.rows())
             self._factors = read_factors(self.dataset, chosen, self.settings.factors, every)
         return self._factors
@@ -195,9 +195,11 @@ class Evaluation:
     @cached_property
     def code(self) -> Code:
         """Encodings beside factors."""
-        return code_of(self.dataset, self.loaded, self.read_factors(), self.settings.seed, self.settings.precision)
+        return encode_with_factors(
+            self.dataset, self.loaded, self.read_factors(), self.settings.seed, self.settings.precision
+        )
 
-    def _choice(self, purpose: str, most: int) -> NDArray[np.int64]:
+    def _choose_rows(self, purpose: str, most: int) -> NDArray[np.int64]:
         rows = self.rows()
         return rows[np.sort(numpy_generator(self.settings.seed, purpose).permutation(len(rows))[:most])]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
     from mmgen.models import Model
 
-__all__ = ["Code", "Factors", "code_of", "read_factors"]
+__all__ = ["Code", "Factors", "encode_with_factors", "read_factors"]
 
 _MOST_VALUES = 100
 """Values of a factor; with more of them each would be seen too rarely."""
@@ -63,7 +63,7 @@ class Code:
         return np.flatnonzero(self.means.std(axis=0) >= _PRUNED_BELOW)
 
     @cached_property
-    def _sorted(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def _rows_by_value(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Sort rows by the value of each factor; return them with the first position of each value."""
         return [
             (np.argsort(column, kind="stable"), np.searchsorted(np.sort(column), np.arange(column.max() + 2)))
@@ -76,7 +76,7 @@ class Code:
         Only a row that is alone with its value gets itself: pairs of a row with itself differ in nothing, and are the
         more frequent the more values a factor has, which would tell the factor.
         """
-        order, first = self._sorted[factor]
+        order, first = self._rows_by_value[factor]
         places = np.empty_like(order)
         places[order] = np.arange(len(order))
         values = self.factors[rows, factor]
@@ -91,7 +91,9 @@ class Code:
         return self[order[:first]], self[order[first:]]
 
 
-def code_of(dataset: "Dataset", loaded: "TrainedModel", factors: "Factors", seed: int, precision: str) -> Code:
+def encode_with_factors(
+    dataset: "Dataset", loaded: "TrainedModel", factors: "Factors", seed: int, precision: str
+) -> Code:
     """Encode the main images of a dataset; return the codes with the factors behind them.
 
     Args:
@@ -114,11 +116,11 @@ def code_of(dataset: "Dataset", loaded: "TrainedModel", factors: "Factors", seed
     for start in range(0, len(source), _AT_ONCE):
         batch = source.batch(torch.arange(start, min(start + _AT_ONCE, len(source))))
         parts = mean_parts(loaded.model, batch, (loaded.observation.name,), precision, generator)
-        means += [_with_numbered_labels(loaded.model, mean).double().cpu().numpy() for _, mean in parts]
+        means += [_number_labels(loaded.model, mean).double().cpu().numpy() for _, mean in parts]
     return Code(np.concatenate(means), factors.values, factors.names)
 
 
-def _with_numbered_labels(model: "Model", mean: "Tensor") -> "Tensor":
+def _number_labels(model: "Model", mean: "Tensor") -> "Tensor":
     """Replace one-hot labels in encodings [N, D] by one column with the number of the value."""
     import torch
 
@@ -169,11 +171,11 @@ def read_factors(
     Raises:
         UsageError: There are fewer than two, or a wanted one is none.
     """
-    found, known = _columns(dataset, rows, names)
+    found, known = _read_columns(dataset, rows, names)
     found = {name: column for name, column in found.items() if _is_usable(column[known])}
     if missing := [name for name in names or () if name not in found]:
-        raise _unusable_names(dataset, rows, missing)
-    while not (frequent := _frequent([column[known] for column in found.values()], int(known.sum()))).all():
+        raise _unusable_names_error(dataset, rows, missing)
+    while not (frequent := _have_frequent_values([column[known] for column in found.values()], int(known.sum()))).all():
         known[known] = frequent  # may make values of other factors rare
     used = {name: np.unique(column[known], return_inverse=True)[1] for name, column in found.items()}
     used = {name: numbered for name, numbered in used.items() if numbered.max(initial=0) > 0}
@@ -184,13 +186,13 @@ def read_factors(
             advice = f"use {'a larger dataset' if require_all else 'more --encodings'}, or one with factors"
             advice += ", such as mmgen make-data dsprites"
         raise UsageError(
-            f"disentanglement is of at least two factors and {_FEWEST} examples, {_FEWEST_OF_VALUE} of each value, "
+            f"disentanglement needs at least two factors and {_FEWEST} examples, {_FEWEST_OF_VALUE} of each value, "
             f"got {len(used)} ({', '.join(used) or 'none'}) and {known.sum():,} in {dataset.path}; {advice}"
         )
     return Factors(rows[known], np.stack(list(used.values()), 1).astype(np.int64), tuple(used))
 
 
-def _columns(
+def _read_columns(
     dataset: "Dataset", rows: NDArray[np.int64], names: Sequence[str] | None
 ) -> tuple[dict[str, NDArray[np.int64]], NDArray[np.bool_]]:
     """Read whole numbers that could be factors, by name, and the rows for which all of them are known."""
@@ -202,8 +204,8 @@ def _columns(
             if names is None or attribute in names:
                 found[attribute] = column.astype(np.int64)
                 known &= column != UNKNOWN
-    for name in dataset.factor_names:
-        if name in found or (_names_a_source(dataset.factors[name]) if names is None else name not in names):
+    for name in dataset.factors:
+        if name in found or (_is_source_factor(dataset.factors[name]) if names is None else name not in names):
             continue
         column = dataset.factor(name)[rows]
         if column.ndim == 1 and column.dtype.kind in "iu":
@@ -211,12 +213,12 @@ def _columns(
     return found, known
 
 
-def _unusable_names(dataset: "Dataset", rows: NDArray[np.int64], missing: Sequence[str]) -> UsageError:
+def _unusable_names_error(dataset: "Dataset", rows: NDArray[np.int64], missing: Sequence[str]) -> UsageError:
     """Return the error for names that are no factors of these rows; it lists those that are."""
     names = [name for info in dataset.attributes.values() for name in info.names]
     usable = []
-    for name in dict.fromkeys([*names, *dataset.factor_names]):
-        found, known = _columns(dataset, rows, [name])
+    for name in dict.fromkeys([*names, *dataset.factors]):
+        found, known = _read_columns(dataset, rows, [name])
         if name not in missing and name in found and _is_usable(found[name][known]):
             usable.append(name)
     expected = f"expected some of {', '.join(usable)}" if usable else "but the dataset has none"
@@ -226,7 +228,7 @@ def _unusable_names(dataset: "Dataset", rows: NDArray[np.int64], missing: Sequen
     )
 
 
-def _names_a_source(factor: "FactorInfo") -> bool:
+def _is_source_factor(factor: "FactorInfo") -> bool:
     """Return True for a factor that names the file or source of an example."""
     return factor.name.startswith(_SOURCE) or (factor.name, factor.unit) in _OF_FILES
 
@@ -238,7 +240,7 @@ def _is_usable(column: NDArray[np.int64]) -> bool:
     return len(values) <= _MOST_VALUES and len(many) >= 2 and 2 * int(many.sum()) >= len(column)
 
 
-def _frequent(columns: Sequence[NDArray[np.int64]], count: int) -> NDArray[np.bool_]:
+def _have_frequent_values(columns: Sequence[NDArray[np.int64]], count: int) -> NDArray[np.bool_]:
     """Return for each of ``count`` rows whether its value is frequent in every column with frequent values."""
     frequent = np.ones(count, bool)
     for column in columns:

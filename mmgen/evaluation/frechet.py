@@ -22,7 +22,15 @@ from numpy.typing import NDArray
 
 from mmgen.core.seeding import numpy_generator
 
-__all__ = ["GROUPS", "Distance", "extrapolated", "frechet_distance", "jackknife_error", "pooled", "within"]
+__all__ = [
+    "GROUPS",
+    "Distance",
+    "extrapolate_distance",
+    "frechet_distance",
+    "jackknife_error",
+    "pooled_distance",
+    "distance_within_descriptions",
+]
 
 GROUPS = 20
 """Groups of descriptions that the jackknife leaves out in turn."""
@@ -30,24 +38,24 @@ GROUPS = 20
 Floats = NDArray[np.float64]
 
 
-def frechet_distance(difference: float, one: Floats, other: Floats) -> float:
+def frechet_distance(difference: float, first: Floats, second: Floats) -> float:
     r"""Compute the squared Fréchet distance of two Gaussians (Dowson and Landau, Eq. 4).
 
     .. math:: \|m - m'\|^2 + Tr(C + C' - 2 (C C')^{1/2})
 
     Args:
         difference: Squared distance of the means.
-        one: Covariance [F, F].
-        other: Covariance [F, F].
+        first: Covariance [F, F].
+        second: Covariance [F, F].
 
     Example:
         >>> frechet_distance(1.0, 4 * np.eye(3), np.eye(3))
         4.0
     """
-    values, vectors = np.linalg.eigh(one)
+    values, vectors = np.linalg.eigh(first)
     root = vectors * np.sqrt(np.clip(values, 0, None))  # C = root root', and C C' has the eigenvalues of root' C' root
-    mixed = np.linalg.eigvalsh(root.T @ other @ root)
-    return float(difference + np.trace(one) + np.trace(other) - 2 * np.sqrt(np.clip(mixed, 0, None)).sum())
+    mixed = np.linalg.eigvalsh(root.T @ second @ root)
+    return float(difference + np.trace(first) + np.trace(second) - 2 * np.sqrt(np.clip(mixed, 0, None)).sum())
 
 
 @dataclass(frozen=True)
@@ -55,32 +63,32 @@ class Distance:
     """A distance between two sets of points, with functions that recompute it without some descriptions.
 
     Attributes:
-        of: The squared distance without one group of descriptions; None for that of all.
-        groups: How many groups there are.
-        by_means: What chance adds to the squared distance of the means, without one group or of all.
-        spacing: 1/(n - 1), which the further bias is proportional to.
+        leaving_out: Function from a group of descriptions to the squared distance without it; None for all groups.
+        bias_of_means: Function from a group, or None, to the bias of the squared distance of means without it.
+        groups: Number of groups.
+        spacing: 1/(n - 1), to which the remaining bias is proportional.
     """
 
-    of: Callable[[int | None], float]
-    by_means: Callable[[int | None], float]
+    leaving_out: Callable[[int | None], float]
+    bias_of_means: Callable[[int | None], float]
     groups: int
     spacing: float
 
 
-def _groups(queries: int) -> NDArray[np.int64]:
+def _assign_groups(queries: int) -> NDArray[np.int64]:
     """Assign descriptions to groups at random."""
     return numpy_generator(0, "groups of descriptions").permutation(np.arange(queries) % min(GROUPS, queries))
 
 
-def _totals(parts: Sequence[NDArray[np.floating]], groups: NDArray[np.int64]) -> NDArray[np.float64]:
+def _sum_by_group(parts: Sequence[NDArray[np.floating]], groups: NDArray[np.int64]) -> NDArray[np.float64]:
     """Sum ``parts`` over each group, [G, ...]."""
-    found = np.zeros((int(groups.max()) + 1, *parts[0].shape))
+    totals = np.zeros((int(groups.max()) + 1, *parts[0].shape))
     for group, part in zip(groups, parts, strict=True):
-        found[group] += part
-    return found
+        totals[group] += part
+    return totals
 
 
-def within(one: Sequence[Floats], other: Sequence[Floats], weights: Floats) -> Distance:
+def distance_within_descriptions(points: Sequence[Floats], others: Sequence[Floats], weights: Floats) -> Distance:
     """Compute the distance inside descriptions: squared distance of means, and distance of mean covariances.
 
     It is at most the mean over descriptions of their own Fréchet distances, since -Tr (C C')^(1/2) is jointly convex
@@ -88,60 +96,60 @@ def within(one: Sequence[Floats], other: Sequence[Floats], weights: Floats) -> D
     description; but it needs few points of each.
 
     Args:
-        one: Points [n, F] of each description, n > 1.
-        other: The same of the other set.
+        points: Points [n, F] of each description, n > 1.
+        others: The same of the other set.
         weights: Weight of each description [Q].
     """
-    groups = _groups(len(weights))
-    apart = [w * ((a.mean(0) - b.mean(0)) ** 2).sum() for a, b, w in zip(one, other, weights, strict=True)]
-    means = _totals([np.asarray(part) for part in apart], groups)
-    spreads = [_covariances(points, weights, groups) for points in (one, other)]
-    mass = _totals([np.asarray(weight) for weight in weights], groups)
-    chance = _totals(
+    groups = _assign_groups(len(weights))
+    apart = [w * ((a.mean(0) - b.mean(0)) ** 2).sum() for a, b, w in zip(points, others, weights, strict=True)]
+    means = _sum_by_group([np.asarray(part) for part in apart], groups)
+    spreads = [_sum_covariances(points, weights, groups) for points in (points, others)]
+    mass = _sum_by_group([np.asarray(weight) for weight in weights], groups)
+    chance = _sum_by_group(
         [
             np.asarray(w * sum(part.var(0, ddof=1).sum() / len(part) for part in both))
-            for *both, w in zip(one, other, weights, strict=True)
+            for *both, w in zip(points, others, weights, strict=True)
         ],
         groups,
     )
 
     @cache
-    def of(left_out: int | None) -> float:
+    def leaving_out(left_out: int | None) -> float:
         kept = np.arange(len(mass)) != left_out
         total = mass[kept].sum()
         return frechet_distance(means[kept].sum() / total, *(part[kept].sum(0) / total for part in spreads))
 
-    def by_means(left_out: int | None) -> float:
+    def bias_of_means(left_out: int | None) -> float:
         kept = np.arange(len(mass)) != left_out
         return float(chance[kept].sum() / mass[kept].sum())
 
-    nth = [(1 / (len(a) - 1) + 1 / (len(b) - 1)) / 2 for a, b in zip(one, other, strict=True)]
-    return Distance(of, by_means, len(mass), float(np.average(nth, weights=weights)))
+    nth = [(1 / (len(a) - 1) + 1 / (len(b) - 1)) / 2 for a, b in zip(points, others, strict=True)]
+    return Distance(leaving_out, bias_of_means, len(mass), float(np.average(nth, weights=weights)))
 
 
-def _covariances(points: Sequence[Floats], weights: Floats, groups: NDArray[np.int64]) -> Floats:
+def _sum_covariances(points: Sequence[Floats], weights: Floats, groups: NDArray[np.int64]) -> Floats:
     """Sum the weighted covariances of descriptions over each group, [G, F, F]."""
     size = points[0].shape[1]
-    found = np.zeros((int(groups.max()) + 1, size, size))
+    totals = np.zeros((int(groups.max()) + 1, size, size))
     for part, weight, group in zip(points, weights, groups, strict=True):
         centred = part - part.mean(0)
-        found[group] += weight * (centred.T @ centred) / (len(part) - 1)
-    return found
+        totals[group] += weight * (centred.T @ centred) / (len(part) - 1)
+    return totals
 
 
-def pooled(one: Sequence[Floats], other: Sequence[Floats]) -> Distance:
+def pooled_distance(first: Sequence[Floats], second: Sequence[Floats]) -> Distance:
     """Compute the distance of all points of all descriptions together, as FID is usually measured.
 
     Args:
-        one: Points [n, F] of each description; n may be 0.
-        other: The same of the other set.
+        first: Points [n, F] of each description; n may be 0.
+        second: The same of the other set.
     """
-    groups = _groups(len(one))
+    groups = _assign_groups(len(first))
     counts, sums, squares = [], [], []
-    for points in (one, other):
-        counts.append(_totals([np.asarray(len(part)) for part in points], groups))
-        sums.append(_totals([part.sum(0) for part in points], groups))
-        squares.append(np.stack([_squares(points, groups == group) for group in range(len(counts[0]))]))
+    for points in (first, second):
+        counts.append(_sum_by_group([np.asarray(len(part)) for part in points], groups))
+        sums.append(_sum_by_group([part.sum(0) for part in points], groups))
+        squares.append(np.stack([_sum_squares(points, groups == group) for group in range(len(counts[0]))]))
 
     def moments(left_out: int | None) -> list[tuple[float, Floats, Floats]]:
         """Return number, mean and covariance of both sets."""
@@ -154,23 +162,23 @@ def pooled(one: Sequence[Floats], other: Sequence[Floats]) -> Distance:
         return found
 
     @cache
-    def of(left_out: int | None) -> float:
+    def leaving_out(left_out: int | None) -> float:
         (_, mean, spread), (_, other_mean, other_spread) = moments(left_out)
         return frechet_distance(float(((mean - other_mean) ** 2).sum()), spread, other_spread)
 
-    def by_means(left_out: int | None) -> float:
+    def bias_of_means(left_out: int | None) -> float:
         return float(sum(np.trace(spread) / n for n, _, spread in moments(left_out)))
 
     n, m = (count.sum() for count in counts)
-    return Distance(of, by_means, len(counts[0]), float((1 / (n - 1) + 1 / (m - 1)) / 2))
+    return Distance(leaving_out, bias_of_means, len(counts[0]), float((1 / (n - 1) + 1 / (m - 1)) / 2))
 
 
-def _squares(points: Sequence[Floats], chosen: NDArray[np.bool_]) -> Floats:
+def _sum_squares(points: Sequence[Floats], chosen: NDArray[np.bool_]) -> Floats:
     joined = np.concatenate([part for part, wanted in zip(points, chosen, strict=True) if wanted])
     return joined.T @ joined
 
 
-def extrapolated(whole: Distance, halves: Sequence[Distance]) -> Callable[[int | None], float]:
+def extrapolate_distance(whole: Distance, halves: Sequence[Distance]) -> Callable[[int | None], float]:
     """Extrapolate a distance to infinitely many points, linearly in 1 / n from all points and from halves.
 
     Args:
@@ -180,17 +188,17 @@ def extrapolated(whole: Distance, halves: Sequence[Distance]) -> Callable[[int |
     spacing = float(np.mean([half.spacing for half in halves]))
     step = whole.spacing / (spacing - whole.spacing)
 
-    def of(left_out: int | None) -> float:
-        fewer = float(np.mean([half.of(left_out) - half.by_means(left_out) for half in halves]))
-        all_of_them = whole.of(left_out) - whole.by_means(left_out)
+    def limit(left_out: int | None) -> float:
+        fewer = float(np.mean([half.leaving_out(left_out) - half.bias_of_means(left_out) for half in halves]))
+        all_of_them = whole.leaving_out(left_out) - whole.bias_of_means(left_out)
         return all_of_them - step * (fewer - all_of_them)
 
-    return of
+    return limit
 
 
-def jackknife_error(of: Callable[[int | None], float], groups: int) -> float | None:
+def jackknife_error(estimate: Callable[[int | None], float], groups: int) -> float | None:
     """Return the standard error over groups of descriptions, each left out in turn; None for fewer than two."""
     if groups < 2:
         return None
-    left_out = np.array([of(group) for group in range(groups)])
+    left_out = np.array([estimate(group) for group in range(groups)])
     return float(np.sqrt((groups - 1) * left_out.var()))

@@ -30,11 +30,11 @@ __all__ = [
     "Estimate",
     "Noise",
     "Terms",
-    "estimate",
-    "log_terms",
-    "mean_noise",
-    "passes",
-    "shares",
+    "summarise_weights",
+    "compute_terms",
+    "variance_of_mean",
+    "latents_per_pass",
+    "divide_draws",
 ]
 
 Density = Callable[[Tensor, Batch], Tensor]
@@ -65,7 +65,7 @@ class Component:
     informed: bool = True
 
     @classmethod
-    def density(
+    def from_density(
         cls,
         name: str,
         sample: Callable[[Batch, int, torch.Generator], Tensor],
@@ -81,7 +81,7 @@ class Component:
         )
 
     @classmethod
-    def posterior(cls, name: str, q: DiagonalGaussian | LayeredPosterior) -> "Component":
+    def from_posterior(cls, name: str, q: DiagonalGaussian | LayeredPosterior) -> "Component":
         """Make a component from a Gaussian posterior [N, D] of all points."""
         return cls(
             name,
@@ -120,7 +120,7 @@ class Terms:
         share = torch.tensor(self.sizes, dtype=self.log_q.dtype, device=self.log_q.device) / sum(self.sizes)
         return (self.log_q + share.log()[:, None, None]).logsumexp(0)
 
-    def _variance(self, log_weights: Tensor) -> Tensor | None:
+    def _relative_variance(self, log_weights: Tensor) -> Tensor | None:
         """Return the relative variance of the mean weight [N]; None if a component has a single draw."""
         if min(self.sizes) < 2:
             return None
@@ -135,14 +135,14 @@ class Terms:
         has hopeless log weights, and bounds (CK) and variances (WG Table 3) are published through one posterior.
         """
         log_weights = log_target - self.proposal
-        mixed = replace(estimate(log_weights), names=self.names, variance=self._variance(log_weights))
+        mixed = replace(summarise_weights(log_weights), names=self.names, variance=self._relative_variance(log_weights))
         if len(self.names) == 1:
             return mixed
         alone, start = {}, 0
         for index, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
             rows = slice(start, start + size)
             if self.informed[index]:
-                alone[name] = estimate(log_target[rows] - self.log_q[index, rows])
+                alone[name] = summarise_weights(log_target[rows] - self.log_q[index, rows])
             start += size
         if not self.informed[0]:
             return replace(mixed, alone=alone)
@@ -201,7 +201,7 @@ class Estimate:
         """Return the Monte Carlo error of the mean of ``value``: sqrt(sum_g n_g^2 v_g) / N for n_g points of estimate
         g.
         """
-        return math.sqrt(mean_noise(*self.noise))
+        return math.sqrt(variance_of_mean(*self.noise))
 
     @property
     def noise(self) -> Noise:
@@ -229,7 +229,7 @@ class Estimate:
         )
 
 
-def mean_noise(variances: Tensor, source: Tensor | None) -> float:
+def variance_of_mean(variances: Tensor, source: Tensor | None) -> float:
     """Return the variance of the mean over points [N], nats^2, where points of one source share their estimate."""
     count = len(variances)
     shared = torch.ones_like(variances)
@@ -240,7 +240,7 @@ def mean_noise(variances: Tensor, source: Tensor | None) -> float:
     return float((shared * variances).sum() / count**2)
 
 
-def estimate(log_weights: Tensor) -> Estimate:
+def summarise_weights(log_weights: Tensor) -> Estimate:
     """Summarise log weights [K, N]."""
     weights = log_weights.double()
     count = weights.shape[0]
@@ -254,22 +254,22 @@ def estimate(log_weights: Tensor) -> Estimate:
     )
 
 
-def passes(numbers_per_decode: int) -> int:
+def latents_per_pass(numbers_per_decode: int) -> int:
     """Return how many latents to decode at once within the memory for activations."""
     return max(16, _BYTES_PER_PASS // (4 * _ACTIVATIONS * max(1, numbers_per_decode)))
 
 
-def shares(samples: int, components: int) -> tuple[int, ...]:
+def divide_draws(samples: int, components: int) -> tuple[int, ...]:
     """Divide K draws among M components as evenly as possible; the first ones get one more.
 
     Example:
-        >>> shares(10, 3)
+        >>> divide_draws(10, 3)
         (4, 3, 3)
     """
     return tuple(samples // components + (index < samples % components) for index in range(components))
 
 
-def log_terms(
+def compute_terms(
     components: Sequence[Component],
     batch: Batch,
     samples: int,
@@ -294,7 +294,7 @@ def log_terms(
         The densities and those of the components, float64.
     """
     count, device = batch.size, next(iter(batch.values.values())).device
-    sizes = shares(samples, len(components))
+    sizes = divide_draws(samples, len(components))
     drawn_from = [(part, size) for part, size in zip(components, sizes, strict=True) if size]
     terms = {name: torch.empty(samples, count, dtype=torch.float64, device=device) for name in densities}
     log_q = torch.empty(len(drawn_from), samples, count, dtype=torch.float64, device=device)

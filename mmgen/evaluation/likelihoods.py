@@ -17,18 +17,18 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
 from mmgen.core.notation import UNKNOWN
-from mmgen.core.progress import outcome
+from mmgen.core.progress import run_generator
 from mmgen.core.seeding import torch_generator
 from mmgen.evaluation.errors import diagnostics, standard_error
-from mmgen.evaluation.importance import Component, Density, Estimate, Terms, log_terms, passes
+from mmgen.evaluation.importance import Component, Density, Estimate, Terms, compute_terms, latents_per_pass
 from mmgen.evaluation.proposals import (
     MIXTURE,
-    density_of,
     description_modality,
-    main_image,
+    infer_proposal,
+    main_modality,
+    make_components,
+    prior_component,
     proposal_conditions,
-    proposal_of,
-    proposals,
 )
 from mmgen.generation import TrainedModel
 from mmgen.generation.inputs import Pictures, validate_values
@@ -45,15 +45,15 @@ __all__ = [
     "description_modality",
     "guiding_modality",
     "image_log_likelihood",
-    "image_terms",
+    "compute_image_terms",
     "log_likelihood",
-    "main_image",
+    "main_modality",
     "proposal_conditions",
-    "proposal_of",
-    "text_estimate",
-    "text_posterior_estimate",
-    "under_prior",
-    "with_normaliser_error",
+    "infer_proposal",
+    "estimate_text",
+    "estimate_text_by_posterior",
+    "quantities_under_prior",
+    "add_normaliser_error",
 ]
 
 Quantities = dict[str, Estimate]
@@ -63,7 +63,7 @@ _ROUGH = 0.1
 much larger than that."""
 
 
-def _decoder_log_prob(loaded: TrainedModel, name: str, precision: str) -> Density:
+def _make_decoder_density(loaded: TrainedModel, name: str, precision: str) -> Density:
     """Return a function for log p(x_name | z), computed in the chosen precision."""
 
     def density(z: Tensor, batch: Batch) -> Tensor:
@@ -73,13 +73,13 @@ def _decoder_log_prob(loaded: TrainedModel, name: str, precision: str) -> Densit
     return density
 
 
-def _log_prob(loaded: TrainedModel, posterior: str) -> Density:
+def _make_posterior_density(loaded: TrainedModel, posterior: str) -> Density:
     """Return a function for log q(z | y) of a posterior."""
     source, words = loaded.posteriors[posterior], description_modality(loaded)
     return lambda z, points: source.log_prob(z, source.select_words(points, words))
 
 
-def _sampler(loaded: TrainedModel, posterior: str) -> _Sampler:
+def _make_sampler(loaded: TrainedModel, posterior: str) -> _Sampler:
     """Return a function that draws from q(z | y) of a posterior."""
     source, words = loaded.posteriors[posterior], description_modality(loaded)
     return lambda points, n, generator: source.sample(source.select_words(points, words), n, generator)
@@ -91,7 +91,7 @@ def guiding_modality(loaded: TrainedModel, posterior: str, points: Batch) -> str
     return guided.guiding_modality(guided.select_words(points, description_modality(loaded)))
 
 
-def with_normaliser_error(loaded: TrainedModel, posterior: str, points: Batch, scores: Sequence[Score]) -> list[Score]:
+def add_normaliser_error(loaded: TrainedModel, posterior: str, points: Batch, scores: Sequence[Score]) -> list[Score]:
     """Add the error of log Z(y) to the standard errors of a guided posterior's mean log densities.
 
     A log Z(y) is too low by half its variance on average, so that densities are too high by that. It is too low by more
@@ -130,7 +130,7 @@ def has_description(points: Batch, name: str) -> Tensor:
     return present.any(-1) if present.dim() > 1 else present
 
 
-def image_terms(
+def compute_image_terms(
     loaded: TrainedModel,
     points: Batch,
     posteriors: tuple[str, ...],
@@ -146,25 +146,25 @@ def image_terms(
     ``posteriors`` (which may hold "prior") its log density given the point's y. ``priors`` are those of them that
     ignore the text, which the mixture of proposals draws from.
     """
-    model, image = loaded.model, main_image(loaded)
-    densities: dict[str, Density] = {"image": _decoder_log_prob(loaded, image, precision)}
+    model, image = loaded.model, main_modality(loaded)
+    densities: dict[str, Density] = {"image": _make_decoder_density(loaded, image, precision)}
     words = description_modality(loaded)
     if words in points.values and words is not None and not model.conditional_on:
-        densities["words"] = _decoder_log_prob(loaded, words, precision)
+        densities["words"] = _make_decoder_density(loaded, words, precision)
     others = [name for name in model.modalities if name not in (image, words) and name in points.values]
     if others:
-        parts = [_decoder_log_prob(loaded, name, precision) for name in others]
+        parts = [_make_decoder_density(loaded, name, precision) for name in others]
         densities["others"] = lambda z, batch: torch.stack([part(z, batch) for part in parts]).sum(0)
     for posterior in posteriors:
-        densities[posterior] = _log_prob(loaded, posterior)
-    drawn_from = proposals(loaded, points, precision, proposal, priors)
+        densities[posterior] = _make_posterior_density(loaded, posterior)
+    drawn_from = make_components(loaded, points, precision, proposal, priors)
     generator = torch_generator(seed, "importance", device=str(loaded.device))
     shape = points.values[image].shape[1:]
-    at_once = passes(int(np.prod(shape)))
-    return (yield from log_terms(drawn_from, points, samples, densities, at_once, generator))
+    at_once = latents_per_pass(int(np.prod(shape)))
+    return (yield from compute_terms(drawn_from, points, samples, densities, at_once, generator))
 
 
-def under_prior(terms: Terms, prior: str, modalities: int = 2) -> Quantities:
+def quantities_under_prior(terms: Terms, prior: str, modalities: int = 2) -> Quantities:
     """Return log p(x) and, if the model generates words, log p(x, y), under the density named ``prior``.
 
     Of more ``modalities`` than x and y there is log p(x1..xM) too.
@@ -178,7 +178,7 @@ def under_prior(terms: Terms, prior: str, modalities: int = 2) -> Quantities:
     return quantities
 
 
-def text_estimate(
+def estimate_text(
     loaded: TrainedModel,
     points: Batch,
     prior: str,
@@ -199,7 +199,7 @@ def text_estimate(
     return (yield from _estimate_text(loaded, points, prior, samples, precision, components, generator))
 
 
-def text_posterior_estimate(
+def estimate_text_by_posterior(
     loaded: TrainedModel,
     points: Batch,
     prior: str,
@@ -231,10 +231,13 @@ def _estimate_text(
     """Estimate log p(y) with draws from a mixture of equal weights."""
     name = description_modality(loaded)
     assert name is not None
-    queries, back = _distinct(points, name)
-    densities = {"words": _decoder_log_prob(loaded, name, precision), "prior": _log_prob(loaded, prior)}
+    queries, back = _distinct_points(points, name)
+    densities = {
+        "words": _make_decoder_density(loaded, name, precision),
+        "prior": _make_posterior_density(loaded, prior),
+    }
     # 1 KiB covers the hidden layers of an attribute decoder and of a flow, per latent.
-    terms = yield from log_terms(components, queries, samples, densities, passes(256), generator)
+    terms = yield from compute_terms(components, queries, samples, densities, latents_per_pass(256), generator)
     return terms.weigh(terms["words"] + terms["prior"])[back]
 
 
@@ -249,22 +252,24 @@ def _text_components(
     ]
     components += [(loaded, loaded.encoder)] if loaded.encoder is not None else []
     known = [
-        Component.density(each.formula, _sampler(source, each.name), _log_prob(source, each.name))
+        Component.from_density(
+            each.formula, _make_sampler(source, each.name), _make_posterior_density(source, each.name)
+        )
         for source, each in components
     ]
     if not known:
         known = [
-            Component.density(
+            Component.from_density(
                 "q(z|image)",
-                lambda batch, n, generator: proposal_of(loaded, batch, precision)[0].sample(generator, (n,)),
-                lambda z, batch: proposal_of(loaded, batch, precision)[0].log_prob(z),
+                lambda batch, n, generator: infer_proposal(loaded, batch, precision)[0].sample(generator, (n,)),
+                lambda z, batch: infer_proposal(loaded, batch, precision)[0].log_prob(z),
                 informed=False,  # of one image that is described so: it knows less than the description
             )
         ]
-    return [*known, density_of(loaded, prior)]
+    return [*known, prior_component(loaded, prior)]
 
 
-def _distinct(points: Batch, name: str) -> tuple[Batch, Tensor]:
+def _distinct_points(points: Batch, name: str) -> tuple[Batch, Tensor]:
     """Return one point for each distinct description, and for every point the position of its description."""
     present = points.present[name]
     known = present if present.dim() > 1 else present[:, None]
@@ -302,7 +307,7 @@ def log_likelihood(model: TrainedModel, images: Pictures, samples: Count = 100, 
         >>> len(score.points.values)  # doctest: +SKIP
         8
     """
-    info = model.observed[main_image(model)]
+    info = model.observed[main_modality(model)]
     pixels = validate_values(info, images)
     check_memory(8 * samples * len(pixels), f"{samples:,} samples of {len(pixels):,} images", "use fewer samples")
     return image_log_likelihood(model, pixels, samples, seed)
@@ -324,12 +329,14 @@ def image_log_likelihood(loaded: TrainedModel, images: Tensor | np.ndarray, samp
             f"{said}) alone, which mmgen eval --metric log-likelihood measures as log p(x|y)"
         )
     pixels = torch.as_tensor(images, dtype=torch.float32)
-    values = {main_image(loaded): pixels}
+    values = {main_modality(loaded): pixels}
     if loaded.attributes is not None:
         unknown = torch.full((len(pixels), len(loaded.attributes.names)), UNKNOWN, dtype=torch.uint8)
         values[loaded.attributes.name] = unknown
     points = batch_of(loaded.settings.data.modalities, values).to(loaded.device)
-    result = under_prior(outcome(image_terms(loaded, points, ("prior",), samples, seed)), "prior")["log p(x)"]
+    result = quantities_under_prior(
+        run_generator(compute_image_terms(loaded, points, ("prior",), samples, seed)), "prior"
+    )["log p(x)"]
     return Score(
         metric="log-likelihood",
         quantity="log p(x)",

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from mmgen.evaluation.factors import Code
 
-__all__ = ["BINS", "GAP", "LEAST", "LeadingDimension", "chance", "leading_dimensions", "information"]
+__all__ = [
+    "BINS",
+    "GAP",
+    "LEAST",
+    "LeadingDimension",
+    "chance_information",
+    "leading_dimensions",
+    "relative_information",
+]
 
 BINS = 20
 """Bins of each dimension, of equal width (Locatello et al., 2019)."""
@@ -25,13 +33,13 @@ GAP = 0.2
 own has up to 1, two factors turned by 45 degrees against two dimensions have 0; between them the choice is ours."""
 
 
-def information(code: Code) -> NDArray[np.float64]:
+def relative_information(code: Code) -> NDArray[np.float64]:
     """Compute I(v; z) / H(v) of each dimension and factor [D, K], from 0 to 1; 0 where a factor does not vary."""
-    return np.stack([_of_factor(code, factor) for factor in range(len(code.names))], axis=1)
+    return np.stack([_information_on_factor(code, factor) for factor in range(len(code.names))], axis=1)
 
 
-def chance(code: Code) -> NDArray[np.float64]:
-    """Return what :func:`information` gives for a dimension of noise on average [K]: (bins - 1)(values - 1) / 2N H(v).
+def chance_information(code: Code) -> NDArray[np.float64]:
+    """Return the mean of :func:`relative_information` for a dimension of noise [K]: (bins - 1)(values - 1) / 2N H(v).
 
     To the leading order in 1/N (Miller, 1955): 0.01 for the 40 angles of dSprites and N = 10,000, 0.03 for N = 3,000.
     """
@@ -44,7 +52,7 @@ def chance(code: Code) -> NDArray[np.float64]:
     return np.array(found)
 
 
-def _of_factor(code: Code, factor: int) -> NDArray[np.float64]:
+def _information_on_factor(code: Code, factor: int) -> NDArray[np.float64]:
     """Compute I(v; z) / H(v) of each dimension [D] for one factor."""
     values = code.factors[:, factor]
     share = np.bincount(values) / len(values)

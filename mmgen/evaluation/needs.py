@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Need",
-    "drawn_pictures",
-    "image_encoder",
-    "judge",
-    "memory_for_samples",
-    "check_kinds",
-    "encodable_examples",
-    "spelled_descriptions",
-    "text_proposal",
-    "unguided",
+    "need_drawn_pictures",
+    "need_image_encoder",
+    "need_classifier",
+    "need_memory_for_samples",
+    "check_modalities",
+    "need_encodable_examples",
+    "need_spelled_descriptions",
+    "need_text_proposal_of_model",
+    "need_no_guidance",
 ]
 
 Need = Callable[["Evaluation"], str]
 
 
-def judge(evaluation: "Evaluation") -> str:
-    """Need an attribute classifier, and memory for the latents of a query's pictures and what it says of them."""
+def need_classifier(evaluation: "Evaluation") -> str:
+    """Need an attribute classifier, and memory for the latents and predictions of a query's pictures."""
     evaluation.check_judge()
     draws = evaluation.settings.draws
     numbers = draws * max(4 * evaluation.loaded.model.latent_size, len(evaluation.info.names))
@@ -39,59 +39,59 @@ def judge(evaluation: "Evaluation") -> str:
     return ""
 
 
-def unguided(evaluation: "Evaluation") -> str:
-    """Need posteriors without guidance, where no posterior of a description is asked."""
+def need_no_guidance(evaluation: "Evaluation") -> str:
+    """Need a model without guidance, for metrics that use no posterior of a description."""
     if not evaluation.loaded.guidance:
         return ""
-    return "got guidance, and asks no posterior of a description; leave one or the other out"
+    return "got guidance, but uses no posterior of a description; leave one or the other out"
 
 
-def drawn_pictures(evaluation: "Evaluation") -> str:
-    """Need a model that draws something besides words."""
+def need_drawn_pictures(evaluation: "Evaluation") -> str:
+    """Need a model that generates pictures, or another kind of data besides words."""
     if evaluation.loaded.observation is not None:
         return ""
     return "needs a model that draws something besides words; this one does not"
 
 
-def image_encoder(evaluation: "Evaluation") -> str:
-    """Need q(z | image), or of the main modality of another kind, and a dataset with it."""
+def need_image_encoder(evaluation: "Evaluation") -> str:
+    """Need q(z | image), or q(z | main modality) for other kinds of data, and a dataset with that modality."""
     main = evaluation.loaded.observation
     if main is None or not evaluation.loaded.model.has_posterior((main.name,)):
         return "needs q(z | image), and this model has no such posterior"
-    check_kinds(evaluation, (main.name,))
+    check_modalities(evaluation, (main.name,))
     return ""
 
 
-def encodable_examples(evaluation: "Evaluation") -> str:
-    """Need a model that encodes examples one by one, and a dataset with everything that z is inferred from."""
+def need_encodable_examples(evaluation: "Evaluation") -> str:
+    """Need a model that encodes examples one by one, and a dataset with the modalities of its encoder."""
     known = evaluation.loaded.settings.data.modalities
     joined = [name for name, described in known.items() if not described.by_rows]
     if evaluation.loaded.observation is None or joined:
         return "needs a model that encodes examples by themselves; this one does not"
-    check_kinds(evaluation, evaluation.source)
+    check_modalities(evaluation, evaluation.source_modalities)
     return ""
 
 
-def spelled_descriptions(evaluation: "Evaluation") -> str:
-    """Need descriptions that posteriors can read: no attributes left out of captions, and captions that spell them."""
+def need_spelled_descriptions(evaluation: "Evaluation") -> str:
+    """Need descriptions for the posteriors: whole captions, whose positions spell the attributes."""
     questions, text = evaluation.questions, evaluation.loaded.text
     if not questions.whole_captions:
         return ""
     if any(questions.dropped):
         return (
-            "asks for descriptions with attributes left out, and this q(z | text) reads whole captions; use "
+            "got descriptions with attributes left out, but this q(z | text) reads whole captions; use "
             f"--given-count {len(evaluation.info.names)}, or fit one with: mmgen fit-aggregate "
             f"{evaluation.loaded.model_path} --given attributes"
         )
     if text is None or not text.slots:
         return (
-            "needs captions whose positions spell attributes that a judge knows, and those of "
-            f"{evaluation.dataset.path} do not; --metric correctness and retrieval are of captions in free words too"
+            "needs captions that spell the attributes of a judge position by position, and those of "
+            f"{evaluation.dataset.path} do not; --metric correctness and retrieval work with captions in free words too"
         )
     return ""
 
 
-def memory_for_samples(evaluation: "Evaluation", points: int = 1) -> str:
+def need_memory_for_samples(evaluation: "Evaluation", points: int = 1) -> str:
     """Need memory for the log weights of all samples of ``points`` points at once."""
     settings, advice = evaluation.settings, "use fewer --samples or a smaller --number"
     check_memory(8 * settings.samples * points, f"{settings.samples:,} samples of {points:,} points", advice)
@@ -99,7 +99,7 @@ def memory_for_samples(evaluation: "Evaluation", points: int = 1) -> str:
     return ""
 
 
-def check_kinds(evaluation: "Evaluation", names: Iterable[str]) -> None:
+def check_modalities(evaluation: "Evaluation", names: Iterable[str]) -> None:
     """Check that the dataset has the modalities ``names`` as the model was trained with them.
 
     Raises:
@@ -112,8 +112,8 @@ def check_kinds(evaluation: "Evaluation", names: Iterable[str]) -> None:
         check_data(evaluation.dataset, evaluation.loaded.path, *described)
 
 
-def text_proposal(evaluation: "Evaluation") -> str:
-    """Need a text proposal, if there is one, that was fitted to the same model."""
+def need_text_proposal_of_model(evaluation: "Evaluation") -> str:
+    """Need a text proposal that was fitted to the same model, or none."""
     other, loaded = evaluation.text_proposal, evaluation.loaded
     if other is None:
         return ""

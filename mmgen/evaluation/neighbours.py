@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NEIGHBOURS", "inside", "reach"]
+__all__ = ["NEIGHBOURS", "are_inside_balls", "neighbour_distances"]
 
 NEIGHBOURS = 3
 """k, as in the paper's experiments."""
@@ -36,7 +36,7 @@ def _squared_distances(points: NDArray[np.floating], others: NDArray[np.floating
         yield found
 
 
-def reach(points: NDArray[np.floating], k: int = NEIGHBOURS) -> Floats:
+def neighbour_distances(points: NDArray[np.floating], k: int = NEIGHBOURS) -> Floats:
     """Return the squared distance [n] from each point to its k-th nearest other one.
 
     Args:
@@ -48,7 +48,9 @@ def reach(points: NDArray[np.floating], k: int = NEIGHBOURS) -> Floats:
     return np.concatenate([np.partition(rows, k, axis=1)[:, k] for rows in _squared_distances(points, points)])
 
 
-def inside(points: NDArray[np.floating], others: NDArray[np.floating], k: int = NEIGHBOURS) -> NDArray[np.bool_]:
+def are_inside_balls(
+    points: NDArray[np.floating], others: NDArray[np.floating], k: int = NEIGHBOURS
+) -> NDArray[np.bool_]:
     """Return whether each point [n] lies in the ball of any of ``others`` that reaches to its k-th nearest neighbour.
 
     The mean is the precision of ``points`` against ``others``, and the recall of ``others`` against ``points``.
@@ -60,8 +62,8 @@ def inside(points: NDArray[np.floating], others: NDArray[np.floating], k: int = 
 
     Example:
         >>> square = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-        >>> inside(np.array([[0.5, 0.5], [3.0, 0.0]]), square, 2)
+        >>> are_inside_balls(np.array([[0.5, 0.5], [3.0, 0.0]]), square, 2)
         array([ True, False])
     """
-    far = reach(others, k)
+    far = neighbour_distances(others, k)
     return np.concatenate([(rows <= far).any(1) for rows in _squared_distances(points, others)])

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MIXTURE",
-    "density_of",
+    "prior_component",
     "description_modality",
-    "main_image",
+    "main_modality",
     "proposal_conditions",
-    "proposal_of",
-    "proposals",
+    "infer_proposal",
+    "make_components",
 ]
 
 MIXTURE = "mixture"
 """The proposal that is all of them evenly."""
 
 
-def main_image(loaded: "TrainedModel") -> str:
+def main_modality(loaded: "TrainedModel") -> str:
     """Return x: the main image, or the first other modality but words if the model generates no image.
 
     Raises:
@@ -52,7 +52,7 @@ def description_modality(loaded: "TrainedModel") -> str | None:
 
 def _available_conditions(loaded: "TrainedModel") -> dict[str, list[tuple[str, ...]]]:
     """Return the modalities that each proposal's posterior may condition on, in order of preference."""
-    model, image, words = loaded.model, main_image(loaded), description_modality(loaded)
+    model, image, words = loaded.model, main_modality(loaded), description_modality(loaded)
     if model.conditional_on:
         # q(z | x) would belong to another p(z, x) for each description.
         return {"auto": [loaded.encoder_inputs], "joint": [loaded.encoder_inputs]}
@@ -90,7 +90,7 @@ def proposal_conditions(loaded: "TrainedModel", proposal: str = MIXTURE) -> tupl
     )
 
 
-def proposal_of(
+def infer_proposal(
     loaded: "TrainedModel", points: Batch, precision: str = "auto", proposal: str = "auto", seed: int = 0
 ) -> tuple[DiagonalGaussian | LayeredPosterior, tuple[str, ...]]:
     """Infer a posterior of the points [N, D] for importance sampling; return it with the modalities it conditions on.
@@ -109,7 +109,7 @@ def proposal_of(
     return posterior_of(loaded.model, points, conditions, precision, seed), conditions
 
 
-def _name(conditions: tuple[str, ...]) -> str:
+def _proposal_name(conditions: tuple[str, ...]) -> str:
     return f"q(z|{', '.join(conditions)})"
 
 
@@ -127,7 +127,7 @@ def _mixture_conditions(loaded: "TrainedModel", points: Batch) -> list[tuple[str
     return list(dict.fromkeys([first, *answerable[:1]]))
 
 
-def proposals(
+def make_components(
     loaded: "TrainedModel", points: Batch, precision: str, proposal: str, priors: Sequence[str] = ("prior",)
 ) -> list[Component]:
     """Return the components from which importance samples of the points are drawn.
@@ -138,19 +138,23 @@ def proposals(
     log p(x | y), as in WG Section 5.
     """
     conditions = _mixture_conditions(loaded, points) if proposal == MIXTURE else [proposal_conditions(loaded, proposal)]
-    components = [_component(loaded, points, one, precision) for one in conditions]
-    return components + ([density_of(loaded, prior) for prior in priors] if proposal == MIXTURE else [])
+    components = [_posterior_component(loaded, points, one, precision) for one in conditions]
+    return components + ([prior_component(loaded, prior) for prior in priors] if proposal == MIXTURE else [])
 
 
-def _component(loaded: "TrainedModel", points: Batch, conditions: tuple[str, ...], precision: str) -> Component:
+def _posterior_component(
+    loaded: "TrainedModel", points: Batch, conditions: tuple[str, ...], precision: str
+) -> Component:
     """Make a component from one of the model's posteriors; Gaussians of all points are inferred once."""
-    return Component.posterior(_name(conditions), posterior_of(loaded.model, points, conditions, precision))
+    return Component.from_posterior(
+        _proposal_name(conditions), posterior_of(loaded.model, points, conditions, precision)
+    )
 
 
-def density_of(loaded: "TrainedModel", prior: str) -> Component:
+def prior_component(loaded: "TrainedModel", prior: str) -> Component:
     """Return p(z), or a learned q(z), as a component.
 
     Guided it would be a density of the words, drawn from a pool that all points share, and not what it is called.
     """
     density = loaded.posteriors[prior].unguided
-    return Component.density(density.formula, density.draw, density.log_density, informed=False)
+    return Component.from_density(density.formula, density.draw, density.log_density, informed=False)

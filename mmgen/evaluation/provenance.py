@@ -15,13 +15,13 @@ from mmgen.results.score import Score, data_condition
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
-__all__ = ["Provenance", "pixels_of"]
+__all__ = ["Provenance", "kind_of_pixels"]
 
 _COMPARED = ("samples", "real")
 """Names of the details that are conditions of every metric that has them: importance samples, real pictures."""
 
 
-def pixels_of(evaluation: "Evaluation") -> str:
+def kind_of_pixels(evaluation: "Evaluation") -> str:
     """Return the kind of pixels of the data points, since scores of different pixels do not compare; "" without images.
 
     "drawn": sampled from probabilities, here with the seed of the evaluation; "fixed": black and white; "grey".
@@ -58,7 +58,7 @@ class Provenance:
         trained = evaluation.dataset.split(evaluation.loaded.settings.data.split, "train")
         return float(np.isin(evaluation.rows(), trained).mean())
 
-    def with_conditions(self, score: Score, judged: bool, points: bool, names: Iterable[str]) -> Score:
+    def add_conditions(self, score: Score, judged: bool, points: bool, names: Iterable[str]) -> Score:
         """Return a score with the conditions that others must share to be compared with it, and its seed.
 
         Args:
@@ -69,7 +69,7 @@ class Provenance:
         """
         evaluation, details = self._evaluation, dict(score.details)
         conditions = {"split": evaluation.split, "part": evaluation.settings.part} if judged or points else {}
-        pixels = pixels_of(evaluation) if points else ""
+        pixels = kind_of_pixels(evaluation) if points else ""
         if pixels == "drawn":  # else the dataset tells
             conditions["pixels"] = pixels
         compared = [name for name in (*_COMPARED, *names) if details.get(name)]

@@ -18,11 +18,11 @@ from mmgen.core.seeding import numpy_generator
 
 __all__ = [
     "Frequencies",
-    "Mean",
+    "WeightedMean",
     "Queries",
-    "caption_queries",
+    "make_caption_queries",
     "fewest_dropped",
-    "queries",
+    "make_queries",
     "weighted_mean",
 ]
 
@@ -39,8 +39,8 @@ class Queries:
             "Anything big, upright, top-left" stands for all its digits, so that every choice of dropped attributes
             counts the same however many values those attributes have.
         dropped: How many attributes are unknown.
-        tokens: Captions in free words that are asked for instead, word codes [Q, T], ``codes`` being what the data know
-            of an example that each belongs to; None where the attributes themselves are asked for.
+        tokens: Captions in free words as descriptions, word codes [Q, T]; ``codes`` are then the known attributes of
+            their examples. None where the attributes are the descriptions.
     """
 
     codes: NDArray[np.uint8]
@@ -53,48 +53,46 @@ class Queries:
 
     @property
     def given_count(self) -> int | None:
-        """Return how many attributes are given; None for captions in free words."""
+        """Number of attributes in a description; None for captions in free words."""
         return None if self.tokens is not None else self.codes.shape[1] - self.dropped
 
-    def take(self, rows: NDArray[np.int64]) -> "Queries":
+    def select(self, rows: NDArray[np.int64]) -> "Queries":
         """Return the queries at ``rows``."""
         tokens = None if self.tokens is None else self.tokens[rows]
         return Queries(self.codes[rows], self.weights[rows], self.dropped, tokens)
 
-    def distinct(self, hints: Collection[int]) -> tuple["Queries", NDArray[np.int64]]:
-        """Merge queries with the same caption that the classifier cannot tell apart; return them and each query's
-        position [Q].
+    def merge_alike(self, hints: Collection[int]) -> tuple["Queries", NDArray[np.int64]]:
+        """Merge queries of the same caption and hints; return them and each query's position among them [Q].
 
         Args:
-            hints: Positions of the attributes that the judge is told.
+            hints: Positions of the attributes that are inputs of the classifier.
         """
         assert self.tokens is not None
         key = np.concatenate([self.tokens, self.codes[:, list(hints)].astype(self.tokens.dtype)], 1)
         _, first, of = np.unique(key, axis=0, return_index=True, return_inverse=True)
-        return self.take(first), of.reshape(-1)
+        return self.select(first), of.reshape(-1)
 
 
-def queries(
+def make_queries(
     attributes: NDArray[np.uint8],
     dropped: int,
     *,
     never_dropped: Collection[int] = (),
-    most: int | None = None,
+    limit: int | None = None,
     captions: bool = False,
     seed: int = 0,
 ) -> Queries:
     """Make every distinct concept of ``attributes``, with every choice of ``dropped`` attributes left out.
 
-    Concepts are examples that are known whole. Where there is none, what is known of an example is its concept, and
-    what is unknown of it is among the attributes left out: the measures ask only for what a description gives, and look
-    for variety in all that it leaves open, whoever left it out.
+    Concepts are examples whose attributes are all known. Where there is none, the known attributes of an example are
+    its concept, and its unknown ones are among those left out.
 
     Args:
-        attributes: uint8 [N, A] of one part of a split; examples known in part count only where none is known whole.
-        dropped: How many to leave out, those unknown among them.
+        attributes: uint8 [N, A] of one part of a split; incomplete examples count only if there is no complete one.
+        dropped: Number of attributes to leave out, unknown ones included.
         never_dropped: Positions of attributes that are never left out.
-        most: Take at most so many of them, at random; None for all.
-        captions: Take at most ``most`` examples and weigh a description by how many of them it has, as the data do;
+        limit: Take at most so many of them, at random; None for all.
+        captions: Take at most ``limit`` examples and weigh a description by how many of them it has, as the data do;
             else every concept weighs the same.
         seed: Seed of the choice.
 
@@ -119,14 +117,16 @@ def queries(
         )
     unknown = (attributes == UNKNOWN).sum(1)
     concepts = attributes[unknown <= (dropped if fewest else 0)]
-    concepts = concepts[_some(len(concepts), most, seed, "examples")] if captions else np.unique(concepts, axis=0)
+    concepts = (
+        concepts[_choose_positions(len(concepts), limit, seed, "examples")] if captions else np.unique(concepts, axis=0)
+    )
     parts = []
     for choice in combinations(droppable, dropped):
         partial = concepts.copy()
         partial[:, list(choice)] = UNKNOWN
         parts.append(partial[(partial == UNKNOWN).sum(1) == dropped])  # what is unknown is left out, and nothing else
     codes, counts = np.unique(np.concatenate(parts), axis=0, return_counts=True)
-    chosen = _some(len(codes), most, seed, "queries")
+    chosen = _choose_positions(len(codes), limit, seed, "queries")
     return Queries(codes[chosen], counts[chosen].astype(np.float64), dropped)
 
 
@@ -145,50 +145,50 @@ def fewest_dropped(attributes: NDArray[np.uint8], never_dropped: Collection[int]
         1
     """
     unknown = attributes == UNKNOWN
-    asked = unknown[~unknown[:, list(never_dropped)].any(1)]
-    return int(asked.sum(1).min(initial=attributes.shape[1]))
+    describable = unknown[~unknown[:, list(never_dropped)].any(1)]
+    return int(describable.sum(1).min(initial=attributes.shape[1]))
 
 
-def caption_queries(
+def make_caption_queries(
     tokens: NDArray[np.uint16],
     attributes: NDArray[np.uint8],
     *,
-    needed: Collection[int] = (),
-    most: int | None = None,
+    required: Collection[int] = (),
+    limit: int | None = None,
     seed: int = 0,
 ) -> Queries:
     """Make queries from captions of examples, each with the known attributes of its example.
 
     Args:
         tokens: Word codes [N, T] of one part of a split.
-        attributes: uint8 [N, A] of the same examples; those of which nothing is known are passed over.
-        needed: Positions of attributes that must be known.
-        most: Take at most so many examples, at random; None for all. Those alike are one query, which weighs as many.
+        attributes: uint8 [N, A] of the same examples; those without a known attribute are skipped.
+        required: Positions of attributes that must be known.
+        limit: Take at most so many examples, at random; None for all. Those alike are one query, which weighs as many.
         seed: Seed of the choice.
 
     Raises:
         UsageError: Nothing is known of any example.
     """
     known = attributes != UNKNOWN
-    rows = np.flatnonzero(np.delete(known, list(needed), 1).any(1) & known[:, list(needed)].all(1))
+    rows = np.flatnonzero(np.delete(known, list(required), 1).any(1) & known[:, list(required)].all(1))
     if not len(rows):
         raise UsageError(
             "no example of this part of the split has a known attribute to compare pictures of its caption with; "
             "choose another --part or --split"
         )
-    rows = rows[_some(len(rows), most, seed, "examples")]
-    both = np.concatenate([tokens[rows].astype(np.uint16), attributes[rows].astype(np.uint16)], 1)
-    distinct, counts = np.unique(both, axis=0, return_counts=True)
+    rows = rows[_choose_positions(len(rows), limit, seed, "examples")]
+    pairs = np.concatenate([tokens[rows].astype(np.uint16), attributes[rows].astype(np.uint16)], 1)
+    distinct, counts = np.unique(pairs, axis=0, return_counts=True)
     width = tokens.shape[1]
     codes = distinct[:, width:].astype(np.uint8)
     return Queries(codes, counts.astype(np.float64), 0, np.ascontiguousarray(distinct[:, :width]))
 
 
-def _some(count: int, most: int | None, seed: int, purpose: str) -> NDArray[np.int64]:
-    """Return increasing positions of all of ``count`` items, or of ``most`` of them at random."""
-    if most is None or count <= most:
+def _choose_positions(count: int, limit: int | None, seed: int, purpose: str) -> NDArray[np.int64]:
+    """Return increasing positions of all of ``count`` items, or of ``limit`` of them at random."""
+    if limit is None or count <= limit:
         return np.arange(count)
-    return np.sort(numpy_generator(seed, "some", purpose).permutation(count)[:most])
+    return np.sort(numpy_generator(seed, "some", purpose).permutation(count)[:limit])
 
 
 class Frequencies:
@@ -203,10 +203,10 @@ class Frequencies:
         self._concepts, self._counts = np.unique(attributes, axis=0, return_counts=True)
         self.sizes = sizes
 
-    def of(self, attribute: int, given: NDArray[np.uint8]) -> tuple[NDArray[np.float64], bool]:
+    def conditional(self, attribute: int, conditions: NDArray[np.uint8]) -> tuple[NDArray[np.float64], bool]:
         """Return p(y_attribute | given) [V] and True; p(y_attribute) and False if no training example matches."""
-        known = given != UNKNOWN
-        matching = (self._concepts[:, known] == given[known]).all(1)
+        known = conditions != UNKNOWN
+        matching = (self._concepts[:, known] == conditions[known]).all(1)
         counted = self._histogram(attribute, matching)
         if counted.sum() > 0:
             return counted / counted.sum(), True
@@ -223,7 +223,7 @@ class Frequencies:
 
 
 @dataclass(frozen=True)
-class Mean:
+class WeightedMean:
     """A weighted mean over queries with its errors.
 
     Attributes:
@@ -237,16 +237,16 @@ class Mean:
     splits_sd: float | None
 
 
-def weighted_mean(values: NDArray[np.float64], weights: NDArray[np.float64], seed: int) -> Mean:
+def weighted_mean(values: NDArray[np.float64], weights: NDArray[np.float64], seed: int) -> WeightedMean:
     """Average values per query [Q]; pictures of one query share their text and are not independent."""
     count = len(values)
     value = float(np.average(values, weights=weights))
     if count < 2:
-        return Mean(value, None, None)
+        return WeightedMean(value, None, None)
     # The usual ratio-estimator variance of a weighted mean; with equal weights this is s / sqrt(Q).
     spread = float((weights**2 * (values - value) ** 2).sum()) * count / (count - 1)
     order = numpy_generator(seed, "query splits").permutation(count)
     splits = [
         float(np.average(values[part], weights=weights[part])) for part in np.array_split(order, min(_SPLITS, count))
     ]
-    return Mean(value, float(np.sqrt(spread) / weights.sum()), float(np.std(splits, ddof=1)))
+    return WeightedMean(value, float(np.sqrt(spread) / weights.sum()), float(np.std(splits, ddof=1)))

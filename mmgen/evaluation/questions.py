@@ -1,4 +1,4 @@
-"""The descriptions that an evaluation asks a model to draw."""
+"""The descriptions for which an evaluation draws pictures."""
 
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.evaluation.queries import Frequencies, Queries, caption_queries, fewest_dropped, queries
+from mmgen.evaluation.queries import Frequencies, Queries, fewest_dropped, make_caption_queries, make_queries
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -15,7 +15,7 @@ __all__ = ["Questions"]
 
 
 class Questions:
-    """Queries from one part of the split, as the posteriors under evaluation can read them.
+    """Maker of queries from one part of the split, in the form that the evaluated posteriors can read.
 
     Args:
         evaluation: The evaluation.
@@ -27,14 +27,14 @@ class Questions:
     @cached_property
     def codes(self) -> NDArray[np.uint8]:
         """Attribute codes uint8 [N, A] of all examples of the part."""
-        return self._codes_of(self._settings.part)
+        return self._read_codes(self._settings.part)
 
     @cached_property
     def frequencies(self) -> Frequencies:
         """Frequencies of concepts in the training part."""
-        return Frequencies(self._codes_of("train"), self._evaluation.info.sizes)
+        return Frequencies(self._read_codes("train"), self._evaluation.info.sizes)
 
-    def _codes_of(self, part: str) -> NDArray[np.uint8]:
+    def _read_codes(self, part: str) -> NDArray[np.uint8]:
         return self._evaluation.dataset.read_attributes(self._evaluation.info.name, self._evaluation.rows(part))
 
     @property
@@ -69,20 +69,20 @@ class Questions:
         text = self._loaded.text
         return self.whole_captions and text is not None and not text.slots
 
-    def of(self, dropped: int) -> Queries:
+    def make_queries(self, dropped: int) -> Queries:
         """Return captions or concepts of the part with ``dropped`` attributes left out."""
-        return queries(
+        return make_queries(
             self.codes,
             dropped,
             never_dropped=self.hints,
-            most=self._settings.queries,
+            limit=self._settings.queries,
             captions=self._loaded.text is not None,
             seed=self._settings.seed,
         )
 
-    def captions(self) -> Queries:
+    def make_caption_queries(self) -> Queries:
         """Return captions of examples of the part, with the attributes of each example."""
         text, settings = self._loaded.text, self._settings
         assert text is not None
         tokens = self._evaluation.dataset.read_text(text.name, self._evaluation.rows())
-        return caption_queries(tokens, self.codes, needed=self.hints, most=settings.queries, seed=settings.seed)
+        return make_caption_queries(tokens, self.codes, required=self.hints, limit=settings.queries, seed=settings.seed)

@@ -1,7 +1,7 @@
-"""Real pictures of the same descriptions, in two halves: what drawn ones are compared with, and what that would give.
+"""Real pictures as a reference for drawn ones of the same descriptions, in two halves.
 
-Pictures of one source (several renderings of one digit) are in one half, so that halves are no more alike than pictures
-that nobody has seen are.
+Comparing the halves with each other gives the best score to expect. Pictures of one source (several renderings of one
+digit) are in one half, so that the halves are independent.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mmgen.classifier import Classifier
     from mmgen.modalities.attributes import AttributesDescription
 
-__all__ = ["LEAST", "Points", "RealPictures", "halves", "sources"]
+__all__ = ["LEAST", "Points", "RealPictures", "assign_halves", "read_sources"]
 
 LEAST = 8
 """Real pictures of a description in each half, at least, for it to be measured by itself."""
@@ -34,7 +34,7 @@ Points = list[NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
-class _Chosen:
+class _ReferencePictures:
     """Features [N, F] of pictures, and the positions of each query's pictures in each half."""
 
     features: NDArray[np.float32]
@@ -45,10 +45,10 @@ class RealPictures:
     """Real pictures of the evaluated part as a reference, in two halves.
 
     Args:
-        dataset: Where they are, open.
+        dataset: An open dataset.
         split: The split scheme.
-        settings: Which part of it, how many, and the seed.
-        judge: Whose features are taken.
+        settings: Part of the split, number of pictures, and seed.
+        judge: Attribute classifier whose features are compared.
         image: The image modality.
         info: The attributes that describe them.
     """
@@ -64,22 +64,22 @@ class RealPictures:
     ) -> None:
         self._dataset, self._split, self._settings = dataset, split, settings
         self._judge, self._image, self._info = judge, image, info
-        self._chosen: dict[int, _Chosen] = {}
+        self._chosen: dict[int, _ReferencePictures] = {}
         self._components: tuple[int, NDArray[np.float64], float] | None = None
 
-    def of(self, queries: Queries) -> _Chosen:
+    def pictures_of(self, queries: Queries) -> _ReferencePictures:
         """Return at most ``settings.draws`` pictures of each query in each half, but at least :data:`LEAST`."""
         if queries.dropped not in self._chosen:
             self._chosen[queries.dropped] = self._choose(queries)
         return self._chosen[queries.dropped]
 
-    def _choose(self, queries: Queries) -> _Chosen:
+    def _choose(self, queries: Queries) -> _ReferencePictures:
         settings = self._settings
         rows = self._dataset.split(self._split, settings.part)
         codes = self._dataset.read_attributes(self._info.name, rows)
         order = numpy_generator(settings.seed, "real pictures").permutation(len(rows))
         rows, codes = rows[order], codes[order]
-        half = halves(codes, sources(self._dataset, rows))
+        half = assign_halves(codes, read_sources(self._dataset, rows))
         places: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
         for query in queries.codes:
             given = query != UNKNOWN
@@ -90,9 +90,9 @@ class RealPictures:
         back = np.zeros(len(rows), np.int64)
         back[used] = np.arange(len(used))
         one, other = ([back[part] for part in side] for side in places)
-        return _Chosen(self.features(rows[used]), (one, other))
+        return _ReferencePictures(self.compute_features(rows[used]), (one, other))
 
-    def features(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    def compute_features(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """Compute the classifier's features [n, F] of rows of the dataset."""
         from mmgen.training.batches import DatasetRows
 
@@ -102,30 +102,30 @@ class RealPictures:
         parts = []
         for indices in torch.arange(len(rows)).split(512):
             batch = source.batch(indices)
-            told = batch.values[name].masked_fill(~batch.present[name], UNKNOWN)
-            parts.append(self._judge.features(batch.values[self._image], told).cpu().numpy())
+            hints = batch.values[name].masked_fill(~batch.present[name], UNKNOWN)
+            parts.append(self._judge.features(batch.values[self._image], hints).cpu().numpy())
         # DatasetRows puts rows in increasing order.
         return np.concatenate(parts)[np.argsort(np.argsort(rows))]
 
-    def components(self, most: int) -> tuple[NDArray[np.float64], float]:
+    def principal_components(self, most: int) -> tuple[NDArray[np.float64], float]:
         """Compute leading principal components [F, most] of training pictures, and their share of the variance."""
         if self._components is None or self._components[0] != most:
             rows = self._dataset.split(self._split, "train")
             chosen = numpy_generator(self._settings.seed, "components").permutation(len(rows))[:_BASIS]
-            points = self.features(rows[chosen]).astype(np.float64)
+            points = self.compute_features(rows[chosen]).astype(np.float64)
             _, sizes, directions = np.linalg.svd(points - points.mean(0), full_matrices=False)
             share = float((sizes[:most] ** 2).sum() / max((sizes**2).sum(), np.finfo(np.float64).tiny))
             self._components = (most, directions[:most].T, share)
         return self._components[1:]
 
 
-def sources(dataset: "Dataset", rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def read_sources(dataset: "Dataset", rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return a number [n] for each of ``rows``, equal for rows that were rendered from one picture."""
     known = dataset.sources(rows)
     return np.arange(len(rows)) if known is None else known
 
 
-def halves(codes: NDArray[np.uint8], source: NDArray[np.int64]) -> NDArray[np.int64]:
+def assign_halves(codes: NDArray[np.uint8], source: NDArray[np.int64]) -> NDArray[np.int64]:
     """Assign pictures to half 0 or 1 [n]: those of one source together, each description evenly.
 
     Args:

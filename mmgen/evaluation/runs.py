@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmgen.artifacts import Header, read_header
-from mmgen.artifacts.lineage import find_recorded
+from mmgen.artifacts.lineage import find_parent_file
 from mmgen.core.errors import MmgenError
 from mmgen.results.runs import run_record
 
@@ -31,17 +31,17 @@ def run_of_files(files: Sequence[tuple[Path, Header]], below: tuple[str, ...] = 
         [header.settings for header in headers],
         data,
         members=[member.to_json() for header in headers for member in header.members],
-        initial_runs=[one for path, header in files for one in _start_ids(path, header, below)],
+        initial_runs=[one for path, header in files for one in _start_model_ids(path, header, below)],
     )
 
 
-def _start_ids(path: Path, header: Header, below: tuple[str, ...]) -> list[str]:
+def _start_model_ids(path: Path, header: Header, below: tuple[str, ...]) -> list[str]:
     found, below = [], (*below, header.content_id)
     for parent in header.parents:
         if parent.role not in _BEGINNINGS:
             continue
         try:
-            place = find_recorded(path, parent)
+            place = find_parent_file(path, parent)
             known = parent.content_id not in below
             found.append(run_of_files([(place, read_header(place))], below)["settings"] if known else parent.content_id)
         except MmgenError:

@@ -1,16 +1,30 @@
-from ._comparison import compare as compare
-from ._files import datasets_of as datasets_of, names as names, text_of as text_of, usual_dataset_of as usual_dataset_of
-from ._page import judge_sentence as judge_sentence, markdown as markdown, tables_of as tables_of
-from ._plan import (
-    check_is_data as check_is_data,
-    comment as comment,
-    find_list as find_list,
-    only as only,
-    own_stages as own_stages,
-    read_plan as read_plan,
-    script as script,
-    with_data as with_data,
+from ._comparison import compare_table as compare_table
+from ._files import (
+    datasets_of_table as datasets_of_table,
+    default_dataset_of as default_dataset_of,
+    experiment_names as experiment_names,
+    experiment_text as experiment_text,
 )
-from ._seeds import Runs as Runs, with_seed as with_seed, with_seeds as with_seeds
-from ._stages import Plan as Plan, Scale as Scale, Stage as Stage, seeds_of as seeds_of
-from ._states import finished_files as finished_files, is_noted as is_noted, remember as remember, state_of as state_of
+from ._page import (
+    classifier_accuracy_sentence as classifier_accuracy_sentence,
+    comparison_tables as comparison_tables,
+    page_markdown as page_markdown,
+)
+from ._plan import (
+    check_is_dataset as check_is_dataset,
+    comment_lines as comment_lines,
+    find_experiment as find_experiment,
+    packaged_stages as packaged_stages,
+    read_plan as read_plan,
+    select_rows as select_rows,
+    shell_script as shell_script,
+    use_dataset as use_dataset,
+)
+from ._seeds import Runs as Runs, repeat_over_seeds as repeat_over_seeds, set_seed as set_seed
+from ._stages import Plan as Plan, Scale as Scale, Stage as Stage, parse_seeds as parse_seeds
+from ._states import (
+    finished_files as finished_files,
+    matches_record as matches_record,
+    record_command as record_command,
+    state_of as state_of,
+)

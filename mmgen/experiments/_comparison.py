@@ -9,14 +9,14 @@ from mmgen.experiments._tables import Selector, Table
 from mmgen.results.groups import Group, contrast, group_runs
 from mmgen.results.score import Score
 
-__all__ = ["Cell", "Compared", "Difference", "compare"]
+__all__ = ["MeasuredCell", "TableComparison", "Difference", "compare_table"]
 
 Difference = tuple[float, float | None]
 """The difference of two cells, and its standard error."""
 
 
 @dataclass(frozen=True)
-class Cell:
+class MeasuredCell:
     """A measured number in a cell of a reproduced table.
 
     Attributes:
@@ -41,56 +41,56 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Compared:
+class TableComparison:
     """A published table with our numbers by row and column; None for a missing one."""
 
     table: Table
-    ours: tuple[tuple[Cell | None, ...], ...]
+    ours: tuple[tuple[MeasuredCell | None, ...], ...]
 
     def published(self, row: int, column: int) -> float | None:
         """Return the paper's number; None without one, or where ours are of other data."""
         paper = self.table.row[row].paper
         value = paper[column] if paper else ""
-        return None if value == "" or self.content else value
+        return None if value == "" or self.data_difference else value
 
     @property
-    def content(self) -> str:
-        """Describe how our data differ from the paper's; "" if they are the same."""
+    def data_difference(self) -> str:
+        """Return the difference between our data and the paper's, in words; "" if they are the same."""
         cells = [cell for row in self.ours for cell in row if cell is not None]
         return next((text for cell in cells if (text := cell.score.conditions.get("content"))), "")
 
     @property
-    def against_row(self) -> int | None:
-        """Return the row that the others are compared with."""
-        return _position(self.table.row, self.table.against)
+    def reference_row(self) -> int | None:
+        """Return the row that the other rows are compared with."""
+        return _index_of(self.table.row, self.table.against)
 
     @property
-    def against_column(self) -> int | None:
-        """Return the column that the others are compared with."""
-        return _position(self.table.column, self.table.against)
+    def reference_column(self) -> int | None:
+        """Return the column that the other columns are compared with."""
+        return _index_of(self.table.column, self.table.against)
 
-    def difference(self, place: tuple[int, int], other: tuple[int, int]) -> Difference | None:
-        """Return our number at ``place`` (row, column) less that at ``other``; None where one is missing."""
-        last, first = (self.ours[row][column] for row, column in (place, other))
+    def difference(self, place: tuple[int, int], reference: tuple[int, int]) -> Difference | None:
+        """Return our number at ``place`` (row, column) less that at ``reference``; None where one is missing."""
+        last, first = (self.ours[row][column] for row, column in (place, reference))
         if first is None or last is None:
             return None
         difference = contrast(last.group, first.group)
         return difference.value, difference.stderr
 
-    def published_difference(self, place: tuple[int, int], other: tuple[int, int]) -> float | None:
+    def published_difference(self, place: tuple[int, int], reference: tuple[int, int]) -> float | None:
         """Return the difference of the paper's numbers at two places."""
-        last, first = self.published(*place), self.published(*other)
+        last, first = self.published(*place), self.published(*reference)
         return None if first is None or last is None else last - first
 
 
-def _position(parts: Sequence[Any], name: str) -> int | None:
+def _index_of(parts: Sequence[Any], name: str) -> int | None:
     return next((number for number, part in enumerate(parts) if name and part.name == name), None)
 
 
-def compare(
+def compare_table(
     table: Table, scores: Mapping[str, Sequence[Score]], runs: Mapping[str, Sequence[str]] | None = None
-) -> Compared:
-    """Put our numbers into the cells of a table.
+) -> TableComparison:
+    """Return a published table with our numbers in its cells.
 
     Args:
         table: The table.
@@ -99,35 +99,37 @@ def compare(
     """
     listed = runs or {file: [file] for file in scores}
 
-    def find(selector: Selector) -> Cell | None:
+    def find(selector: Selector) -> MeasuredCell | None:
         matches: list[list[Score]] = []
         for file, parts in listed.items():
             of_runs = [[score for score in scores.get(part, ()) if selector.matches(file, score)] for part in parts]
-            matches.append([one for part in of_runs if part and (one := _number(part[-1], selector.field)) is not None])
+            matches.append(
+                [one for part in of_runs if part and (one := _select_number(part[-1], selector.field)) is not None]
+            )
         matches = [part for part in matches if part]
         if not matches:
             return None
         if selector.scores is None or not has_magic(selector.scores):
-            return _cell(matches[-1], over_seeds=True)
-        return _cell([score for part in matches for score in part], over_seeds=False)
+            return _make_cell(matches[-1], over_seeds=True)
+        return _make_cell([score for part in matches for score in part], over_seeds=False)
 
-    ours = [[find(column.with_more(row)) if row.measured else None for column in table.column] for row in table.row]
-    return Compared(table, tuple(map(tuple, ours)))
+    ours = [[find(column.merge(row)) if row.measured else None for column in table.column] for row in table.row]
+    return TableComparison(table, tuple(map(tuple, ours)))
 
 
-def _cell(runs: Sequence[Score], over_seeds: bool) -> Cell:
-    """Return a cell of one or several runs; the error of several follows from their spread."""
+def _make_cell(runs: Sequence[Score], over_seeds: bool) -> MeasuredCell:
+    """Return a cell with the mean of one or several runs; the error of several follows from their spread."""
     group = group_runs(runs)
     if group.n == 1:
-        return Cell(group, runs[0])
+        return MeasuredCell(group, runs[0])
     details = {name: runs[-1].details[name] for name in ("samples",) if name in runs[-1].details}
     samples = sum(run.n for run in runs)
     merged = replace(runs[-1], value=group.mean, stderr=group.stderr, n=samples, points=None, details=details)
-    return Cell(group, merged, over_seeds)
+    return MeasuredCell(group, merged, over_seeds)
 
 
-def _number(score: Score, field: str | None) -> Score | None:
-    """Return the score with one of its details as its value; None where it has no such number."""
+def _select_number(score: Score, field: str | None) -> Score | None:
+    """Return the score with the detail ``field`` as its value; None where it has no such number."""
     if field is None:
         return score
     value, error = score.details.get(field), score.details.get(f"{field}_stderr")

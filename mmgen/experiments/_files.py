@@ -4,10 +4,10 @@ from importlib import resources
 
 from mmgen.core.parsing import parse_toml
 
-__all__ = ["datasets_of", "names", "text_of", "usual_dataset_of"]
+__all__ = ["datasets_of_table", "experiment_names", "experiment_text", "default_dataset_of"]
 
 
-def names() -> list[str]:
+def experiment_names() -> list[str]:
     """Return the names of the experiments in the package: "cremer-table1", "wu-table2/mnist"."""
     files = []
     for file in resources.files(__package__).iterdir():
@@ -18,19 +18,19 @@ def names() -> list[str]:
     return sorted(name.removesuffix(".toml") for name in files)
 
 
-def datasets_of(table: str) -> list[str]:
+def datasets_of_table(table: str) -> list[str]:
     """Return the datasets that a table is measured on, where it has a file for each; [] for a file of its own."""
-    return [name.split("/")[1] for name in names() if name.startswith(f"{table}/")]
+    return [name.split("/")[1] for name in experiment_names() if name.startswith(f"{table}/")]
 
 
-def text_of(name: str) -> str:
+def experiment_text(name: str) -> str:
     """Return the text of an experiment file of the package."""
     return resources.files(__package__).joinpath(*f"{name}.toml".split("/")).read_text(encoding="utf-8")
 
 
-def usual_dataset_of(table: str) -> str | None:
+def default_dataset_of(table: str) -> str | None:
     """Return the default dataset of a table: that of the file with ``usual``."""
-    for dataset in datasets_of(table):
-        if parse_toml(text_of(f"{table}/{dataset}")).get("usual"):
+    for dataset in datasets_of_table(table):
+        if parse_toml(experiment_text(f"{table}/{dataset}")).get("usual"):
             return dataset
     return None

@@ -13,7 +13,7 @@ from mmgen.core.errors import UsageError, clip
 from mmgen.experiments._stages import Plan, Stage
 from mmgen.settings.registry import registry_of
 
-__all__ = ["ENDINGS", "REFUSED", "check_foreign", "check_text"]
+__all__ = ["ENDINGS", "REFUSED", "check_outside_plan", "check_text"]
 
 ENDINGS = (".h5", ".safetensors", ".jsonl", ".png", ".pdf", ".svg", ".html", ".md")
 """Endings of the files that a stage may make."""
@@ -37,7 +37,9 @@ def check_text(value: Any, where: str) -> None:
     """Refuse text with control characters, which would reach the terminal, a script or a page."""
     if isinstance(value, str):
         if strange := [letter for letter in value if not letter.isprintable() and letter != "\n"]:
-            raise UsageError(f"{where} holds the control character {strange[0]!r}; lists are plain text, take it out")
+            raise UsageError(
+                f"{where} holds the control character {strange[0]!r}; experiment files are plain text, remove it"
+            )
     elif isinstance(value, dict):
         for key, inner in value.items():
             check_text(key, where)
@@ -47,50 +49,50 @@ def check_text(value: Any, where: str) -> None:
             check_text(inner, f"{where}[{number}]")
 
 
-def check_foreign(plan: Plan, name: str) -> None:
-    """Refuse an experiment file from outside that asks for more than it may."""
+def check_outside_plan(plan: Plan, name: str) -> None:
+    """Refuse an experiment file from outside the package with forbidden options, recipes or paths."""
     for size, scale in plan.scale.items():
         if not PurePath(scale.folder).parts or _OUTSIDE.search(scale.folder):
             raise UsageError(
-                f"{name}: scale '{size}' has the folder {_quoted(scale.folder)}, expected the name of one below "
-                "this one; name it with --output if you want another"
+                f"{name}: scale '{size}' has the folder {_quote(scale.folder)}, expected a folder below "
+                "the current one; choose another with --output"
             )
         for number, stage in enumerate(scale.stage, 1):
-            if fault := next(_faults(stage), None):
+            if fault := next(_forbidden_parts(stage), None):
                 raise UsageError(
-                    f"{name}: stage {number} of '{size}' {fault}; a list from outside the package may not do "
+                    f"{name}: stage {number} of '{size}' {fault}; an experiment from outside the package may not do "
                     "that: edit it, and type that command yourself if you trust it"
                 )
 
 
-def _faults(stage: Stage) -> Iterator[str]:
-    """Yield what is forbidden in a stage, in words that follow "stage 3"."""
+def _forbidden_parts(stage: Stage) -> Iterator[str]:
+    """Yield the forbidden parts of a stage, in words that follow "stage 3"."""
     recipes = registry_of("recipe")
     for recipe in {*stage.arguments} & {*recipes.names()} if stage.is_data else ():
         if recipes.get(recipe).fetches_anything:
             yield f"makes data by {recipe}, which downloads whatever is named"
-    for text, is_key in _texts(stage.settings):
+    for text, is_key in _nested_texts(stage.settings):
         if is_key and (refused := _REFUSED.search(text.replace("-", "_"))):
             yield f"says {refused[0]}, and that {REFUSED[refused[0]]}"
         if _OUTSIDE.search(text):
-            yield f"says {_quoted(text)}, which leads out of its folder"
+            yield f"says {_quote(text)}, which leads out of its folder"
     if _OUTSIDE.search(stage.makes) or PurePath(stage.makes).suffix not in ENDINGS or stage.makes[:1] in (".", "-"):
-        yield f"makes {_quoted(stage.makes)}, no file of its folder that ends in {', '.join(ENDINGS)}"
+        yield f"makes {_quote(stage.makes)}, no file of its folder that ends in {', '.join(ENDINGS)}"
 
 
-def _texts(value: Any) -> Iterator[tuple[str, bool]]:
+def _nested_texts(value: Any) -> Iterator[tuple[str, bool]]:
     """Yield every text in nested values, and whether it is a key."""
     if isinstance(value, str):
         yield value, False
     elif isinstance(value, Mapping):
         for key, inner in value.items():
             yield key, True
-            yield from _texts(inner)
+            yield from _nested_texts(inner)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _texts(inner)
+            yield from _nested_texts(inner)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Return text of a file for a message: on one line, and not too long."""
     return repr(clip(text, 100))

@@ -20,7 +20,7 @@ from mmgen.core.errors import SettingsError, clip
 from mmgen.settings.config import Settings, merge, validate
 from mmgen.settings.registry import format_unknown_name
 
-__all__ = ["filled_in"]
+__all__ = ["expand_rows"]
 
 _MOST_ROWS = 2000
 _MOST_RUNS = 1000
@@ -42,7 +42,7 @@ def _axis_names(value: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-class _Part(Settings):
+class _RowTemplate(Settings):
     """A stage, row or column of an experiment file before its names are filled in."""
 
     model_config = ConfigDict(extra="allow")
@@ -60,10 +60,10 @@ class _Part(Settings):
         return merge(own, self.at.get(size, {})) if size in scales else None
 
 
-def _axis(rows: Any, where: str) -> dict[str, _Part] | list[Any]:
+def _parse_axis(rows: Any, where: str) -> dict[str, _RowTemplate] | list[Any]:
     """Return the rows of an axis: parts by their names, or values."""
     if isinstance(rows, dict) and rows and all(isinstance(row, dict) for row in rows.values()):
-        return {name: validate(_Part, row, f"{where}.{name}") for name, row in rows.items()}
+        return {name: validate(_RowTemplate, row, f"{where}.{name}") for name, row in rows.items()}
     if isinstance(rows, list) and rows and all(isinstance(row, str | int | float) for row in rows):
         return rows
     if isinstance(rows, int) and not isinstance(rows, bool) and 1 <= rows <= _MOST_RUNS:
@@ -78,8 +78,8 @@ class _Table(Settings):
     model_config = ConfigDict(extra="allow")
 
     every: _Values = Field(default_factory=dict)
-    column: list[_Part]
-    row: list[_Part]
+    column: list[_RowTemplate]
+    row: list[_RowTemplate]
 
 
 class _Scale(Settings):
@@ -100,31 +100,33 @@ class _File(Settings):
     each: dict[str, Any] = Field(default_factory=dict)
     table: list[_Table] = Field(default_factory=list)
     scale: dict[str, _Scale]
-    stage: list[_Part]
+    stage: list[_RowTemplate]
 
     @field_validator("each")
     @classmethod
-    def _axes(cls, value: dict[str, Any]) -> dict[str, Any]:
-        return {name: _axis(rows, f"each.{name}") for name, rows in value.items()}
+    def _parse_axes(cls, value: dict[str, Any]) -> dict[str, Any]:
+        return {name: _parse_axis(rows, f"each.{name}") for name, rows in value.items()}
 
-    def rows(self, parts: Iterable[_Part], names: _Values, size: str | None) -> Iterator[_Values]:
+    def rows(self, parts: Iterable[_RowTemplate], names: _Values, size: str | None) -> Iterator[_Values]:
         """Yield stages, rows or columns, once for each row of their axes; neighbours of equal axes go row by row."""
         for axes, group in groupby(parts, key=lambda part: part.each):
             together = list(group)
-            for row in self._product(axes, size):
+            for row in self._rows_of_axes(axes, size):
                 for own in filter(None, (part.values(size) for part in together)):
-                    local = _with(names, row)
+                    local = _merge_names(names, row)
                     common = local.get(str(own.get("command")), {})  # settings of all stages of this command
-                    yield merge(_fill(common, local) if isinstance(common, Mapping) else {}, _fill(own, local))
+                    yield merge(
+                        _replace_names(common, local) if isinstance(common, Mapping) else {}, _replace_names(own, local)
+                    )
 
-    def _product(self, axes: tuple[str, ...], size: str | None) -> list[_Values]:
+    def _rows_of_axes(self, axes: tuple[str, ...], size: str | None) -> list[_Values]:
         """Return the rows of several axes, the last one changing fastest; one empty row without axes."""
-        found = [self._axis(axis, size) for axis in axes]
+        found = [self._rows_of_axis(axis, size) for axis in axes]
         if math.prod(map(len, found)) > _MOST_ROWS:
             raise SettingsError(f"{' times '.join(axes)} are more than {_MOST_ROWS:,} rows; write fewer")
         return [dict(item for row in rows for item in row.items()) for rows in product(*found)]
 
-    def _axis(self, name: str, size: str | None) -> list[_Values]:
+    def _rows_of_axis(self, name: str, size: str | None) -> list[_Values]:
         if name not in self.each:
             raise SettingsError(format_unknown_name("axis", name, list(self.each)))
         parts = self.each[name]
@@ -133,21 +135,23 @@ class _File(Settings):
         return [{name: value} for value in parts]
 
 
-def filled_in(values: Mapping[str, Any]) -> _Values:
+def expand_rows(values: Mapping[str, Any]) -> _Values:
     """Return the values of an experiment file with every row written out, for :class:`~mmgen.experiments.Plan`."""
     file = validate(_File, values)
     _check_scales(file)
     _check_tables(file, repr(values))
-    plan: _Values = _fill(file.model_dump(include={"title", "source", "dataset", "usual"}), file.let)
+    plan: _Values = _replace_names(file.model_dump(include={"title", "source", "dataset", "usual"}), file.let)
     plan["table"] = [
-        _fill(table.model_extra, file.let)
+        _replace_names(table.model_extra, file.let)
         | {
-            "column": [_fill(table.every, file.let) | column for column in file.rows(table.column, file.let, None)],
+            "column": [
+                _replace_names(table.every, file.let) | column for column in file.rows(table.column, file.let, None)
+            ],
             "row": list(file.rows(table.row, file.let, None)),
         }
         for table in file.table
     ]
-    plan["scale"] = {size: _scale(file, size, scale) for size, scale in file.scale.items()}
+    plan["scale"] = {size: _expand_scale(file, size, scale) for size, scale in file.scale.items()}
     return plan
 
 
@@ -169,47 +173,47 @@ def _check_tables(file: _File, text: str) -> None:
                 raise SettingsError(format_unknown_name("command", name, stage_names()))
 
 
-def _scale(file: _File, size: str, scale: _Scale) -> _Values:
-    names = _with(file.let, scale.let)
+def _expand_scale(file: _File, size: str, scale: _Scale) -> _Values:
+    names = _merge_names(file.let, scale.let)
     stages: list[_Values] = []
     for stage in file.rows(file.stage, names, size):
         made = [str(one.get("makes")) for one in stages]
         settings = {key: value for key, value in stage.items() if key not in _OF_STAGE}
         if isinstance(settings.get("files"), list):
-            settings["files"] = [file for one in settings["files"] for file in _matching(str(one), made)]
+            settings["files"] = [file for one in settings["files"] for file in _match_files(str(one), made)]
         stages.append({key: stage[key] for key in _OF_STAGE if key in stage} | {"settings": settings})
-    filled: _Values = _fill(scale.model_dump(exclude={"let"}), names)
+    filled: _Values = _replace_names(scale.model_dump(exclude={"let"}), names)
     return filled | {"stage": stages}
 
 
-def _with(names: _Values, more: _Values) -> _Values:
+def _merge_names(names: _Values, new_names: _Values) -> _Values:
     """Return names with those of a row or a scale, whose text may have the names so far; tables are merged."""
     result = dict(names)
-    for name, value in more.items():
+    for name, value in new_names.items():
         before = result.get(name)
         if not isinstance(value, Mapping):
-            result[name] = _fill(value, names)
+            result[name] = _replace_names(value, names)
         else:
             result[name] = merge(before, value) if isinstance(before, Mapping) else value
     return result
 
 
-def _matching(file: str, made: list[str]) -> list[str]:
+def _match_files(file: str, files: list[str]) -> list[str]:
     """Return the files of earlier stages that match a name with an asterisk."""
-    return [one for one in made if fnmatchcase(one, file)] if "*" in file else [file]
+    return [one for one in files if fnmatchcase(one, file)] if "*" in file else [file]
 
 
-def _fill(value: Any, names: _Values) -> Any:
+def _replace_names(value: Any, names: _Values) -> Any:
     """Return a value with names in braces replaced; text that is one name alone becomes its value, of any type."""
     if isinstance(value, Mapping):
-        return {key: _fill(inner, names) for key, inner in value.items()}
+        return {key: _replace_names(inner, names) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_fill(inner, names) for inner in value]
+        return [_replace_names(inner, names) for inner in value]
     if not isinstance(value, str):
         return value
     if unknown := next((name for name in _NAME.findall(value) if name not in names), None):
         raise SettingsError(
-            f"{clip(repr(value), 120)} has the name {{{unknown}}}, which neither [let] nor a row defines; define it"
+            f"{clip(repr(value), 120)} uses the name {{{unknown}}}, which neither [let] nor a row defines; define it"
         )
     if alone := _NAME.fullmatch(value):
         return names[alone[1]]

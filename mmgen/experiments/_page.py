@@ -7,54 +7,58 @@ from pathlib import Path
 
 from mmgen.artifacts import read_header
 from mmgen.core.parsing import printable
-from mmgen.experiments._comparison import Cell as OurCell, Compared, Difference
-from mmgen.experiments._plan import comment
+from mmgen.experiments._comparison import Difference, MeasuredCell as OurCell, TableComparison
+from mmgen.experiments._plan import comment_lines
 from mmgen.experiments._stages import Plan, Scale
 from mmgen.experiments._states import has_header
 from mmgen.results.number import Number
 from mmgen.results.published import published_table
 from mmgen.results.table import Cell, Table
 
-__all__ = ["judge_sentence", "markdown", "tables_of"]
+__all__ = ["classifier_accuracy_sentence", "page_markdown", "comparison_tables"]
 
 
-def tables_of(plan: Plan, compared: Sequence[Compared]) -> list[Table]:
+def comparison_tables(plan: Plan, comparisons: Sequence[TableComparison]) -> list[Table]:
     """Return every table, followed by one of differences where rows are compared with each other."""
     tables = []
-    for one in compared:
-        title = _titled(one, plan)
-        tables.append(_main(one, title))
-        if one.against_row is not None:
-            tables.append(_differences(one, one.against_row, f"{title}: differences from {one.table.against}"))
+    for one in comparisons:
+        title = _table_title(one, plan)
+        tables.append(_main_table(one, title))
+        if one.reference_row is not None:
+            tables.append(_difference_table(one, one.reference_row, f"{title}: differences from {one.table.against}"))
     return tables
 
 
-def _titled(one: Compared, plan: Plan) -> str:
-    """Return the title of a table, with remarks on the paper's numbers in it."""
-    title = one.table.title or plan.title
-    remarks = published_table(one.table.published).remarks if one.table.published else ""
-    notes = "; ".join(filter(None, [one.content and f"ours are of data that are {one.content}", remarks]))
+def _table_title(comparison: TableComparison, plan: Plan) -> str:
+    """Return the title of a table, with remarks on its published numbers."""
+    title = comparison.table.title or plan.title
+    remarks = published_table(comparison.table.published).remarks if comparison.table.published else ""
+    notes = "; ".join(
+        filter(
+            None, [comparison.data_difference and f"ours are of data that are {comparison.data_difference}", remarks]
+        )
+    )
     return f"{title} ({notes})" if notes else title
 
 
-def _main(one: Compared, title: str) -> Table:
-    names = [column.name for column in one.table.column]
-    base = one.against_column
+def _main_table(comparison: TableComparison, title: str) -> Table:
+    names = [column.name for column in comparison.table.column]
+    base = comparison.reference_column
     compared = [] if base is None else [place for place in range(len(names)) if place != base]
     columns = ["", *(f"paper: {name}" for name in names), *(f"ours: {name}" for name in names)]
     for place in compared:
         columns += [f"gain of {names[place]}: paper", "ours"]
     columns += ["seeds", "n", "draws of z"]
     rows = []
-    for number, row in enumerate(one.table.row):
-        cells: list[Cell] = [_published(one, number, place) for place in range(len(names))]
-        cells += [_ours(one, number, place) for place in range(len(names))]
+    for number, row in enumerate(comparison.table.row):
+        cells: list[Cell] = [_published_cell(comparison, number, place) for place in range(len(names))]
+        cells += [_our_cell(comparison, number, place) for place in range(len(names))]
         for place in compared:
             pair = (number, place), (number, base or 0)
-            gain = one.published_difference(*pair)
-            cells += [_gain(gain, one.table.decimals), _with_error(one.difference(*pair))]
-        measured = [cell for cell in one.ours[number] if cell is not None]
-        rows.append([row.name, *cells, _seeds(measured), _counts(measured), _draws(measured)])
+            gain = comparison.published_difference(*pair)
+            cells += [_format_gain(gain, comparison.table.decimals), _difference_cell(comparison.difference(*pair))]
+        measured = [cell for cell in comparison.ours[number] if cell is not None]
+        rows.append([row.name, *cells, _seeds_note(measured), _counts_note(measured), _draws_note(measured)])
     kept = [
         place
         for place, heading in enumerate(columns)
@@ -63,64 +67,64 @@ def _main(one: Compared, title: str) -> Table:
     return Table(title, [columns[place] for place in kept], [[row[place] for place in kept] for row in rows])
 
 
-def _differences(one: Compared, base: int, title: str) -> Table:
-    names = [column.name for column in one.table.column]
+def _difference_table(comparison: TableComparison, base: int, title: str) -> Table:
+    names = [column.name for column in comparison.table.column]
     columns = ["", *(f"paper: {name}" for name in names), *(f"ours: {name}" for name in names)]
     rows = []
-    for number, row in enumerate(one.table.row):
+    for number, row in enumerate(comparison.table.row):
         if number == base:
             continue
         places = [((number, place), (base, place)) for place in range(len(names))]
-        published = [_gain(one.published_difference(*pair), one.table.decimals) for pair in places]
-        rows.append([row.name, *published, *(_with_error(one.difference(*pair)) for pair in places)])
+        published = [_format_gain(comparison.published_difference(*pair), comparison.table.decimals) for pair in places]
+        rows.append([row.name, *published, *(_difference_cell(comparison.difference(*pair)) for pair in places)])
     return Table(title, columns, rows)
 
 
-def _published(one: Compared, row: int, column: int) -> Cell:
-    value = one.published(row, column)
-    return "" if value is None else Number(value, places=one.table.decimals)
+def _published_cell(comparison: TableComparison, row: int, column: int) -> Cell:
+    value = comparison.published(row, column)
+    return "" if value is None else Number(value, places=comparison.table.decimals)
 
 
-def _ours(one: Compared, row: int, column: int) -> Cell:
-    cell = one.ours[row][column]
+def _our_cell(comparison: TableComparison, row: int, column: int) -> Cell:
+    cell = comparison.ours[row][column]
     if cell is None:
         # Where the paper has numbers of this row but not here, there may be nothing to measure.
-        nothing = bool(one.table.row[row].paper) and one.published(row, column) is None
+        nothing = bool(comparison.table.row[row].paper) and comparison.published(row, column) is None
         return "" if nothing else "not measured"
     error = cell.group.sd if cell.over_seeds else cell.stderr
     return Number(cell.value, error, whole=cell.score.unit == "parameters")
 
 
-def _gain(value: float | None, decimals: int) -> Cell:
+def _format_gain(value: float | None, decimals: int) -> Cell:
     return "" if value is None else Number(value, places=decimals, signed=True)
 
 
-def _with_error(difference: Difference | None) -> Cell:
+def _difference_cell(difference: Difference | None) -> Cell:
     if difference is None:
         return ""
     value, error = difference
     return Number(value, error or None, signed=True, note=" (no spread)" if error == 0 else "")
 
 
-def _seeds(cells: Sequence[OurCell]) -> str:
+def _seeds_note(cells: Sequence[OurCell]) -> str:
     """Return how many seeds the numbers are means over; "" for single runs."""
     if not any(cell.over_seeds for cell in cells):
         return ""
     return " / ".join(dict.fromkeys(str(cell.group.n) for cell in cells))
 
 
-def _counts(cells: Sequence[OurCell]) -> str:
+def _counts_note(cells: Sequence[OurCell]) -> str:
     return " / ".join(dict.fromkeys(f"{cell.score.n:,}" for cell in cells if cell.score.n > 1))
 
 
-def _draws(cells: Sequence[OurCell]) -> str:
+def _draws_note(cells: Sequence[OurCell]) -> str:
     draws = [cell.score.details.get("samples") for cell in cells]
     return " / ".join(dict.fromkeys(f"{number:,}" for number in draws if isinstance(number, int)))
 
 
-def judge_sentence(compared: Sequence[Compared]) -> str:
-    """Return a sentence on the judge's accuracy on held-out images of the dataset; "" without a judge."""
-    cells = [cell for one in compared for row in one.ours for cell in row if cell is not None]
+def classifier_accuracy_sentence(comparisons: Sequence[TableComparison]) -> str:
+    """Return a sentence with the judge's accuracy on held-out images of the dataset; "" without a judge."""
+    cells = [cell for one in comparisons for row in one.ours for cell in row if cell is not None]
     accuracy = next((cell.score.judge_accuracy for cell in cells if cell.score.judge_accuracy), None)
     if not accuracy:
         return ""
@@ -130,34 +134,36 @@ def judge_sentence(compared: Sequence[Compared]) -> str:
     return f"The judge itself, on real images that it has not seen: {right} ({each})."
 
 
-def markdown(plan: Plan, scale: Scale, compared: Sequence[Compared], folder: Path, used: Sequence[str]) -> str:
+def page_markdown(
+    plan: Plan, scale: Scale, comparisons: Sequence[TableComparison], folder: Path, used: Sequence[str]
+) -> str:
     """Return the page: tables, accuracy of the judge, commands and files behind the numbers.
 
     Args:
         plan: The experiment.
         scale: Its stages.
-        compared: The tables.
+        comparisons: The tables.
         folder: Folder of the files.
         used: Names of the files that the numbers come from.
     """
     lines = [f"# {plan.title}", "", f"Paper: {plan.source}. Measured there on {plan.dataset}.", ""]
     lines += [scale.about.strip(), ""]
-    for table in tables_of(plan, compared):
+    for table in comparison_tables(plan, comparisons):
         lines += [] if table.title == plan.title else [f"## {table.title}", ""]
         lines += [replace(table, title="").markdown(), ""]
     lines += [
         "± is one standard error: over descriptions for correctness, over data points for likelihoods. "
         "Differences of likelihoods are taken point by point.",
-        *_about_seeds(compared),
+        *_seeds_section(comparisons),
         "",
     ]
-    judged = judge_sentence(compared)
+    judged = classifier_accuracy_sentence(comparisons)
     lines += [judged, ""] if judged else []
     lines += ["## How it was made", "", "```sh"]
     for stage in scale.stage:
-        lines += [*comment(stage.why), stage.typed]
+        lines += [*comment_lines(stage.why), stage.command_line]
     files = [
-        [stage.makes, _code(header.content_id[:16]), _code(header.command or stage.typed)]
+        [stage.makes, _code_span(header.content_id[:16]), _code_span(header.command or stage.command_line)]
         for stage in scale.stage
         if stage.makes in used and has_header(folder / stage.makes)
         for header in [read_header(folder / stage.makes)]
@@ -166,8 +172,8 @@ def markdown(plan: Plan, scale: Scale, compared: Sequence[Compared], folder: Pat
     return "\n".join(lines) + "\n"
 
 
-def _about_seeds(compared: Sequence[Compared]) -> list[str]:
-    if not any(cell is not None and cell.over_seeds for one in compared for row in one.ours for cell in row):
+def _seeds_section(comparisons: Sequence[TableComparison]) -> list[str]:
+    if not any(cell is not None and cell.over_seeds for one in comparisons for row in one.ours for cell in row):
         return []
     return [
         "Of several seeds ± is the standard deviation over their runs; differences are taken seed by seed, with their "
@@ -175,7 +181,7 @@ def _about_seeds(compared: Sequence[Compared]) -> list[str]:
     ]
 
 
-def _code(text: str) -> str:
+def _code_span(text: str) -> str:
     """Return text of a file as code in a cell: on one line, between more backticks than it holds."""
     code = printable(text, 2000)
     fence = "`" * (1 + max(map(len, re.findall("`+", code)), default=0))

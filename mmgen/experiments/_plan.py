@@ -6,66 +6,75 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.artifacts import read_header
-from mmgen.artifacts.containers import article
+from mmgen.artifacts.containers import with_article
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.core.parsing import parse_toml
-from mmgen.experiments import datasets_of, names, text_of, usual_dataset_of
-from mmgen.experiments._foreign import check_foreign, check_text
-from mmgen.experiments._matrix import filled_in
+from mmgen.experiments import datasets_of_table, default_dataset_of, experiment_names, experiment_text
+from mmgen.experiments._foreign import check_outside_plan, check_text
+from mmgen.experiments._matrix import expand_rows
 from mmgen.experiments._stages import Plan, Scale, Stage
 from mmgen.settings.config import read_toml, validate
 from mmgen.settings.extends import resolve_extends
 from mmgen.settings.registry import format_unknown_name
 
-__all__ = ["check_is_data", "comment", "find_list", "only", "own_stages", "read_plan", "script", "with_data"]
+__all__ = [
+    "check_is_dataset",
+    "comment_lines",
+    "find_experiment",
+    "select_rows",
+    "packaged_stages",
+    "read_plan",
+    "shell_script",
+    "use_dataset",
+]
 
 
 def read_plan(name: str) -> Plan:
-    """Return an experiment of the package by name, or one from outside by path, which may do less.
+    """Return an experiment of the package by name, or one from outside by path, which is restricted.
 
     Raises:
-        UsageError: There is neither, or the file asks for what it may not (:func:`check_foreign`).
+        UsageError: There is neither, or the file asks for what it may not (:func:`check_outside_plan`).
         SettingsError: The file is no experiment; names every fault.
     """
-    if name in names():
-        return _plan(_listed(name), name)
+    if name in experiment_names():
+        return _make_plan(_read_packaged(name), name)
     if not name.endswith(".toml"):
-        unknown = format_unknown_name("table", name, names(), list_command="mmgen reproduce --help")
-        raise UsageError(f"{unknown}, or the path of a list of your own (.toml)")
+        unknown = format_unknown_name("table", name, experiment_names(), list_command="mmgen reproduce --help")
+        raise UsageError(f"{unknown}, or the path of an experiment file of your own (.toml)")
     values = read_toml(Path(name))
     check_text(values, name)
     try:
-        plan = _plan(values, name)
+        plan = _make_plan(values, name)
     except UsageError as error:
         raise SettingsError(f"{name}: {error}") from None
-    check_foreign(plan, name)
+    check_outside_plan(plan, name)
     return plan
 
 
-def own_stages(name: str, scale: str, let: Mapping[str, Any]) -> tuple[Stage, ...]:
-    """Return the stages of a file of this package that is no published table, such as those of the quickstart.
+def packaged_stages(name: str, scale: str, let: Mapping[str, Any]) -> tuple[Stage, ...]:
+    """Return the stages of a packaged file that is no published table, such as the quickstart's.
 
     Args:
         name: Name of the file, without its underscore: "quickstart".
         scale: One of its scales.
         let: Values of names, in place of those of the file.
     """
-    values = parse_toml(text_of(f"_{name}"))
+    values = parse_toml(experiment_text(f"_{name}"))
     values["let"] = values.get("let", {}) | dict(let)
-    return _plan(values, name).at(scale).stage
+    return _make_plan(values, name).get_scale(scale).stage
 
 
-def _plan(values: dict[str, Any], name: str) -> Plan:
-    return validate(Plan, filled_in(resolve_extends(values, f"list {name}", _listed, "list")))
+def _make_plan(values: dict[str, Any], name: str) -> Plan:
+    return validate(Plan, expand_rows(resolve_extends(values, f"list {name}", _read_packaged, "list")))
 
 
-def _listed(name: str) -> dict[str, Any]:
-    if name not in names():
-        raise UsageError(format_unknown_name("list", name, names()))
-    return parse_toml(text_of(name))
+def _read_packaged(name: str) -> dict[str, Any]:
+    if name not in experiment_names():
+        raise UsageError(format_unknown_name("list", name, experiment_names()))
+    return parse_toml(experiment_text(name))
 
 
-def find_list(name: str, data: str | None) -> tuple[str, Path | None]:
+def find_experiment(name: str, data: str | None) -> tuple[str, Path | None]:
     """Return the experiment for a name and a dataset, and the dataset file that replaces the one it makes.
 
     Args:
@@ -76,20 +85,20 @@ def find_list(name: str, data: str | None) -> tuple[str, Path | None]:
     Raises:
         UsageError: The table has several datasets, and ``data`` is none of them.
     """
-    offered = datasets_of(name)
+    offered = datasets_of_table(name)
     if not offered:
-        if data is not None and Path(data).exists() and name in names():
-            _check_published(Path(data), read_header(Path(data)).settings)
+        if data is not None and Path(data).exists() and name in experiment_names():
+            _check_published_data(Path(data), read_header(Path(data)).settings)
         return name, Path(data) if data is not None else None
-    if data is None and (usual := usual_dataset_of(name)) is not None:
+    if data is None and (usual := default_dataset_of(name)) is not None:
         data = usual
     if data in offered:
         return f"{name}/{data}", None
     if data is not None and Path(data).exists():
-        check_is_data(Path(data))
+        check_is_dataset(Path(data))
         settings = read_header(Path(data)).settings
         recipe = str(settings.get("recipe", ""))
-        _check_published(Path(data), settings)
+        _check_published_data(Path(data), settings)
         if recipe in offered:
             return f"{name}/{recipe}", Path(data)
         raise UsageError(f"{data} is of the recipe '{recipe}', expected one of {', '.join(offered)}")
@@ -97,16 +106,16 @@ def find_list(name: str, data: str | None) -> tuple[str, Path | None]:
     raise UsageError(f"{name} is measured on several datasets and {got}, expected {' or '.join(offered)}, or a file")
 
 
-def _check_published(path: Path, settings: Mapping[str, Any]) -> None:
-    """Refuse data that the published numbers were not measured on."""
+def _check_published_data(path: Path, settings: Mapping[str, Any]) -> None:
+    """Refuse data other than those of the published numbers."""
     if content := settings.get("content"):
         raise UsageError(
-            f"--data got {path}, which is {content}, expected the data that the published numbers are about; make the "
+            f"--data got {path}, which is {content}, expected the data of the published numbers; make the "
             "dataset from those, or train on this one by commands of your own"
         )
 
 
-def check_is_data(path: Path) -> None:
+def check_is_dataset(path: Path) -> None:
     """Refuse a file that is given as --data and is no dataset.
 
     Raises:
@@ -114,11 +123,11 @@ def check_is_data(path: Path) -> None:
         ArtifactError: It cannot be read.
     """
     if (kind := read_header(path).kind) != "dataset":
-        raise UsageError(f"--data got {path}, which is {article(kind)}, expected a dataset of mmgen make-data")
+        raise UsageError(f"--data got {path}, which is {with_article(kind)}, expected a dataset of mmgen make-data")
 
 
-def only(scale: Scale, rows: Sequence[str]) -> Scale:
-    """Return the stages that some rows need: theirs, stages of no row, and those that make their input files.
+def select_rows(scale: Scale, rows: Sequence[str]) -> Scale:
+    """Return the stages of some rows of the table, with stages of no row and those that make their inputs.
 
     Raises:
         UsageError: A row has no stages of its own.
@@ -138,12 +147,12 @@ def only(scale: Scale, rows: Sequence[str]) -> Scale:
     for stage in reversed(scale.stage):
         if stage.of in chosen or stage.makes in needed:
             stages.insert(0, stage)
-            needed |= set(stage.reads)
+            needed |= set(stage.possible_inputs)
     return scale.model_copy(update={"stage": tuple(stages)})
 
 
-def with_data(scale: Scale, data: Path) -> Scale:
-    """Return the same stages with an existing dataset instead of the one that the experiment makes.
+def use_dataset(scale: Scale, data: Path) -> Scale:
+    """Return the stages with the user's dataset in place of the one that the experiment makes.
 
     Raises:
         UsageError: The experiment makes several.
@@ -151,7 +160,7 @@ def with_data(scale: Scale, data: Path) -> Scale:
     made = [stage.makes for stage in scale.stage if stage.is_data]
     if len(made) > 1:
         raise UsageError(
-            f"--data got {data}, but this list makes {len(made)} datasets, {made[0]} and others, which differ; leave "
+            f"--data got {data}, but this experiment makes {len(made)} datasets, {made[0]} and others; leave "
             "the option out"
         )
     names = dict.fromkeys(made, str(data.resolve()))
@@ -159,15 +168,15 @@ def with_data(scale: Scale, data: Path) -> Scale:
     return scale.model_copy(update={"stage": stages})
 
 
-def script(plan: Plan, scale: Scale, folder: Path) -> str:
+def shell_script(plan: Plan, scale: Scale, folder: Path) -> str:
     """Return all commands as a shell script."""
-    lines = ["#!/bin/sh", *comment(plan.title), *comment(plan.source), *comment(scale.about)]
+    lines = ["#!/bin/sh", *comment_lines(plan.title), *comment_lines(plan.source), *comment_lines(scale.about)]
     lines += ["set -eu", f"mkdir -p {shlex.quote(str(folder))}", f"cd {shlex.quote(str(folder))}", ""]
     for stage in scale.stage:
-        lines += [*comment(stage.why), stage.typed, ""]
+        lines += [*comment_lines(stage.why), stage.command_line, ""]
     return "\n".join(lines)
 
 
-def comment(text: str) -> list[str]:
+def comment_lines(text: str) -> list[str]:
     """Return text as comments of a shell script, one for each of its lines."""
     return [f"# {line}" for line in text.splitlines()]

@@ -6,13 +6,13 @@ from pathlib import PurePath
 from mmgen.core.errors import UsageError
 from mmgen.experiments._stages import Scale, Stage
 
-__all__ = ["Runs", "with_seed", "with_seeds"]
+__all__ = ["Runs", "set_seed", "repeat_over_seeds"]
 
 Runs = Mapping[str, Sequence[str]]
 """The files that the runs of a stage make, by the name that the experiment gives the one that it makes."""
 
 
-def with_seed(scale: Scale, seed: int) -> Scale:
+def set_seed(scale: Scale, seed: int) -> Scale:
     """Return the same stages with another seed, in a folder of its own; the dataset is made as it was.
 
     Raises:
@@ -24,7 +24,7 @@ def with_seed(scale: Scale, seed: int) -> Scale:
     return scale.model_copy(update={"stage": stages, "folder": folder, "seeds": ()})
 
 
-def with_seeds(scale: Scale, seeds: Sequence[int]) -> tuple[Scale, Runs]:
+def repeat_over_seeds(scale: Scale, seeds: Sequence[int]) -> tuple[Scale, Runs]:
     """Return every stage that has a seed once for each seed, and the files of these runs.
 
     Datasets and classifiers are made once, with the seed that they have, and so are stages that say ``once``. A stage
@@ -41,21 +41,23 @@ def with_seeds(scale: Scale, seeds: Sequence[int]) -> tuple[Scale, Runs]:
     """
     if not seeds:
         return scale, {stage.makes: [stage.makes] for stage in scale.stage}
-    got = f"seeds got {','.join(map(str, seeds))}"
-    _check_seeded(scale, got)
-    repeated = _repeated(scale.stage)
+    option = f"seeds got {','.join(map(str, seeds))}"
+    _check_seeded(scale, option)
+    repeated = _stages_of_each_seed(scale.stage)
     if not repeated:
-        raise UsageError(f"{got}, but every stage of this list that has one is made once")
+        raise UsageError(f"{option}, but all its stages with a seed have once = true; leave the seeds out")
     own = {stage.seed for stage in repeated.values() if stage.seed is not None}
     usual = own.pop() if len(own) == 1 else None
-    names = {seed: {file: file if seed == usual else _with_number(file, seed) for file in repeated} for seed in seeds}
+    names = {
+        seed: {file: file if seed == usual else _seed_file_name(file, seed) for file in repeated} for seed in seeds
+    }
     stages = [stage for stage in scale.stage if stage.makes not in repeated]
     for seed in seeds:
         for stage in repeated.values():
             stages.append(stage.with_seed(seed).with_files(names[seed], why=f"{stage.why} (seed {seed})"))
     made = [stage.makes for stage in stages]
     if twice := next((file for file in made if made.count(file) > 1), None):
-        raise UsageError(f"{got}, but the list itself makes a file called {twice}; rename it there")
+        raise UsageError(f"{option}, but the experiment itself makes a file called {twice}; rename it there")
     runs = {
         file: [names[seed][file] for seed in seeds] if file in repeated else [file]
         for file in (stage.makes for stage in scale.stage)
@@ -63,14 +65,16 @@ def with_seeds(scale: Scale, seeds: Sequence[int]) -> tuple[Scale, Runs]:
     return scale.model_copy(update={"stage": tuple(stages), "seeds": tuple(seeds)}), runs
 
 
-def _check_seeded(scale: Scale, got: str) -> None:
+def _check_seeded(scale: Scale, option: str) -> None:
     if not any(stage.seed is not None for stage in scale.stage if not stage.is_data):
-        raise UsageError(f"{got}, but no stage of this list has a seed; give the stages one, or leave the seeds out")
+        raise UsageError(
+            f"{option}, but no stage of this experiment has a seed; give the stages one, or leave the seeds out"
+        )
     if len({stage.seed for stage in scale.stage if stage.is_data and stage.seed is not None}) > 1:
-        raise UsageError(f"{got}, but this list has a seed for each of its runs; leave the option out")
+        raise UsageError(f"{option}, but this experiment sets the seed of each run itself; leave the option out")
 
 
-def _repeated(stages: Sequence[Stage]) -> dict[str, Stage]:
+def _stages_of_each_seed(stages: Sequence[Stage]) -> dict[str, Stage]:
     """Return the stages that run once for each seed, by the file that they make, in order."""
     repeated: dict[str, Stage] = {}
     for stage in stages:
@@ -79,14 +83,14 @@ def _repeated(stages: Sequence[Stage]) -> dict[str, Stage]:
         of_seeds = [file for file in inputs if file in repeated]
         if once and of_seeds:
             raise UsageError(
-                f"the stage that makes {stage.makes} is to be run once, but it reads {of_seeds[0]}, of which each seed "
-                "has one; say once = false there, or leave the seeds out"
+                f"the stage that makes {stage.makes} runs once, but it reads {of_seeds[0]}, one of each seed; "
+                "set once = false there, or leave the seeds out"
             )
         if not once and (stage.seed is not None or of_seeds):
             repeated[stage.makes] = stage
     return repeated
 
 
-def _with_number(file: str, seed: int) -> str:
+def _seed_file_name(file: str, seed: int) -> str:
     path = PurePath(file)
     return str(path.with_name(f"{path.stem}-seed{seed}{path.suffix}"))

@@ -13,12 +13,12 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from mmgen.commands import fields_of, option_names, stage_class
 from mmgen.core.errors import UsageError, clip
-from mmgen.core.parsing import leaves, listed
+from mmgen.core.parsing import nested_items, split_list
 from mmgen.experiments._tables import Selector, Table
 from mmgen.settings.config import Settings
 from mmgen.settings.registry import find_nearest_name, format_unknown_name, registry_of
 
-__all__ = ["COMMANDS", "Plan", "Scale", "Stage", "seeds_of"]
+__all__ = ["COMMANDS", "Plan", "Scale", "Stage", "parse_seeds"]
 
 COMMANDS = {
     "make-data": "recipe",
@@ -43,17 +43,17 @@ _KEY = re.compile(r"[a-z][a-z0-9_]+")
 _MOST_SEEDS = 1000
 
 
-def seeds_of(value: Any) -> Any:
+def parse_seeds(value: Any) -> Any:
     """Return seeds from a count (5 for 0 to 4), from numbers, or from text with commas.
 
     Raises:
         ValueError: There is none, one stands twice, or one is no whole number from 0.
 
     Example:
-        >>> seeds_of(3), seeds_of("0,2,5"), seeds_of([7])
+        >>> parse_seeds(3), parse_seeds("0,2,5"), parse_seeds([7])
         ((0, 1, 2), (0, 2, 5), (7,))
     """
-    parts = listed(value) if isinstance(value, str) else value
+    parts = split_list(value) if isinstance(value, str) else value
     if isinstance(value, str) and len(parts) == 1:
         parts = int(value) if value.strip().isdecimal() else parts
     if type(parts) is int:
@@ -66,7 +66,7 @@ def seeds_of(value: Any) -> Any:
     if any(type(seed) is not int or not 0 <= seed < 2**63 for seed in seeds):
         raise ValueError(f"seeds got {value!r}, expected how many (5) or which (0,1,2): whole numbers from 0")
     if len(set(seeds)) != len(seeds):
-        raise ValueError(f"seeds got {value!r}, which says one of them twice")
+        raise ValueError(f"seeds got {value!r}, which has one of them twice; give each once")
     return tuple(seeds)
 
 
@@ -89,8 +89,8 @@ class Stage(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _spelled(cls, values: Any) -> Any:
-        """Refuse a misspelt key, which else would be taken for a setting of the command."""
+    def _check_keys(cls, values: Any) -> Any:
+        """Refuse a misspelt key, which would otherwise be a setting of the command."""
         if isinstance(values, Mapping) and isinstance(values.get("settings"), Mapping):
             for key in ("why", "command", "makes"):
                 near = find_nearest_name(key, list(values["settings"])) if key not in values else ""
@@ -100,14 +100,14 @@ class Stage(Settings):
 
     @field_validator("command")
     @classmethod
-    def _known(cls, value: str) -> str:
+    def _check_command(cls, value: str) -> str:
         if value not in COMMANDS:
             raise ValueError(format_unknown_name("command", value, list(COMMANDS)))
         return value
 
     @field_validator("settings")
     @classmethod
-    def _typable(cls, value: dict[str, Any]) -> dict[str, Any]:
+    def _check_settings(cls, value: dict[str, Any]) -> dict[str, Any]:
         try:
             json.dumps(value)
         except TypeError:
@@ -121,13 +121,15 @@ class Stage(Settings):
                 raise ValueError(
                     f"{key} got {clip(repr(inner), 80)}, expected {'a table' if key == 'set' else 'a value'}"
                 )
-            if key in ("files", *COMMANDS.values()) and any(_text(one).startswith("-") for one in _each(inner)):
+            if key in ("files", *COMMANDS.values()) and any(
+                _format_argument(one).startswith("-") for one in _as_list(inner)
+            ):
                 raise ValueError(f"{key} got {clip(repr(inner), 80)}, expected names that begin with no dash")
         return value
 
     @model_validator(mode="after")
-    def _has_settings_of_its_command(self) -> "Stage":
-        known = _names_of(self.command, str(self.settings.get("recipe", "")))
+    def _check_names(self) -> "Stage":
+        known = _setting_names(self.command, str(self.settings.get("recipe", "")))
         if unknown := next((key for key in self.settings if key not in known), None):
             raise ValueError(format_unknown_name("setting", unknown, known))
         return self
@@ -136,20 +138,29 @@ class Stage(Settings):
     def arguments(self) -> list[str]:
         """Return the words of the command, each one argument of a process."""
         places = (COMMANDS[self.command], "files")
-        words = [self.command, *(_text(one) for place in places for one in _each(self.settings.get(place, [])))]
+        words = [
+            self.command,
+            *(_format_argument(one) for place in places for one in _as_list(self.settings.get(place, []))),
+        ]
         for key, value in sorted(self.settings.items(), key=lambda item: (_LAST.find(item[0]), item[0])):
             if key == "set":
-                words += [word for name, one in sorted(leaves(value)) for word in ("--set", f"{name}={_toml(one)}")]
+                words += [
+                    word
+                    for name, one in sorted(nested_items(value))
+                    for word in ("--set", f"{name}={_format_toml(one)}")
+                ]
             elif key not in places:
                 option = f"--{key.replace('_', '-')}"
-                for one in _each(value):
+                for one in _as_list(value):
                     words += (
-                        [option if one else f"--no-{option[2:]}"] if isinstance(one, bool) else [option, _text(one)]
+                        [option if one else f"--no-{option[2:]}"]
+                        if isinstance(one, bool)
+                        else [option, _format_argument(one)]
                     )
         return [*words, "-o", self.makes]
 
     @property
-    def typed(self) -> str:
+    def command_line(self) -> str:
         """Return the command line, quoted for a shell."""
         return shlex.join(["mmgen", *self.arguments])
 
@@ -170,17 +181,21 @@ class Stage(Settings):
         return self.command in ("make-data", "train-classifier")
 
     @property
-    def reads(self) -> list[str]:
+    def possible_inputs(self) -> list[str]:
         """Return the texts among the settings that may name files of earlier stages."""
         values = [value for key, value in self.settings.items() if key not in _READ_NOWHERE]
-        return [one for value in values for one in _each(value) if isinstance(one, str)]
+        return [one for value in values for one in _as_list(value) if isinstance(one, str)]
 
     def inputs(self, earlier: list[str]) -> list[str]:
         """Return the files that the stage reads: those of ``earlier`` stages, and the user's datasets."""
-        return [file for file in self.reads if file in earlier or (file[-3:] == ".h5" and PurePath(file).is_absolute())]
+        return [
+            file
+            for file in self.possible_inputs
+            if file in earlier or (file[-3:] == ".h5" and PurePath(file).is_absolute())
+        ]
 
     def with_files(self, names: Mapping[str, str], **changes: Any) -> "Stage":
-        """Return the stage with other names of files, and with other values of its fields."""
+        """Return a copy of the stage with files renamed, and other values of its fields."""
 
         def renamed(value: Any) -> Any:
             return [renamed(one) for one in value] if isinstance(value, list) else names.get(value, value)
@@ -189,16 +204,16 @@ class Stage(Settings):
         return self.model_copy(update={"settings": settings, "makes": names.get(self.makes, self.makes), **changes})
 
     def with_seed(self, seed: int) -> "Stage":
-        """Return the stage with another seed, if it has one."""
+        """Return a copy of the stage with another seed, if it has one."""
         return self if self.seed is None else self.model_copy(update={"settings": self.settings | {"seed": seed}})
 
 
 @cache
-def _names_of(command: str, recipe: str) -> list[str]:
+def _setting_names(command: str, recipe: str) -> list[str]:
     """Return the names of the settings of a command, for make-data those of the recipe too."""
     stage = stage_class(command)
     fields = fields_of(stage)
-    options = [option_names(field)[0].partition("/")[0][2:] for field in fields if not field.positional]
+    options = [option_names(field)[0].partition("/")[0][2:] for field in fields if not field.is_positional]
     names = [name.replace("-", "_") for name in options if name not in ("output", "progress")]
     names += [COMMANDS[command]] if COMMANDS[command] else []
     names += ["files"] if command == "make-data" or any(field.name == "files" for field in fields) else []
@@ -210,15 +225,15 @@ def _names_of(command: str, recipe: str) -> list[str]:
     return sorted(set(names))
 
 
-def _each(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _text(value: Any) -> str:
+def _format_argument(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _toml(value: Any) -> str:
+def _format_toml(value: Any) -> str:
     """Return a value as ``--set`` reads it; words need no quotes there."""
     return value if isinstance(value, str) and _WORD.fullmatch(value) else json.dumps(value)
 
@@ -232,7 +247,7 @@ class Scale(Settings):
     """Folder of all files, below the current one; experiments that share stages share a folder."""
     stage: tuple[Stage, ...]
     """Stages in order; each reads files of those before it."""
-    seeds: Annotated[tuple[int, ...], BeforeValidator(seeds_of)] = ()
+    seeds: Annotated[tuple[int, ...], BeforeValidator(parse_seeds)] = ()
     """Seeds of every stage that has one: how many, from 0, or which; empty for the stages' own."""
 
 
@@ -251,7 +266,7 @@ class Plan(Settings):
 
     @field_validator("scale")
     @classmethod
-    def _ordered(cls, value: dict[str, Scale]) -> dict[str, Scale]:
+    def _check_order(cls, value: dict[str, Scale]) -> dict[str, Scale]:
         for size, scale in value.items():
             made = [stage.makes for stage in scale.stage]
             twice = next(((made.index(file), place) for place, file in enumerate(made) if file in made[:place]), None)
@@ -261,12 +276,12 @@ class Plan(Settings):
                     "of its own for each; what is run for several rows has their names in its own"
                 )
             for place, stage in enumerate(scale.stage):
-                if stage.makes in stage.reads:
+                if stage.makes in stage.possible_inputs:
                     raise ValueError(
                         f"stage {place + 1} of '{size}' reads {stage.makes}, which it makes itself, expected files of "
                         "stages before it; name one of theirs"
                     )
-                if later := next((one for one in made[place + 1 :] if one in stage.reads), None):
+                if later := next((one for one in made[place + 1 :] if one in stage.possible_inputs), None):
                     raise ValueError(
                         f"stage {place + 1} of '{size}' reads {later}, which stage {made.index(later) + 1} makes, "
                         "expected files of stages before it; change their order"
@@ -274,7 +289,7 @@ class Plan(Settings):
         return value
 
     @model_validator(mode="after")
-    def _measured(self) -> "Plan":
+    def _check_scores(self) -> "Plan":
         """Refuse rows and columns of scores that no stage makes, or of unknown metrics."""
         made = [stage.makes for scale in self.scale.values() for stage in scale.stage]
         metrics = registry_of("metric").names()
@@ -287,7 +302,7 @@ class Plan(Settings):
                 raise ValueError(f"'{name}' has the scores {part.scores}, which no stage makes; name those of one")
         return self
 
-    def at(self, scale: str) -> Scale:
+    def get_scale(self, scale: str) -> Scale:
         """Return the stages at a scale.
 
         Raises:

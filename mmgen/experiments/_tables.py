@@ -36,7 +36,7 @@ class Selector(Settings):
     """Values that details of the score must have, such as the share of pairs."""
 
     def matches(self, file: str, score: Any) -> bool:
-        """Return whether a score of a file meets all conditions."""
+        """Return True if a score of a file meets all conditions."""
         keys = {"metric", "quantity", "protocol", "posterior", "text_weight", "guidance", "balanced", "given"}
         conditions = self.model_dump(include=keys, exclude_none=True)
         conditions |= {"balanced": bool(self.balanced)} if self.guidance is not None else {}
@@ -44,12 +44,12 @@ class Selector(Settings):
         fits = fits and all(score.details.get(key) == value for key, value in self.details.items())
         return fits and (self.scores is None or fnmatchcase(file, self.scores))
 
-    def with_more(self, other: "Selector") -> "Selector":
+    def merge(self, others: "Selector") -> "Selector":
         """Return the conditions of both; the other's where both have one."""
         conditions: dict[str, Any] = {}
-        for part in (self, other):
+        for part in (self, others):
             conditions |= part.model_dump(include=set(Selector.model_fields), exclude_none=True)
-        return Selector(**{**conditions, "details": {**self.details, **other.details}})
+        return Selector(**{**conditions, "details": {**self.details, **others.details}})
 
 
 class Column(Selector):
@@ -79,7 +79,7 @@ class Table(Settings):
     """A table of rows and columns; a cell holds the last score that matches its row and its column."""
 
     title: str = ""
-    """What it says, where the list has several tables."""
+    """Its quantity, where the experiment has several tables."""
     published: str = ""
     """The published table by its source, "WG Table 2, MNIST": its numbers stand where its rows and columns meet."""
     column: Annotated[tuple[Column, ...], Field(min_length=1)]
@@ -90,7 +90,7 @@ class Table(Settings):
 
     @field_validator("row")
     @classmethod
-    def _with_numbers(cls, value: tuple[Row, ...], info: ValidationInfo) -> tuple[Row, ...]:
+    def _add_published_numbers(cls, value: tuple[Row, ...], info: ValidationInfo) -> tuple[Row, ...]:
         """Return the rows with the numbers of the published table."""
         source, columns = info.data.get("published"), info.data.get("column", ())
         if not source:
@@ -100,18 +100,20 @@ class Table(Settings):
             if part.published and part.published not in table.names:
                 raise ValueError(format_unknown_name(f"part of {source}", part.published, table.names))
         if any(row.paper for row in value):
-            raise ValueError(f"paper got numbers, and published names {source}, which has them; leave one of them out")
+            raise ValueError(f"paper got numbers and published got {source}, expected one of the two; leave one out")
         rows = []
         for row in value:
             found = [table.number(row.published or row.name, one.published or one.name) for one in columns]
             paper = tuple("" if number is None else number for number in found)
             rows.append(row.model_copy(update={"paper": paper if any(number != "" for number in paper) else ()}))
         if not any(row.paper for row in rows):
-            raise ValueError(f"published got {source}, none of whose numbers stands in this table; name its parts")
+            raise ValueError(
+                f"published got {source}, none of whose numbers belongs to a cell of this table; give cells its names"
+            )
         return tuple(rows)
 
     @model_validator(mode="after")
-    def _fits(self) -> "Table":
+    def _check_shape(self) -> "Table":
         for row in self.row:
             if len(row.paper) not in (0, len(self.column)):
                 raise ValueError(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmgen.artifacts import Dataset, parent_of
-from mmgen.classifier import best_judge
+from mmgen.artifacts import Dataset, find_record
+from mmgen.classifier import find_best_classifier
 from mmgen.core.errors import MissingParentError, UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import Vocabulary
@@ -123,18 +123,18 @@ def find_classifier(model: Path, neighbours: Sequence[Path] = (), preferred_ids:
     Raises:
         ArtifactError: ``model`` is not the file of a model with a dataset.
     """
-    dataset = parent_of(model, "dataset")
+    dataset = find_record(model, "dataset")
     folders = [model.parent, *(path.parent for path in neighbours), (model.parent / dataset.path).parent, Path.cwd()]
-    return best_judge(dataset.content_id, folders, preferred_ids)
+    return find_best_classifier(dataset.content_id, folders, preferred_ids)
 
 
 def find_dataset_classifier(dataset: Dataset, folders: Sequence[Path]) -> Path:
-    """Find the file of an attribute classifier of a dataset in ``folders``; see :func:`mmgen.classifier.best_judge`.
+    """Find the file of the best attribute classifier of a dataset in ``folders``.
 
     Raises:
         MissingParentError: There is none; the message names the command that trains one.
     """
-    path = best_judge(dataset.header.content_id, folders)
+    path = find_best_classifier(dataset.header.content_id, folders)
     if path is None:
         raise MissingParentError(
             f"no judge of {dataset.path} found in {', '.join(dict.fromkeys(map(str, folders)))}; "

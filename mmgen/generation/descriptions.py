@@ -14,17 +14,17 @@ from mmgen.descriptions import (
     OPERATORS,
     OR,
     Expression,
+    attributes_to_caption,
     batch_of_captions,
     batch_of_queries,
-    caption_of_codes,
-    codes_of_caption,
+    caption_to_attributes,
     format_caption,
     format_query,
     format_values,
     is_caption,
     parse as parse_words,
     parse_caption,
-    quoted,
+    quote_value,
 )
 
 if TYPE_CHECKING:
@@ -142,11 +142,11 @@ def complete_descriptions(
         assert tokens is not None
         codes = np.full((len(tokens), len(info.names) if info is not None else 0), UNKNOWN, np.uint8)
         if spelled and text is not None and info is not None:
-            codes = codes_of_caption(tokens, text, info)
+            codes = caption_to_attributes(tokens, text, info)
     elif tokens is None and spelled and text is not None and info is not None:
         needed = [info.names.index(slot) for slot in text.slots]
         if (codes[:, needed] != UNKNOWN).all():
-            tokens = caption_of_codes(codes, text, info)
+            tokens = attributes_to_caption(codes, text, info)
     return Descriptions(codes, tokens)
 
 
@@ -154,7 +154,7 @@ def format_description(description: "str | Mapping[str, str]") -> str:
     """Format a description as a person would type it: ``{"digit": "3"}`` as ``digit=3``."""
     if isinstance(description, str):
         return description
-    return " ".join(f"{name}={quoted(value)}" for name, value in description.items())
+    return " ".join(f"{name}={quote_value(value)}" for name, value in description.items())
 
 
 def parse_descriptions(loaded: "TrainedModel", descriptions: Sequence[str]) -> Descriptions:
@@ -197,7 +197,11 @@ def _check_operators(loaded: "TrainedModel", tree: Expression, answered: frozens
             f"got {min(missing)} in '{tree}', which needs guidance above 0; draw with --guidance, or leave "
             f"{min(missing)} out"
         )
-    ways = [f"give the equivalent '{tree.meaning}'" if tree.mentioned.any() else "give a description without operators"]
+    ways = [
+        f"give the equivalent '{tree.meaning}'"
+        if tree.restricted_attributes.any()
+        else "give a description without operators"
+    ]
     if loaded.operators:
         ways.append("leave guidance out")
     elif not loaded.model.discrete_layers and "density" in loaded.model.capabilities:  # these refuse every fit

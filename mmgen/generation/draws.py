@@ -80,7 +80,7 @@ class Draws:
         wrong = has_mismatch(self.descriptions.codes[:, None], self.predicted)
         for row, expression in enumerate(self.descriptions.expressions):
             if expression is not None:
-                wrong[row] = ~expression.holds(self.predicted[row])
+                wrong[row] = ~expression.matches(self.predicted[row])
         return wrong
 
     @property
@@ -96,7 +96,7 @@ class Draws:
         counted = codes != UNKNOWN
         counted[..., list(self.hints)] = False
         counted[[one is not None for one in expressions]] = False
-        whole = np.array([one is not None and bool(one.mentioned.any()) for one in expressions])
+        whole = np.array([one is not None and bool(one.restricted_attributes.any()) for one in expressions])
         right = int(((codes == self.predicted) & counted).sum()) + int((~self.wrong[whole]).sum())
         return right, int(counted.sum()) + int(whole.sum()) * self.predicted.shape[1]
 
@@ -108,7 +108,7 @@ class Draws:
         read = self.predicted[row, place]
         if expression is None:
             return format_mismatches(self.descriptions.codes[row], read, vocabulary)
-        mentioned = np.flatnonzero(expression.mentioned)
+        mentioned = np.flatnonzero(expression.restricted_attributes)
         return f"judge: {', '.join(vocabulary.values[a][read[a]] for a in mentioned)}" if self.wrong[row, place] else ""
 
 
@@ -203,7 +203,7 @@ def warn_of_unrestricted(draws: Draws) -> list[str]:
     return [
         f"'{one}' {reason.get(one.operator, 'says nothing')}, so there is nothing to judge."
         for one in draws.descriptions.expressions
-        if one is not None and not one.mentioned.any()
+        if one is not None and not one.restricted_attributes.any()
     ]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mmgen.artifacts import Header, reference
+from mmgen.artifacts import Header, parent_record
 from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.samples import write_samples
 from mmgen.generation.draws import Draws
@@ -61,9 +61,9 @@ def save_samples(
         **(start or {}),
     }
     captions = None if drawn.descriptions.tokens is None else np.repeat(drawn.descriptions.tokens, each, axis=0)
-    parents = [reference(loaded.path, loaded.header.kind, path)]
+    parents = [parent_record(loaded.path, loaded.header.kind, path)]
     if classifier_path is not None and drawn.predicted is not None:
-        parents.append(reference(classifier_path, "judge", path))
+        parents.append(parent_record(classifier_path, "judge", path))
     return write_samples(
         path,
         images=flatten(drawn.means),

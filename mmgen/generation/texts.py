@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from mmgen.core.errors import UsageError
-from mmgen.descriptions import TextVocabulary, codes_of_caption
+from mmgen.descriptions import TextVocabulary, caption_to_attributes
 from mmgen.generation.classifiers import check_classifier, classify_images
 from mmgen.generation.decode import decode_means
 
@@ -107,7 +107,7 @@ def compare_with_classifier(loaded: "TrainedModel", classifier: "Classifier | No
     if classifier is None or info is None or not text.slots:
         return Verdicts(np.zeros(count, bool), [""] * count, (0, 0))
     check_classifier(info, classifier)
-    codes = codes_of_caption(decoded.tokens, text, info)
+    codes = caption_to_attributes(decoded.tokens, text, info)
     seen = classify_images(classifier, decoded.images, codes)
     compared = [info.names.index(slot) for slot in text.slots if slot not in classifier.hints]
     differs = codes[:, compared] != seen[:, compared]

@@ -5,7 +5,7 @@ from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from mmgen.core.errors import UsageError
-from mmgen.core.progress import relay
+from mmgen.core.progress import map_fractions
 from mmgen.evaluation import needs
 from mmgen.evaluation.needs import Need
 from mmgen.results.score import Better, Points, Score
@@ -14,7 +14,7 @@ from mmgen.settings.plugins import to_kebab_case
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
-__all__ = ["Better", "Metric", "Need", "Points", "Score", "relay"]
+__all__ = ["Better", "Metric", "Need", "Points", "Score", "map_fractions"]
 
 
 class Metric(ABC):
@@ -28,7 +28,7 @@ class Metric(ABC):
     """Units of scores in another unit, and which way is better: {"ranks": "lower"}."""
     needs: ClassVar[tuple[Need, ...]] = ()
     """Checks of model, data and settings, called in order before any work: functions of :mod:`mmgen.evaluation.needs`
-    or of the metric's module. A metric with ``needs.judge`` shows drawn pictures to an attribute classifier."""
+    or of the metric's module. With ``needs.need_classifier`` it classifies drawn pictures."""
     posteriors: ClassVar[Literal["each", "together", "none"]] = "each"
     """Whether the metric is called for each posterior, once for all, or once because it uses no posterior of a
     description."""
@@ -53,11 +53,11 @@ class Metric(ABC):
     protocols: ClassVar[Mapping[str, str]] = {}
     """Meaning of each protocol in a sentence for a page: {"bound": "The mean of log weights."}."""
     judged: ClassVar[bool] = False
-    """Whether ``needs`` has ``needs.judge``."""
+    """Whether ``needs`` has ``needs.need_classifier``."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.judged = needs.judge in cls.needs
+        cls.judged = needs.need_classifier in cls.needs
         if "name" not in cls.__dict__:
             cls.name = to_kebab_case(cls.__name__)
 
@@ -67,7 +67,7 @@ class Metric(ABC):
         Raises:
             UsageError: Something is missing.
         """
-        for need in (*((needs.unguided,) if self.posteriors == "none" else ()), *self.needs):
+        for need in (*((needs.need_no_guidance,) if self.posteriors == "none" else ()), *self.needs):
             if missing := need(evaluation):
                 raise UsageError(f"{self.name} {missing}")
 
@@ -124,7 +124,7 @@ class Metric(ABC):
             given=given,
             protocol=protocol,
             judge_accuracy=(judge.accuracy or None) if judge else None,
-            ids={**evaluation.ids, **({"judge": judge.content_id} if judge else {}), **(ids or {})},
+            ids={**evaluation.content_ids, **({"judge": judge.content_id} if judge else {}), **(ids or {})},
             points=points,
             by_attribute=dict(by_attribute or {}),
             warnings=warnings,

@@ -56,7 +56,7 @@ class Disentanglement(Metric):
     reads = ("factors", *ENCODINGS)
     unit = "of 1"
     conditions: ClassVar = ("factors",)
-    needs = (needs.image_encoder, _missing_factors)
+    needs = (needs.need_image_encoder, _missing_factors)
     tests: ClassVar[int] = 0
     """Number of tests in a repeat, if the score is an accuracy; else 0."""
     protocol: ClassVar[str]

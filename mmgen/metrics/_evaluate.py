@@ -75,7 +75,7 @@ def _add_provenance(evaluation: Evaluation, member: Metric, score: Score) -> Sco
     score = evaluation.provenance.complete(score)
     if member.points == "averaged":
         score = use_clustered_error(score, evaluation.dataset.sources(evaluation.rows_of_points))
-    return evaluation.provenance.with_conditions(score, member.judged, bool(member.points), member.conditions)
+    return evaluation.provenance.add_conditions(score, member.judged, bool(member.points), member.conditions)
 
 
 def evaluate_with_classifiers(

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.evaluation import needs
-from mmgen.evaluation.compared import TOO_FEW, Compared, comparable_pictures, compare_pictures
-from mmgen.evaluation.neighbours import inside
+from mmgen.evaluation.compared import TOO_FEW, PictureComparison, compare_pictures, need_comparable_pictures
+from mmgen.evaluation.neighbours import are_inside_balls
 from mmgen.evaluation.queries import weighted_mean
 from mmgen.evaluation.real import Points
 from mmgen.evaluation.settings import DESCRIPTIONS
@@ -37,7 +37,7 @@ class Overlap(Metric):
     reads = DESCRIPTIONS
     unmeasured = TOO_FEW
     columns: ClassVar = {"real halves": "ceiling", "queries": "queries"}
-    needs = (needs.judge, comparable_pictures)
+    needs = (needs.need_classifier, need_comparable_pictures)
     of_real: ClassVar[bool]
     """True for the share of real pictures among drawn ones (recall), False for drawn among real ones (precision)."""
 
@@ -45,7 +45,7 @@ class Overlap(Metric):
         comparisons = yield from compare_pictures(evaluation, posterior)
         return [self._score(evaluation, posterior, compared) for compared in comparisons]
 
-    def _score(self, evaluation: "Evaluation", posterior: str, compared: Compared) -> Score:
+    def _score(self, evaluation: "Evaluation", posterior: str, compared: PictureComparison) -> Score:
         seed = evaluation.settings.seed
         values, weights = _overlap_percentages(compared, compared.pairs, self.of_real)
         real, _ = _overlap_percentages(compared, compared.ceiling_pairs, self.of_real)
@@ -64,7 +64,7 @@ class Overlap(Metric):
             given=compared.queries.given_count,
             protocol=compared.protocol,
             details={
-                **compared.about(),
+                **compared.picture_counts(),
                 "ceiling": ceiling.value,
                 "ceiling_stderr": error(ceiling.value, ceiling.stderr),
                 "below_ceiling": shortfall.value,
@@ -76,7 +76,7 @@ class Overlap(Metric):
 
 
 def _overlap_percentages(
-    compared: Compared, pairs: list[tuple[Points, Points]], of_real: bool
+    compared: PictureComparison, pairs: list[tuple[Points, Points]], of_real: bool
 ) -> tuple[Floats, Floats]:
     """Return the percentage of each description's pictures that lie among the others, and the descriptions' weights."""
     each = []
@@ -84,11 +84,11 @@ def _overlap_percentages(
         points, others = (references, candidates) if of_real else (candidates, references)
         if compared.protocol == "pooled":
             is_inside = np.split(
-                inside(np.concatenate(points), np.concatenate(others)), np.cumsum(list(map(len, points)))
+                are_inside_balls(np.concatenate(points), np.concatenate(others)), np.cumsum(list(map(len, points)))
             )
             each.append([100.0 * part.mean() for part in is_inside if len(part)])
         else:
-            each.append([100.0 * inside(a, b).mean() for a, b in zip(points, others, strict=True)])
+            each.append([100.0 * are_inside_balls(a, b).mean() for a, b in zip(points, others, strict=True)])
     counts = np.array([len(part) for part in points], np.float64)
     weights = counts[counts > 0] if compared.protocol == "pooled" else compared.queries.weights
     return np.mean(each, axis=0), weights

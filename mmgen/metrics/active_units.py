@@ -43,13 +43,13 @@ class ActiveUnits(Metric):
     posteriors = "none"
     points = "seen"
     reads = POINTS
-    needs = (needs.encodable_examples,)
+    needs = (needs.need_encodable_examples,)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        loaded, points, settings = evaluation.loaded, evaluation.points, evaluation.settings
+        loaded, points, settings = evaluation.loaded, evaluation.data_points, evaluation.settings
         parts, draws = [], torch_generator(settings.seed, "layers of active units", device=loaded.device)
-        for rows, part in mean_parts(loaded.model, points, evaluation.source, settings.precision, draws):
+        for rows, part in mean_parts(loaded.model, points, evaluation.source_modalities, settings.precision, draws):
             parts.append(part.double())
             yield rows.stop / points.size
         means = torch.cat(parts).cpu()
@@ -69,7 +69,7 @@ class ActiveUnits(Metric):
                 float(resampled[:, units].sum(1).double().std()),
                 points.size,
                 quantity=quantity,
-                posterior="+".join(evaluation.source),
+                posterior="+".join(evaluation.source_modalities),
                 protocol=f"variance above {_THRESHOLD}",
                 details={"latent_size": len(active[units]), "activity": active[units].tolist()},
             )

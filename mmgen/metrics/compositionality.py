@@ -29,7 +29,7 @@ def _missing_held_out_combinations(evaluation: "Evaluation") -> str:
             f"'{evaluation.settings.part}' has none; use --metric correctness, which also takes incomplete ones"
         )
     trained_on = evaluation.loaded.settings.data.split
-    held_out = evaluation.questions.of(0).codes
+    held_out = evaluation.questions.make_queries(0).codes
     rows = evaluation.dataset.split(trained_on, "train")
     seen = {row.tobytes() for row in evaluation.dataset.read_attributes(evaluation.info.name, rows)}
     known = np.array([row.tobytes() in seen for row in held_out])
@@ -47,9 +47,9 @@ class Compositionality(CodeAgreement):
 
     rank = 3
     reads = ("queries", "draws", "split", "part")
-    needs = (needs.judge, needs.spelled_descriptions, _missing_held_out_combinations)
+    needs = (needs.need_classifier, needs.need_spelled_descriptions, _missing_held_out_combinations)
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        queries = evaluation.questions.of(0)
-        codes = yield from evaluation.draws.judged(queries, posterior, evaluation.settings.draws)
+        queries = evaluation.questions.make_queries(0)
+        codes = yield from evaluation.draws.classify_pictures(queries, posterior, evaluation.settings.draws)
         return self.score_codes(evaluation, posterior, queries, codes)

@@ -18,7 +18,7 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.evaluation import needs
 from mmgen.evaluation.queries import Queries, weighted_mean
 from mmgen.evaluation.settings import DESCRIPTIONS
-from mmgen.metrics._base import Metric, Points, Score, relay
+from mmgen.metrics._base import Metric, Points, Score, map_fractions
 from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _unreadable_queries(evaluation: "Evaluation") -> str:
     """Return why the posteriors cannot read the descriptions, as attributes or whole captions; "" if they can."""
     if evaluation.questions.free_captions and not any(evaluation.questions.dropped):
         return ""
-    return needs.spelled_descriptions(evaluation)
+    return needs.need_spelled_descriptions(evaluation)
 
 
 class Correctness(CodeAgreement):
@@ -155,7 +155,7 @@ class Correctness(CodeAgreement):
 
     rank = 2
     reads = DESCRIPTIONS
-    needs = (needs.judge, _unreadable_queries)
+    needs = (needs.need_classifier, _unreadable_queries)
     protocols: ClassVar = {
         "exact": "How many of the given attributes the judge sees in a picture; what it is told does not count.",
         "paper": "The same with the words that the judge is told, which always match, as Cremer and Kushman count.",
@@ -167,17 +167,17 @@ class Correctness(CodeAgreement):
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         questions, draws = evaluation.questions, evaluation.settings.draws
         if questions.free_captions:
-            queries = questions.captions()
-            distinct, of = queries.distinct(questions.hints)  # pictures of one caption are the same
-            codes = yield from evaluation.draws.judged(distinct, posterior, draws)
+            queries = questions.make_caption_queries()
+            distinct, of = queries.merge_alike(questions.hints)  # pictures of one caption are the same
+            codes = yield from evaluation.draws.classify_pictures(distinct, posterior, draws)
             return self.score_codes(evaluation, posterior, queries, codes[of])
         scores = []
         most = len(evaluation.info.names) - len(questions.hints)
         dropped = [number for number in questions.dropped if number < most]
         for done, number in enumerate(dropped):
-            queries = questions.of(number)
-            work = evaluation.draws.judged(queries, posterior, draws)
-            codes = yield from relay(work, done / len(dropped), 1 / len(dropped))
+            queries = questions.make_queries(number)
+            work = evaluation.draws.classify_pictures(queries, posterior, draws)
+            codes = yield from map_fractions(work, done / len(dropped), 1 / len(dropped))
             scores += self.score_codes(evaluation, posterior, queries, codes)
         if evaluation.ignores_text(posterior) and evaluation.draws.generates_words:
             scores += self._score_generated_words(evaluation, posterior)
@@ -185,7 +185,7 @@ class Correctness(CodeAgreement):
 
     def _score_generated_words(self, evaluation: "Evaluation", posterior: str) -> list[Score]:
         """Score the agreement of pictures with words generated from the same z; UNKNOWN is never right."""
-        predicted, words = evaluation.draws.generated(posterior, _GENERATED)
+        predicted, words = evaluation.draws.classify_generated(posterior, _GENERATED)
         hints, names = evaluation.questions.hints, evaluation.info.names
         columns = {"generated-text": list(range(len(names)))}
         if hints:

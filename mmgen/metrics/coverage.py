@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
 from mmgen.evaluation import needs
-from mmgen.evaluation.divergence import jackknifed, jensen_shannon, remaining_bias
-from mmgen.evaluation.queries import Frequencies, Mean, Queries, weighted_mean
+from mmgen.evaluation.divergence import jackknife_divergence, jensen_shannon, remaining_bias
+from mmgen.evaluation.queries import Frequencies, Queries, WeightedMean, weighted_mean
 from mmgen.evaluation.settings import DESCRIPTIONS
-from mmgen.metrics._base import Metric, Points, Score, relay
+from mmgen.metrics._base import Metric, Points, Score, map_fractions
 from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Coverage(Metric):
         "paper": "The same as Vedantam et al. (2018) compute it.",
     }
 
-    needs = (needs.judge, _unreadable_partial_descriptions)
+    needs = (needs.need_classifier, _unreadable_partial_descriptions)
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         questions = evaluation.questions
@@ -91,16 +91,18 @@ class Coverage(Metric):
         dropped = [number for number in questions.dropped if 0 < number <= most]
         scores = []
         for done, number in enumerate(dropped):
-            queries = questions.of(number)
+            queries = questions.make_queries(number)
             measure = self._score_as_paper if evaluation.settings.protocol == "paper" else self._score_exactly
-            score = yield from relay(measure(evaluation, posterior, queries), done / len(dropped), 1 / len(dropped))
+            score = yield from map_fractions(
+                measure(evaluation, posterior, queries), done / len(dropped), 1 / len(dropped)
+            )
             scores.append(score)
         return scores
 
     def _score_as_paper(
         self, evaluation: "Evaluation", posterior: str, queries: Queries
     ) -> Generator[float, None, Score]:
-        predicted = yield from evaluation.draws.judged(queries, posterior, _PAPER_DRAWS)
+        predicted = yield from evaluation.draws.classify_pictures(queries, posterior, _PAPER_DRAWS)
         predicted = predicted[:, :_PAPER_DRAWS]
         values = np.zeros(len(queries))
         for rows, _, counts in count_unspecified_values(queries, predicted, evaluation.info.sizes):
@@ -114,7 +116,7 @@ class Coverage(Metric):
     ) -> Generator[float, None, Score]:
         draws = max(_LEAST_DRAWS, evaluation.settings.draws)
         while True:
-            predicted = yield from evaluation.draws.judged(queries, posterior, draws)
+            predicted = yield from evaluation.draws.classify_pictures(queries, posterior, draws)
             coverage = exact_coverage(queries, predicted, evaluation.questions.frequencies, evaluation.settings.seed)
             mean = weighted_mean(coverage.values, queries.weights, evaluation.settings.seed)
             bias = float(np.average(coverage.bias, weights=queries.weights))
@@ -172,7 +174,7 @@ class Coverage(Metric):
         )
 
 
-def combine_with_bias(mean: Mean, bias: float, pictures: int) -> tuple[float, float | None]:
+def combine_with_bias(mean: WeightedMean, bias: float, pictures: int) -> tuple[float, float | None]:
     """Clip a corrected mean at 100 %, and add the remaining bias to its standard error; return both in percent.
 
     So value +- 1.96 errors also covers the 100 % of a perfect model.
@@ -208,11 +210,11 @@ def exact_coverage(
     corrected, uncorrected, bias = (np.zeros(len(queries)) for _ in range(3))
     unmatched = np.zeros(len(queries), bool)
     for rows, attribute, counts in count_unspecified_values(queries, predicted, frequencies.sizes):
-        known = [frequencies.of(attribute, queries.codes[row]) for row in rows]
+        known = [frequencies.conditional(attribute, queries.codes[row]) for row in rows]
         p = np.stack([distribution for distribution, _ in known])
         unmatched[rows] |= ~np.array([matched for _, matched in known])
         share = 100 / queries.dropped
-        corrected[rows] += share * (1 - jackknifed(p, counts))
+        corrected[rows] += share * (1 - jackknife_divergence(p, counts))
         uncorrected[rows] += share * (1 - jensen_shannon(p, counts / predicted.shape[1]))
         generator = numpy_generator(seed, "coverage bias", attribute, predicted.shape[1])
         bias[rows] -= share * remaining_bias(p, counts, generator)  # a divergence too high is a coverage too low
@@ -224,7 +226,7 @@ def single_query_error(queries: Queries, predicted: NDArray[np.uint8], frequenci
     count = predicted.shape[1]
     left_out = np.zeros(count)
     for _, attribute, counts in count_unspecified_values(queries, predicted, frequencies.sizes):
-        p, _ = frequencies.of(attribute, queries.codes[0])
+        p, _ = frequencies.conditional(attribute, queries.codes[0])
         fewer = counts - (predicted[0, :, attribute, None] == np.arange(len(p)))
-        left_out += 100 / queries.dropped * (1 - jackknifed(p, fewer))
+        left_out += 100 / queries.dropped * (1 - jackknife_divergence(p, fewer))
     return float(np.sqrt((count - 1) * left_out.var()))

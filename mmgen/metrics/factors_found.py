@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mmgen.evaluation.factors import Code
-from mmgen.evaluation.mutual_information import BINS, GAP, information, leading_dimensions
+from mmgen.evaluation.mutual_information import BINS, GAP, leading_dimensions, relative_information
 from mmgen.metrics._base import Score
 from mmgen.metrics._disentanglement import Disentanglement, RepeatResult
 
@@ -39,7 +39,7 @@ class FactorsFound(Disentanglement):
     columns: ClassVar = {"of": "factors_in_all", "dimension": "dimension", "gap": "gap", "found": "found"}
 
     def measure(self, code: Code, rng: np.random.Generator) -> RepeatResult:
-        known = information(code)
+        known = relative_information(code)
         known[np.setdiff1d(np.arange(len(known)), code.active)] = 0.0
         each = leading_dimensions(known, code.names)
         values = {_COUNT: float(sum(one.has_dimension for one in each))}
@@ -49,7 +49,7 @@ class FactorsFound(Disentanglement):
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         count, *others = yield from super().__call__(evaluation, posterior)
         names = count.details["factors"]
-        each = leading_dimensions(np.array(count.details["information"]), names)
+        each = leading_dimensions(np.array(count.details["relative_information"]), names)
         found_factors = [one.factor for one in each if one.has_dimension]
         counts = {"factors_in_all": len(names), "found_factors": found_factors}
         scores = [replace(count, unit="factors", details={**count.details, **counts})]

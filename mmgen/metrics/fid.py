@@ -13,8 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.evaluation import needs
-from mmgen.evaluation.compared import TOO_FEW, Compared, comparable_pictures, compare_pictures
-from mmgen.evaluation.frechet import Distance, extrapolated, jackknife_error, pooled, within
+from mmgen.evaluation.compared import TOO_FEW, PictureComparison, compare_pictures, need_comparable_pictures
+from mmgen.evaluation.frechet import (
+    Distance,
+    distance_within_descriptions,
+    extrapolate_distance,
+    jackknife_error,
+    pooled_distance,
+)
 from mmgen.evaluation.real import Points
 from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.metrics._base import Metric, Score
@@ -51,15 +57,15 @@ class Fid(Metric):
         "queries": "queries",
     }
 
-    needs = (needs.judge, comparable_pictures)
+    needs = (needs.need_classifier, need_comparable_pictures)
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         found = yield from compare_pictures(evaluation, posterior)
         return [self._score(evaluation, posterior, compared) for compared in found]
 
-    def _score(self, evaluation: "Evaluation", posterior: str, compared: Compared) -> Score:
+    def _score(self, evaluation: "Evaluation", posterior: str, compared: PictureComparison) -> Score:
         project, share, size = _make_projection(evaluation, compared)
-        one, other, drawn = (project(points) for points in (*compared.halves, compared.drawn))
+        one, other, drawn = (project(points) for points in (*compared.halves, compared.drawn_points))
         both = compared.protocol == "description"
         found = _average_distance(compared, [(drawn, half) for half in ((one, other) if both else (one,))])
         real = _average_distance(compared, [(other, one)])
@@ -73,7 +79,7 @@ class Fid(Metric):
             given=compared.queries.given_count,
             protocol=compared.protocol,
             details={
-                **compared.about(),
+                **compared.picture_counts(),
                 "ceiling": real.value,
                 "ceiling_stderr": real.stderr,
                 "extrapolated": found.extrapolated,
@@ -98,23 +104,25 @@ class _Estimate:
     extrapolated_stderr: float | None
 
 
-def _make_projection(evaluation: "Evaluation", compared: Compared) -> tuple[Callable[[Points], Doubles], float, int]:
+def _make_projection(
+    evaluation: "Evaluation", compared: PictureComparison
+) -> tuple[Callable[[Points], Doubles], float, int]:
     """Return a projection of features to at most ``_MOST`` numbers, its share of the variance, and their number."""
-    size = compared.drawn[0].shape[1]
+    size = compared.drawn_points[0].shape[1]
     if size <= _MOST:
         return lambda points: [part.astype(np.float64) for part in points], 1.0, size
-    directions, share = evaluation.real.components(_MOST)
+    directions, share = evaluation.real.principal_components(_MOST)
     return lambda points: [part @ directions for part in points], share, directions.shape[1]
 
 
-def _average_distance(compared: Compared, pairs: list[tuple[Doubles, Doubles]]) -> _Estimate:
+def _average_distance(compared: PictureComparison, pairs: list[tuple[Doubles, Doubles]]) -> _Estimate:
     """Average the distances of pairs of sets of pictures."""
     wholes, limits = [], []
     for first, second in pairs:
         whole = _distance(compared, first, second)
         parts = [_distance(compared, *(_take_half(side, start) for side in (first, second))) for start in (0, 1)]
-        wholes.append(whole.of)
-        limits.append(extrapolated(whole, parts))
+        wholes.append(whole.leaving_out)
+        limits.append(extrapolate_distance(whole, parts))
     groups = whole.groups
 
     def average(functions: list[Callable[[int | None], float]]) -> Callable[[int | None], float]:
@@ -124,8 +132,12 @@ def _average_distance(compared: Compared, pairs: list[tuple[Doubles, Doubles]]) 
     return _Estimate(distance(None), jackknife_error(distance, groups), limit(None), jackknife_error(limit, groups))
 
 
-def _distance(compared: Compared, first: Doubles, second: Doubles) -> Distance:
-    return pooled(first, second) if compared.protocol == "pooled" else within(first, second, compared.queries.weights)
+def _distance(compared: PictureComparison, first: Doubles, second: Doubles) -> Distance:
+    return (
+        pooled_distance(first, second)
+        if compared.protocol == "pooled"
+        else distance_within_descriptions(first, second, compared.queries.weights)
+    )
 
 
 def _take_half(points: Doubles, start: int) -> Doubles:
@@ -133,7 +145,7 @@ def _take_half(points: Doubles, start: int) -> Doubles:
     return [part[(start + place) % 2 :: 2] for place, part in enumerate(points)]
 
 
-def _total_variance(compared: Compared, real: Doubles) -> float:
+def _total_variance(compared: PictureComparison, real: Doubles) -> float:
     """Return the trace of the real pictures' covariance, inside descriptions or of all, as a scale for distances."""
     if compared.protocol == "pooled":
         return float(np.concatenate(real).var(0, ddof=1).sum())

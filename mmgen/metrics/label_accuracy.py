@@ -15,10 +15,10 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation import needs
-from mmgen.evaluation.likelihoods import description_modality, has_description, main_image, proposal_of
+from mmgen.evaluation.likelihoods import description_modality, has_description, infer_proposal, main_modality
 from mmgen.evaluation.settings import POINTS
 from mmgen.generation.read import iterate_attribute_probabilities, iterate_posterior_draws
-from mmgen.metrics._base import Metric, Points, Score, relay
+from mmgen.metrics._base import Metric, Points, Score, map_fractions
 from mmgen.modalities.text import Text
 from mmgen.results.standard_errors import binomial_error, share_error
 from mmgen.training.labelling import label_seed
@@ -38,7 +38,7 @@ _PICTURES = 512
 def _missing_descriptions(evaluation: "Evaluation") -> str:
     """Return why the model cannot describe images, without p(description | z) or q(z | image); "" if it can."""
     loaded = evaluation.loaded
-    image = main_image(loaded)
+    image = main_modality(loaded)
     if description_modality(loaded) is None:
         return (
             "needs a model that generates descriptions, but this one does not; train one with an objective that "
@@ -72,19 +72,19 @@ class LabelAccuracy(Metric):
         "posterior": "The description that is likeliest under the model's own q(y|x), in closed form.",
     }
 
-    needs = (_missing_descriptions, needs.memory_for_samples)
+    needs = (_missing_descriptions, needs.need_memory_for_samples)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         loaded, settings = evaluation.loaded, evaluation.settings
         points, scores = _select_described_images(evaluation), []
-        exact = yield from relay(_predict_exactly(loaded, points, settings.precision), 0.0, 1.0)
+        exact = yield from map_fractions(_predict_exactly(loaded, points, settings.precision), 0.0, 1.0)
         if exact is not None:
             return self._score_predictions(evaluation, points, exact, "posterior", 0)
         for number, (protocol, draws) in enumerate((("samples", settings.samples), ("mean", 0))):
             work = _predict(loaded, points, draws, settings.seed, settings.precision)
             scores += self._score_predictions(
-                evaluation, points, (yield from relay(work, number / 2, 0.5)), protocol, draws
+                evaluation, points, (yield from map_fractions(work, number / 2, 0.5)), protocol, draws
             )
         return scores
 
@@ -146,9 +146,9 @@ class LabelAccuracy(Metric):
 
 def _select_described_images(evaluation: "Evaluation") -> Batch:
     """Return the data points with an image and a description."""
-    points, words = evaluation.points, description_modality(evaluation.loaded)
+    points, words = evaluation.data_points, description_modality(evaluation.loaded)
     assert words is not None
-    rows = points.present[main_image(evaluation.loaded)] & has_description(points, words)
+    rows = points.present[main_modality(evaluation.loaded)] & has_description(points, words)
     if not rows.any():
         raise UsageError(
             f"no data point of the {evaluation.settings.part} part has both an image and {words}; "
@@ -159,7 +159,7 @@ def _select_described_images(evaluation: "Evaluation") -> Batch:
 
 def _predict_exactly(loaded: "TrainedModel", points: Batch, precision: str) -> Generator[float, None, Tensor | None]:
     """Return the likeliest codes [N, A] under q(y|x); None where it has no closed form."""
-    image, name = main_image(loaded), description_modality(loaded)
+    image, name = main_modality(loaded), description_modality(loaded)
     assert name is not None
     codes: list[Tensor] = []
     for rows in torch.arange(points.size, device=points.device).split(_PICTURES):
@@ -176,7 +176,7 @@ def _predict(
     loaded: "TrainedModel", points: Batch, draws: int, seed: int, precision: str
 ) -> Generator[float, None, Tensor]:
     """Predict descriptions of pictures, codes [N, A] or words [N, T]; with 0 draws at the mean of q(z|x)."""
-    q, _ = proposal_of(loaded, points, precision, "image", seed)
+    q, _ = infer_proposal(loaded, points, precision, "image", seed)
     name = description_modality(loaded)
     assert name is not None
     modality = loaded.model.modalities[name]

@@ -23,17 +23,17 @@ from mmgen.evaluation.errors import diagnostics, shared_error, standard_error
 from mmgen.evaluation.importance import Estimate, Noise, Terms
 from mmgen.evaluation.likelihoods import (
     Quantities,
+    add_normaliser_error,
+    compute_image_terms,
+    estimate_text,
+    estimate_text_by_posterior,
     guiding_modality,
     has_description,
-    image_terms,
-    text_estimate,
-    text_posterior_estimate,
-    under_prior,
-    with_normaliser_error,
+    quantities_under_prior,
 )
-from mmgen.evaluation.proposals import MIXTURE, description_modality, main_image, proposal_conditions
+from mmgen.evaluation.proposals import MIXTURE, description_modality, main_modality, proposal_conditions
 from mmgen.evaluation.settings import POINTS
-from mmgen.metrics._base import Metric, Points, Score, relay
+from mmgen.metrics._base import Metric, Points, Score, map_fractions
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -109,8 +109,8 @@ def _jointly_modelled_examples(evaluation: "Evaluation") -> str:
 def _missing_proposal(evaluation: "Evaluation") -> str:
     """Check the proposal, memory for its samples, and that the dataset has all modalities; errors are raised there."""
     proposal_conditions(evaluation.loaded, evaluation.settings.proposal)
-    needs.memory_for_samples(evaluation, min(evaluation.settings.number, len(evaluation.rows())))
-    needs.check_kinds(evaluation, evaluation.loaded.model.modalities)
+    needs.need_memory_for_samples(evaluation, min(evaluation.settings.number, len(evaluation.rows())))
+    needs.check_modalities(evaluation, evaluation.loaded.model.modalities)
     return ""
 
 
@@ -162,19 +162,21 @@ class LogLikelihood(Metric):
         "var of log w": "log_weight_variance",
     }
 
-    needs = (_jointly_modelled_examples, _missing_proposal, needs.text_proposal)
+    needs = (_jointly_modelled_examples, _missing_proposal, needs.need_text_proposal_of_model)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         loaded = evaluation.loaded
         points = _select_points_with_image(evaluation)
-        decoded = yield from relay(_evaluate_densities(evaluation, points), 0.0, 0.9)
+        decoded = yield from map_fractions(_evaluate_densities(evaluation, points), 0.0, 0.9)
         scores: list[Score] = []
         for number, name in enumerate(evaluation.posteriors):
             share = 0.1 / len(evaluation.posteriors)
             start = 0.9 + number * share
             if evaluation.ignores_text(name) and not loaded.model.conditional_on:
-                scores += yield from relay(self._score_under_prior(evaluation, points, name, decoded), start, share)
+                scores += yield from map_fractions(
+                    self._score_under_prior(evaluation, points, name, decoded), start, share
+                )
             else:
                 words = _conditioning_modality(evaluation, name)
                 rows = _positions_with_description(points, words)
@@ -184,7 +186,7 @@ class LogLikelihood(Metric):
                     estimate = decoded.estimates(_conditional_quantity(quantity, name))[quantity]
                     new_scores = self._score_estimate_and_bound(evaluation, name, quantity, estimate.at_points(rows))
                     scores += (
-                        with_normaliser_error(loaded, name, points[rows], new_scores) if loaded.guidance else new_scores
+                        add_normaliser_error(loaded, name, points[rows], new_scores) if loaded.guidance else new_scores
                     )
         return scores
 
@@ -193,11 +195,11 @@ class LogLikelihood(Metric):
     ) -> Generator[float, None, list[Score]]:
         """Score all quantities under one density in place of p(z)."""
         loaded = evaluation.loaded
-        estimates = decoded.estimates(lambda terms: under_prior(terms, prior, len(loaded.model.modalities)))
+        estimates = decoded.estimates(lambda terms: quantities_under_prior(terms, prior, len(loaded.model.modalities)))
         scores = self._score_estimate_and_bound(evaluation, prior, "log p(x)", estimates["log p(x)"])
         rows = _positions_with_description(points, description_modality(loaded))
         if "log p(x,y)" in estimates and len(rows):
-            text = yield from relay(self._score_text(evaluation, points[rows], prior, scores), 0.0, 1.0)
+            text = yield from map_fractions(self._score_text(evaluation, points[rows], prior, scores), 0.0, 1.0)
             image, joint = estimates["log p(x)"].at_points(rows), estimates["log p(x,y)"].at_points(rows)
             scores += self._score_estimate_and_bound(evaluation, prior, "log p(x,y)", joint)
             scores.append(self._score_ratio(evaluation, prior, "log p(x|y)", joint, text))
@@ -213,8 +215,10 @@ class LogLikelihood(Metric):
         """Estimate log p(y) and add its scores to ``scores``."""
         loaded, settings, text_proposal = evaluation.loaded, evaluation.settings, evaluation.text_proposal
         fixed = (settings.seed, settings.precision, text_proposal)
-        text = yield from relay(text_estimate(loaded, points, prior, settings.text_samples, *fixed), 0.0, 0.9)
-        through = yield from relay(text_posterior_estimate(loaded, points, prior, settings.samples, *fixed), 0.9, 0.1)
+        text = yield from map_fractions(estimate_text(loaded, points, prior, settings.text_samples, *fixed), 0.0, 0.9)
+        through = yield from map_fractions(
+            estimate_text_by_posterior(loaded, points, prior, settings.samples, *fixed), 0.9, 0.1
+        )
         estimate = _CheckedEstimate(text)
         scores.append(self._score(evaluation, prior, "log p(y)", "importance", estimate))
         if through is not None:
@@ -308,21 +312,21 @@ def _evaluate_densities(evaluation: "Evaluation", points: Batch) -> Generator[fl
     priors = [name for name in posteriors if evaluation.ignores_text(name)] or ["prior"]
 
     def evaluate_terms(batch: Batch, proposal: str) -> Generator[float, None, Terms]:
-        return image_terms(
+        return compute_image_terms(
             evaluation.loaded, batch, posteriors, settings.samples, settings.seed, settings.precision, proposal, priors
         )
 
     if settings.proposal == MIXTURE:
         return _DecodedTerms((yield from evaluate_terms(points, MIXTURE)))
-    terms = yield from relay(evaluate_terms(points, settings.proposal), 0.0, 0.9)
+    terms = yield from map_fractions(evaluate_terms(points, settings.proposal), 0.0, 0.9)
     spaced = torch.linspace(0, points.size - 1, min(_CHECKED, points.size), device=points.device).round().long()
-    return _DecodedTerms(terms, (spaced, (yield from relay(evaluate_terms(points[spaced], MIXTURE), 0.9, 0.1))))
+    return _DecodedTerms(terms, (spaced, (yield from map_fractions(evaluate_terms(points[spaced], MIXTURE), 0.9, 0.1))))
 
 
 def _select_points_with_image(evaluation: "Evaluation") -> Batch:
     """Return the data points with an image."""
-    points = evaluation.points
-    present = points.present[main_image(evaluation.loaded)]
+    points = evaluation.data_points
+    present = points.present[main_modality(evaluation.loaded)]
     if not present.any():
         raise UsageError(
             f"no data point of the {evaluation.settings.part} part has an image; choose another with --part"
@@ -334,7 +338,7 @@ def _conditioning_modality(evaluation: "Evaluation", posterior: str) -> str | No
     """Return the name of the modality that a posterior of descriptions reads."""
     loaded = evaluation.loaded
     if loaded.guidance:
-        return guiding_modality(loaded, posterior, evaluation.points)
+        return guiding_modality(loaded, posterior, evaluation.data_points)
     source = loaded.posteriors[posterior]
     if source.is_fitted and source.is_unconditional:
         return loaded.attributes.name if loaded.attributes is not None else None
@@ -358,7 +362,7 @@ def _bits_per_pixel(evaluation: "Evaluation", quantity: str, value: float, stder
     """Return a value and its error in bits per pixel; {} unless x is reported so."""
     if not quantity.startswith(("log p(x)", "log p(x|")):
         return {}
-    described = evaluation.loaded.observed.get(main_image(evaluation.loaded))
+    described = evaluation.loaded.observed.get(main_modality(evaluation.loaded))
     if described is None or described.nats_per_bit is None:
         return {}
     found = {"bits_per_pixel": value / described.nats_per_bit}

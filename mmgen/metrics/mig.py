@@ -8,7 +8,7 @@ References:
 import numpy as np
 
 from mmgen.evaluation.factors import Code
-from mmgen.evaluation.mutual_information import BINS, information
+from mmgen.evaluation.mutual_information import BINS, relative_information
 from mmgen.metrics._disentanglement import Disentanglement, RepeatResult
 
 __all__ = ["Mig"]
@@ -25,7 +25,7 @@ class Mig(Disentanglement):
     protocol = f"{BINS} bins"
 
     def measure(self, code: Code, rng: np.random.Generator) -> RepeatResult:
-        known = information(code)
+        known = relative_information(code)
         top = np.sort(known, axis=0)
         gaps = top[-1] - (top[-2] if len(top) > 1 else 0)
         return RepeatResult({"gap": float(gaps.mean())}, {"information": known, "gaps": gaps})

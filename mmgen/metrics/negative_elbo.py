@@ -15,8 +15,8 @@ from torch import Tensor
 from mmgen.core.seeding import torch_generator
 from mmgen.evaluation import needs
 from mmgen.evaluation.errors import summarise
-from mmgen.evaluation.importance import passes
-from mmgen.evaluation.provenance import pixels_of
+from mmgen.evaluation.importance import latents_per_pass
+from mmgen.evaluation.provenance import kind_of_pixels
 from mmgen.evaluation.settings import POINTS
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._base import Metric, Points, Score
@@ -60,11 +60,11 @@ class NegativeElbo(Metric):
     points = "averaged"
     reads = ("samples", *POINTS)
     columns: ClassVar = {"pixels": "pixels", "draws of z": "samples"}
-    needs = (_missing_gaussian_posterior, needs.image_encoder)
+    needs = (_missing_gaussian_posterior, needs.need_image_encoder)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        loaded, points, settings = evaluation.loaded, evaluation.points, evaluation.settings
+        loaded, points, settings = evaluation.loaded, evaluation.data_points, evaluation.settings
         assert loaded.observation is not None
         model, name = loaded.model, loaded.observation.name
         generator = torch_generator(settings.seed, "negative ELBO", device=loaded.device)
@@ -77,7 +77,7 @@ class NegativeElbo(Metric):
             assert isinstance(prior, DiagonalGaussian)  # needs refuse all others
             costs.append(q.kl(prior).double())
             total = torch.zeros(batch.size, dtype=torch.float64, device=loaded.device)
-            step = max(1, passes(math.prod(loaded.observation.event_shape)) // batch.size)
+            step = max(1, latents_per_pass(math.prod(loaded.observation.event_shape)) // batch.size)
             for first in range(0, settings.samples, step):
                 z = q.sample(generator, (min(step, settings.samples - first),))
                 total -= model.log_likelihood(name, z, batch).double().sum(0)
@@ -93,7 +93,7 @@ class NegativeElbo(Metric):
                 quantity=quantity,
                 posterior=name,
                 points=Points.from_values(values.tolist()),
-                details={"samples": settings.samples, "pixels": pixels_of(evaluation)},
+                details={"samples": settings.samples, "pixels": kind_of_pixels(evaluation)},
             )
             for quantity, values in parts.items()
         ]

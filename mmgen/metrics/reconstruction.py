@@ -36,7 +36,7 @@ def _missing_autoencoder(evaluation: "Evaluation") -> str:
     loaded = evaluation.loaded
     if loaded.observation is None or loaded.observation.name not in loaded.model.modalities:
         return "needs a model that draws pictures, and this one does not; use another metric"
-    if not loaded.model.has_posterior(evaluation.source):
+    if not loaded.model.has_posterior(evaluation.source_modalities):
         return f"needs q(z | {loaded.observation.name}), and this model has no such posterior"
     return ""
 
@@ -59,16 +59,18 @@ class Reconstruction(Metric):
     posteriors = "none"
     points = "averaged"
     reads = POINTS
-    needs = (needs.judge, _missing_autoencoder)
+    needs = (needs.need_classifier, _missing_autoencoder)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        points, codes = evaluation.points, _attribute_codes(evaluation)
+        points, codes = evaluation.data_points, _attribute_codes(evaluation)
         decoded: list[NDArray[np.uint8]] = []
         real: list[NDArray[np.uint8]] = []
         loaded, precision = evaluation.loaded, evaluation.settings.precision
         assert loaded.observation is not None
-        encoded = posterior_of(loaded.model, points, evaluation.source, precision, evaluation.settings.seed).mean
+        encoded = posterior_of(
+            loaded.model, points, evaluation.source_modalities, precision, evaluation.settings.seed
+        ).mean
         for start in range(0, points.size, _CHUNK):
             part = points[slice(start, start + _CHUNK)]
             true = torch.from_numpy(codes[start : start + _CHUNK])
@@ -116,7 +118,7 @@ class Reconstruction(Metric):
             float(of_point.mean()),
             share_error(float(of_point.mean()), spread, count),
             count,
-            posterior="+".join(evaluation.source),
+            posterior="+".join(evaluation.source_modalities),
             protocol=protocol,
             by_attribute={
                 name: 100 * float((decoded == codes)[known[:, k], k].mean())
@@ -130,7 +132,7 @@ class Reconstruction(Metric):
 
 def _attribute_codes(evaluation: "Evaluation") -> NDArray[np.uint8]:
     """Return attribute codes of the points, uint8 [N, A], ``UNKNOWN`` where the data have none."""
-    points, name = evaluation.points, evaluation.info.name
+    points, name = evaluation.data_points, evaluation.info.name
     codes = points.values[name].masked_fill(~points.present[name], UNKNOWN)
     return codes.cpu().numpy().astype(np.uint8)
 

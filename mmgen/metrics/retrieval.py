@@ -19,9 +19,9 @@ from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
 from mmgen.core.seeding import numpy_generator, torch_generator
 from mmgen.evaluation import needs
-from mmgen.evaluation.likelihoods import has_description, main_image
+from mmgen.evaluation.likelihoods import has_description, main_modality
 from mmgen.evaluation.settings import POINTS
-from mmgen.metrics._base import Metric, Points, Score, relay
+from mmgen.metrics._base import Metric, Points, Score, map_fractions
 from mmgen.posteriors import posterior_of
 from mmgen.results.standard_errors import binomial_error
 from mmgen.training.precision import autocast
@@ -104,7 +104,7 @@ class Ranks:
 def _missing_image_or_description(evaluation: "Evaluation") -> str:
     """Return why the model cannot compare pictures with descriptions; "" if it can."""
     loaded = evaluation.loaded
-    name, image = _describing_modality(evaluation), main_image(loaded)
+    name, image = _describing_modality(evaluation), main_modality(loaded)
     if name is None:
         return "needs a model of pictures and descriptions, and this one has no descriptions; use another model"
     if not loaded.model.has_posterior((image,)) or loaded.model.conditional_on:
@@ -118,7 +118,7 @@ def _missing_image_or_description(evaluation: "Evaluation") -> str:
             f"needs p({name} | z) or a q(z | {name}), and {loaded.path} has neither among the chosen posteriors; "
             f"fit one with: mmgen fit-aggregate {loaded.model_path} --given {kind}"
         )
-    needs.check_kinds(evaluation, [image])
+    needs.check_modalities(evaluation, [image])
     return ""
 
 
@@ -176,14 +176,14 @@ class Retrieval(Metric):
     conditions: ClassVar = ("pool", "described")
     columns: ClassVar = {"chance": "chance", "among": "pool", "same description": "shared", "draws": "samples"}
 
-    needs = (needs.unguided, _missing_image_or_description, _check_memory)
+    needs = (needs.need_no_guidance, _missing_image_or_description, _check_memory)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         name = _describing_modality(evaluation)
         assert name is not None  # needs refuse models without descriptions
         points, words, of = _select_candidates(evaluation, name)
-        tables = yield from relay(self._score_pairs(evaluation, name, points, words), 0.0, 1.0)
+        tables = yield from map_fractions(self._score_pairs(evaluation, name, points, words), 0.0, 1.0)
         same = of[:, None] == of
         scores = []
         for (protocol, source), table in tables.items():
@@ -199,7 +199,7 @@ class Retrieval(Metric):
         self, evaluation: "Evaluation", name: str, points: Batch, words: Batch
     ) -> Generator[float, None, dict[tuple[str, str], Tensor]]:
         """Compute scores [N, M] of all pairs of pictures and distinct descriptions, by (protocol, posterior)."""
-        loaded, settings, image = evaluation.loaded, evaluation.settings, main_image(evaluation.loaded)
+        loaded, settings, image = evaluation.loaded, evaluation.settings, main_modality(evaluation.loaded)
         model, read = loaded.model, _posteriors_reading(evaluation, name)
         q = posterior_of(model, points, (image,), settings.precision)
         generator = torch_generator(settings.seed, "retrieval", device=loaded.device)
@@ -287,7 +287,7 @@ class Retrieval(Metric):
 
 def _select_candidates(evaluation: "Evaluation", name: str) -> tuple[Batch, Batch, NDArray[np.int64]]:
     """Return N examples with picture and complete description, the distinct descriptions, and the index of each [N]."""
-    points, image = evaluation.points, main_image(evaluation.loaded)
+    points, image = evaluation.data_points, main_modality(evaluation.loaded)
     if name not in points.values:
         raise UsageError(f"retrieval needs {name}, but {evaluation.dataset.path} holds none; use another dataset")
     present = points.present[name]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mmgen.core.errors import ArtifactError
-from mmgen.core.parsing import Malformed, parse_json
+from mmgen.core.parsing import MalformedError, parse_json
 from mmgen.modalities._base import Element
 
 __all__ = ["MAX_NAMES", "distinct_texts", "element_json"]
@@ -20,7 +20,7 @@ def element_json(element: Element, name: str) -> Any:
     """
     try:
         return parse_json(element.text(name))
-    except Malformed as error:
+    except MalformedError as error:
         raise ArtifactError(
             f"{element.where}@{name} is not valid JSON ({error}), the file is damaged; make or copy it again"
         ) from None

@@ -89,7 +89,7 @@ class Aggregate(nn.Module):
             with torch.no_grad():  # layers that learn their input size from data get their weights
                 blank, present = described.observed(torch.zeros(2, *described.event_shape))
                 condition.features(self.reader.eval(), blank, present)
-        self.density = family.density(latent_size, width)
+        self.density = family.build_density(latent_size, width)
         self.networks = networks()
         # z = shift + scale * u: densities are over latents u of zero mean and unit variance.
         self.register_buffer("shift", torch.zeros(latent_size))
@@ -189,15 +189,15 @@ class Aggregate(nn.Module):
             return self._complete_layers(self.shift + self.scale * u, generator)
 
     def sample_reparameterised(self, condition: Batch | None, batch: int) -> tuple[Tensor, Tensor]:
-        """Return draws z [M, B, D] that carry gradients, and weights [M, B]; see :meth:`Density.reparameterised`."""
+        """Return draws z [M, B, D] with gradients, and weights [M, B]; see :meth:`Density.sample_reparameterised`."""
         with torch.autocast(self.shift.device.type, enabled=False):
-            u, weights = self.density.reparameterised(self.context(condition), batch)
+            u, weights = self.density.sample_reparameterised(self.context(condition), batch)
             return self._complete_layers(self.shift + self.scale * u), weights
 
     def sample_with_log_prob(self, condition: Batch | None, batch: int) -> tuple[Tensor, Tensor, Tensor]:
         """Return draws z [M, B, D] that carry gradients, weights [M, B] and log q(z | condition) [M, B] in nats."""
         with torch.autocast(self.shift.device.type, enabled=False):
-            u, weights, log_q = self.density.with_density(self.context(condition), batch)
+            u, weights, log_q = self.density.sample_with_log_prob(self.context(condition), batch)
             z = self._complete_layers(self.shift + self.scale * u)
             return z, weights, log_q - self.scale.log().sum() + self._log_prob_below(z)
 
@@ -224,6 +224,6 @@ class Aggregate(nn.Module):
             )
         assert self.condition is not None and isinstance(self.density, ConditionalGaussian)
         name, device = self.condition.name, str(self.shift.device)
-        contexts = [self.context(batch_of_queries(codes, name, device)) for codes in recombination.leaves]
+        contexts = [self.context(batch_of_queries(codes, name, device)) for codes in recombination.leaf_codes]
         q = self.networks.infer_recombined(recombination, [self.density.distribution(each, 1) for each in contexts])
         return DiagonalGaussian(self.shift + self.scale * q.mean, q.log_sd + self.scale.log())

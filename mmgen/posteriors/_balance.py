@@ -285,5 +285,9 @@ class Balance:
     def _unspecified(self, condition: Batch, expression: Expression | None) -> tuple[int, ...]:
         """Return positions of unspecified attributes; () for an empty description."""
         name = self._likelihood.attributes().name
-        specified = condition.present[name][0].cpu().numpy() if expression is None else np.asarray(expression.mentioned)
+        specified = (
+            condition.present[name][0].cpu().numpy()
+            if expression is None
+            else np.asarray(expression.restricted_attributes)
+        )
         return tuple(np.flatnonzero(~specified).tolist()) if specified.any() else ()

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmgen.artifacts import Dataset, Latents, read_header, read_latents, reference, write_latents
+from mmgen.artifacts import Dataset, Latents, parent_record, read_header, read_latents, write_latents
 from mmgen.artifacts.content_id import canonical_json
 from mmgen.artifacts.latents import COLUMNS
 from mmgen.core.batch import Batch
@@ -239,8 +239,8 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
                 settings=encoding.settings,
                 seed=encoding.seed,
                 parents=(
-                    reference(encoding.model_path, "model", out),
-                    reference(encoding.dataset_path, "dataset", out),
+                    parent_record(encoding.model_path, "model", out),
+                    parent_record(encoding.dataset_path, "dataset", out),
                 ),
                 command=command,
             )

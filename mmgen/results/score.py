@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from mmgen.core.errors import ArtifactError, reason_of
-from mmgen.core.parsing import Malformed, lines_bounded, parse_json
+from mmgen.core.parsing import MalformedError, parse_json, read_lines
 from mmgen.results.naming import LEARNED_PRIOR, posterior_name, posterior_title
 from mmgen.results.number import Number
 
@@ -221,11 +221,11 @@ def read_scores(path: Path) -> list[Score]:
         ArtifactError: The file cannot be read, or a line is no score.
     """
     try:
-        with closing(lines_bounded(path)) as lines:
+        with closing(read_lines(path)) as lines:
             scores = [_parse_score(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     except OSError as error:
         raise ArtifactError(f"cannot read the scores {path}: {reason_of(error)}; check the path") from None
-    except Malformed as error:
+    except MalformedError as error:
         raise ArtifactError(f"{path} holds no scores (JSON lines): {error}; check the path") from None
     if not scores:
         raise ArtifactError(f"{path} holds no scores, expected some as mmgen eval writes them; check the path")
@@ -245,7 +245,7 @@ def _parse_score(path: Path, number: int, line: str) -> Score:
     expected = "expected scores as mmgen eval --json prints them"
     try:
         record = parse_json(line)
-    except Malformed as error:
+    except MalformedError as error:
         raise ArtifactError(f"{path}: line {number} is not JSON ({error}), {expected}") from None
     if not isinstance(record, dict) or not {"metric", "value"} <= record.keys():
         raise ArtifactError(f"{path}: line {number} has no metric and value, {expected}")

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from mmgen.core.errors import SettingsError, UsageError, clip, reason_of
-from mmgen.core.parsing import MAX_DEPTH, Malformed, NotToml, parse_toml, printable, read_bounded
+from mmgen.core.parsing import MAX_DEPTH, MalformedError, NotTomlError, parse_toml, printable, read_text
 from mmgen.settings import presets
 from mmgen.settings.registry import find_nearest_name, format_unknown_name
 
@@ -239,9 +239,9 @@ def _parse_value(key: str, text: str) -> Any:
     """Parse the value of one assignment as TOML; a bare word is a string."""
     try:
         values = parse_toml(f"value = {text}")
-    except NotToml:
+    except NotTomlError:
         return text
-    except Malformed as error:
+    except MalformedError as error:
         raise UsageError(
             f"--set got '{printable(f'{key}={text}', 100)}', but {error}; give a valid TOML value"
         ) from None
@@ -259,10 +259,10 @@ def read_toml(path: Path) -> dict[str, Any]:
         SettingsError: The file cannot be read or is not TOML.
     """
     try:
-        return parse_toml(read_bounded(path))
+        return parse_toml(read_text(path))
     except OSError as error:
         raise SettingsError(f"cannot read settings file {path}: {reason_of(error)}; check the path") from None
-    except Malformed as error:
+    except MalformedError as error:
         raise SettingsError(f"settings file {path} is not valid TOML: {error}; fix the file") from None
 
 

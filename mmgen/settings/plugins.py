@@ -26,7 +26,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from mmgen.core.errors import UsageError, clip, reason_of
-from mmgen.core.parsing import Malformed, opening, read_bounded
+from mmgen.core.parsing import MalformedError, first_sentences, read_text
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -159,7 +159,7 @@ def first_sentence(source: str, name: str = "") -> str:
         return ""
     parts = [node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name]
     docstring = next(filter(None, map(ast.get_docstring, parts)), None) or ast.get_docstring(tree) or ""
-    return opening(docstring)
+    return first_sentences(docstring)
 
 
 def _read_source(module: str) -> str | None:
@@ -241,10 +241,10 @@ def run_code_files() -> None:
 
 def _run_file(path: Path) -> _CodeFile:
     try:
-        text = read_bounded(path)
+        text = read_text(path)
     except OSError as error:
         raise UsageError(f"cannot read the code {path}: {reason_of(error)}; check the path") from None
-    except Malformed as error:
+    except MalformedError as error:
         raise UsageError(f"the code {path} cannot be read: {error}, expected a Python file; check the path") from None
     digest = hashlib.sha256(text.encode()).hexdigest()
     # The name differs between files of the same name, and is the same in every process: a worker can find the classes.

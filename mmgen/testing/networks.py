@@ -51,7 +51,7 @@ def check_judge_network(name: str) -> None:
 def check_judge_canvas(name: str, shape: tuple[int, int, int]) -> None:
     """Assert that images of a shape (C, H, W) give one vector of logits for each attribute."""
     with torch.device("meta"):  # shapes without arithmetic
-        network = mmgen.classifier.get(name).over(ImageDescription(shape=shape, layout="bytes"), (2, 5))
+        network = mmgen.classifier.get(name).for_description(ImageDescription(shape=shape, layout="bytes"), (2, 5))
         logits = network.eval()(torch.rand(3, *shape))
     assert [tuple(part.shape) for part in logits] == [(3, 2), (3, 5)]
 
@@ -60,7 +60,7 @@ def check_judge_features(name: str) -> None:
     """Assert that features are finite, differ between pictures, and determine all logits by an affine function."""
     torch.manual_seed(0)
     described = ImageDescription(shape=(1, 16, 16), layout="bytes")
-    network = mmgen.classifier.get(name).over(described, (2, 5, 5, 2, 5, 5), 3).eval()
+    network = mmgen.classifier.get(name).for_description(described, (2, 5, 5, 2, 5, 5), 3).eval()
     images, hints = torch.rand(4, 1, 16, 16), torch.eye(3)[[0, 1, 2, 0]]
     with torch.inference_mode():
         features = network.features(images, hints)

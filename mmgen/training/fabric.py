@@ -8,7 +8,7 @@ import joblib
 import torch
 
 from mmgen.core.errors import UsageError
-from mmgen.core.processes import A_CORE, OWNER, check_files, end_with_parent
+from mmgen.core.processes import A_CORE, OWNER, check_open_files, end_with_parent
 from mmgen.training.others import connecting, start_others
 from mmgen.training.precision import resolve_device, resolve_precision
 from mmgen.training.settings import TrainingSettings
@@ -65,7 +65,7 @@ def _check_devices(settings: TrainingSettings, kind: str) -> None:
             f"--devices got {settings.devices} and --batch {settings.batch}, expected an example at least for each "
             "device; use fewer devices or a larger batch"
         )
-    check_files(settings.devices, "--devices")
+    check_open_files(settings.devices, "--devices")
 
 
 def _start_others(fabric: "Fabric", devices: int) -> None:

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mmgen.artifacts.content_id import line_json
-from mmgen.artifacts.files import cannot_write, open_own, own_folder, write_text_atomic
+from mmgen.artifacts.content_id import one_line_json
+from mmgen.artifacts.files import make_internal_folder, open_internal_file, write_error, write_text_atomic
 from mmgen.core.errors import ArtifactError
-from mmgen.core.parsing import LOG_ENDING, MAX_LOG_BYTES, Malformed, parse_json, printable, read_bounded
+from mmgen.core.parsing import LOG_ENDING, MAX_LOG_BYTES, MalformedError, parse_json, printable, read_text
 from mmgen.training.loggers import Logger, RunFacts, logger
 
 __all__ = ["RunLog", "log_path"]
@@ -48,11 +48,11 @@ class RunLog:
         run = RunFacts(path.name.removesuffix(LOG_ENDING), folder, settings or {}, after_step)
         try:
             if wanted:
-                own_folder(folder)
+                make_internal_folder(folder)
             if not after_step and not folder.is_symlink():
                 for old in folder.glob("events.out.tfevents.*"):
                     old.unlink()
-            self._file = open(path, "a", encoding="utf-8", opener=open_own)  # noqa: SIM115 - closed by close()
+            self._file = open(path, "a", encoding="utf-8", opener=open_internal_file)  # noqa: SIM115 - closed by close()
             self._loggers: list[Logger] = []
             try:
                 for one in wanted:
@@ -61,7 +61,7 @@ class RunLog:
                 self.close()  # those that have begun
                 raise
         except OSError as error:
-            raise cannot_write(Path(error.filename or path), error) from error
+            raise write_error(Path(error.filename or path), error) from error
 
     def write(self, record: dict[str, Any]) -> None:
         """Append one line and write it to disk at once, so that a killed run loses at most this line.
@@ -70,10 +70,10 @@ class RunLog:
             ArtifactError: The file system refuses.
         """
         try:
-            self._file.write(line_json(record) + "\n")
+            self._file.write(one_line_json(record) + "\n")
             self._file.flush()
         except OSError as error:
-            raise cannot_write(self.path, error) from error
+            raise write_error(self.path, error) from error
         numbers = dict(_scalars(record))
         for one in list(self._loggers):
             self._call_logger(one, partial(one.write, record["step"], numbers))
@@ -105,10 +105,10 @@ def _lines(path: Path, last: int) -> list[str]:
     """Return the complete lines of an earlier log up to step ``last``."""
     lines = []
     try:
-        text = read_bounded(path, MAX_LOG_BYTES, errors="replace")
+        text = read_text(path, MAX_LOG_BYTES, errors="replace")
     except OSError:  # an earlier log that is gone is not missed
         return []
-    except Malformed as error:
+    except MalformedError as error:
         raise ArtifactError(
             f"{path} is no log that this run could continue ({error}); remove it or use another --output"
         ) from None
@@ -116,7 +116,7 @@ def _lines(path: Path, last: int) -> list[str]:
         try:
             if parse_json(line)["step"] <= last:
                 lines.append(line + "\n")
-        except (Malformed, KeyError, TypeError):
+        except (MalformedError, KeyError, TypeError):
             continue  # a line that a killed run did not finish
     return lines
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from mmgen.artifacts import check_nothing_lost, check_place, read_checkpoint
+from mmgen.artifacts import check_nothing_lost, check_replaceable, read_checkpoint
 from mmgen.core.batch import Batch
 from mmgen.core.errors import DataError, Interrupted, TrainingError, UsageError
 from mmgen.core.memory import check_memory
@@ -162,7 +162,7 @@ class _Run:
         for name in settings.log_to:
             logger(name)
         for file in (self.out, path, log_path(self.out)):
-            check_place(file)  # before any work, not when the first of them is saved
+            check_replaceable(file)  # before any work, not when the first of them is saved
         if resume == "auto" and not path.exists():
             check_nothing_lost(self.out, False, f"its run cannot be continued without its state {path}: use ")
         if resume == "require" and not path.exists():

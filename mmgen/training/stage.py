@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from mmgen.artifacts import KINDS, Header, check_output, read_checkpoint, reference, write_checkpoint
+from mmgen.artifacts import KINDS, Header, check_output, parent_record, read_checkpoint, write_checkpoint
 from mmgen.core.errors import ArtifactError, MmgenError
 from mmgen.core.parsing import printable
 from mmgen.core.progress import Work
@@ -101,7 +101,7 @@ def run_stage(stage: Stage, out: Path, resume: Resume = "auto", fabric: "Fabric 
             tensors=built.task.saved_tensors(),
             settings={**stage.settings, **built.recorded},
             seed=stage.training.seed,
-            parents=tuple(reference(parent, role, path) for role, parent in stage.parents.items()),
+            parents=tuple(parent_record(parent, role, path) for role, parent in stage.parents.items()),
             facts={**facts, **built.facts},
             command=stage.command,
         )

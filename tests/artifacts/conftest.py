@@ -12,11 +12,11 @@ from mmgen.artifacts import (
     PARTS,
     Dataset,
     DatasetWriter,
+    parent_record,
     read_checkpoint,
     read_header,
     read_latents,
     read_samples,
-    reference,
     write_checkpoint,
     write_latents,
     write_samples,
@@ -80,7 +80,7 @@ def make_checkpoint(
         "mask": torch.tensor([True, False]),
         "empty": torch.zeros(0, 3),
     }
-    parents = [reference(dataset, "dataset", path)] if dataset else []
+    parents = [parent_record(dataset, "dataset", path)] if dataset else []
     values = {
         "settings": {"training": {"steps": 10}},
         "seed": 2,
@@ -118,7 +118,7 @@ def _read_dataset(path: Path) -> None:
             dataset.read_image(name, np.array([dataset.size - 1, 0, 0]))
         for name in dataset.attributes:
             dataset.read_attributes(name)
-        for name in dataset.factor_names:
+        for name in dataset.factors:
             dataset.factor(name)
         for scheme in dataset.schemes:
             dataset.scheme_meaning(scheme)

@@ -24,7 +24,7 @@ def test_everything_comes_back_as_it_went_in(tmp_path, dataset_at, info):
         assert (dataset.images["image"].scale, dataset.images["grey"].scale) == (1, 255)
         assert dataset.attributes["attributes"] == info
         assert info.sizes == (3, 2)
-        assert dataset.factor_names == ["angle", "mask", "source"]
+        assert list(dataset.factors) == ["angle", "mask", "source"]
         assert dataset.factors["mask"].shape == (3, 5)
         assert (dataset.texts["text"].vocabulary, dataset.texts["text"].length) == (("red", "grün", "cube"), 4)
         np.testing.assert_array_equal(dataset.read_text("text"), data["text"])
@@ -189,8 +189,8 @@ def dataset(tmp_path, dataset_at):
         (lambda d: d.factor("angel"), "did you mean 'angle'"),
         (lambda d: d.split("idd", "train"), "did you mean 'iid'"),
         (lambda d: d.split("iid", "validation"), "Available: train, val, test"),
-        (lambda d: d.read_packed("image", np.array([30])), "rows outside 0 to 29"),
-        (lambda d: d.read_packed("image", np.array([-1])), "rows outside 0 to 29"),
+        (lambda d: d.read_packed("image", np.array([30])), "rows got numbers outside 0 to 29"),
+        (lambda d: d.read_packed("image", np.array([-1])), "rows got numbers outside 0 to 29"),
     ],
 )
 def test_asking_for_what_is_not_there(dataset, call, message):

@@ -181,7 +181,7 @@ def test_hdf5_that_calls_itself_a_model_and_the_reverse(tmp_path, originals):
         path = tmp_path / kind
         header = _header_of(kind, originals[kind], path)
         _with_header(path, kind, originals[kind], sealed(header | {"kind": other}))
-        with pytest.raises(ArtifactError, match=f"calls itself a {other}"):
+        with pytest.raises(ArtifactError, match=f"whose header says a {other}"):
             read_header(path)
 
 

@@ -11,12 +11,12 @@ from mmgen.artifacts import (
     Parent,
     check_output,
     find_parent,
+    find_record,
     find_relatives,
-    parent_of,
+    parent_record,
     read_checkpoint,
     read_header,
     read_latents,
-    reference,
     require_kind,
     write_checkpoint,
 )
@@ -37,8 +37,8 @@ def family(tmp_path, monkeypatch, dataset_at, checkpoint_at):
 
 def test_reference_is_relative_to_the_child(family):
     dataset, model = family
-    parent = parent_of(model, "dataset")
-    assert parent == reference(dataset, "dataset", model)
+    parent = find_record(model, "dataset")
+    assert parent == parent_record(dataset, "dataset", model)
     assert parent.path == "../data/tiny.h5"
     assert (parent.kind, parent.command) == ("dataset", "mmgen make-data tiny")
     assert parent.content_id == read_header(dataset).content_id
@@ -75,7 +75,7 @@ def test_another_file_under_the_parents_name_is_not_the_parent(family, dataset_a
 def test_a_role_that_is_not_there(family):
     dataset, model = family
     with pytest.raises(ArtifactError, match=r"model without a parent 'judge' \(it has: dataset\)"):
-        parent_of(model, "judge")
+        find_record(model, "judge")
     with pytest.raises(ArtifactError, match=r"dataset without a parent 'dataset' \(it has: none\)"):
         find_parent(dataset, "dataset")
 

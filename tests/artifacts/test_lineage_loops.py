@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mmgen.artifacts import Parent, read_header, write_checkpoint
-from mmgen.artifacts.ancestors import lineage, outline, tree_lines, walk
+from mmgen.artifacts.ancestors import lineage_lines, outline_lineage, read_lineage, walk_ancestors
 from mmgen.core.errors import ArtifactError
 from tests.artifacts.test_sealed import header_text, sealed
 
@@ -36,7 +36,7 @@ def test_a_file_that_is_its_own_parent_is_refused_at_once(tmp_path):
     renamed(tmp_path / "m", own)
     began = time.monotonic()
     with pytest.raises(ArtifactError, match="do not match its content id"):
-        lineage(tmp_path / "m")
+        read_lineage(tmp_path / "m")
     assert time.monotonic() - began < 5
 
 
@@ -48,8 +48,8 @@ def test_a_loop_behind_an_honest_file_is_refused(tmp_path):
     renamed(tmp_path / "other", other)
     made(tmp_path / "honest", parent(one, "one"))
     began = time.monotonic()
-    with pytest.raises(ArtifactError, match=r"says that it was made from itself; this is no file that mmgen makes"):
-        lineage(tmp_path / "honest")
+    with pytest.raises(ArtifactError, match=r"names itself among the files that it was made from"):
+        read_lineage(tmp_path / "honest")
     assert time.monotonic() - began < 5
 
 
@@ -62,12 +62,12 @@ def test_many_ways_through_few_files_are_walked_once(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "mmgen.artifacts.ancestors.read_header", lambda path: (asked.append(path), read_header(path))[1]
     )
-    node = lineage(tmp_path / "30")
+    node = read_lineage(tmp_path / "30")
     assert len(asked) == 31
-    assert len(list(walk(node))) == 31
-    assert {each.state for each in walk(node)} == {"verified"}
-    assert len(tree_lines(node)) == 1 + 30 * 6
-    assert len(outline([node])) == 1 + 30 * 6
+    assert len(list(walk_ancestors(node))) == 31
+    assert {each.state for each in walk_ancestors(node)} == {"verified"}
+    assert len(lineage_lines(node)) == 1 + 30 * 6
+    assert len(outline_lineage([node])) == 1 + 30 * 6
     assert len(str(node.to_json())) < 200_000
 
 
@@ -76,33 +76,33 @@ def test_a_line_of_ancestors_has_an_end(tmp_path):
     for n in range(1, 70):
         below = made(tmp_path / str(n), parent(below, str(n - 1)), number=float(n))
     with pytest.raises(ArtifactError, match="has more than 64 generations of ancestors"):
-        lineage(tmp_path / "69")
+        read_lineage(tmp_path / "69")
 
 
 def test_two_parents_of_one_role_are_two_files(tmp_path):
     ids = [made(tmp_path / name, number=n) for n, name in enumerate(("a", "b"))]
     made(tmp_path / "child", parent(ids[0], "a"), parent(ids[1], "b"), number=9.0)
-    assert [node.path.name for node in lineage(tmp_path / "child").parents] == ["a", "b"]
+    assert [node.path.name for node in read_lineage(tmp_path / "child").parents] == ["a", "b"]
 
 
 def test_verified_is_said_only_of_what_was_read(tmp_path, monkeypatch):
     """A parent whose header claims the right id over other tensors is marked as damaged, and a large one as found."""
     honest = made(tmp_path / "parent", number=1.0)
     made(tmp_path / "child", parent(honest, "parent"), number=2.0)
-    assert [node.state for node in walk(lineage(tmp_path / "child"))] == ["verified", "verified"]
+    assert [node.state for node in walk_ancestors(read_lineage(tmp_path / "child"))] == ["verified", "verified"]
     made(tmp_path / "parent", number=3.0)
     renamed(tmp_path / "parent", honest)
-    node = lineage(tmp_path / "child")
-    assert [each.state for each in walk(node)] == ["verified", "damaged"]
-    assert tree_lines(node)[1].endswith(", damaged)")
-    monkeypatch.setattr("mmgen.artifacts.verified._declared_bytes", lambda path, kind: 2**40)
-    monkeypatch.setattr("mmgen.artifacts.verified.is_remembered", lambda name: False)
-    assert [each.state for each in walk(lineage(tmp_path / "child"))] == ["found", "found"]
+    node = read_lineage(tmp_path / "child")
+    assert [each.state for each in walk_ancestors(node)] == ["verified", "damaged"]
+    assert lineage_lines(node)[1].endswith(", damaged)")
+    monkeypatch.setattr("mmgen.artifacts.verified._bytes_to_verify", lambda path, kind: 2**40)
+    monkeypatch.setattr("mmgen.artifacts.verified.was_verified", lambda name: False)
+    assert [each.state for each in walk_ancestors(read_lineage(tmp_path / "child"))] == ["found", "found"]
     (tmp_path / "parent").unlink()
-    assert [each.state for each in walk(lineage(tmp_path / "child"))] == ["found", "missing"]
+    assert [each.state for each in walk_ancestors(read_lineage(tmp_path / "child"))] == ["found", "missing"]
 
 
 @pytest.mark.parametrize("kind", ["dataset", "latents", "samples", "model"])
 def test_every_kind_can_be_verified(tmp_path, make, kind):
     make(kind, tmp_path / "file")
-    assert lineage(tmp_path / "file").state == "verified"
+    assert read_lineage(tmp_path / "file").state == "verified"

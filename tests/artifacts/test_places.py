@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.artifacts import atomic_path, check_nothing_lost, check_output, check_place, write_text_atomic
-from mmgen.artifacts.files import open_own, own_folder
+from mmgen.artifacts import atomic_path, check_nothing_lost, check_output, check_replaceable, write_text_atomic
+from mmgen.artifacts.files import make_internal_folder, open_internal_file
 from mmgen.core.errors import ArtifactError, UsageError
 
 
@@ -31,7 +31,7 @@ def strange(tmp_path: Path) -> Iterator[dict[str, Path]]:
 WRITERS = {
     "atomic_path": lambda path: atomic_path(path).__enter__(),
     "write_text_atomic": lambda path: write_text_atomic(path, "text"),
-    "check_place": check_place,
+    "check_place": check_replaceable,
     "check_output of an artifact": lambda path: check_output(path, "dataset"),
     "check_output of a page": lambda path: check_output(path, None),
 }
@@ -69,7 +69,7 @@ def test_new_names_empty_files_and_links_to_files_are_taken(tmp_path: Path) -> N
     (tmp_path / "empty").touch()
     (tmp_path / "link").symlink_to("empty")
     for name in ("new", "empty", "link"):
-        check_place(tmp_path / name)
+        check_replaceable(tmp_path / name)
         check_output(tmp_path / name, "dataset")
     for name in ("new", "empty", "link"):
         write_text_atomic(tmp_path / name, "text")
@@ -131,7 +131,7 @@ def test_links_of_the_system_are_no_places(tmp_path: Path) -> None:
     with open(tmp_path / "file", "w") as file:
         (tmp_path / "descriptor").symlink_to(f"/proc/self/fd/{file.fileno()}")
         with pytest.raises(ArtifactError, match="is a link of the system; choose the name of a file"):
-            check_place(tmp_path / "descriptor")
+            check_replaceable(tmp_path / "descriptor")
 
 
 def test_logs_locks_and_folders_of_ours_replace_links(tmp_path: Path) -> None:
@@ -140,10 +140,10 @@ def test_logs_locks_and_folders_of_ours_replace_links(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     for name, target in {"log": "precious", "lock": "nothing", "folder": "elsewhere", "dangling": "nowhere"}.items():
         (tmp_path / name).symlink_to(target)
-    os.close(open_own(tmp_path / "log", os.O_WRONLY | os.O_APPEND))
-    os.close(open_own(tmp_path / "lock", os.O_RDWR))
+    os.close(open_internal_file(tmp_path / "log", os.O_WRONLY | os.O_APPEND))
+    os.close(open_internal_file(tmp_path / "lock", os.O_RDWR))
     for name in ("folder", "dangling"):
-        (own_folder(tmp_path / name) / "x").touch()
+        (make_internal_folder(tmp_path / name) / "x").touch()
         assert not (tmp_path / name).is_symlink()
     assert (tmp_path / "precious").read_text() == "before" and not list((tmp_path / "elsewhere").iterdir())
     assert not (tmp_path / "nothing").exists() and not (tmp_path / "nowhere").exists()

@@ -96,6 +96,6 @@ def test_every_kind_is_written_with_its_facts_covered():
     for kind in KINDS:
         content = ContentHash(kind, {}, 0, (), {"accuracy": 1})
         header = make_header(kind, content, settings={}, seed=0, facts={"accuracy": 1})
-        assert header.content().hexdigest() == header.content_id
+        assert header.content_hash().hexdigest() == header.content_id
         other = make_header(kind, content, settings={}, seed=0, facts={"accuracy": 2})
-        assert other.content().hexdigest() != header.content_id
+        assert other.content_hash().hexdigest() != header.content_id

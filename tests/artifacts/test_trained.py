@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from mmgen.artifacts import Header, read_header, write_checkpoint
-from mmgen.artifacts.contents import describe, trained
+from mmgen.artifacts.contents import describe_file, format_training
 from mmgen.cli.train import _describe_best
 from mmgen.figures.report.context import about
 from mmgen.training.loop import TrainingResult
@@ -38,7 +38,7 @@ def test_steps_of_a_run_and_of_the_weights_that_are_kept(
     facts: dict[str, Any], training: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     header = written(tmp_path / "m.safetensors", facts, **training)
-    assert trained(header) == said and describe(tmp_path / "m.safetensors").get("trained", "") == said
+    assert format_training(header) == said and describe_file(tmp_path / "m.safetensors").get("trained", "") == said
     group: Any = SimpleNamespace(header=header)  # all that a line about a model is of
     assert about(group) == "objective elbo, latent size 2" + (f", {said}" if said else "")
 
@@ -46,7 +46,7 @@ def test_steps_of_a_run_and_of_the_weights_that_are_kept(
 def test_settings_that_are_none_say_nothing(tmp_path: Path) -> None:
     header = written(tmp_path / "m.safetensors", {"step": 3})
     for settings in ({}, {"training": 3}, {"training": [1]}):
-        assert trained(Header(**{**vars(header), "settings": settings})) == ""
+        assert format_training(Header(**{**vars(header), "settings": settings})) == ""
 
 
 @pytest.mark.parametrize(

@@ -121,9 +121,9 @@ def test_the_cache_stays_small(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("MMGEN_CACHE", str(tmp_path))
     monkeypatch.setattr(remembered, "_MOST", 10)
     for number in range(25):
-        remembered.remember(f"{number:064d}")
+        remembered.record_verified(f"{number:064d}")
     assert len(list((tmp_path / "verified").iterdir())) <= 10
-    assert remembered.is_remembered(f"{24:064d}")
+    assert remembered.was_verified(f"{24:064d}")
 
 
 def test_nothing_but_show_opens_a_dataset_unverified() -> None:

@@ -12,8 +12,8 @@ import torch
 import mmgen.baselines
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.baselines import _networks as networks, measure_labels, rbm
-from mmgen.baselines._base import LabelSupply, Material
-from mmgen.baselines._logistic import regression
+from mmgen.baselines._base import BaselineData, LabelSupply
+from mmgen.baselines._logistic import fit_regression
 from mmgen.cli._main import main
 from mmgen.core.errors import DataError, UsageError
 from mmgen.training.model_run import ExperimentSettings, complete_settings
@@ -136,10 +136,10 @@ def test_labels_of_what_is_not_paired_change_nothing(method: str, bars: Path, tm
 
 def test_pairs_are_those_of_training_and_unknown_labels_are_none(bars: Path) -> None:
     with Dataset.open(bars) as dataset:
-        material = Material(dataset, settings_of(bars, seed=5))
-        chosen = material.paired(LabelSupply(0.1))
+        material = BaselineData(dataset, settings_of(bars, seed=5))
+        chosen = material.labelled_positions(LabelSupply(0.1))
         assert chosen.tolist() == paired_examples(TRAIN, 0.1, 5).tolist()
-        whole = material.pairs(LabelSupply(0.1))
+        whole = material.labelled_rows(LabelSupply(0.1))
         assert len(whole) == 24
         pixels = material.pixels("train")
         assert pixels.shape == (TRAIN, 36)
@@ -147,11 +147,11 @@ def test_pairs_are_those_of_training_and_unknown_labels_are_none(bars: Path) -> 
             pixels, dataset.read_image("image", np.arange(TRAIN)).reshape(TRAIN, -1) / np.float32(255)
         )
         material.rows("train")._held["attributes"][chosen[0]] = 255
-        assert material.paired(LabelSupply(0.1)).tolist() == chosen[1:].tolist()
+        assert material.labelled_positions(LabelSupply(0.1)).tolist() == chosen[1:].tolist()
 
 
 def test_a_single_kind_of_label_is_always_said() -> None:
-    reader = regression(np.eye(3, dtype=np.float32), np.array([2, 2, 2]), 1.0)
+    reader = fit_regression(np.eye(3, dtype=np.float32), np.array([2, 2, 2]), 1.0)
     assert reader.predict(np.zeros((4, 3), np.float32)).tolist() == [2] * 4
 
 
@@ -160,8 +160,8 @@ def test_the_rbm_looks_at_whole_batches_and_repeats_itself(bars: Path, monkeypat
     with Dataset.open(bars) as dataset:
         made = []
         for _ in range(2):
-            baseline = rbm.Rbm(Material(dataset, settings_of(bars)))
-            fractions = list(baseline.learn())
+            baseline = rbm.Rbm(BaselineData(dataset, settings_of(bars)))
+            fractions = list(baseline.learn_features())
             made.append(baseline.features("test"))
     assert fractions[-1] == 1 and made[0].shape == (80, rbm.HIDDEN)
     assert np.array_equal(made[0], made[1])
@@ -184,7 +184,7 @@ def test_the_main_picture_is_that_of_the_joint_model(tmp_path: Path) -> None:
     settings = settings_of(path)
     with Dataset.open(path) as dataset:
         assert next(iter(dataset.images)) == "completion"
-        material = Material(dataset, settings)
+        material = BaselineData(dataset, settings)
         assert material.image.name == "image"
         assert "completion" not in material.rows("train").batch(torch.arange(2)).values, "read, though nobody looks"
     (score,) = measure_labels(path, "logistic", [LabelSupply(0.1)], settings).run()
@@ -219,7 +219,7 @@ def test_labels_that_are_unknown_are_reported_before_anything_is_learnt(
     path = tmp_path / "unknown.h5"
     write_unknown(path, unknown)
     learnt: list[str] = []
-    for step in ("learn", "read"):
+    for step in ("learn_features", "predict_test_labels"):
         monkeypatch.setattr(mmgen.baselines.get(method), step, lambda *_: learnt.append(method))
     with pytest.raises(DataError, match=said):
         measure_labels(path, method, [LabelSupply(0.1)], settings_of(path)).run()
@@ -252,7 +252,7 @@ def test_mistakes_are_sentences(bars: Path, tmp_path: Path) -> None:
     settings = settings_of(bars)
     with pytest.raises(UsageError, match="did you mean 'logistic'"):
         measure_labels(bars, "logistik", [LabelSupply(0.1)], settings)
-    with pytest.raises(UsageError, match=r"gaussian answers densities, expected one that answers labels"):
+    with pytest.raises(UsageError, match=r"gaussian is for densities, expected one for labels"):
         measure_labels(bars, "gaussian", [LabelSupply(0.1)], settings)
     with pytest.raises(UsageError, match=r"--paired got 0, expected a share above 0"):
         measure_labels(bars, "logistic", [LabelSupply(0.0)], settings)

@@ -13,11 +13,11 @@ from scipy.special import logsumexp
 import mmgen.baselines
 from mmgen.artifacts import DatasetWriter
 from mmgen.baselines import measure_density
-from mmgen.baselines._density import FittedDensity, Numbers, shape_of
+from mmgen.baselines._density import FittedDensity, Numbers, fit_moments
 from mmgen.baselines._scales import fit_scales, log_scale_mixture
 from mmgen.cli._main import main
 from mmgen.core.errors import DataError, SettingsError, UsageError
-from mmgen.core.progress import outcome
+from mmgen.core.progress import run_generator
 from mmgen.modalities.vector import VectorDescription
 from mmgen.settings.config import validate
 from tests.conftest import outside_data
@@ -29,7 +29,7 @@ MIX = np.array([[1.0, 0.4], [-0.2, 0.5]])
 
 def fit(name: str, train: Numbers, **settings: Any) -> FittedDensity:
     density: Any = validate(mmgen.baselines.get(name), {**TINY.get(name, {}), **settings})
-    found: FittedDensity = outcome(density.fit(train, train[: len(train) // 4], 0))
+    found: FittedDensity = run_generator(density.fit(train, train[: len(train) // 4], 0))
     return found
 
 
@@ -60,7 +60,7 @@ def test_gaussian_against_scipy(covariance: str, heavy: Numbers) -> None:
 
 def test_scale_mixture_against_scipy_and_em_never_falls(heavy: Numbers) -> None:
     fitted = fit("gaussian-scale-mixture", heavy, scales=4)
-    log_weights, log_scales, _ = outcome(fit_scales(shape_of(heavy).squares(heavy), 2, 4, 500))
+    log_weights, log_scales, _ = run_generator(fit_scales(fit_moments(heavy).mahalanobis_squares(heavy), 2, 4, 500))
     covariance = np.cov(heavy.T, bias=True)
     parts = [
         weight + stats.multivariate_normal(heavy.mean(0), math.exp(2 * scale) * covariance).logpdf(heavy[:50])
@@ -78,7 +78,7 @@ def test_scales_find_those_that_made_the_data() -> None:
     generator = np.random.default_rng(0)
     scales = np.where(generator.random(4000) < 0.3, 5.0, 0.5)
     squares = np.square(scales[:, None] * generator.normal(size=(4000, 20))).sum(1)
-    log_weights, log_scales, _ = outcome(fit_scales(squares, 20, 2, 100))
+    log_weights, log_scales, _ = run_generator(fit_scales(squares, 20, 2, 100))
     np.testing.assert_allclose(np.exp(log_scales), [0.5, 5.0], rtol=0.02)
     np.testing.assert_allclose(np.exp(log_weights), [0.7, 0.3], atol=0.03)
     one = log_scale_mixture(np.array([4.0]), 1, np.zeros(1), np.zeros(1))
@@ -183,15 +183,15 @@ def test_mistakes_are_sentences(points: Path, tmp_path: Path, capsys: pytest.Cap
     with pytest.raises(DataError, match="covariance of 2 columns over the training examples is singular"):
         measure_density(path, "gaussian", {}).run()
     for wrong, said in (
-        (["--paired", "0.1"], "gaussian answers densities, and --paired is for baselines that answer labels"),
-        (["--device", "cuda"], "--device is for baselines that answer labels"),
+        (["--paired", "0.1"], "gaussian is a baseline for densities, and --paired is for baselines for labels"),
+        (["--device", "cuda"], "--device is for baselines for labels"),
     ):
         with pytest.raises(SystemExit) as left:
             main(["baseline", str(points), "--method", "gaussian", "-o", str(tmp_path / "x.jsonl"), *wrong])
         assert left.value.code == 2 and said in " ".join(capsys.readouterr().err.split())
     with pytest.raises(SystemExit) as left:
         main(["baseline", str(points), "--modality", "vector", "-o", str(tmp_path / "x.jsonl")])
-    assert left.value.code == 2 and "logistic answers labels" in " ".join(capsys.readouterr().err.split())
+    assert left.value.code == 2 and "logistic is a baseline for labels" in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "x.jsonl").exists()
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mmgen.artifacts import read_checkpoint, read_header, reference, write_checkpoint
+from mmgen.artifacts import parent_record, read_checkpoint, read_header, write_checkpoint
 from mmgen.artifacts.header import Header
 from mmgen.classifier import load_classifier
-from mmgen.classifier._find import best_judge
+from mmgen.classifier._find import find_best_classifier
 from mmgen.classifier._training import train_classifier
 from mmgen.core.errors import ArtifactError
 from tests.artifacts.test_sealed import header_text, sealed
@@ -62,9 +62,9 @@ def test_an_edited_judge_is_not_taken_however_good_it_says_it_is(
     honest = judge.with_name("honest.safetensors")
     honest.write_bytes(made[1].read_bytes())
     edit(judge, fits_checksum, held_out_accuracy={"mean": 100.0})
-    assert best_judge(dataset, [judge.parent]) == honest
+    assert find_best_classifier(dataset, [judge.parent]) == honest
     honest.unlink()
-    assert best_judge(dataset, [judge.parent]) is None
+    assert find_best_classifier(dataset, [judge.parent]) is None
 
 
 def test_an_accuracy_that_its_counts_do_not_come_to_is_found(judge: Path) -> None:
@@ -83,7 +83,7 @@ def test_an_accuracy_that_is_none_is_a_sentence(judge: Path, accuracy: Any) -> N
 
 
 def test_a_finished_judge_is_verified_before_it_is_called_finished(made: tuple[Path, Path], judge: Path) -> None:
-    assert reference(judge, "judge", judge).content_id == read_header(made[1]).content_id
+    assert parent_record(judge, "judge", judge).content_id == read_header(made[1]).content_id
     edit(judge, True, held_out_correct={}, held_out_images={})
     with pytest.raises(ArtifactError, match="do not match its content id"):
         train_classifier(made[0], judge, settings(steps=3)).run()

@@ -118,15 +118,15 @@ def test_augmented_descriptions_are_true() -> None:
         _, places, colours = scene(random)
         for relation in range(4):
             codes = torch.tensor([describe(places, colours, relation)])
-            (reworded,) = changes.retell(codes).tolist()
+            (reworded,) = changes.swap_objects(codes).tolist()
             assert reworded == describe(places, colours, reworded[1])
             assert reworded[1] != relation
-            (mirrored,) = changes.mirror(codes).tolist()
+            (mirrored,) = changes.mirror_codes(codes).tolist()
             assert mirrored == describe(places * [-1, 1], colours, mirrored[1])
-            assert torch.equal(changes.retell(changes.retell(codes)), codes)
+            assert torch.equal(changes.swap_objects(changes.swap_objects(codes)), codes)
     unknown = torch.tensor([[0, 255, 1]])
-    assert changes.retell(unknown).tolist() == [[1, 255, 0]]
-    assert changes.mirror(unknown).tolist() == [[0, 255, 1]]
+    assert changes.swap_objects(unknown).tolist() == [[1, 255, 0]]
+    assert changes.mirror_codes(unknown).tolist() == [[0, 255, 1]]
     images = torch.rand(8, 3, 16, 16)
     moved, codes = changes(images, torch.tensor([[0, 0, 1]]).expand(8, -1))
     assert moved.shape == images.shape

@@ -9,7 +9,7 @@ import pytest
 from mmgen.artifacts import read_header
 from mmgen.cli import _runs, reproduce
 from mmgen.experiments._plan import read_plan
-from mmgen.experiments._seeds import with_seeds
+from mmgen.experiments._seeds import repeat_over_seeds
 from mmgen.experiments._states import finished_files
 from tests.experiments.files import write_data, write_model
 
@@ -48,7 +48,7 @@ def test_a_model_that_says_it_is_the_same_is_in_the_table(
 ) -> None:
     (tmp_path / "one.toml").write_text(LIST)
     plan = read_plan(str(tmp_path / "one.toml"))
-    scale, runs = with_seeds(plan.at("cpu"), ())
+    scale, runs = repeat_over_seeds(plan.get_scale("cpu"), ())
     model = tmp_path / "vae.safetensors"
     write_data(tmp_path / "data.h5", command="mmgen make-data mnist -o data.h5")
     write_model(model, tmp_path / "data.h5", command="mmgen train data.h5 --batch 3 --steps 9")

@@ -7,7 +7,7 @@ import torch
 
 from mmgen import objectives
 from mmgen.artifacts import write_checkpoint
-from mmgen.artifacts.lineage import reference
+from mmgen.artifacts.lineage import parent_record
 from mmgen.cli._options import read_paths
 from mmgen.commands._words import check_words
 from mmgen.core.errors import MmgenError, SettingsError, UsageError
@@ -142,7 +142,7 @@ def test_words_are_looked_at_before_the_model_is_loaded(
     file = tmp_path / "m.safetensors"
     write_checkpoint(file, kind="model", tensors={"w": torch.zeros(1)}, settings={"data": data}, seed=0)
     if kind == "aggregate":
-        parents = [reference(file, "model", tmp_path / "a.safetensors")]
+        parents = [parent_record(file, "model", tmp_path / "a.safetensors")]
         file = tmp_path / "a.safetensors"
         write_checkpoint(file, kind="aggregate", tensors={"w": torch.zeros(1)}, settings={}, seed=0, parents=parents)
     monkeypatch.setattr("mmgen.generation.load", lambda *_: pytest.fail("it is loaded"))

@@ -6,7 +6,7 @@ from itertools import takewhile
 import pytest
 
 from mmgen import objectives
-from mmgen.core.parsing import opening
+from mmgen.core.parsing import first_sentences
 from mmgen.settings import presets
 from mmgen.settings.plugins import first_sentence
 from mmgen.settings.registry import list_registries
@@ -70,7 +70,7 @@ def test_what_anything_is_said_to_be_is_whole_sentences() -> None:
     ],
 )
 def test_a_text_opens_with_whole_sentences(text: str, said: str) -> None:
-    assert opening(text) == said
+    assert first_sentences(text) == said
 
 
 def test_a_member_of_ones_own_is_described_by_a_whole_sentence() -> None:

@@ -97,8 +97,8 @@ def test_continuing_and_beginning_anew_exclude_each_other(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["show", "dataset-v3.h5", "-n", "3", "--seed", "4"], "--number and --seed got no contact sheet to go with"),
-        (["show", "dataset-v3.h5", "--json", "--seed", "0"], "--seed got no contact sheet to go with"),
+        (["show", "dataset-v3.h5", "-n", "3", "--seed", "4"], "--number and --seed is only for contact sheets"),
+        (["show", "dataset-v3.h5", "--json", "--seed", "0"], "--seed is only for contact sheets"),
         (["sample", "model-v3.safetensors", "--sampled", "-o", "x.h5"], "--sampled got x.h5, expected a picture"),
         (["sample", "model-v3.safetensors", "--mean", "-o", "x.h5"], "--mean got x.h5, expected a picture"),
     ],

@@ -45,7 +45,7 @@ def test_the_report_shows_the_best_row_and_waits_for_the_page_that_it_links_to()
     *_, explored, report = quickstart.plan_stages(False, 0)
     assert (explored.makes, report.makes) == (quickstart.EXPLORE, quickstart.REPORT)
     for stage, other in ((explored, "--report report.html"), (report, "--explore explore.html")):
-        assert "--guidance 3:balanced" in stage.typed and other in stage.typed
+        assert "--guidance 3:balanced" in stage.command_line and other in stage.command_line
 
 
 def test_short_runs_are_validated_several_times() -> None:
@@ -175,7 +175,7 @@ def test_recall_stands_wherever_coverage_does() -> None:
         for stage in plan:
             if stage.arguments[0] == "eval":
                 assert stage.settings["metric"][1:] == ["coverage", "recall"]
-                assert [f"--judge {words[-1]}" in stage.typed for words in judges] == [True, True]
+                assert [f"--judge {words[-1]}" in stage.command_line for words in judges] == [True, True]
         report = plan[-1].arguments
         assert report.index("judge.safetensors") < report.index("second-judge.safetensors")  # the first frames pictures
 
@@ -192,7 +192,7 @@ def test_what_fails_costs_nothing_and_is_continued(jobs: int, tmp_path: Path, mo
     }
     for name, text in kept.items():
         (folder / name).write_text(text)
-    write_data(folder / "digits.h5", command=plan[0].typed)
+    write_data(folder / "digits.h5", command=plan[0].command_line)
     ran = []
 
     def run_command(arguments: list[str], *_: Any, **__: Any) -> str:
@@ -228,10 +228,10 @@ def test_pictures_are_dropped_of_own_ones_alone(tmp_path: Path) -> None:
 
 
 def test_another_seed_is_refused_where_there_is_one(tmp_path: Path) -> None:
-    write_data(tmp_path / "digits.h5", command=quickstart.plan_stages(True, 0)[0].typed)
+    write_data(tmp_path / "digits.h5", command=quickstart.plan_stages(True, 0)[0].command_line)
     done = within(tmp_path, "quickstart", "--quick", "--seed", "1", "-o", ".")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "was made with seed 0 and is now to be made with seed 1; move it away, use another --output" in done.stderr
+    assert "was made with seed 0, expected seed 1; move it away, use another --output" in done.stderr
 
 
 @pytest.mark.slow
@@ -255,7 +255,7 @@ def test_it_all_runs_at_reduced_size(tmp_path: Path) -> None:
         and "q_true(w = 300)" in done.stderr
         and "q_true(w = 1), exact" in done.stderr
     )
-    assert all(f"$ {stage.typed}" in done.stderr for stage in quickstart.plan_stages(True, 0))
+    assert all(f"$ {stage.command_line}" in done.stderr for stage in quickstart.plan_stages(True, 0))
     # The README's Python example, on what was just made.
     (example,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S | re.M)
     path = tmp_path / "q" / "aggregate.safetensors"

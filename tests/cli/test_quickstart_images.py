@@ -80,7 +80,7 @@ def test_every_command_can_be_typed(tmp_path: Path, columns: tuple[str, ...], ju
     names = [stage.arguments[0] for stage in planned]
     assert names.count("train-classifier") == 2 * judged
     assert names[-3:] == ["sample", "explore", "report"]
-    asked = [stage.typed for stage in planned if stage.arguments[0] == "eval"]
+    asked = [stage.command_line for stage in planned if stage.arguments[0] == "eval"]
     assert all(("--metric correctness" in command) == judged != ("retrieval" in command) for command in asked)
     assert {stage.makes for stage in planned if stage.command == "eval"} < set(planned[-1].arguments)
     drawn = planned[-3].arguments
@@ -109,7 +109,7 @@ def test_the_folder_keeps_its_commands_and_takes_no_others(tmp_path: Path) -> No
     own.check_folder_is_unused(folder, planned, found)
     with create_output_folder(folder):
         own.write_commands(folder, planned, found)
-    assert all(stage.typed in (folder / "commands.sh").read_text() for stage in planned)
+    assert all(stage.command_line in (folder / "commands.sh").read_text() for stage in planned)
     own.check_folder_is_unused(folder, planned, found)
     with pytest.raises(UsageError, match="other pictures, words or settings"):
         own.check_folder_is_unused(folder, own.plan_stages(pictures, found, sizes, 1), found)

@@ -52,7 +52,10 @@ def test_dry_run_prints_a_script_and_makes_nothing(tmp_path: Path) -> None:
 def test_a_table_that_does_not_exist(tmp_path: Path) -> None:
     done = run("reproduce", "cremer-table9", folder=tmp_path)
     assert done.returncode == 2
-    assert "did you mean 'cremer-table" in done.stderr and ", or the path of a list of your own (.toml)" in done.stderr
+    assert (
+        "did you mean 'cremer-table" in done.stderr
+        and ", or the path of an experiment file of your own (.toml)" in done.stderr
+    )
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ import pytest
 
 from mmgen.cli import _locks, _runs
 from mmgen.core.errors import ArtifactError, Interrupted, MmgenError
-from mmgen.experiments._states import remember
+from mmgen.experiments._states import record_command
 from tests.experiments.files import stage as stage_of
 from tests.program import within
 
@@ -64,7 +64,7 @@ def test_only_what_a_list_has_made_is_replaced(noted: bool, tmp_path: Path, monk
     page = tmp_path / "a.html"
     page.write_text("made")
     if noted:
-        remember(stage, tmp_path)
+        record_command(stage, tmp_path)
     page.write_text("edited")
     os.utime(page, (0, 0))
     ran: list[list[str]] = []

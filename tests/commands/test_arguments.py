@@ -84,7 +84,7 @@ def functions() -> Iterator[str]:
     """Every function that people call, by where it is."""
     yield from (f"mmgen.{name}" for name in mmgen.__all__ if not name.startswith("_"))
     yield from (f"model.{name}" for name in methods(TrainedModel))
-    yield from (f"dataset.{name}" for name in methods(Dataset) if name not in ("close", "of_kind"))
+    yield from (f"dataset.{name}" for name in methods(Dataset) if name not in ("close", "modalities_of"))
     yield from ("posterior.sample", "posterior.log_prob")
     yield from (f"artifacts.{name}" for name in artifacts.__all__ if name.startswith(("read_", "require_")))
 

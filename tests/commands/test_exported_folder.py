@@ -9,7 +9,7 @@ import pytest
 
 from mmgen.artifacts.files import SUMS
 from mmgen.commands import _exporting as exporting
-from mmgen.commands._exporting import _copy
+from mmgen.commands._exporting import _copy_files
 from mmgen.commands.export import Export
 from mmgen.core.errors import ArtifactError, MmgenError
 
@@ -33,7 +33,7 @@ def test_where_the_disk_is_full_only_what_was_there_is_there(
 
     monkeypatch.setattr(shutil, "copyfile", until_full)
     with pytest.raises(ArtifactError, match="no space left on device; free some space"):
-        _copy(made, ["a", "b", "c"], out)
+        _copy_files(made, ["a", "b", "c"], out)
     assert sorted(path.name for path in tmp_path.rglob("*")) == sorted(
         ["a", "b", "c", "made", *["out", "mine"] * there]
     )
@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_copied_leaves_the_earlier_export(folders: tuple[P
     new, old = folders
     (new / "samples.png").unlink()
     with pytest.raises(OSError, match=r"samples\.png"):
-        _copy(new, NAMES, old)
+        _copy_files(new, NAMES, old)
     assert {path.name: path.read_text() for path in old.iterdir()} == {name: f"old {name}" for name in NAMES}
 
 
@@ -98,10 +98,10 @@ def test_an_export_that_is_interrupted_midway_has_no_checksums(
 
     monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        _copy(new, NAMES, old)
+        _copy_files(new, NAMES, old)
     assert sorted(path.name for path in old.iterdir()) == sorted(NAMES[:-1])
     monkeypatch.undo()
-    _copy(new, NAMES, old)
+    _copy_files(new, NAMES, old)
     assert {path.name: path.read_text() for path in old.iterdir()} == {name: f"new {name}" for name in NAMES}
 
 
@@ -115,7 +115,7 @@ def test_links_in_the_folder_are_replaced_and_not_followed(folders: tuple[Path, 
     ):
         (old / name).unlink()
         (old / name).symlink_to(target) if name != SUMS else os.link(target, old / name)
-    _copy(new, NAMES, old)
+    _copy_files(new, NAMES, old)
     assert {path.name: path.read_text() for path in old.iterdir()} == {name: f"new {name}" for name in NAMES}
     assert not any(path.is_symlink() for path in old.iterdir())
     assert precious.read_text() == "before" and not (old.parent / "nothing").exists()
@@ -126,7 +126,7 @@ def test_a_full_temporary_folder_is_not_taken_for_the_output(tmp_path: Path, mon
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("mmgen.generation.load", lambda path: None)
-    monkeypatch.setattr(exporting, "fill", full)
+    monkeypatch.setattr(exporting, "make_export_files", full)
     with pytest.raises(ArtifactError, match=r"where it is put together first: no space left .* set TMPDIR to a folder"):
         Export(tmp_path / "m.safetensors", tmp_path / "out").run()
     assert not list(tmp_path.iterdir())

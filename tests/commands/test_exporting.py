@@ -13,7 +13,7 @@ import pytest
 from mmgen.artifacts.ancestors import Node
 from mmgen.artifacts.files import exported_names
 from mmgen.commands import _exporting as exporting
-from mmgen.commands._exporting import _measured
+from mmgen.commands._exporting import _score_section
 from mmgen.commands.export import Export
 from mmgen.core.errors import ArtifactError
 from mmgen.descriptions import parse
@@ -33,13 +33,13 @@ def node(command: str, *parents: Node) -> Node:
      f"mmgen 'x; {EVIL}"],
 )  # fmt: skip
 def test_what_is_no_command_is_a_comment_of_one_line(command: str) -> None:
-    (line,) = exporting._commands(node(command))
+    (line,) = exporting._lineage_commands(node(command))
     assert line.startswith("# left out") and line.isprintable()
 
 
 def test_the_commands_of_a_file_run_mmgen_and_nothing_else(tmp_path: Path) -> None:
     nasty = f"mmgen train d.h5; {EVIL} & $({EVIL}) `{EVIL}` > EVIL | {EVIL} -o 'two  words'"
-    lines = exporting._commands(node(nasty, node("mmgen make-data mnist -o d.h5"), node(f"x\n{EVIL}")))
+    lines = exporting._lineage_commands(node(nasty, node("mmgen make-data mnist -o d.h5"), node(f"x\n{EVIL}")))
     assert lines[0] == "mmgen make-data mnist -o d.h5" and [line[:2] for line in lines] == ["mm", "# ", "mm"]
     assert shlex.split(lines[2]) == shlex.split(nasty)
     (tmp_path / "mmgen").write_text("#!/bin/sh\n")
@@ -67,13 +67,15 @@ class Loaded:
 
 def test_any_value_can_be_drawn_from_and_is_no_code_in_the_card() -> None:
     words = Words(("kind",), (("a;b", "x,y", "dark é", f"$({EVIL})", "it's", '"'),))
-    asked = exporting._descriptions(Loaded(words))  # type: ignore[arg-type]  # the parts that are read
+    asked = exporting._example_descriptions(Loaded(words))  # type: ignore[arg-type]  # the parts that are read
     assert [int(parse(text, words).codes[0]) for text in asked] == [0, 1, 2, 3]
     for text in asked:
-        assert shlex.split(exporting._drawing(text))[4] == text
-    ran = subprocess.run(["sh", "-c", exporting._drawing(asked[3]).replace("mmgen", "echo")], capture_output=True)
+        assert shlex.split(exporting._sample_command(text))[4] == text
+    ran = subprocess.run(
+        ["sh", "-c", exporting._sample_command(asked[3]).replace("mmgen", "echo")], capture_output=True
+    )
     assert f"$({EVIL})" in ran.stdout.decode()
-    assert parse(f"kind={exporting.quoted(words.values[0][4])}", words).codes[0] == 4
+    assert parse(f"kind={exporting.quote_value(words.values[0][4])}", words).codes[0] == 4
 
 
 def sums(folder: Path, *names: str) -> None:
@@ -88,7 +90,7 @@ def test_nothing_stays_of_an_earlier_export_and_all_that_is_of_others(tmp_path: 
         return ["model.safetensors", "SHA256SUMS"]
 
     monkeypatch.setattr("mmgen.generation.load", lambda path: None)
-    monkeypatch.setattr(exporting, "fill", fill)
+    monkeypatch.setattr(exporting, "make_export_files", fill)
     for name in ("aggregate.safetensors", "notes.txt", "judge.safetensors"):
         (tmp_path / name).write_text("old")
     sums(tmp_path, "aggregate.safetensors", "notes.txt")
@@ -127,7 +129,7 @@ def test_a_card_tells_scores_of_several_judges_apart() -> None:
         told = {"judge_accuracy": {"mean": accuracy}, "ids": {"judge": judge}, "judge": judge}
         return Score("correctness", "correctness", 80.0, 0.5, "%", "higher", 10, "own", 2, **told)
 
-    both = "\n".join(_measured([of("small", 94.0), of("attentive", 97.0)]))
+    both = "\n".join(_score_section([of("small", 94.0), of("attentive", 97.0)]))
     assert "| correctness | q(z\\|y) | small | 2 | 80.0 ± 0.5 | 10 | 94.0 |" in both
     assert "| correctness | q(z\\|y) | attentive | 2 | 80.0 ± 0.5 | 10 | 97.0 |" in both
-    assert "small" not in "\n".join(_measured([of("small", 94.0)]))
+    assert "small" not in "\n".join(_score_section([of("small", 94.0)]))

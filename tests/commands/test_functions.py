@@ -20,7 +20,7 @@ from mmgen.cli import _main
 from mmgen.commands._onnx_decoder import TOLERANCE, export_decoder
 from mmgen.commands._watching import NotebookWatch
 from mmgen.commands.export import Export
-from mmgen.commands.make_data import MakeData, _switched
+from mmgen.commands.make_data import MakeData, _apply_switches
 from mmgen.core.errors import MissingParentError, UsageError
 from mmgen.core.progress import Progress, Watch, Work
 from mmgen.settings.registry import registry_of
@@ -148,7 +148,7 @@ def test_switches_are_true_or_false_and_given_once(settings: dict[str, Any], sai
 def test_switches_stand_for_their_fields() -> None:
     schema = registry_of("mmgen.data_recipes").get("mnist")
     said = [{}, {"grey": True}, {"grey": False}, {"dynamic": True}, {"binarise": False}, {"binarise": "dynamic"}]
-    found = [_switched(schema, each) for each in said]
+    found = [_apply_switches(schema, each) for each in said]
     values: list[Any] = [None, False, None, "dynamic", False, "dynamic"]
     assert [each.get("binarise") for each in found] == values and all(each.keys() <= {"binarise"} for each in found)
 

@@ -27,7 +27,7 @@ from mmgen.training.loop import train
 from mmgen.training.settings import TrainingSettings
 
 FAMILIES = mmgen.densities.names()
-FLOWS = [name for name in FAMILIES if isinstance(mmgen.densities.get(name)().density(2, 0), CouplingFlow)]
+FLOWS = [name for name in FAMILIES if isinstance(mmgen.densities.get(name)().build_density(2, 0), CouplingFlow)]
 SEVERAL_MODES = [name for name in FAMILIES if name not in ("gaussian", "scan")]
 
 
@@ -50,7 +50,7 @@ def test_contract(name: str) -> None:
 @pytest.mark.parametrize("given", [ATTRIBUTES, None], ids=["attributes", "nothing"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_draws_come_with_their_density(name: str, given: Attributes | None) -> None:
-    """with_density says of its draws what log_prob says of them, and gives the gradients that both calls would."""
+    """sample_with_log_prob agrees with log_prob about its draws, and gives the gradients that both calls would."""
     aggregate = randomised(name, 4, given)
     condition = CONDITION if given else None
     torch.manual_seed(2)

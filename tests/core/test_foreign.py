@@ -19,7 +19,7 @@ from PIL import EpsImagePlugin, Image
 
 from mmgen.core import pictures
 from mmgen.core.errors import ArtifactError, DataError, MmgenError
-from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member, unpack
+from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member, unpack_zlib
 from mmgen.core.pictures import FORMATS, decode_picture, read_picture
 from mmgen.data_recipes._amat import read_amat
 from mmgen.data_recipes._celeba import _landmarks
@@ -158,7 +158,7 @@ def test_a_zip_that_lies_about_a_size_is_not_unpacked(tmp_path: Path, packing: i
 def test_a_bomb_among_finished_parts_is_made_again(tmp_path: Path) -> None:
     bomb = zlib.compress(bytes(100 * MB))
     assert len(bomb) < MB
-    peak, said = _peak(lambda: unpack(bomb, MB))
+    peak, said = _peak(lambda: unpack_zlib(bomb, MB))
     assert peak < 10 * MB and "more than 1,048,576 bytes" in said
     path = tmp_path / "0.shard"
     folder = ShardFolder(tmp_path / "d.h5", {})

@@ -265,7 +265,9 @@ def test_a_guided_fit_starts_from_none_of_another_dataset(folder: Path, capsys: 
     capsys.readouterr()
     guided = [*common, "--dataset", str(other), "--guidance", "3"]
     assert exit_code(*guided) == 2
-    assert f"no q_agg of {model_path} on {other} as this fit starts from; give one with" in capsys.readouterr().err
+    assert (
+        f"not the q_agg of {model_path} on {other} that this fit starts from; give one with" in capsys.readouterr().err
+    )
     assert exit_code(*guided, "--from", str(base)) == 2
     assert f"{base} was fitted to another dataset than {other}; give a q_agg of that" in capsys.readouterr().err
     out = folder / "m-aggregate-guided-w3-mixture-text.safetensors"

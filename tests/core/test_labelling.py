@@ -11,7 +11,7 @@ import torch
 import mmgen
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
 from mmgen.baselines import measure_labels
-from mmgen.baselines._base import LabelSupply, Material
+from mmgen.baselines._base import BaselineData, LabelSupply
 from mmgen.commands.baseline import Baseline
 from mmgen.core.errors import DataError, SettingsError, UsageError
 from mmgen.core.notation import UNKNOWN
@@ -203,9 +203,9 @@ def test_planes_say_why_they_cannot_show_it(bars: Path, tmp_path: Path) -> None:
 
 def test_baselines_take_what_settings_say(bars: Path) -> None:
     few = settings_of(bars, data={"labelled": None, "labelled_seed": None, "labelled_share": None, "paired": 0.1})
-    assert Baseline(bars)._supplies(few) == [LabelSupply(0.1)]
-    assert Baseline(bars, paired=[0.2])._supplies(few) == [LabelSupply(0.2)]
-    assert Baseline(bars)._supplies(settings_of(bars)) == [LabelSupply(count=12)]
+    assert Baseline(bars)._label_supplies(few) == [LabelSupply(0.1)]
+    assert Baseline(bars, paired=[0.2])._label_supplies(few) == [LabelSupply(0.2)]
+    assert Baseline(bars)._label_supplies(settings_of(bars)) == [LabelSupply(count=12)]
 
 
 # The plain network beside it, and the model as a person uses it.
@@ -215,10 +215,10 @@ def test_the_plain_network_has_the_same_labels(bars: Path) -> None:
     settings = settings_of(bars, training={"steps": 60, "learning_rate": 1e-2})
     rows = rows_of(bars, settings)
     with Dataset.open(bars) as dataset:
-        material = Material(dataset, settings)
-        chosen = material.paired(LabelSupply(count=12)).tolist()
+        material = BaselineData(dataset, settings)
+        chosen = material.labelled_positions(LabelSupply(count=12)).tolist()
         assert sorted(chosen) == sorted(set(rows._example[: rows.shown].tolist()))
-        pairs = material.pairs(LabelSupply(count=12))
+        pairs = material.labelled_rows(LabelSupply(count=12))
         assert len(pairs) == 12 and pairs.batch(torch.arange(12)).present["attributes"].all()
     (score,) = measure_labels(bars, "supervised", [LabelSupply(count=12)], settings).run()
     assert score.value == 100

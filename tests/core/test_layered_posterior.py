@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 import mmgen.models
-from mmgen.baselines._networks import WithoutNoise
+from mmgen.baselines._networks import NoiselessTask
 from mmgen.core.errors import UsageError
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models._base import GaussianModel
@@ -136,7 +136,7 @@ def test_a_baseline_without_noise_has_none(name: str) -> None:
     model, batch = model.eval(), case.batch()
     if not model.has_posterior(case.inputs[:1]):
         pytest.skip("infers z from several modalities together only")
-    task = WithoutNoise(model, case.inputs[0], case.generates[-1])
+    task = NoiselessTask(model, case.inputs[0], case.generates[-1])
     values = []
     for seed in (0, 1):
         torch.manual_seed(seed)

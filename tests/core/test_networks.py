@@ -209,7 +209,7 @@ def small_networks() -> list[tuple[str, int, torch.nn.Module]]:
                     continue
                 made += [(name, side, part) for part in pair]
         described = ImageDescription(shape=(1, side, side), layout="bytes")
-        made += [(n, side, mmgen.classifier.get(n).over(described, (3,))) for n in mmgen.classifier.names()]
+        made += [(n, side, mmgen.classifier.get(n).for_description(described, (3,))) for n in mmgen.classifier.names()]
     return made
 
 

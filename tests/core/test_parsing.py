@@ -13,12 +13,12 @@ from mmgen.core.errors import ArtifactError, MmgenError, SettingsError, UsageErr
 from mmgen.core.parsing import (
     MAX_DEPTH,
     MAX_TEXT_BYTES,
-    Malformed,
-    NotToml,
-    lines_bounded,
+    MalformedError,
+    NotTomlError,
     parse_json,
     parse_toml,
-    read_bounded,
+    read_lines,
+    read_text,
 )
 from mmgen.experiments._plan import read_plan
 from mmgen.figures.report.curves import read_log
@@ -50,14 +50,14 @@ TOML = {**VALUES, "not a number": "nan", "infinite": "-inf", "hexadecimal": "0x"
 
 @pytest.mark.parametrize("name", JSON)
 def test_json_beyond_the_bounds(name: str) -> None:
-    with pytest.raises(Malformed) as caught:
+    with pytest.raises(MalformedError) as caught:
         parse_json(JSON[name])
     assert str(caught.value).isprintable() and len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize("name", TOML)
 def test_toml_beyond_the_bounds(name: str) -> None:
-    with pytest.raises(Malformed) as caught:
+    with pytest.raises(MalformedError) as caught:
         parse_toml(f"a = {TOML[name]}")
     assert str(caught.value).isprintable() and len(str(caught.value)) < 250
 
@@ -69,7 +69,7 @@ def test_what_is_within_the_bounds() -> None:
     assert (values["a"], values["b"], values["c"], values["e"]) == (2**64 - 1, -(2**63), 1.7e308, 0.0)
     assert parse_toml(f"a = {2**63}\nb.c = 1_000.5\nd = {deep}")["b"] == {"c": 1000.5}
     assert parse_json(b'"\xc3\xa9"') == "é"
-    with pytest.raises(Malformed, match="expected at most"):
+    with pytest.raises(MalformedError, match="expected at most"):
         parse_json('"' + "a" * MAX_TEXT_BYTES + '"')
 
 
@@ -89,7 +89,7 @@ def test_what_is_within_the_bounds() -> None:
 )
 def test_no_toml_takes_long(text: str) -> None:
     began = time.process_time()
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedError):
         parse_toml(text)
     assert time.process_time() - began < 5
 
@@ -118,7 +118,7 @@ def test_words_are_still_words() -> None:
         "c": "x",
         "d": 1e3,
     }
-    with pytest.raises(NotToml):
+    with pytest.raises(NotTomlError):
         parse_toml("a = telbo")
 
 
@@ -203,16 +203,16 @@ def test_train_refuses_such_numbers(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_read_bounded(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("12345")
-    assert read_bounded(tmp_path / "a", 5) == "12345"
-    with pytest.raises(Malformed, match="it has 5 bytes, expected at most 4"):
-        read_bounded(tmp_path / "a", 4)
+    assert read_text(tmp_path / "a", 5) == "12345"
+    with pytest.raises(MalformedError, match="it has 5 bytes, expected at most 4"):
+        read_text(tmp_path / "a", 4)
 
 
 def test_lines_are_read_one_by_one(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b'"1"\n"\xe2\x80\xa8"\n' + b"x" * (MAX_TEXT_BYTES + 1))
-    lines = lines_bounded(tmp_path / "a")
+    lines = read_lines(tmp_path / "a")
     assert [next(lines), next(lines)] == ['"1"\n', '"\u2028"\n'], "the line separator of Unicode ends no line"
-    with pytest.raises(Malformed, match="line 3 has more than"):
+    with pytest.raises(MalformedError, match="line 3 has more than"):
         next(lines)
 
 

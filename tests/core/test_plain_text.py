@@ -12,7 +12,7 @@ import pytest
 
 from mmgen import experiments
 from mmgen.core.errors import MmgenError
-from mmgen.core.plain_text import NotText, lines_of, text_of
+from mmgen.core.plain_text import NotTextError, decode_lines, decode_text
 from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, read_lists
 from mmgen.data_recipes._own._tables import read_table
 from mmgen.data_recipes._scene_file import read_scene_file
@@ -37,13 +37,13 @@ READ = {
 
 @pytest.mark.parametrize("case", READ)
 def test_one_text_however_it_was_saved(case: str) -> None:
-    assert text_of(READ[case]) == LINES
-    assert list(lines_of(io.BytesIO(READ[case]))) == LINES.splitlines(keepends=True)
+    assert decode_text(READ[case]) == LINES
+    assert list(decode_lines(io.BytesIO(READ[case]))) == LINES.splitlines(keepends=True)
 
 
 @pytest.mark.parametrize("data", [b"", codecs.BOM_UTF8, codecs.BOM_UTF16_LE])
 def test_nothing_is_an_empty_text(data: bytes) -> None:
-    assert text_of(data) == "" and not list(lines_of(io.BytesIO(data)))
+    assert decode_text(data) == "" and not list(decode_lines(io.BytesIO(data)))
 
 
 REFUSED = {
@@ -64,8 +64,8 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_no_text_is_refused_with_its_place(case: str) -> None:
     data, says = REFUSED[case]
-    for read in (text_of, lambda data: list(lines_of(io.BytesIO(data)))):
-        with pytest.raises(NotText, match=says):
+    for read in (decode_text, lambda data: list(decode_lines(io.BytesIO(data)))):
+        with pytest.raises(NotTextError, match=says):
             read(data)
 
 
@@ -98,7 +98,7 @@ READERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a list of CelebA": (_celeba, f"3\n{' '.join(ALL_ATTRIBUTES)}\n{_LIST}"),
     "scenes": (lambda path: read_scene_file(path, 1, _WORDS).scenes, json.dumps([_SCENE], indent=1)),
     "settings": (read_toml, "[training]\nsteps = 3\n"),
-    "a list to reproduce": (lambda path: read_plan(str(path)), experiments.text_of("cremer-table1")),
+    "a list to reproduce": (lambda path: read_plan(str(path)), experiments.experiment_text("cremer-table1")),
     "scores": (read_scores, '{"metric": "a", "value": 1}\n{"metric": "a", "value": 2}\n'),
     "a log": (read_log, '{"step": 1, "bound": 2}\n{"step": 2, "bound": 3}\n'),
     "code": (plugins.add_code_file, "one = 1\ntwo = 2\n"),

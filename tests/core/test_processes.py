@@ -64,13 +64,13 @@ def hostile(tmp_path: Path) -> Path:
 def test_the_current_folder_is_off_the_path_however_it_is_written(hostile: Path, written: str) -> None:
     (hostile / "link").symlink_to(".")
     with contextlib.chdir(hostile):
-        kept = processes.without_current_folder([written.format(hostile), "/elsewhere", *sys.path[-1:]])
+        kept = processes.remove_current_folder([written.format(hostile), "/elsewhere", *sys.path[-1:]])
     assert kept == ["/elsewhere", *sys.path[-1:]]
 
 
 def test_where_mmgen_itself_lies_comes_last() -> None:
     with contextlib.chdir(HOME):
-        assert processes.without_current_folder(["", HOME, "/elsewhere"]) == ["/elsewhere", HOME]
+        assert processes.remove_current_folder(["", HOME, "/elsewhere"]) == ["/elsewhere", HOME]
 
 
 def test_children_have_no_empty_or_relative_entries(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,11 +104,11 @@ def test_a_child_that_began_with_the_current_folder_refuses(
     safe: bool, hostile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes.sys, "flags", types.SimpleNamespace(safe_path=safe))
-    monkeypatch.setattr(processes, "without_current_folder", lambda path: [str(hostile)])
+    monkeypatch.setattr(processes, "remove_current_folder", lambda path: [str(hostile)])
     monkeypatch.setattr(processes, "end_with_parent", lambda *_: None)
     monkeypatch.setattr(sys, "path", list(sys.path))
     with contextlib.chdir(hostile), pytest.raises(MmgenError, match="has the current folder on its import path"):
-        processes.begin_worker(os.getppid())
+        processes.prepare_worker(os.getppid())
 
 
 def _seen(number: int) -> tuple[bool, list[str], str]:
@@ -205,13 +205,13 @@ def test_no_more_processes_than_there_is_work(
 
 def test_too_few_open_files_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes.resource, "getrlimit", lambda _: (100, 100))
-    processes.check_files(2)
+    processes.check_open_files(2)
     with pytest.raises(UsageError, match=r"8 processes of --workers need about 130 open files, .* allows 100"):
-        processes.check_files(8)
+        processes.check_open_files(8)
     raised = []
     monkeypatch.setattr(processes.resource, "getrlimit", lambda _: (100, 1000))
     monkeypatch.setattr(processes.resource, "setrlimit", lambda _, limits: raised.append(limits))
-    processes.check_files(8)
+    processes.check_open_files(8)
     assert raised == [(130, 1000)]
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
-from mmgen.evaluation.factors import _with_numbered_labels
+from mmgen.evaluation.factors import _number_labels
 from mmgen.inference._base import Inference, Inputs, gaussian_of_output
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.labels import Labels
@@ -363,7 +363,7 @@ def test_measures_of_dimensions_see_a_label_as_one_column() -> None:
     """(0, 1, 0 | 0, 1 | style) -> (1, 1, style): one column of an attribute follows it, three would share it."""
     model = toy((3, 2))
     encodings = torch.tensor([[0.0, 1.0, 0.0, 0.0, 1.0, 0.3], [1.0, 0.0, 0.0, 1.0, 0.0, -2.0]])
-    found = _with_numbered_labels(model, encodings)
+    found = _number_labels(model, encodings)
     torch.testing.assert_close(found, torch.tensor([[1.0, 1.0, 0.3], [0.0, 0.0, -2.0]]))
     plain = build_model(SMALL_MODEL, Elbo().demands, SMALL_DATA)
-    assert _with_numbered_labels(plain, encodings) is encodings
+    assert _number_labels(plain, encodings) is encodings

@@ -71,7 +71,10 @@ class Heard(Watch):
 def test_a_preset_for_a_gpu_says_that_there_is_one_for_cpus(dataset_path: Path) -> None:
     def told(preset: str) -> list[str]:
         watch = Heard()
-        assert Train(dataset_path, preset=preset, device="cpu", progress=watch)._preset() in (preset, f"{preset}-cpu")
+        assert Train(dataset_path, preset=preset, device="cpu", progress=watch)._preset_name() in (
+            preset,
+            f"{preset}-cpu",
+        )
         return watch.texts
 
     (said,) = told("higgins/beta-vae-mnist-a")

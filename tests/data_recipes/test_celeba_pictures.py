@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from mmgen.core.foreign import CannotReadError
-from mmgen.core.pictures import planes
+from mmgen.core.pictures import image_array
 from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES
 from mmgen.data_recipes._celeba._pictures import (
     HEIGHT,
@@ -32,25 +32,25 @@ def bands(*parts: tuple[int, int]) -> Image.Image:
 
 def test_the_crop_is_the_central_square():
     image = bands((20, 255), (178, 100), (20, 255))
-    small = planes(fitted(image, 178, 64))[0]
+    small = image_array(fitted(image, 178, 64))[0]
     assert (small[1:-1] == 100).all()
     assert (small[[0, -1]] < 120).all()  # the filter reaches a little beyond
     columns = np.full((HEIGHT, WIDTH), 255, np.uint8)
     columns[59:159, 39:139] = 7
-    assert (planes(fitted(Image.fromarray(columns), 100, 32))[0, 1:-1, 1:-1] == 7).all()
+    assert (image_array(fitted(Image.fromarray(columns), 100, 32))[0, 1:-1, 1:-1] == 7).all()
 
 
 def test_making_small_takes_means():
     stripes = np.zeros((HEIGHT, WIDTH), np.uint8)
     stripes[:, ::2] = 200
-    assert np.abs(planes(fitted(Image.fromarray(stripes), 178, 64)).astype(int)[0, :, 2:-2] - 100).max() <= 12
+    assert np.abs(image_array(fitted(Image.fromarray(stripes), 178, 64)).astype(int)[0, :, 2:-2] - 100).max() <= 12
 
 
 def test_planes_are_channels_first():
     image = Image.new("RGB", (4, 6), (10, 20, 30))
-    assert planes(image).shape == (3, 6, 4)
-    assert planes(image)[:, 0, 0].tolist() == [10, 20, 30]
-    assert planes(image.convert("L")).shape == (1, 6, 4)
+    assert image_array(image).shape == (3, 6, 4)
+    assert image_array(image)[:, 0, 0].tolist() == [10, 20, 30]
+    assert image_array(image.convert("L")).shape == (1, 6, 4)
 
 
 def test_edges_of_a_step_are_one_line():
@@ -60,7 +60,7 @@ def test_edges_of_a_step_are_one_line():
     assert set(np.unique(found)) == {0, 255}
     assert found[2:-2].any(axis=1).all()
     assert not np.delete(found, [88, 89], axis=1).any()  # the step is between these two
-    small = planes(fitted(Image.fromarray(found), 178, 64))[0]
+    small = image_array(fitted(Image.fromarray(found), 178, 64))[0]
     assert small[4:-4].sum() == pytest.approx(found[32:-32].sum() * (64 / 178) ** 2, rel=0.03)  # no light is lost
     assert set(small[4:-4].argmax(axis=1)) <= {31, 32}
 

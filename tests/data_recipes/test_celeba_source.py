@@ -111,7 +111,7 @@ def test_no_such_place_says_where_to_get_it(tmp_path):
 def test_what_is_no_zip(data, tmp_path):
     path = tmp_path / "celeba.zip"
     path.write_bytes(data)
-    assert "is no zip, or one that broke off" in refusal(path)
+    assert "is no zip, or a truncated one" in refusal(path)
 
 
 def test_a_zip_in_a_zip_is_to_be_unpacked(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mmgen import data_recipes
-from mmgen.commands.make_data import look_ahead
+from mmgen.commands.make_data import preview_recipe
 from mmgen.settings.config import validate
 from mmgen.testing.recipes import NUMBER, check_recipe
 from tests.data_recipes._characters import build_omniglot
@@ -54,6 +54,8 @@ def test_recipe(name: str, small: dict[str, object], tmp_path: Path) -> None:
         f"{name} wants to fetch or build something first: give it a small source in the fixture `small`"
     )
     if recipe.survey(0, 1) is None:
-        assert any(line.startswith("to do: ") for line in look_ahead(recipe, 0)), "a dry run says what would be made"
+        assert any(line.startswith("to do: ") for line in preview_recipe(recipe, 0)), (
+            "a dry run says what would be made"
+        )
     assert not list(tmp_path.iterdir()), "and writes nothing"
     check_recipe(name, tmp_path, **{field: value for field, value in small.items() if field in member.model_fields})

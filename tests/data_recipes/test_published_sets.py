@@ -12,7 +12,7 @@ import pytest
 
 from mmgen import data_recipes
 from mmgen.artifacts import Dataset
-from mmgen.commands.make_data import look_ahead
+from mmgen.commands.make_data import preview_recipe
 from mmgen.core.errors import UsageError
 from mmgen.data_recipes import _amat, _sources
 from mmgen.data_recipes._celeba import _lists, _source
@@ -21,7 +21,7 @@ from mmgen.data_recipes._omniglot import read_characters
 from mmgen.data_recipes._patches import find_pictures
 from mmgen.data_recipes._planetoid import NETWORKS, content_of, read_citations
 from mmgen.data_recipes._sources import read_digits
-from mmgen.experiments._plan import find_list
+from mmgen.experiments._plan import find_experiment
 from mmgen.results.published import published_table
 from mmgen.settings.config import validate
 from tests.conftest import outside_data
@@ -144,9 +144,9 @@ def test_published_numbers_do_not_stand_beside_other_data(small_mnist: Path, tmp
     assert table.differences(settings) == ["data that are not MNIST as published"]
     assert table.differences({key: value for key, value in settings.items() if key != "content"}) == []
     with pytest.raises(UsageError, match=r"--data got .*d.h5, which is not MNIST as published, expected the data that"):
-        find_list("wu-table2", str(tmp_path / "d.h5"))
+        find_experiment("wu-table2", str(tmp_path / "d.h5"))
 
 
 def test_a_dry_run_says_what_the_sources_are(small_mnist: Path) -> None:
-    said = look_ahead(validate(data_recipes.get("mnist"), {"mnist": small_mnist}), 0)
+    said = preview_recipe(validate(data_recipes.get("mnist"), {"mnist": small_mnist}), 0)
     assert said[0] == "to do: making mnist, 60 images" and "is not MNIST as published" in said[1]

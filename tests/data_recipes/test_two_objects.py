@@ -46,7 +46,7 @@ def test_the_file_holds_images_captions_attributes_and_the_scene(dataset):
     letters = [f"{name}_{letter}" for letter in "ab" for name in [*names, "x", "y", "rotation", "visible"]]
     lamps = [f"{name}_{axis}" for name in ("camera", "key", "fill", "back") for axis in "xyz"]
     others = ["relation_horizontal", "relation_depth", "first", "mask"]
-    assert set(dataset.factor_names) == {*letters, *lamps, *others}
+    assert set(dataset.factors) == {*letters, *lamps, *others}
     settings = {"recipe": "two-objects", "number": 300, "size": 16, "samples": 1, "masks": True}
     assert settings.items() <= dataset.header.settings.items()
 
@@ -151,7 +151,7 @@ def test_one_object_of_few_looks(tmp_path):
         words = [made.texts["text"].words(row).split() for row in made.read_text("text")]
         assert {row[3] for row in words} == {"sphere"}
         assert {row[1] for row in words} == {"red", "blue"}
-        assert "first" not in made.factor_names
+        assert "first" not in made.factors
         for image, mask, row in zip(made.read_image("image"), made.factor("mask"), words, strict=True):
             red, _, blue = image[:, mask == 1].mean(axis=1)
             assert (red > blue) == (row[1] == "red")

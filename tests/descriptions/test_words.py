@@ -9,10 +9,10 @@ from hypothesis import given, strategies as st
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import (
+    attributes_to_caption,
     batch_of_captions,
     batch_of_queries,
-    caption_of_codes,
-    codes_of_caption,
+    caption_to_attributes,
     format_caption,
     format_query,
     format_values,
@@ -176,8 +176,8 @@ def test_free_text_refuses_too_many_words_and_unknown_ones() -> None:
 @given(st.data())
 def test_captions_and_attributes_say_the_same(data: st.DataObject) -> None:
     codes = [data.draw(st.integers(0, len(words) - 1)) for words in SCENE.values[:-1]]
-    tokens = caption_of_codes(np.array([[*codes, 1]], np.uint8), CAPTION, SCENE)
-    assert codes_of_caption(tokens, CAPTION, SCENE).tolist() == [[*codes, UNKNOWN]]
+    tokens = attributes_to_caption(np.array([[*codes, 1]], np.uint8), CAPTION, SCENE)
+    assert caption_to_attributes(tokens, CAPTION, SCENE).tolist() == [[*codes, UNKNOWN]]
     words = format_caption(tokens[0], CAPTION)
     assert words.split() == [SCENE.values[a][code] for a, code in enumerate(codes)]
     assert parse_caption(words, CAPTION, SCENE).tolist() == tokens[0].tolist()
@@ -185,11 +185,11 @@ def test_captions_and_attributes_say_the_same(data: st.DataObject) -> None:
 
 def test_a_misplaced_word_says_nothing_about_its_slot() -> None:
     tokens = parse_caption("red large cube left small blue sphere", CAPTION)  # no attributes: nothing to check against
-    assert codes_of_caption(tokens, CAPTION, SCENE).tolist() == [UNKNOWN, UNKNOWN, 2, 1, 0, 3, 0, UNKNOWN]
+    assert caption_to_attributes(tokens, CAPTION, SCENE).tolist() == [UNKNOWN, UNKNOWN, 2, 1, 0, 3, 0, UNKNOWN]
     with pytest.raises(UsageError, match="a caption needs every word, got no shape_1"):
-        caption_of_codes(np.array([0, 0, UNKNOWN, 0, 0, 0, 0, 0], np.uint8), CAPTION, SCENE)
+        attributes_to_caption(np.array([0, 0, UNKNOWN, 0, 0, 0, 0, 0], np.uint8), CAPTION, SCENE)
     with pytest.raises(UsageError, match="do not spell attributes"):
-        caption_of_codes(np.zeros(8, np.uint8), FREE, SCENE)
+        attributes_to_caption(np.zeros(8, np.uint8), FREE, SCENE)
 
 
 def test_batch_of_captions_holds_them_whole() -> None:
@@ -242,7 +242,7 @@ def test_free_text_is_typed_as_people_type(caption: str, codes: list[int]) -> No
 def test_an_unknown_word_of_free_text_has_its_nearest() -> None:
     info = TextDescription(name="text", vocabulary=("blue", *(f"word{i}" for i in range(99))), length=4)
     with pytest.raises(
-        UsageError, match=r"word 1 of the caption got 'blu', .* did you mean 'blue'\? They have 100: "
+        UsageError, match=r"word 1 of the caption got 'blu', .* did you mean 'blue'\? These are 100: "
     ) as e:
         parse_caption("blu!", info)
     assert str(e.value).count("word") < 25 and str(e.value).endswith("...")

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from mmgen.data_recipes._own._captions import captions_of
 from mmgen.data_recipes._own._tables import cell_of
-from mmgen.descriptions import parse, parse_caption, words_of, words_of_free_text
+from mmgen.descriptions import parse, parse_caption, split_free_text, split_into_words
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.text import TextDescription
 
@@ -16,12 +16,12 @@ SENTENCES = st.text(alphabet="aBé1\u0308\u094d\u200d .,-'’\"!?;/()_\n:", min_
 
 @given(SENTENCES)
 def test_every_caption_of_the_data_is_understood_as_the_data_have_it(sentence: str) -> None:
-    words = words_of(sentence)
+    words = split_into_words(sentence)
     vocabulary = sorted(set(words))
     assert all(word.isprintable() and not word.isspace() for word in words)
-    assert words_of(" ".join(words)) == words
+    assert split_into_words(" ".join(words)) == words
     if words:
-        assert words_of_free_text(" ".join(words), vocabulary) == words
+        assert split_free_text(" ".join(words), vocabulary) == words
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,11 @@ def test_every_caption_of_the_data_is_understood_as_the_data_have_it(sentence: s
     ],
 )
 def test_words_of_many_scripts(said: str, words: list[str]) -> None:
-    assert words_of(said) == words
+    assert split_into_words(said) == words
     for form in ("NFC", "NFD"):
         typed = unicodedata.normalize(form, said)
-        assert words_of(typed) == words
-        assert [word for word in words_of_free_text(typed, words) if word in words] == words
+        assert split_into_words(typed) == words
+        assert [word for word in split_free_text(typed, words) if word in words] == words
 
 
 def test_cells_have_one_spelling_without_what_cannot_be_seen() -> None:
@@ -77,10 +77,10 @@ def test_what_was_typed_into_the_table_can_be_typed_again() -> None:
 )
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 def test_a_word_keeps_its_accents_and_vowel_signs_however_they_are_written(sentence: str, form: str) -> None:
-    words = words_of(unicodedata.normalize("NFC", sentence))
+    words = split_into_words(unicodedata.normalize("NFC", sentence))
     assert words == unicodedata.normalize("NFC", sentence).split()
     typed = unicodedata.normalize(form, sentence)
-    assert words_of(typed) == words_of_free_text(typed, words) == words
+    assert split_into_words(typed) == split_free_text(typed, words) == words
 
 
 def test_cells_that_look_alike_are_alike_and_signs_of_direction_are_no_fault() -> None:

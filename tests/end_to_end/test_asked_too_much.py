@@ -138,7 +138,7 @@ def test_what_no_memory_holds_is_refused_before_work(folder: Path, model: Path, 
     done = within(folder, *arguments)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     said = done.stderr.splitlines()[-1]
-    assert said.startswith("mmgen: ") and "of memory, and " in said and "are there; use " in said
+    assert said.startswith("mmgen: ") and "of memory, but " in said and "are free; use " in said
     assert set(folder.iterdir()) == before
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from mmgen.artifacts import DatasetWriter, read_header, reference, write_checkpoint
+from mmgen.artifacts import DatasetWriter, parent_record, read_header, write_checkpoint
 from mmgen.experiments._stages import Stage
 from mmgen.training.state import state_path
 
@@ -38,7 +38,7 @@ def write_model(
 ) -> None:
     tensors, common = {"w": torch.full((1,), weight)}, {"settings": {}, "seed": 0, "command": command}
     write_checkpoint(
-        path, kind=kind, tensors=tensors, parents=(reference(data, "dataset", path),), facts=told or {}, **common
+        path, kind=kind, tensors=tensors, parents=(parent_record(data, "dataset", path),), facts=told or {}, **common
     )
     if finished is not None:
         facts = {"finished": finished}

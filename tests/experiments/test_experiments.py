@@ -10,26 +10,28 @@ import mmgen.objectives
 from mmgen import experiments
 from mmgen.cli._main import command_names, load_command
 from mmgen.core.errors import SettingsError, UsageError
-from mmgen.experiments._plan import find_list, only, read_plan, script, with_data
-from mmgen.experiments._seeds import with_seed
+from mmgen.experiments._plan import find_experiment, read_plan, select_rows, shell_script, use_dataset
+from mmgen.experiments._seeds import set_seed
 from mmgen.experiments._stages import Scale
 from mmgen.settings.config import build_member
 from mmgen.settings.extends import load_preset
 from mmgen.settings.presets import preset_names as preset_names
 from tests.experiments.files import stage as stage_of, write_data
 
-PLANS = [(name, scale) for name in experiments.names() for scale in ("cpu", "paper")]
+PLANS = [(name, scale) for name in experiments.experiment_names() for scale in ("cpu", "paper")]
 
 
 @pytest.mark.parametrize(("name", "scale"), PLANS)
 def test_every_command_can_be_typed_and_names_what_it_makes(name: str, scale: str) -> None:
-    stages = read_plan(name).at(scale).stage
+    stages = read_plan(name).get_scale(scale).stage
     made: list[str] = []
     typed: set[str] = set()
     for stage in stages:
         command, *arguments = stage.arguments
         assert command in command_names()
-        form = re.sub(r"\d+(?=\.\w+)|(?<=--seed )\d+", "N", stage.typed)  # runs differ in seeds and names of files
+        form = re.sub(
+            r"\d+(?=\.\w+)|(?<=--seed )\d+", "N", stage.command_line
+        )  # runs differ in seeds and names of files
         if form not in typed:
             load_command(command).make_context(command, list(arguments))
             typed.add(form)
@@ -39,7 +41,7 @@ def test_every_command_can_be_typed_and_names_what_it_makes(name: str, scale: st
         made.append(stage.makes)
 
 
-@pytest.mark.parametrize("name", sorted({name.split("/")[0] for name in experiments.names()}))
+@pytest.mark.parametrize("name", sorted({name.split("/")[0] for name in experiments.experiment_names()}))
 def test_every_table_is_on_the_page_of_tables_and_in_help(name: str) -> None:
     docs = Path(__file__).parents[2] / "docs"
     assert name in (docs / "reproducing-tables.md").read_text().split("```")[1]
@@ -49,14 +51,14 @@ def test_every_table_is_on_the_page_of_tables_and_in_help(name: str) -> None:
 def test_lists_that_share_a_folder_make_the_same_of_a_name() -> None:
     made: dict[str, str] = {}
     for name, scale in PLANS:
-        part = read_plan(name).at(scale)
+        part = read_plan(name).get_scale(scale)
         for stage in part.stage:
-            assert made.setdefault(f"{part.folder}/{stage.makes}", stage.typed) == stage.typed
+            assert made.setdefault(f"{part.folder}/{stage.makes}", stage.command_line) == stage.command_line
 
 
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
 def test_tables_share_data_judge_and_model(scale: str) -> None:
-    one, two = (read_plan(f"cremer-table{number}").at(scale) for number in (1, 2))
+    one, two = (read_plan(f"cremer-table{number}").get_scale(scale) for number in (1, 2))
     assert one.folder == two.folder
     assert one.stage[:3] == two.stage[:3]
 
@@ -64,19 +66,19 @@ def test_tables_share_data_judge_and_model(scale: str) -> None:
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
 def test_all_posteriors_of_table_1_are_treated_alike(scale: str) -> None:
     """q_true at every weight and q_agg, plain and guided: the same family, steps and questions; a file is a column."""
-    stages = read_plan("cremer-table1").at(scale).stage
+    stages = read_plan("cremer-table1").get_scale(scale).stage
     fits = [stage for stage in stages if stage.arguments[0] == "fit-aggregate"]
     asked = [stage for stage in stages if stage.arguments[0] == "eval"]
-    (guided,) = (stage for stage in asked if "--guidance" in stage.typed)
+    (guided,) = (stage for stage in asked if "--guidance" in stage.command_line)
     asked.remove(guided)
-    plain = guided.typed.replace(" --guidance 3", "").replace(guided.makes, asked[-1].makes)
-    assert plain == asked[-1].typed, "the same posterior and questions"
+    plain = guided.command_line.replace(" --guidance 3", "").replace(guided.makes, asked[-1].makes)
+    assert plain == asked[-1].command_line, "the same posterior and questions"
     weight = re.compile(r" --text-weight (\S+)")
-    weights = [found.group(1) for stage in fits if (found := weight.search(stage.typed))]
+    weights = [found.group(1) for stage in fits if (found := weight.search(stage.command_line))]
     assert weights == (["training", "200", "1"] if scale == "cpu" else ["training", "1"])
     for group, ending in ((fits, ".safetensors"), (asked, ".jsonl")):
         same = {
-            re.sub(r"(target|posterior) (true|aggregate)", r"\1 ANY", weight.sub("", stage.typed))
+            re.sub(r"(target|posterior) (true|aggregate)", r"\1 ANY", weight.sub("", stage.command_line))
             .replace(stage.makes, "OUT")
             .replace(fit.makes, "IN" if ending == ".jsonl" else "OUT")
             for stage, fit in zip(group, fits, strict=True)
@@ -102,7 +104,7 @@ def test_numbers_are_those_of_the_paper() -> None:
     ]
 
 
-WU = [name for name in experiments.names() if name.startswith("wu-table2/")]
+WU = [name for name in experiments.experiment_names() if name.startswith("wu-table2/")]
 
 
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
@@ -110,7 +112,7 @@ WU = [name for name in experiments.names() if name.startswith("wu-table2/")]
 def test_models_of_a_table_are_treated_alike(name: str, scale: str) -> None:
     """Same data, schedule, weight of labels and questions; each by a preset that there is, every row a file."""
     plan = read_plan(name)
-    stages = plan.at(scale).stage[1:]
+    stages = plan.get_scale(scale).stage[1:]
     trained, scored = stages[::2], stages[1::2]
     rows = [row.name for row in plan.table[0].row]
     assert [stage.of for stage in trained] == [stage.of for stage in scored] == rows
@@ -121,7 +123,7 @@ def test_models_of_a_table_are_treated_alike(name: str, scale: str) -> None:
     for stage in trained:
         preset = stage.arguments[stage.arguments.index("--preset") + 1]
         assert preset in preset_names()
-        command = stage.typed.replace(preset, "PRESET").replace(f"{stage.of.lower()}.safe", "MODEL.safe")
+        command = stage.command_line.replace(preset, "PRESET").replace(f"{stage.of.lower()}.safe", "MODEL.safe")
         # The weight of labels is a setting of the objective, and its name is not the same in all.
         weight = re.compile(r" --set objective\.(?:weights\.attributes|attributes_weight)=(\S+)")
         if stage.of not in ("VAE", "CVAE"):  # in these no label is explained
@@ -129,9 +131,11 @@ def test_models_of_a_table_are_treated_alike(name: str, scale: str) -> None:
         commands.add(weight.sub("", command))
     assert len(commands) == 1
     assert len(weights) == 1
-    asked = {stage.typed.replace("auto", "image").replace(f"{stage.of.lower()}.", "MODEL.") for stage in scored}
+    asked = {stage.command_line.replace("auto", "image").replace(f"{stage.of.lower()}.", "MODEL.") for stage in scored}
     assert len(asked) == 1
-    assert [stage.of for stage in scored if "--proposal auto" in stage.typed] == (["CVAE"] if "CVAE" in rows else [])
+    assert [stage.of for stage in scored if "--proposal auto" in stage.command_line] == (
+        ["CVAE"] if "CVAE" in rows else []
+    )
 
 
 def test_numbers_of_wu_and_goodman_fit_together() -> None:
@@ -151,21 +155,21 @@ def test_numbers_of_wu_and_goodman_fit_together() -> None:
 
 
 def test_a_table_of_several_datasets(tmp_path: Path) -> None:
-    assert find_list("wu-table2", "mnist") == ("wu-table2/mnist", None)
-    assert find_list("cremer-table1", "my.h5") == ("cremer-table1", Path("my.h5"))
-    assert find_list("wu-table2/mnist", None) == ("wu-table2/mnist", None)
+    assert find_experiment("wu-table2", "mnist") == ("wu-table2/mnist", None)
+    assert find_experiment("cremer-table1", "my.h5") == ("cremer-table1", Path("my.h5"))
+    assert find_experiment("wu-table2/mnist", None) == ("wu-table2/mnist", None)
     for recipe in ("fashion-mnist", "toy"):
         write_data(tmp_path / f"{recipe}.h5", recipe=recipe)
     own = tmp_path / "fashion-mnist.h5"
-    assert find_list("wu-table2", str(own)) == ("wu-table2/fashion-mnist", own)
+    assert find_experiment("wu-table2", str(own)) == ("wu-table2/fashion-mnist", own)
     with pytest.raises(UsageError, match=r"is of the recipe 'toy', expected one of binary-mnist"):
-        find_list("wu-table2", str(tmp_path / "toy.h5"))
-    several = dict.fromkeys(name.split("/")[0] for name in experiments.names() if "/" in name)
-    usual = [find_list(table, None) for table in several]
+        find_experiment("wu-table2", str(tmp_path / "toy.h5"))
+    several = dict.fromkeys(name.split("/")[0] for name in experiments.experiment_names() if "/" in name)
+    usual = [find_experiment(table, None) for table in several]
     expected = ["kipf-table2/cora", "scan/mnist-a", "wu-figure3/binary-mnist", "wu-table2/binary-mnist"]
     assert usual == [(name, None) for name in expected]
     with pytest.raises(UsageError, match=r"--data got 'mnst', expected"):
-        find_list("wu-table2", "mnst")
+        find_experiment("wu-table2", "mnst")
 
 
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
@@ -177,26 +181,26 @@ def test_text_likelihoods_of_cremer_and_kushman_are_through_a_posterior_of_the_t
     assert rows["log p(x)", "importance"] == (75715.36, 75726.15)
     assert rows["log p(y)", "importance"] == rows["log p(x)", "bound"] == ()
     assert ("log p(y)", "bound") not in rows
-    *stages, scored = plan.at(scale).stage
+    *stages, scored = plan.get_scale(scale).stage
     asked = dict(zip(scored.arguments, scored.arguments[1:], strict=False))
     assert (asked["--samples"], asked["--proposal"]) == ("10", "image")
     (fitted,) = [stage for stage in stages if stage.makes == asked["--text-proposal"]]
-    assert "--given text" in fitted.typed
+    assert "--given text" in fitted.command_line
     # The same file as Table 1 makes, so that both share it.
-    assert fitted.typed in [stage.typed for stage in read_plan("cremer-table1").at(scale).stage]
+    assert fitted.command_line in [stage.command_line for stage in read_plan("cremer-table1").get_scale(scale).stage]
 
 
 def test_script_is_what_would_be_run(tmp_path: Path) -> None:
     plan = read_plan("cremer-table2")
-    scale = plan.at("cpu")
-    lines = script(plan, scale, tmp_path / "a b").splitlines()
-    assert [line for line in lines if line.startswith("mmgen")] == [stage.typed for stage in scale.stage]
+    scale = plan.get_scale("cpu")
+    lines = shell_script(plan, scale, tmp_path / "a b").splitlines()
+    assert [line for line in lines if line.startswith("mmgen")] == [stage.command_line for stage in scale.stage]
     assert f"cd {shlex.quote(str(tmp_path / 'a b'))}" in lines
     assert all(line == "" or line[0] == "#" or line.split()[0] in ("set", "mkdir", "cd", "mmgen") for line in lines)
 
 
 def test_a_dataset_of_ones_own_takes_the_place_of_the_lists(tmp_path: Path) -> None:
-    scale = with_data(read_plan("cremer-table1").at("cpu"), tmp_path / "my scenes.h5")
+    scale = use_dataset(read_plan("cremer-table1").get_scale("cpu"), tmp_path / "my scenes.h5")
     assert scale.stage[0].makes == "judge.safetensors"
     assert scale.stage[0].arguments[1] == str(tmp_path / "my scenes.h5")
     assert not any("two-objects.h5" in stage.arguments for stage in scale.stage)
@@ -204,33 +208,33 @@ def test_a_dataset_of_ones_own_takes_the_place_of_the_lists(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("name", "scale"), PLANS)
 def test_another_seed_is_every_commands_but_the_datasets(name: str, scale: str) -> None:
-    listed = read_plan(name).at(scale)
+    listed = read_plan(name).get_scale(scale)
     if len({stage.seed for stage in listed.stage if stage.is_data}) > 1:
-        with pytest.raises(UsageError, match="has a seed for each of its runs"):
-            with_seed(listed, 7)
+        with pytest.raises(UsageError, match="sets the seed of each run itself"):
+            set_seed(listed, 7)
         return
-    seeded = with_seed(listed, 7)
+    seeded = set_seed(listed, 7)
     assert seeded.folder == f"{listed.folder}-seed7"
-    assert with_seed(listed, 0) == listed
+    assert set_seed(listed, 0) == listed
     for before, after in zip(listed.stage, seeded.stage, strict=True):
         if before.is_data or before.seed is None:
             assert after == before
         else:
             assert after.seed == 7
-            assert shlex.split(after.typed) == shlex.split(before.typed.replace("--seed 0", "--seed 7"))
+            assert shlex.split(after.command_line) == shlex.split(before.command_line.replace("--seed 0", "--seed 7"))
     assert sum(stage.seed == 7 for stage in seeded.stage) >= 4
     plots = Scale(about="", folder="f", stage=[stage_of("plot", "c.png", figure="contours", files="m.h5")])
-    with pytest.raises(UsageError, match="--seed got 7, but no stage of this list has a seed"):
-        with_seed(plots, 7)
+    with pytest.raises(UsageError, match="--seed got 7, but no stage of this experiment has a seed"):
+        set_seed(plots, 7)
 
 
 def test_faults_of_a_list_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="did you mean 'cremer-table"):
         read_plan("cremer-table")
     with pytest.raises(UsageError, match=r"unknown scale 'gpu'.*cpu, paper"):
-        read_plan("cremer-table1").at("gpu")
+        read_plan("cremer-table1").get_scale("gpu")
     own = tmp_path / "mine.toml"
-    text = experiments.text_of("cremer-table1")
+    text = experiments.experiment_text("cremer-table1")
     own.write_text(text)
     assert read_plan(str(own)) == read_plan("cremer-table1")
     own.write_text(text.replace("makes =", "maks =", 1))
@@ -245,7 +249,7 @@ def test_faults_of_a_list_are_named(tmp_path: Path) -> None:
         read_plan(str(own))
 
 
-WEAK = [name for name in experiments.names() if name.startswith("wu-figure3/")]
+WEAK = [name for name in experiments.experiment_names() if name.startswith("wu-figure3/")]
 
 
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
@@ -256,7 +260,7 @@ def test_methods_of_figure_3_see_the_same_pairs(name: str, scale: str) -> None:
     shares = [f"{column.details['share']:g}" for column in plan.table[0].column]
     assert len(shares) == 6
     methods = [str(row.details["method"]) for row in plan.table[0].row]
-    *stages, figure = plan.at(scale).stage[1:]
+    *stages, figure = plan.get_scale(scale).stage[1:]
     asked: dict[str, list[str]] = {}
     networks = set()
     for stage in stages:
@@ -277,11 +281,11 @@ def test_methods_of_figure_3_see_the_same_pairs(name: str, scale: str) -> None:
 def test_rows_of_burda_differ_in_what_the_table_says_and_nothing_else(scale: str) -> None:
     """One dataset, the same questions; k and bound are those of the row; second stages begin with first ones."""
     plan = read_plan("burda-table1")
-    stages = plan.at(scale).stage[1:]
+    stages = plan.get_scale(scale).stage[1:]
     trained, scored = stages[::2], stages[1::2]
     rows = [row.name for row in plan.table[0].row]
     assert [stage.of for stage in trained] == [stage.of for stage in scored] == rows
-    asked = {stage.typed.replace(stage.makes.removesuffix(".jsonl"), "MODEL") for stage in scored}
+    asked = {stage.command_line.replace(stage.makes.removesuffix(".jsonl"), "MODEL") for stage in scored}
     assert len(asked) == 1
     made = {stage.makes: stage.of for stage in trained}
     for stage in trained:
@@ -297,7 +301,7 @@ def test_rows_of_burda_differ_in_what_the_table_says_and_nothing_else(scale: str
 
 
 def test_a_row_brings_what_it_begins_with() -> None:
-    scale = only(read_plan("burda-table1").at("cpu"), ["IWAE, k = 50, continued as VAE, k = 1"])
+    scale = select_rows(read_plan("burda-table1").get_scale("cpu"), ["IWAE, k = 50, continued as VAE, k = 1"])
     assert [stage.makes for stage in scale.stage] == [
         "mnist.h5", "iwae-50.safetensors", "iwae-then-vae.safetensors", "iwae-then-vae.jsonl",
     ]  # fmt: skip
@@ -309,13 +313,13 @@ def test_objectives_of_vedantams_figure_are_treated_alike(scale: str) -> None:
     plan = read_plan("vedantam-figure4")
     commands: set[str] = set()
     for model in ("telbo", "jmvae", "bivcca"):
-        own = [stage for stage in plan.at(scale).stage if stage.of.lower() == model]
+        own = [stage for stage in plan.get_scale(scale).stage if stage.of.lower() == model]
         assert len(own) == 4
         for stage in own:
             words = stage.arguments
             if "--preset" in words:
                 assert words[words.index("--preset") + 1] in preset_names()
-        commands.add("\n".join(stage.typed.replace(model, "MODEL") for stage in own))
+        commands.add("\n".join(stage.command_line.replace(model, "MODEL") for stage in own))
     assert len(commands) == 1
     (text,) = commands
     assert "--protocol paper" in text and "--given-count 4,3,2,1" in text

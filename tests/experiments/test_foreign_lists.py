@@ -12,7 +12,7 @@ from mmgen.cli._main import command_names, load_command
 from mmgen.cli._members import all_parameters
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.experiments._foreign import REFUSED
-from mmgen.experiments._plan import read_plan, script
+from mmgen.experiments._plan import read_plan, shell_script
 from mmgen.experiments._stages import COMMANDS
 
 HEAD = """
@@ -51,9 +51,11 @@ def refused(place: Path, settings: str, **values: str) -> str:
 
 def test_a_plain_list_is_taken(tmp_path: Path) -> None:
     plan = read_plan(listed(tmp_path, PLAIN + "number = 20\nset.size = 32"))
-    assert plan.at("cpu").stage[0].typed == "mmgen make-data two-objects --number 20 --set size=32 -o x.h5"
-    for name in experiments.names():  # nor is anything refused that our own lists do
-        (tmp_path / "own.toml").write_text(experiments.text_of(name), encoding="utf-8")
+    assert (
+        plan.get_scale("cpu").stage[0].command_line == "mmgen make-data two-objects --number 20 --set size=32 -o x.h5"
+    )
+    for name in experiments.experiment_names():  # nor is anything refused that our own lists do
+        (tmp_path / "own.toml").write_text(experiments.experiment_text(name), encoding="utf-8")
         assert read_plan(str(tmp_path / "own.toml")) == read_plan(name)
 
 
@@ -80,7 +82,7 @@ def test_no_setting_that_names_a_place_leads_out(command: str, option: str, tmp_
     for value in ("/tmp/evil", "../evil", "a/../../evil", "~/evil", "~root/evil", "tcp://host:8786", "x/.."):
         for typed in (json.dumps(value), json.dumps(["plain", value])):
             said = refused(tmp_path, f"{head}{key} = {typed}")
-            assert "a list from outside the package may not" in said or "got the key 'output'" in said
+            assert "an experiment from outside the package may not" in said or "got the key 'output'" in said
     if key in REFUSED:
         assert f"says {key}, and that {REFUSED[key]}" in refused(tmp_path, f'{head}{key} = "here"')
 
@@ -116,7 +118,7 @@ def test_options_that_name_programs_are_known() -> None:
 )  # fmt: skip
 def test_settings_are_looked_through(settings: str, tmp_path: Path) -> None:
     said = refused(tmp_path, (FOLDER if settings.startswith("metadata") else PLAIN) + settings)
-    assert "a list from outside the package may not" in said or "got the key 'output'" in said
+    assert "an experiment from outside the package may not" in said or "got the key 'output'" in said
 
 
 @pytest.mark.parametrize(
@@ -178,8 +180,8 @@ def test_a_printed_script_runs_mmgen_and_nothing_else(tmp_path: Path) -> None:
     settings = f"set.a = {json.dumps(nasty)}\nrender = '$(touch${{IFS}}EVIL)'\nfiles = [';', 'touch', 'EVIL']"
     reason = '"""w\ntouch EVIL\n$(touch EVIL)"""'
     plan = read_plan(listed(tmp_path, PLAIN + settings.replace("\\n", "\\n"), why=reason, title=reason))
-    stage = plan.at("cpu").stage[0]
-    text = script(plan, plan.at("cpu"), tmp_path / "out; touch EVIL")
+    stage = plan.get_scale("cpu").stage[0]
+    text = shell_script(plan, plan.get_scale("cpu"), tmp_path / "out; touch EVIL")
     (tmp_path / "mmgen").write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$LOG"\n')
     (tmp_path / "mmgen").chmod(0o755)
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "LOG": str(tmp_path / "log")}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mmgen.core.errors import SettingsError
-from mmgen.experiments import names
+from mmgen.experiments import experiment_names
 from mmgen.experiments._plan import read_plan
 from tests.cli.conftest import Run, run
 from tests.experiments.files import write_data, write_model
@@ -108,7 +108,7 @@ MISTAKES = {
     "a name that nothing defines": (
         'why = "Data"',
         'why = "Data {of}"',
-        "has the name {of}, which neither [let]",
+        "uses the name {of}, which neither [let]",
     ),
     "an axis that there is not": ('why = "Data"', 'why = "Data"\neach = "run"', "unknown axis 'run': there is none"),
     "an axis without rows": ('why = "Data"', 'why = "Data"\n[each]\nrun = []', "setting 'each.run' got [], expected"),
@@ -180,7 +180,7 @@ def test_a_model_is_no_dataset(table: str, run: Run, tmp_path: Path) -> None:
     assert "--data got m.safetensors, which is a model, expected a dataset of mmgen make-data" in done.stderr
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", experiment_names())
 def test_the_lists_of_the_package_keep_to_the_same_rules(name: str) -> None:
     assert read_plan(name).scale
 
@@ -201,11 +201,13 @@ def test_the_examples_of_the_page(tmp_path: Path) -> None:
     blocks = [block for block in page.split("```toml\n")[1:] if "each.model" in block or "extends" in block]
     matrix, extending = (block.split("```")[0] for block in blocks)
     (tmp_path / "a.toml").write_text(f'title = "t"\nsource = "s"\ndataset = "d"\n{matrix}')
-    vae, mvae = read_plan(str(tmp_path / "a.toml")).at("cpu").stage
-    assert vae.typed == (
+    vae, mvae = read_plan(str(tmp_path / "a.toml")).get_scale("cpu").stage
+    assert vae.command_line == (
         "mmgen train mnist.h5 --preset wu/mnist-vae --split official --steps 45000 --seed 0 -o VAE.safetensors"
     )
-    assert "--set objective.weights.attributes=1 --seed 0" in mvae.typed and mvae.of == "MVAE"
+    assert "--set objective.weights.attributes=1 --seed 0" in mvae.command_line and mvae.of == "MVAE"
     (tmp_path / "b.toml").write_text(extending)
-    trained = [stage for stage in read_plan(str(tmp_path / "b.toml")).at("cpu").stage if stage.command == "train"]
+    trained = [
+        stage for stage in read_plan(str(tmp_path / "b.toml")).get_scale("cpu").stage if stage.command == "train"
+    ]
     assert len(trained) == 6 and {stage.settings["steps"] for stage in trained} == {4500}

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from mmgen.core.errors import ArtifactError
-from mmgen.experiments._plan import with_data
+from mmgen.experiments._plan import use_dataset
 from mmgen.experiments._stages import Scale
-from mmgen.experiments._states import finished_files, remember, state_of
+from mmgen.experiments._states import finished_files, record_command, state_of
 from tests.experiments.files import score_line, stage, write_data, write_model
 
 TRAIN = stage("train", "model.safetensors", dataset="data.h5")
@@ -57,7 +57,7 @@ def test_what_is_half_made_is_not_used(
     write_data(tmp_path / "data.h5")
     write_model(tmp_path / "model.safetensors", tmp_path / "data.h5", kind=kind, told=told, finished=state)
     if found == "gone":
-        with pytest.raises(ArtifactError, match=r"was interrupted, and its state model\.last\.safetensors is gone"):
+        with pytest.raises(ArtifactError, match=r"an interrupted run whose state model\.last\.safetensors is missing"):
             state_of(TRAIN, tmp_path, ["data.h5"])
     else:
         assert state_of(TRAIN, tmp_path, ["data.h5"]) == found
@@ -70,7 +70,7 @@ def test_what_another_seed_made_is_not_taken_for_this_ones(tmp_path: Path) -> No
     trained = stage("train", "m.safetensors", dataset="d.h5", seed=0)
     other = stage("train", "m.safetensors", dataset="d.h5", seed=1)
     assert state_of(trained, tmp_path, ["d.h5"]) == "done"
-    with pytest.raises(ArtifactError, match=r"was made with seed 0 and is now to be made with seed 1; remove it"):
+    with pytest.raises(ArtifactError, match=r"was made with seed 0, expected seed 1; remove it"):
         state_of(other, tmp_path, ["d.h5"])
     scores.write_text(score_line(data, seed=0))
     found = [state_of(stage("baseline", "m.jsonl", dataset="d.h5", seed=seed), tmp_path, ["d.h5"]) for seed in (0, 1)]
@@ -82,22 +82,32 @@ def test_a_command_in_other_words_is_asked(tmp_path: Path) -> None:
     data, model = tmp_path / "d.h5", tmp_path / "m.safetensors"
     write_data(data)
     trained = stage("train", model.name, dataset="d.h5", preset="a", set={"objective": {"beta": 4}})
-    assert trained.typed == "mmgen train d.h5 --preset a --set objective.beta=4 -o m.safetensors"
-    for command in (trained.typed, trained.typed.replace("4", "1"), "a caller's own word", "", "mmgen 'd.h5"):
+    assert trained.command_line == "mmgen train d.h5 --preset a --set objective.beta=4 -o m.safetensors"
+    for command in (
+        trained.command_line,
+        trained.command_line.replace("4", "1"),
+        "a caller's own word",
+        "",
+        "mmgen 'd.h5",
+    ):
         write_model(model, data, command=command)
-        assert state_of(trained, tmp_path, ["d.h5"]) == ("done" if command == trained.typed else "unsure")
+        assert state_of(trained, tmp_path, ["d.h5"]) == ("done" if command == trained.command_line else "unsure")
         model.unlink()
     scale = Scale(about="", folder="f", stage=(stage("make-data", "d.h5", recipe="mnist"), trained))
-    (renamed,) = with_data(scale, data.rename(tmp_path / "my own.h5")).stage
+    (renamed,) = use_dataset(scale, data.rename(tmp_path / "my own.h5")).stage
     assert renamed.settings["dataset"] == str(tmp_path / "my own.h5")
-    write_model(model, tmp_path / "my own.h5", command=renamed.typed)
+    write_model(model, tmp_path / "my own.h5", command=renamed.command_line)
     assert state_of(renamed, tmp_path, []) == "done"
 
 
 def test_a_dataset_of_another_command_is_asked(tmp_path: Path) -> None:
     """make-data itself says whether the file is its own, and refuses to replace another."""
     make = stage("make-data", "d.h5", recipe="mnist-a", size=32, mnist="raw/train", seed=0)
-    for command, state in ((make.typed, "done"), (make.typed.replace("32", "64"), "unsure"), ("", "unsure")):
+    for command, state in (
+        (make.command_line, "done"),
+        (make.command_line.replace("32", "64"), "unsure"),
+        ("", "unsure"),
+    ):
         (tmp_path / "d.h5").unlink(missing_ok=True)
         write_data(tmp_path / "d.h5", command=command)
         assert state_of(make, tmp_path, []) == state
@@ -109,7 +119,7 @@ def test_scores_of_a_changed_command_are_made_again(tmp_path: Path) -> None:
     scores.write_text(score_line(data))
     few, many = (stage("eval", "m.jsonl", model="d.h5", draws=draws) for draws in (2, 20))
     assert state_of(many, tmp_path, ["d.h5"]) == "done"  # nobody knows by what
-    remember(few, tmp_path)
+    record_command(few, tmp_path)
     assert [state_of(one, tmp_path, ["d.h5"]) for one in (few, many)] == ["done", "outdated"]
 
 
@@ -119,7 +129,7 @@ def test_scores_that_somebody_has_put_there_are_made_again(tmp_path: Path) -> No
     write_data(data)
     scores.write_text(score_line(data))
     scored = stage("eval", "m.jsonl", model="d.h5")
-    remember(scored, tmp_path)
+    record_command(scored, tmp_path)
     assert state_of(scored, tmp_path, ["d.h5"]) == "done"
     scores.write_text(score_line(data, value=2.0))
     assert state_of(scored, tmp_path, ["d.h5"]) == "outdated"
@@ -131,7 +141,7 @@ def test_what_was_found_to_be_the_same_is_not_asked_again(tmp_path: Path) -> Non
     write_model(model, data, command="mmgen train --steps 9 data.h5")
     trained = stage("train", "model.safetensors", dataset="data.h5", steps=9)
     assert state_of(trained, tmp_path, ["data.h5"]) == "unsure"
-    remember(trained, tmp_path)
+    record_command(trained, tmp_path)
     assert state_of(trained, tmp_path, ["data.h5"]) == "done"
     model.unlink()
     write_model(model, data, command="mmgen train --steps 8 data.h5", weight=1.0)
@@ -141,7 +151,7 @@ def test_what_was_found_to_be_the_same_is_not_asked_again(tmp_path: Path) -> Non
 def test_scores_of_a_model_that_does_not_fit_are_not_shown(tmp_path: Path) -> None:
     data, model, scores = (tmp_path / name for name in ("data.h5", "model.safetensors", "scores.jsonl"))
     write_data(data)
-    write_model(model, data, command=TRAIN.typed)
+    write_model(model, data, command=TRAIN.command_line)
     scores.write_text(score_line(model))
     make = stage("make-data", "data.h5", recipe="mnist")
     other = stage("train", "model.safetensors", dataset="data.h5", steps=9)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from mmgen.core.errors import SettingsError, UsageError
-from mmgen.experiments._comparison import Compared, compare
-from mmgen.experiments._page import judge_sentence, markdown, tables_of
-from mmgen.experiments._plan import only, read_plan, with_data
+from mmgen.experiments._comparison import TableComparison, compare_table
+from mmgen.experiments._page import classifier_accuracy_sentence, comparison_tables, page_markdown
+from mmgen.experiments._plan import read_plan, select_rows, use_dataset
 from mmgen.experiments._stages import Plan
 from mmgen.experiments._states import finished_files
 from mmgen.results.score import Points, Score
@@ -27,8 +27,8 @@ def cells(table: ResultTable) -> list[list[str]]:
     return [[str(cell) for cell in row] for row in table.rows]
 
 
-def compared(plan: Plan, scores: list[Score]) -> Compared:
-    return compare(plan.table[0], {"scores.jsonl": scores})
+def compared(plan: Plan, scores: list[Score]) -> TableComparison:
+    return compare_table(plan.table[0], {"scores.jsonl": scores})
 
 
 def test_gains_of_likelihoods_are_paired_by_point() -> None:
@@ -51,7 +51,7 @@ def test_comparison_by_hand(tmp_path: Path) -> None:
     scores = [score("true", 70.0), score("aggregate", 81.5), score("true", 60.0, "exact")]
     scores.append(score("aggregate", 30_000.5, "bound", "log-likelihood"))
     found = compared(plan, scores)
-    (table,) = tables_of(plan, [found])
+    (table,) = comparison_tables(plan, [found])
     title, columns, rows = table.title, table.columns, cells(table)
     assert title == plan.title
     assert columns[:2] == ["", "paper: q_true(w = 200), as published"]
@@ -63,13 +63,13 @@ def test_comparison_by_hand(tmp_path: Path) -> None:
     assert rows[0][columns.index("gain of q_agg: paper") :][:2] == ["+14.26", "+11.5 ± 0.4"]
     assert by_name[1]["ours: q_agg"] == "not measured"
     assert by_name[2]["ours: q_agg"] == "30,000.50 ± 0.30"
-    assert "95.56 % of all words, 95.00 % of those it says (colour_1 98.0)" in judge_sentence([found])
-    page = markdown(plan, plan.at("cpu"), [found], tmp_path, [])
+    assert "95.56 % of all words, 95.00 % of those it says (colour_1 98.0)" in classifier_accuracy_sentence([found])
+    page = page_markdown(plan, plan.get_scale("cpu"), [found], tmp_path, [])
     table = [line for line in page.splitlines() if line.startswith("| ")]
     assert len({line.replace("\\|", "").count("|") for line in table[:6]}) == 1
     assert "q_true(w = 200), as published" in page
-    assert all(stage.typed in page for stage in plan.at("cpu").stage)
-    assert judge_sentence([compared(plan, [])]) == ""
+    assert all(stage.command_line in page for stage in plan.get_scale("cpu").stage)
+    assert classifier_accuracy_sentence([compared(plan, [])]) == ""
 
 
 def of_model(name: str, values: list[float], posterior: str = "prior", seed: int = 0) -> Score:
@@ -161,8 +161,8 @@ def test_models_as_rows_by_hand(two_models: Plan, tmp_path: Path) -> None:
         "a.jsonl": [of_model("log p(x)", [-80.0, -94.0])],
         "b.jsonl": [of_model("log p(x)", [-79.0, -92.0]), of_model("log p(x,y)", [-80.0, -93.0])],
     }
-    found = [compare(table, scores) for table in two_models.table]
-    shown = tables_of(two_models, found)
+    found = [compare_table(table, scores) for table in two_models.table]
+    shown = comparison_tables(two_models, found)
     assert [table.title for table in shown] == ["Likelihoods", "Likelihoods: differences from B", "Variances"]
     columns = ["", "paper: log p(x)", "paper: log p(x,y)", "ours: log p(x)", "ours: log p(x,y)", "n", "draws of z"]
     assert shown[0].columns == columns
@@ -172,26 +172,30 @@ def test_models_as_rows_by_hand(two_models: Plan, tmp_path: Path) -> None:
     ]
     assert cells(shown[1]) == [["A", "-0.300", "", "-1.5 ± 0.5", ""]]  # of the points: -1 and -2
     assert cells(shown[2]) == [["A", "22.5 ± 0.5", "2", "1,000"]]  # the paper has none of these
-    page = markdown(two_models, two_models.at("cpu"), found, tmp_path, [])
+    page = page_markdown(two_models, two_models.get_scale("cpu"), found, tmp_path, [])
     assert "## Likelihoods: differences from B" in page
 
 
 def test_no_published_numbers_stand_beside_scores_of_other_data(two_models: Plan) -> None:
     measured = of_model("log p(x)", [-80.0, -94.0])
     other = replace(measured, conditions=measured.conditions | {"content": "not MNIST as published"})
-    found = [compare(table, {"a.jsonl": [other], "b.jsonl": [other]}) for table in two_models.table]
-    table = tables_of(two_models, found)[0]
+    found = [compare_table(table, {"a.jsonl": [other], "b.jsonl": [other]}) for table in two_models.table]
+    table = comparison_tables(two_models, found)[0]
     columns, rows = table.columns, cells(table)
     assert table.title == "Likelihoods (ours are of data that are not MNIST as published)"
     assert not [name for name in columns if name.startswith("paper")] and rows[0][1] == "-87.0 ± 0.7"
 
 
 def test_part_of_a_table(two_models: Plan) -> None:
-    assert [stage.makes for stage in only(two_models.at("cpu"), ["b"]).stage] == ["data.h5", "b.safetensors", "b.jsonl"]
+    assert [stage.makes for stage in select_rows(two_models.get_scale("cpu"), ["b"]).stage] == [
+        "data.h5",
+        "b.safetensors",
+        "b.jsonl",
+    ]
     with pytest.raises(UsageError, match="unknown row 'C'"):
-        only(two_models.at("cpu"), ["C"])
+        select_rows(two_models.get_scale("cpu"), ["C"])
     with pytest.raises(UsageError, match="rows of this table share all"):
-        only(read_plan("cremer-table1").at("cpu"), ["correctness"])
+        select_rows(read_plan("cremer-table1").get_scale("cpu"), ["correctness"])
 
 
 def test_what_rows_are_compared_with_has_to_be_there(two_models: Plan, tmp_path: Path) -> None:
@@ -201,24 +205,24 @@ def test_what_rows_are_compared_with_has_to_be_there(two_models: Plan, tmp_path:
 
 
 def test_only_scores_of_files_that_fit_are_shown(two_models: Plan, tmp_path: Path) -> None:
-    scale = two_models.at("cpu")
+    scale = two_models.get_scale("cpu")
     made, first, *_ = scale.stage
-    write_data(tmp_path / "data.h5", command=made.typed)
-    write_model(tmp_path / "a.safetensors", tmp_path / "data.h5", finished=True, command=first.typed)
+    write_data(tmp_path / "data.h5", command=made.command_line)
+    write_model(tmp_path / "a.safetensors", tmp_path / "data.h5", finished=True, command=first.command_line)
     write_model(tmp_path / "b.safetensors", tmp_path / "data.h5", finished=False)
     assert finished_files(scale, tmp_path) == ["data.h5", "a.safetensors"]
     write_data(tmp_path / "other.h5", level=7)
-    assert finished_files(with_data(scale, tmp_path / "other.h5"), tmp_path) == []
+    assert finished_files(use_dataset(scale, tmp_path / "other.h5"), tmp_path) == []
 
 
 def test_the_page_lists_what_was_used(two_models: Plan, tmp_path: Path) -> None:
     """A damaged file of a row that nobody asked for, and one of another dataset, are neither read nor listed."""
-    scale, data = two_models.at("cpu"), tmp_path / "data.h5"
+    scale, data = two_models.get_scale("cpu"), tmp_path / "data.h5"
     write_data(data, command="mmgen make-data mnist --note `two\nlines` | touch")
     (tmp_path / "a.safetensors").write_bytes(b"damaged")
     write_data(tmp_path / "other.h5", level=7)
     write_model(tmp_path / "b.safetensors", tmp_path / "other.h5", finished=True)
-    page = markdown(two_models, scale, [], tmp_path, ["data.h5"])
+    page = page_markdown(two_models, scale, [], tmp_path, ["data.h5"])
     listed = page.split("| file |")[1].splitlines()[2:]
     assert [line.split(" | ")[0] for line in listed] == ["| data.h5"]
     assert listed[0].endswith("| `` mmgen make-data mnist --note `two?lines` \\| touch `` |")
@@ -247,9 +251,9 @@ def test_a_cell_is_found_by_its_method_and_share() -> None:
             (4.0, "baseline", {"method": "logistic", "share": 1.0}),
         )
     ]
-    compared = compare(table, {"a.jsonl": found})
+    compared = compare_table(table, {"a.jsonl": found})
     ours = compared.ours
-    (shown,) = tables_of(plan, [compared])
+    (shown,) = comparison_tables(plan, [compared])
     assert shown.columns[1] == "ours: 28 pairs", "there are no columns for numbers that the paper does not have"
     values = {
         (column.details["share"], row.details["method"]): cell.value
@@ -305,14 +309,14 @@ of = "VGAE"
 
 def test_stages_of_an_axis_are_run_row_by_row(tmp_path: Path) -> None:
     (tmp_path / "three.toml").write_text(REPEATED.replace('["run"]', '"run"'))
-    stages = read_plan(str(tmp_path / "three.toml")).at("cpu").stage
+    stages = read_plan(str(tmp_path / "three.toml")).get_scale("cpu").stage
     assert [stage.makes for stage in stages] == [
         file for run in range(3) for file in (f"data-{run}.h5", f"vgae-{run}.safetensors", f"vgae-{run}.jsonl")
     ]
-    assert stages[4].typed == "mmgen train data-1.h5 --seed 1 -o vgae-1.safetensors"
+    assert stages[4].command_line == "mmgen train data-1.h5 --seed 1 -o vgae-1.safetensors"
     assert (stages[4].why, stages[4].seed, stages[4].of) == ("Model of split 1", 1, "VGAE")
     with pytest.raises(UsageError, match="makes 3 datasets"):
-        with_data(read_plan(str(tmp_path / "three.toml")).at("cpu"), tmp_path / "mine.h5")
+        use_dataset(read_plan(str(tmp_path / "three.toml")).get_scale("cpu"), tmp_path / "mine.h5")
 
 
 def test_repeated_stages_need_names_of_their_own(tmp_path: Path) -> None:
@@ -327,10 +331,10 @@ def test_mean_over_runs_by_hand(tmp_path: Path) -> None:
     (tmp_path / "three.toml").write_text(REPEATED)
     plan = read_plan(str(tmp_path / "three.toml"))
     runs = {f"vgae-{run}.jsonl": [score("true", value)] for run, value in enumerate((90.0, 91.0, 95.0))}
-    (cell,) = compare(plan.table[0], {**runs, "other.jsonl": [score("true", 1.0)]}).ours[0]
+    (cell,) = compare_table(plan.table[0], {**runs, "other.jsonl": [score("true", 1.0)]}).ours[0]
     assert cell is not None
     assert cell.value == pytest.approx(92.0)
     assert cell.stderr == pytest.approx((7 / 3) ** 0.5)  # the sample variance is 7, over three runs
     assert cell.score.n == 18_000
-    (single,) = compare(plan.table[0], {"vgae-2.jsonl": runs["vgae-2.jsonl"]}).ours[0]
+    (single,) = compare_table(plan.table[0], {"vgae-2.jsonl": runs["vgae-2.jsonl"]}).ours[0]
     assert single is not None and (single.value, single.stderr) == (95.0, 0.3)

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmgen.artifacts import DatasetWriter, read_header, reference, write_checkpoint
+from mmgen.artifacts import DatasetWriter, parent_record, read_header, write_checkpoint
 from mmgen.core.batch import Batch
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
@@ -192,7 +192,7 @@ def save_judge(
     )
     write_checkpoint(
         out, kind="classifier", tensors=judge.network.state_dict(), settings={"classifier": describe_classifier(judge)},
-        seed=0, parents=(reference(dataset, "dataset", out),), facts={"held_out_accuracy": accuracy, **options},
+        seed=0, parents=(parent_record(dataset, "dataset", out),), facts={"held_out_accuracy": accuracy, **options},
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from mmgen.artifacts import DatasetWriter, read_header
-from mmgen.artifacts.contents import contents
+from mmgen.artifacts.contents import summarise_contents
 from mmgen.artifacts.samples import read_samples
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.figures import plots
@@ -252,7 +252,7 @@ def test_samples_of_captions(toy: Path, tmp_path: Path) -> None:
 
 
 def test_sheets_and_contents_of_captions(toy: Path) -> None:
-    assert contents(toy / "data.h5")["texts"]["text"] == {
+    assert summarise_contents(toy / "data.h5")["texts"]["text"] == {
         "words": list(VOCABULARY), "length": 3, "spells": list(NAMES),
     }  # fmt: skip
     for name in ("data.h5", "aggregate.safetensors", "prior.safetensors", "marginal.safetensors"):

@@ -145,7 +145,7 @@ def test_the_same_z_and_pictures_from_everywhere(
         drawn = draw(loaded, parse_descriptions(loaded, described), 300, posterior=posterior, seed=4)
         judged = JudgedPictures(loaded, None, 4)  # type: ignore[arg-type]  # no judge is needed to draw
         monkeypatch.setattr(JudgedPictures, "sampled", property(lambda self: True))
-        pieces = list(judged.pictures(queries, posterior, 300))
+        pieces = list(judged.draw_pictures(queries, posterior, 300))
         decoded.clear()
         pictures = [loaded.sample(words, 300, posterior, seed=4) for words in described]
         z = torch.cat(decoded).reshape(2, 300, -1)
@@ -158,11 +158,11 @@ def test_the_same_z_and_pictures_from_everywhere(
             assert same.float().mean() > 0.999  # a pixel at the edge of rounding may turn
         assert sum((piece.rows.stop - piece.rows.start) * piece.means.shape[1] for piece in pieces) == 600
         decoded.clear()
-        list(judged.pictures(queries, posterior, 300))
+        list(judged.draw_pictures(queries, posterior, 300))
         assert torch.equal(torch.cat(decoded).reshape(2, 300, -1), z)
         more = draw(loaded, parse_descriptions(loaded, described[:1]), 300, posterior=posterior, seed=4)
         assert np.array_equal(more.z[0], drawn.z[0])
-        further = next(judged.pictures(queries, posterior, 300, have=300))
+        further = next(judged.draw_pictures(queries, posterior, 300, have=300))
         assert not np.array_equal(further.means[0].numpy(), drawn.means[0, : further.means.shape[1]])
 
 

@@ -87,7 +87,7 @@ def test_what_is_no_picture_is_named(world: Path, tmp_path: Path) -> None:
         read_file_images(tmp_path / "b.png", (1, 64, 64))
     with pytest.raises(ArtifactError, match="no such file or directory; name a picture"):
         read_file_images(tmp_path / "missing.png", (1, 64, 64))
-    with pytest.raises(UsageError, match="rows outside 0 to 159"):
+    with pytest.raises(UsageError, match="rows got numbers outside 0 to 159"):
         read_file_images(world / "data.h5", (1, 16, 16), [160])
 
 
@@ -170,9 +170,9 @@ def test_the_commands(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[
         (["--from", __file__, "--given", "parity=odd"], "choose one"),
         (["--from", __file__, "-n", "2"], "got --number too, which is for drawing images; choose one"),
         (["--dataset-row", "4", "-o", "x.png", "--sampled"], "got --output and --sampled too"),
-        (["--from", __file__, "--posterior", "prior"], "got --posterior too, which only drawing for a description"),
-        (["--dataset-row", "4", "--judge", __file__], "got --judge too, which only drawing for a description"),
-        (["--dataset-row", "4000"], "rows outside 0 to 159"),
+        (["--from", __file__, "--posterior", "prior"], "got --posterior too, which only drawing from a description"),
+        (["--dataset-row", "4", "--judge", __file__], "got --judge too, which only drawing from a description"),
+        (["--dataset-row", "4000"], "rows got numbers outside 0 to 159"),
     ],
 )
 def test_wrong_usage_is_one_sentence(

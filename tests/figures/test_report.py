@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmgen.artifacts.ancestors import lineage, outline, tree_lines
-from mmgen.artifacts.contents import describe
+from mmgen.artifacts.ancestors import lineage_lines, outline_lineage, read_lineage
+from mmgen.artifacts.contents import describe_file
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.figures.report.make import make_report
 from mmgen.figures.report.show import contact_sheet
@@ -158,26 +158,26 @@ def test_what_a_report_cannot_show_is_named(world: Path, tmp_path: Path) -> None
 
 
 def test_lineage_is_a_tree_with_missing_parents_marked(world: Path, tmp_path: Path) -> None:
-    lines = tree_lines(lineage(world / "flat-aggregate.safetensors"))
+    lines = lineage_lines(read_lineage(world / "flat-aggregate.safetensors"))
     assert "flat-aggregate.safetensors" in lines[0] and "verified" in lines[0]
     assert any("└─ " in line and "data.h5" in line for line in lines)
     assert sum("data.h5" in line and "as above" not in line for line in lines) == 1
     shutil.copy(world / "flat.safetensors", tmp_path)
-    lonely = tree_lines(lineage(tmp_path / "flat.safetensors"))
+    lonely = lineage_lines(read_lineage(tmp_path / "flat.safetensors"))
     assert "MISSING, make it again with: mmgen make-data" in lonely[1]
-    roots = [lineage(world / f"{name}.safetensors") for name in ("flat", "flat-true")]
-    assert outline(roots)[0][0] == 0
-    assert outline(roots)[0][1].path.name == "flat-true.safetensors"  # flat is listed below it
+    roots = [read_lineage(world / f"{name}.safetensors") for name in ("flat", "flat-true")]
+    assert outline_lineage(roots)[0][0] == 0
+    assert outline_lineage(roots)[0][1].path.name == "flat-true.safetensors"  # flat is listed below it
 
 
 def test_describe_says_what_is_inside(world: Path) -> None:
-    data = describe(world / "data.h5")
+    data = describe_file(world / "data.h5")
     assert data["contents"]["examples"] == 160
     assert data["contents"]["splits"]["iid"] == {"train": 100, "val": 20, "test": 40}
-    fitted = describe(world / "flat-true.safetensors")
+    fitted = describe_file(world / "flat-true.safetensors")
     assert [parent["role"] for parent in fitted["parents"]] == ["model", "latents", "dataset"]
     assert fitted["contents"]["tensors"] > 0 and fitted["settings"]["aggregate"]["target"]["name"] == "true"
-    assert describe(world / "flat-latents.h5")["contents"]["mean"] == [120, 2]  # train and val
+    assert describe_file(world / "flat-latents.h5")["contents"]["mean"] == [120, 2]  # train and val
 
 
 @pytest.mark.parametrize("name", ["data.h5", "flat.safetensors", "flat-aggregate.safetensors", "judge.safetensors"])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mmgen.artifacts import write_checkpoint, write_latents
-from mmgen.artifacts.contents import contents, describe
+from mmgen.artifacts.contents import describe_file, summarise_contents
 from mmgen.cli._main import main
 from mmgen.core.errors import ArtifactError
 
@@ -31,7 +31,7 @@ def test_no_flipped_bit_of_a_checkpoint_is_a_traceback(tmp_path: Path) -> None:
         changed[position] ^= 1 << position % 8
         path.write_bytes(changed)
         with suppress(ArtifactError):
-            describe(path)
+            describe_file(path)
             continue
         refused += 1
     assert refused > length // 6
@@ -39,7 +39,7 @@ def test_no_flipped_bit_of_a_checkpoint_is_a_traceback(tmp_path: Path) -> None:
 
 def test_contents_of_a_checkpoint_are_its_tensors(tmp_path: Path) -> None:
     checkpoint(tmp_path / "m.safetensors")
-    assert contents(tmp_path / "m.safetensors") == {"tensors": 2, "numbers": 10}
+    assert summarise_contents(tmp_path / "m.safetensors") == {"tensors": 2, "numbers": 10}
 
 
 @pytest.mark.parametrize("link", ["external", "soft", "storage", "virtual"])
@@ -65,7 +65,7 @@ def test_show_opens_no_other_file(tmp_path: Path, link: str, capsys: pytest.Capt
             layout[:] = h5py.VirtualSource(str(other), "secret", (12345,))
             file.create_virtual_dataset("extra", layout)
     with pytest.raises(ArtifactError, match="this is no file that mmgen makes"):
-        contents(path)
+        summarise_contents(path)
     with pytest.raises(SystemExit) as left:
         main(["show", str(path)])
     assert left.value.code == 1

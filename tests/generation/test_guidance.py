@@ -15,7 +15,7 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.descriptions import parse as parse_words
 from mmgen.evaluation.evaluation import EvaluationSettings
-from mmgen.evaluation.proposals import MIXTURE, proposals
+from mmgen.evaluation.proposals import MIXTURE, make_components
 from mmgen.generation import TrainedModel
 from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.latents import draw_latents
@@ -239,13 +239,13 @@ def test_probability_of_an_expression_is_that_of_all_it_holds_of(text: str) -> N
     table = ATTRIBUTES.log_probabilities(toy.model.decoders["attributes"](z)).exp().double().detach()
     total = torch.zeros(len(z), dtype=torch.float64)
     for codes in itertools.product(range(3), range(2)):
-        if expression.holds(np.array(codes, np.uint8)):
+        if expression.matches(np.array(codes, np.uint8)):
             total += table[:, 0, codes[0]] * table[:, 1, codes[1]]
     torch.testing.assert_close(found, total, rtol=1e-5, atol=1e-9)
     assert parse_words(str(expression), INFO).key == expression.key
     disjoint = sum(part[0, list(range(3))].sum() * part[1, :2].sum() for part in expression.disjoint_boxes)
     assert disjoint == sum(
-        bool(expression.holds(np.array(codes, np.uint8))) for codes in itertools.product(range(3), range(2))
+        bool(expression.matches(np.array(codes, np.uint8))) for codes in itertools.product(range(3), range(2))
     )
 
 
@@ -378,7 +378,7 @@ def test_proposals_that_ignore_the_text_are_not_guided(given: str, prior: str) -
     points = asked.batch(toy, slice(None)) | Batch(
         {"image": torch.rand(12, 1, 2, 2)}, {"image": torch.ones(12, dtype=torch.bool)}
     )
-    *_, last = proposals(toy.guided(3.0), points, "32-true", MIXTURE, (prior,))
+    *_, last = make_components(toy.guided(3.0), points, "32-true", MIXTURE, (prior,))
     assert (last.name, last.informed) == ("p(z)" if prior == "prior" else "q(z)", False)
     with torch.no_grad():
         z = last.sample(slice(0, 12), points, 1_000, torch.Generator().manual_seed(0))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mmgen.evaluation.factors import Code
-from mmgen.evaluation.mutual_information import chance, information, leading_dimensions
+from mmgen.evaluation.mutual_information import chance_information, leading_dimensions, relative_information
 from mmgen.metrics.factors_found import FactorsFound
 from mmgen.results.score import Score
 from tests.metrics.test_disentanglement import NAMES, code
@@ -31,24 +31,24 @@ def test_rotated() -> None:
 
 def test_each_dimension_of_a_permuted_code_follows_its_factor() -> None:
     permuted = code("permuted", 2000)
-    each = leading_dimensions(information(permuted), NAMES)
+    each = leading_dimensions(relative_information(permuted), NAMES)
     assert [one.dimension for one in each] == [2, 4, 1, 3]
     assert all(one.has_dimension and one.information > 0.98 for one in each)
 
 
 def test_what_noise_says_of_factors_is_what_chance_is() -> None:
     noise = code("noise", 2000)
-    found = information(noise)
+    found = relative_information(noise)
     filled = np.array([[len(np.histogram(column, 20)[0].nonzero()[0]) for column in noise.means.T]]).T
-    assert found.mean(0) == pytest.approx(chance(noise) * (filled.mean() - 1) / 19, rel=0.3)
-    assert (found - chance(noise) < 0.03).all()
+    assert found.mean(0) == pytest.approx(chance_information(noise) * (filled.mean() - 1) / 19, rel=0.3)
+    assert (found - chance_information(noise) < 0.03).all()
 
 
 def test_a_dimension_of_two_factors_is_its_own_of_one_at_most() -> None:
     """One dimension holds both bits, the second none: it says all of either, and neither is found."""
     one, other = np.arange(400) % 2, np.arange(400) // 2 % 2
     means = np.stack([one + 2.0 * other, np.random.default_rng(0).normal(size=400)], 1)
-    found = leading_dimensions(information(Code(means, np.stack([one, other], 1), ("a", "b"))), ("a", "b"))
+    found = leading_dimensions(relative_information(Code(means, np.stack([one, other], 1), ("a", "b"))), ("a", "b"))
     assert [follower.dimension for follower in found] == [0, 0]
     assert [follower.information for follower in found] == pytest.approx([1, 1])
     assert not any(follower.has_dimension for follower in found)
@@ -57,7 +57,7 @@ def test_a_dimension_of_two_factors_is_its_own_of_one_at_most() -> None:
 def test_two_dimensions_of_one_factor_leave_no_gap() -> None:
     values = np.arange(400) % 4
     both = Code(np.stack([values, -values], 1).astype(float), np.stack([values, values // 2], 1), ("a", "b"))
-    found = leading_dimensions(information(both), ("a", "b"))
+    found = leading_dimensions(relative_information(both), ("a", "b"))
     assert found[0].gap == pytest.approx(0, abs=1e-9) and not found[0].has_dimension
 
 

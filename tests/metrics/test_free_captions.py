@@ -18,7 +18,7 @@ from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
-from mmgen.evaluation.queries import caption_queries
+from mmgen.evaluation.queries import make_caption_queries
 from mmgen.metrics._evaluate import evaluate
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
@@ -148,13 +148,13 @@ def test_a_painter_blind_to_a_word(dataset: Dataset) -> None:
 
 def test_captions_of_examples_with_what_is_known_of_them(dataset: Dataset) -> None:
     tokens = np.array([[0, 1], [0, 1], [0, 2]], np.uint16)
-    found = caption_queries(tokens, np.array([[0, 255], [0, 255], [255, 255]], np.uint8))
+    found = make_caption_queries(tokens, np.array([[0, 255], [0, 255], [255, 255]], np.uint8))
     assert found.tokens is not None and found.tokens.tolist() == [[0, 1]] and found.weights.tolist() == [2]
     assert found.codes.tolist() == [[0, 255]] and found.given_count is None
     with pytest.raises(UsageError, match="no example of this part of the split has a known attribute"):
-        caption_queries(tokens, np.full((3, 2), 255, np.uint8))
+        make_caption_queries(tokens, np.full((3, 2), 255, np.uint8))
     with pytest.raises(UsageError, match="no example"):
-        caption_queries(tokens, np.array([[0, 255]] * 3, np.uint8), needed=[1])
+        make_caption_queries(tokens, np.array([[0, 255]] * 3, np.uint8), required=[1])
 
 
 def test_nothing_can_be_left_out_of_a_caption(dataset: Dataset) -> None:

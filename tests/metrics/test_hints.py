@@ -16,9 +16,9 @@ from torch import Tensor
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
-from mmgen.descriptions import batch_of_captions, caption_of_codes
+from mmgen.descriptions import attributes_to_caption, batch_of_captions
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
-from mmgen.evaluation.queries import queries
+from mmgen.evaluation.queries import make_queries
 from mmgen.metrics._evaluate import evaluate
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
@@ -69,7 +69,7 @@ class Painter:
     def sample(self, name: str, z: Tensor, generator: Any = None, condition: Batch | None = None) -> Tensor:
         relation = torch.randint(0, 2, z.shape[:-1], generator=generator)
         codes = caption(z[..., 0].long(), z[..., 1].long(), relation)
-        tokens = torch.from_numpy(caption_of_codes(codes.numpy().astype(np.uint8), TEXT, INFO).astype(np.int64))
+        tokens = torch.from_numpy(attributes_to_caption(codes.numpy().astype(np.uint8), TEXT, INFO).astype(np.int64))
         if self.wrong_words:  # a shape where a relation belongs, nothing where a shape does
             tokens[..., 1], tokens[..., 2] = 0, len(WORDS)
         return tokens
@@ -107,7 +107,7 @@ def loaded_painter(draws: Any, given: str = "text") -> Any:
         ),
         fitted=posteriors["true"],
         encoder=None,
-        describe_codes=lambda codes: batch_of_captions(caption_of_codes(codes, TEXT, INFO)),
+        describe_codes=lambda codes: batch_of_captions(attributes_to_caption(codes, TEXT, INFO)),
     )
 
 
@@ -120,7 +120,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
         writer.add_image("image", shape=(1, 1, 2), layout="bytes")
         writer.add_attributes("attributes", {n: list(v) for n, v in zip(INFO.names, INFO.values, strict=True)})
         writer.add_text("text", WORDS, 3, INFO.names)
-        pictures, texts = np.zeros((60, 1, 1, 2), np.uint8), caption_of_codes(codes, TEXT, INFO)
+        pictures, texts = np.zeros((60, 1, 1, 2), np.uint8), attributes_to_caption(codes, TEXT, INFO)
         writer.write(0, {"image": pictures, "attributes": codes, "text": texts})
         rows = np.arange(60)
         writer.add_splits("iid", train=rows[:20], val=rows[20:30], test=rows[30:])
@@ -164,7 +164,7 @@ def test_captions_weigh_as_often_as_they_occur_and_errors_are_clustered(dataset:
 
     score = scores_of(dataset, loaded_painter(draws), draws=50)["true", "exact"]
     assert score.value == pytest.approx(50)
-    assert score.details["queries"] == 4
+    assert score.details["make_queries"] == 4
     # Four captions are four independent things to know, however many pictures each has.
     values, weights = np.array([0, 100, 100, 100.0]), np.array([15, 5, 5, 5])
     expected = np.sqrt((weights**2 * (values - 50) ** 2).sum() * 4 / 3) / 30
@@ -199,18 +199,18 @@ def test_captions_are_asked_whole(dataset: Dataset) -> None:
 
 def test_no_query_leaves_out_what_the_judge_is_told() -> None:
     codes = np.array([[0, 0, 1], [2, 1, 0]], np.uint8)
-    found = queries(codes, 1, never_dropped=(1,))
+    found = make_queries(codes, 1, never_dropped=(1,))
     assert sorted(found.codes.tolist()) == sorted([[255, 0, 1], [0, 0, 255], [255, 1, 0], [2, 1, 255]])
     with pytest.raises(UsageError, match="got 3, expected 0 to 2"):
-        queries(codes, 3, never_dropped=(1,))
+        make_queries(codes, 3, never_dropped=(1,))
 
 
 def test_many_queries_are_a_random_choice() -> None:
     codes = np.stack(np.meshgrid(*[np.arange(10, dtype=np.uint8)] * 3), -1).reshape(-1, 3)
-    one, same, other = (queries(codes, 0, most=50, seed=seed).codes.tolist() for seed in (0, 0, 1))
+    one, same, other = (make_queries(codes, 0, limit=50, seed=seed).codes.tolist() for seed in (0, 0, 1))
     assert len(one) == 50
     assert one == same != other
     repeated = np.repeat(codes[:5], 20, axis=0)
-    assert queries(repeated, 0, most=1000, captions=True).weights.tolist() == [20] * 5
-    assert queries(repeated, 0, most=30, captions=True).weights.sum() == 30
-    assert queries(repeated, 0, most=1000).weights.tolist() == [1] * 5
+    assert make_queries(repeated, 0, limit=1000, captions=True).weights.tolist() == [20] * 5
+    assert make_queries(repeated, 0, limit=30, captions=True).weights.sum() == 30
+    assert make_queries(repeated, 0, limit=1000).weights.tolist() == [1] * 5

@@ -13,7 +13,7 @@ import mmgen.metrics
 from mmgen.artifacts import Dataset
 from mmgen.classifier._files import build_classifier
 from mmgen.core.errors import UsageError
-from mmgen.evaluation.divergence import jackknifed, jensen_shannon, remaining_bias
+from mmgen.evaluation.divergence import jackknife_divergence, jensen_shannon, remaining_bias
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.queries import Frequencies, Queries, weighted_mean
 from mmgen.evaluation.questions import Questions
@@ -60,14 +60,14 @@ def test_examples_known_in_part_are_asked_for_where_none_is_known_whole(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Digits of some examples and sizes of the others: one of the two is given, and the other varies as it should."""
-    whole = Questions._codes_of
+    whole = Questions._read_codes
 
     def half(questions: Questions, part: str) -> np.ndarray:
         codes = whole(questions, part).copy()
         codes[::2, 0] = codes[1::2, 1] = 255
         return codes
 
-    monkeypatch.setattr(Questions, "_codes_of", half)
+    monkeypatch.setattr(Questions, "_read_codes", half)
     assert asked(dataset).questions.dropped == (1,)
     correctness, coverage = evaluate(asked(dataset), ["correctness", "coverage"]).run()
     assert (correctness.given, correctness.value, correctness.details["queries"]) == (1, 100, 5)
@@ -84,17 +84,17 @@ def test_correctness_and_coverage_share_their_pictures(dataset: Dataset) -> None
     correctness, coverage = evaluate(evaluation, ["correctness", "coverage"]).run()
     assert correctness.metric == "correctness"  # as asked for, although coverage is measured first
     assert correctness.n == coverage.n
-    assert evaluation.draws.judged(evaluation.questions.of(1), "own", 5) is not None
+    assert evaluation.draws.classify_pictures(evaluation.questions.make_queries(1), "own", 5) is not None
     (codes,) = evaluation.draws._judged.values()
     assert codes.shape[0] * codes.shape[1] == coverage.n
 
 
 def test_more_pictures_are_added_to_those_drawn(dataset: Dataset) -> None:
     evaluation = asked(dataset)
-    queries = evaluation.questions.of(1)
+    queries = evaluation.questions.make_queries(1)
 
     def draw(n: int) -> np.ndarray:
-        work = evaluation.draws.judged(queries, "own", n)
+        work = evaluation.draws.classify_pictures(queries, "own", n)
         while True:
             try:
                 next(work)
@@ -149,7 +149,7 @@ def test_jackknife_removes_the_bias_and_the_rest_is_estimated(q: list[float]) ->
     counts = random.multinomial(draws, q, size=20_000)
     truth = jensen_shannon(p, np.array(q))
     plain = jensen_shannon(p, counts / draws).mean() - truth
-    corrected = jackknifed(p, counts).mean() - truth
+    corrected = jackknife_divergence(p, counts).mean() - truth
     assert plain > 0.006
     assert abs(corrected) < 0.2 * plain
     assert remaining_bias(p, counts[:500], random).mean() == pytest.approx(corrected, abs=0.003)

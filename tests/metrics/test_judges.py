@@ -99,9 +99,9 @@ def test_features_are_those_of_the_pictures_that_were_judged(dataset: Dataset) -
             except StopIteration as stop:
                 return np.asarray(stop.value)
 
-    queries = evaluation.questions.of(1)
-    codes = run(draws.judged(queries, "own", 7))
-    features = run(draws.features(queries, "own", 5))
+    queries = evaluation.questions.make_queries(1)
+    codes = run(draws.classify_pictures(queries, "own", 7))
+    features = run(draws.compute_features(queries, "own", 5))
     assert features.shape[1] == 5 < codes.shape[1]
     np.testing.assert_array_equal(np.round(features * 255 / 60), codes[:, :5])
 

@@ -14,9 +14,9 @@ from mmgen import metrics
 from mmgen.artifacts import Dataset
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
-from mmgen.core.progress import outcome
+from mmgen.core.progress import run_generator
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
-from mmgen.evaluation.likelihoods import image_log_likelihood, text_estimate
+from mmgen.evaluation.likelihoods import estimate_text, image_log_likelihood
 from mmgen.generation import load
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._evaluate import evaluate
@@ -95,7 +95,7 @@ def loaded_ladder(own: bool = False) -> Any:
 def test_log_likelihood_of_words_is_the_closed_form() -> None:
     """y ~ N(0, V (A A' + s^2 I) V' + noise^2 I), through q(z | image) and p(z), where no q(z | y) is."""
     points = described_observations(20)
-    found = outcome(text_estimate(loaded_ladder(), points, "prior", 4_000, seed=0))
+    found = run_generator(estimate_text(loaded_ladder(), points, "prior", 4_000, seed=0))
     assert found.names == ("q(z|image)", "p(z)")
     exact = normal(WEIGHTS["attributes"], lower_covariance()).log_prob(points.values["attributes"])
     assert ((found.value - exact).abs() < 5 * found.relative_variance.sqrt() + 1e-3).all()
@@ -112,7 +112,7 @@ def test_retrieval_weighs_draws_of_the_whole_posterior() -> None:
     )  # fmt: skip
     words = points.select(["attributes"])
     with torch.no_grad():
-        tables = outcome(Retrieval()._score_pairs(evaluation, "attributes", points, words))
+        tables = run_generator(Retrieval()._score_pairs(evaluation, "attributes", points, words))
     p, lower = 0.8 * torch.linalg.pinv(WEIGHTS["image"]), 0.5**2 * torch.eye(2, dtype=torch.float64)
     for row in range(points.size):
         x = points.values["image"][row]

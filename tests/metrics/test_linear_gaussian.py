@@ -267,7 +267,7 @@ def test_given_text_is_not_given_attributes_too(
     points = observations(30)
     points.present["attributes"][:] = known
     monkeypatch.setattr("tests.metrics.test_linear_gaussian.loaded", lambda model: told)
-    monkeypatch.setattr("mmgen.evaluation.needs.check_kinds", lambda *_: None)  # there is no dataset here
+    monkeypatch.setattr("mmgen.evaluation.needs.check_modalities", lambda *_: None)  # there is no dataset here
     found = scores(told.model, points, samples=4000, text_samples=4000)
     text = exact_log_marginal(points, ("text",))
     exact = exact_log_marginal(points, ("image", "text")) - text

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from mmgen.evaluation.neighbours import NEIGHBOURS, inside, reach
+from mmgen.evaluation.neighbours import NEIGHBOURS, are_inside_balls, neighbour_distances
 
 RANDOM = np.random.default_rng(0)
 
@@ -16,7 +16,7 @@ def square(n: int, left: float = 0.0) -> np.ndarray:
 
 def both(real: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
     """Precision and recall."""
-    return float(inside(drawn, real).mean()), float(inside(real, drawn).mean())
+    return float(are_inside_balls(drawn, real).mean()), float(are_inside_balls(real, drawn).mean())
 
 
 def test_agrees_with_the_definition_point_by_point() -> None:
@@ -24,8 +24,8 @@ def test_agrees_with_the_definition_point_by_point() -> None:
     real, drawn = RANDOM.normal(size=(90, 5)), RANDOM.normal(size=(1100, 5))
     far = np.sort(cdist(real, real), axis=1)[:, NEIGHBOURS]
     expected = (cdist(drawn, real) <= far).any(1)
-    np.testing.assert_array_equal(inside(drawn, real), expected)
-    np.testing.assert_allclose(np.sqrt(reach(real)), far)
+    np.testing.assert_array_equal(are_inside_balls(drawn, real), expected)
+    np.testing.assert_allclose(np.sqrt(neighbour_distances(real)), far)
     assert 0.2 < expected.mean() < 0.98  # else anything would agree
 
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.evaluation.errors import shared_error, standard_error
 from mmgen.evaluation.evaluation import EvaluationSettings
-from mmgen.evaluation.importance import Estimate, estimate
-from mmgen.evaluation.likelihoods import text_estimate
+from mmgen.evaluation.importance import Estimate, summarise_weights
+from mmgen.evaluation.likelihoods import estimate_text
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.results.groups import contrast, group_runs
 from mmgen.results.score import Points, Score
@@ -125,7 +125,7 @@ def paired_share_inside(labels: int, points: int, repeats: int, log_variance: fl
         groups = []
         for _ in range(2):
             noise = torch.randn(draws, labels, generator=random, dtype=torch.float64)
-            found = estimate(truths + math.sqrt(log_variance) * noise - log_variance / 2)[rows]
+            found = summarise_weights(truths + math.sqrt(log_variance) * noise - log_variance / 2)[rows]
             each = Points(found.value.tolist(), shared_stderr=shared_error(points, found.noise))
             value, error = float(found.value.mean()), standard_error(found.value, found.noise)
             groups.append(
@@ -155,7 +155,7 @@ def share_inside(labels: int, points: int, repeats: int, log_variance: float, dr
     for _ in range(repeats):
         truths = -2.3 + spread * torch.randn(labels, generator=random, dtype=torch.float64)
         noise = torch.randn(draws, labels, generator=random, dtype=torch.float64)
-        found = estimate(truths + math.sqrt(log_variance) * noise - log_variance / 2)
+        found = summarise_weights(truths + math.sqrt(log_variance) * noise - log_variance / 2)
         rows = torch.randint(labels, (points,), generator=random) if labels < points else torch.arange(points)
         scores_points: Estimate = found[rows]
         stderr = standard_error(scores_points.value, scores_points.noise)
@@ -181,7 +181,7 @@ def test_intervals_of_text_hold_from_end_to_end() -> None:
     y = (torch.arange(200) % 2)[:, None]
     points = Batch({"image": x, "attributes": y}, {"image": torch.ones(200, dtype=torch.bool), "attributes": y >= 0})
     for seed in range(300):
-        work: Any = text_estimate(loaded, points, "prior", 200, seed)
+        work: Any = estimate_text(loaded, points, "prior", 200, seed)
         while True:
             try:
                 next(work)

@@ -7,7 +7,7 @@ import pytest
 
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import numpy_generator
-from mmgen.evaluation.queries import Frequencies, fewest_dropped, queries, weighted_mean
+from mmgen.evaluation.queries import Frequencies, fewest_dropped, make_queries, weighted_mean
 
 MNIST_A = np.array(list(product(range(10), range(2), range(3), range(4))), np.uint8)
 
@@ -23,40 +23,40 @@ MNIST_A = np.array(list(product(range(10), range(2), range(3), range(4))), np.ui
     ],
 )
 def test_every_concept_with_attributes_dropped(dropped: int, count: int) -> None:
-    found = queries(np.repeat(MNIST_A, 2, axis=0), dropped)
+    found = make_queries(np.repeat(MNIST_A, 2, axis=0), dropped)
     assert len(found) == count
     assert ((found.codes == 255).sum(1) == dropped).all()
     assert found.given_count == 4 - dropped
 
 
 def test_every_choice_of_dropped_attributes_weighs_the_same() -> None:
-    found = queries(MNIST_A, 1)
+    found = make_queries(MNIST_A, 1)
     for attribute in range(4):
         assert found.weights[found.codes[:, attribute] == 255].sum() == 240
 
 
 def test_examples_with_unknown_attributes_are_no_concepts() -> None:
     codes = np.array([[0, 1], [255, 1], [1, 255]], np.uint8)
-    assert queries(codes, 0).codes.tolist() == [[0, 1]]
-    assert queries(codes, 1).codes.tolist() == [[0, 255], [255, 1]]
+    assert make_queries(codes, 0).codes.tolist() == [[0, 1]]
+    assert make_queries(codes, 1).codes.tolist() == [[0, 255], [255, 1]]
     with pytest.raises(UsageError, match="got 3, expected 0 to 2"):
-        queries(codes, 3)
+        make_queries(codes, 3)
 
 
 def test_where_no_example_is_known_whole_what_is_known_of_each_is_asked_for() -> None:
     codes = np.array([[0, 1, 255], [0, 1, 255], [0, 255, 255], [255, 1, 2], [255, 255, 255]], np.uint8)
-    found = queries(codes, 1)
+    found = make_queries(codes, 1)
     assert (found.codes.tolist(), found.weights.tolist()) == ([[0, 1, 255], [255, 1, 2]], [1, 1])
     # By hand, with one given: 0 of two concepts, 1 of two, 2 of one; nothing else may be given.
-    found = queries(codes, 2)
+    found = make_queries(codes, 2)
     assert found.codes.tolist() == [[0, 255, 255], [255, 1, 255], [255, 255, 2]]
     assert found.weights.tolist() == [2, 2, 1]
-    assert queries(codes, 1, never_dropped=[2]).codes.tolist() == [[255, 1, 2]]
+    assert make_queries(codes, 1, never_dropped=[2]).codes.tolist() == [[255, 1, 2]]
     assert [fewest_dropped(codes, always_given) for always_given in ((), [0, 2], [2])] == [1, 3, 1]
     with pytest.raises(UsageError, match=r"more than 2 of its 3 attributes known: .* by 3; use --given-count 2"):
-        queries(codes, 0)
+        make_queries(codes, 0)
     with pytest.raises(UsageError, match="has a known attribute, so there is nothing to draw"):
-        queries(codes[4:], 1)
+        make_queries(codes[4:], 1)
 
 
 def test_frequencies_are_conditional_on_what_is_given() -> None:

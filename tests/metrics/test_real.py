@@ -13,7 +13,7 @@ from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
-from mmgen.evaluation.real import LEAST, halves, sources
+from mmgen.evaluation.real import LEAST, assign_halves, read_sources
 from mmgen.metrics import get
 from mmgen.metrics._evaluate import evaluate
 from mmgen.modalities.image import ImageDescription
@@ -192,15 +192,15 @@ def test_descriptions_with_few_real_pictures_are_left_out_and_said_to_be(dataset
 
 def test_sources_stay_in_one_half(dataset: Dataset) -> None:
     rows = np.random.default_rng(1).permutation(dataset.split("iid", "test"))
-    codes, source = dataset.read_attributes("attributes", rows), sources(dataset, rows)
-    half = halves(codes, source)
+    codes, source = dataset.read_attributes("attributes", rows), read_sources(dataset, rows)
+    half = assign_halves(codes, source)
     assert len(np.unique(source)) == len(rows) // PER_SOURCE
     for number in np.unique(source):
         assert len(set(half[source == number])) == 1
     for description in np.unique(codes, axis=0):
         inside = half[(codes == description).all(1)]
         assert abs(inside.mean() - 0.5) < 0.02
-    alone = sources(SimpleNamespace(sources=lambda rows: None), rows)  # type: ignore[arg-type]  # a dataset without sources
+    alone = read_sources(SimpleNamespace(sources=lambda rows: None), rows)  # type: ignore[arg-type]  # a dataset without sources
     assert len(np.unique(alone)) == len(rows)
 
 

@@ -191,7 +191,7 @@ WRONG: dict[str, tuple[Break, list[str], int, str]] = {
     # JSON lines and Parquet.
     "json list": (jsonl('["000.png"]'), [], 1, "has a list in line 1"),
     "json broken": (jsonl('{"file_name": "000.png"', "}"), [], 1, "has no JSON in line 1"),
-    "json key twice": (jsonl('{"file_name": "0", "a": 1, "a": 2}'), [], 1, "the key 'a' stands there twice"),
+    "json key twice": (jsonl('{"file_name": "0", "a": 1, "a": 2}'), [], 1, "has the key 'a' twice"),
     "json infinite": (jsonl('{"file_name": "000.png", "a": -Infinity}'), [], 1, "-Infinity is not a JSON number"),
     "json number": (jsonl('{"file_name": "000.png", "a": 1' + "0" * 30 + "}"), [], 1, "has more than 64 bits)"),
     "json cell": (jsonl('{"file_name": "000.png", "box": [1, 2]}'), [], 1, "in line 1 of the column 'box'"),

@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy import stats
 
-from mmgen.artifacts import Header, read_header, reference, write_checkpoint
+from mmgen.artifacts import Header, parent_record, read_header, write_checkpoint
 from mmgen.core.errors import ArtifactError
 from mmgen.evaluation.runs import run_of_files
 from mmgen.results.comparing import compare_scores
@@ -68,7 +68,7 @@ def test_models_that_began_with_other_seeds_of_the_same_are_seeds_of_the_same(tm
         path = tmp_path / f"{name}.safetensors"
         write_checkpoint(
             path, kind="model", tensors={"w": torch.zeros(1)}, settings={"training": {"seed": seed, "steps": steps}},
-            seed=seed, parents=() if start is None else (reference(start, "start", path),), facts={}, command="",
+            seed=seed, parents=() if start is None else (parent_record(start, "start", path),), facts={}, command="",
         )  # fmt: skip
         return path, read_header(path)
 

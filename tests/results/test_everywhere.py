@@ -8,8 +8,8 @@ import pytest
 
 from mmgen.cli import eval as eval_cli
 from mmgen.cli._quickstart_table import final_table
-from mmgen.commands._exporting import _measured
-from mmgen.experiments import compare, read_plan, tables_of
+from mmgen.commands._exporting import _score_section
+from mmgen.experiments import compare_table, comparison_tables, read_plan
 from mmgen.figures.report.scores import score_tables
 from mmgen.results.comparing import compare_scores
 from mmgen.results.score import Score, read_scores
@@ -51,13 +51,13 @@ def test_report(scores: list[Score]) -> None:
 
 def test_reproduce(scores: list[Score]) -> None:
     plan = read_plan("cremer-table1")
-    (table, *_) = tables_of(plan, [compare(plan.table[0], {"scores.jsonl": scores})])
+    (table, *_) = comparison_tables(plan, [compare_table(plan.table[0], {"scores.jsonl": scores})])
     found = [(heading, str(cell)) for row in table.rows for heading, cell in zip(table.columns, row, strict=True)]
     assert READS in [cell for heading, cell in found if "ours" in heading]
 
 
 def test_model_card(scores: list[Score]) -> None:
-    assert READS in "\n".join(_measured(scores))
+    assert READS in "\n".join(_score_section(scores))
 
 
 def test_quickstart(scores: list[Score]) -> None:

@@ -10,8 +10,8 @@ import mmgen
 from mmgen import experiments
 from mmgen.core.errors import SettingsError
 from mmgen.core.parsing import parse_toml
-from mmgen.experiments._comparison import Compared
-from mmgen.experiments._page import tables_of
+from mmgen.experiments._comparison import TableComparison
+from mmgen.experiments._page import comparison_tables
 from mmgen.experiments._plan import read_plan
 from mmgen.experiments._tables import Table
 from mmgen.figures.report.scores import _published_rows, score_tables
@@ -22,7 +22,7 @@ from mmgen.results.score import Score
 from mmgen.settings.config import validate
 
 ROOT = Path(mmgen.__file__).parent
-TABLES = [(name, number) for name in experiments.names() for number in range(len(read_plan(name).table))]
+TABLES = [(name, number) for name in experiments.experiment_names() for number in range(len(read_plan(name).table))]
 
 
 def test_each_table_says_its_paper_and_no_cell_is_there_twice() -> None:
@@ -37,7 +37,7 @@ def test_each_table_says_its_paper_and_no_cell_is_there_twice() -> None:
 @pytest.mark.parametrize(("name", "number"), TABLES)
 def test_every_number_of_a_list_is_the_published_one(name: str, number: int) -> None:
     """And lists say none themselves: what they name is all there, each number of the paper stands in some cell."""
-    written = parse_toml(experiments.text_of(name)).get("table", ())  # of a file that extends another: there
+    written = parse_toml(experiments.experiment_text(name)).get("table", ())  # of a file that extends another: there
     assert not any("paper" in row for table in written for row in table["row"])
     table = read_plan(name).table[number]
     shown = [value for row in table.row for value in row.paper if value != ""]
@@ -75,8 +75,8 @@ def test_no_number_of_a_paper_is_spelled_anywhere_else() -> None:
 def test_numbers_from_memory_say_so_wherever_they_stand() -> None:
     """In tables of mmgen reproduce and in reports; and so does whatever else is to be known of a table."""
     plan = read_plan("kipf-table2/pubmed")
-    ours = [Compared(table, tuple((None,) * len(table.column) for _ in table.row)) for table in plan.table]
-    assert "(published numbers from memory, not confirmed)" in tables_of(plan, ours)[0].title
+    ours = [TableComparison(table, tuple((None,) * len(table.column) for _ in table.row)) for table in plan.table]
+    assert "(published numbers from memory, not confirmed)" in comparison_tables(plan, ours)[0].title
     settings = {"recipe": "dsprites", "orientations": 40, "number": 737280}
     for metric, source in (("beta-score", "HM Table 1"), ("factor-score", "KM Fig. 4")):
         score = Score(metric, "accuracy", 70.0, 1.0, "%", "higher", 100, "image", ids={"dataset": "d", "model": "m"})

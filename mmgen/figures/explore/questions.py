@@ -11,7 +11,7 @@ import numpy as np
 from mmgen.artifacts import Dataset
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
-from mmgen.descriptions import TextVocabulary, Vocabulary, caption_of_codes, codes_of_caption
+from mmgen.descriptions import TextVocabulary, Vocabulary, attributes_to_caption, caption_to_attributes
 from mmgen.figures.session import Session
 from mmgen.generation.descriptions import Descriptions, complete_descriptions
 
@@ -165,7 +165,7 @@ def _by_slots(
 ) -> Questions:
     places = [info.names.index(slot) for slot in text.slots]
     values = [[code for code, word in enumerate(info.values[a]) if word in text.vocabulary] for a in places]
-    captions, counts = np.unique(codes_of_caption(tokens, text, info)[:, places], axis=0, return_counts=True)
+    captions, counts = np.unique(caption_to_attributes(tokens, text, info)[:, places], axis=0, return_counts=True)
     whole = (captions != UNKNOWN).all(1)
     captions, counts = captions[whole].astype(np.int64), counts[whole]
     shuffled = numpy_generator(seed, "captions to start from").permutation(len(captions))
@@ -183,7 +183,7 @@ def _by_slots(
     codes = np.full((len(keys), len(info.names)), UNKNOWN, np.uint8)
     codes[:, places] = keys
     menus = tuple(Menu(slot, tuple(info.values[a]), False) for slot, a in zip(text.slots, places, strict=True))
-    descriptions = complete_descriptions(loaded, tokens=caption_of_codes(codes, text, info))
+    descriptions = complete_descriptions(loaded, tokens=attributes_to_caption(codes, text, info))
     first = tuple(range(min(len(starts), len(keys)))) if selection else ()
     return Questions("text", menus, keys, descriptions, first, total, selection)
 

@@ -92,8 +92,8 @@ def _colourings(session: Session, data: Dataset, rows: np.ndarray, by: str) -> d
         return dict(list(few.items())[:_MOST_PANELS])
     if by in found:
         return {by: found[by]}
-    if by not in data.factor_names:
-        raise UsageError(format_unknown_name("attribute or factor", by, [*found, *data.factor_names]))
+    if by not in data.factors:
+        raise UsageError(format_unknown_name("attribute or factor", by, [*found, *data.factors]))
     return {by: _of_factor(by, data.factor(by)[rows])}
 
 

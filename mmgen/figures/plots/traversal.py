@@ -14,7 +14,7 @@ import torch
 
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
-from mmgen.evaluation import LEAST, Code, Factors, chance, information, read_factors
+from mmgen.evaluation import LEAST, Code, Factors, chance_information, read_factors, relative_information
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
@@ -117,7 +117,7 @@ def _with_factors(session: Session) -> _RankedDimensions:
     """Encode the examples, with factors if the dataset has at least two."""
     path = dataset_of(session)
     with Dataset.open(path) as data:
-        some = any(data.attributes) or any(data.factor_names)
+        some = any(data.attributes) or any(data.factors)
     count = _ENCODED_WITH_FACTORS if some else _ENCODED
     encodings = encode_split(session.model, path, "train", count, session.seed)
     ranked = rank_axes(session.model, encodings)
@@ -133,7 +133,7 @@ def _best(encodings: Encodings, ranked: Ranking, factors: Factors) -> dict[Axis,
     """Return for each dimension the factor it tells most about, if above chance."""
     means = project_onto_axes(encodings.mean.double(), ranked.dimensions).numpy()[np.isin(encodings.rows, factors.rows)]
     code = Code(means, factors.values, factors.names)
-    known, noise = information(code), chance(code)
+    known, noise = relative_information(code), chance_information(code)
     found: dict[Axis, tuple[str, float]] = {}
     for place, dimension in enumerate(ranked.dimensions):
         most = int((known[place] - noise).argmax())

@@ -9,12 +9,12 @@ from typing import Any
 from pydantic_core import PydanticUndefined
 
 from mmgen.artifacts import Header
-from mmgen.artifacts.ancestors import outline
+from mmgen.artifacts.ancestors import outline_lineage
 from mmgen.artifacts.checkpoint import verify_checkpoint
-from mmgen.artifacts.contents import trained
+from mmgen.artifacts.contents import format_training
 from mmgen.classifier import held_out_accuracy
 from mmgen.core.errors import MmgenError
-from mmgen.core.parsing import flat
+from mmgen.core.parsing import flatten
 from mmgen.core.version import __version__
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.report.curves import cut, learning_curves, read_log, term_curves
@@ -30,7 +30,7 @@ from mmgen.settings.registry import registry_of
 from mmgen.training.model_run import read_experiment
 from mmgen.training.settings import TrainingSettings
 
-__all__ = ["about", "context", "flat"]
+__all__ = ["about", "context", "flatten"]
 
 
 def _plural(count: int, noun: str) -> str:
@@ -40,13 +40,13 @@ def _plural(count: int, noun: str) -> str:
 def about(group: Group) -> str:
     """Return a line on a model: objective, size, training."""
     header = group.header
-    objective, steps = setting(header, "objective", "name"), trained(header)
+    objective, steps = setting(header, "objective", "name"), format_training(header)
     return f"objective {objective}, latent size {latent_sizes(header)}{f', {steps}' if steps else ''}"
 
 
 def _compared(material: Material) -> dict[str, Any] | None:
     """Return the settings in which models differ; None for a single model."""
-    settings = [flat({**group.header.settings, "seed": group.header.seed}) for group in material.groups]
+    settings = [flatten({**group.header.settings, "seed": group.header.seed}) for group in material.groups]
     keys = list(dict.fromkeys(key for one in settings for key in one))
     rows = [(key, [one.get(key, "–") for one in settings]) for key in keys]
     rows = [(key, values) for key, values in rows if len(set(values)) > 1]
@@ -79,7 +79,7 @@ def _recipe_defaults(name: str) -> dict[str, str]:
     fields = registry_of("recipe").get(name).model_fields.values()
     usual = [field.get_default(call_default_factory=True) for field in fields]
     names = registry_of("recipe").get(name).model_fields
-    return flat(
+    return flatten(
         {key: json_values(value) for key, value in zip(names, usual, strict=True) if value is not PydanticUndefined}
     )
 
@@ -94,7 +94,7 @@ def _default_settings(header: Header) -> dict[str, str]:
         named = next((after for word, after in pairwise(words) if word == "--preset"), "")
         values = load_preset(named) if named in presets.preset_names() else {}
         if header.kind != "model":
-            return flat({"training": TrainingSettings().model_dump(mode="json")})
+            return flatten({"training": TrainingSettings().model_dump(mode="json")})
         members = {
             room: {"name": settings[room]["name"]}
             for room in ("model", "objective")
@@ -102,7 +102,7 @@ def _default_settings(header: Header) -> dict[str, str]:
         }
         usual = read_experiment(merge(members, values))
         objective = {"name": usual.objective["name"], **json_values(usual.build_objective())}
-        return flat({**usual.model_dump(mode="json", exclude={"objective", "data"}), "objective": objective})
+        return flatten({**usual.model_dump(mode="json", exclude={"objective", "data"}), "objective": objective})
     except (MmgenError, ValueError, AttributeError, TypeError):  # of another version, or of a member that is not here
         return {}
 
@@ -123,7 +123,7 @@ def _files(material: Material) -> list[dict[str, Any]]:
             "usual": [(key, value) for key, value in settings.items() if key not in chosen],
             "measured": [
                 ("step of these weights" if key == "step" else key, value)
-                for key, value in flat(_rounded(header.facts)).items()
+                for key, value in flatten(_rounded(header.facts)).items()
             ],
         }
         for path, header in material.headers.values()
@@ -133,7 +133,7 @@ def _files(material: Material) -> list[dict[str, Any]]:
 
 def _chosen(header: Header) -> tuple[dict[str, str], dict[str, str]]:
     """Return all settings of a file, and those that differ from its defaults, without those of its dataset."""
-    settings, usual = flat(header.settings), _default_settings(header)
+    settings, usual = flatten(header.settings), _default_settings(header)
     differs = {key: value for key, value in settings.items() if not usual or usual.get(key) != value}
     return settings, {key: value for key, value in differs.items() if not key.startswith("data.modalities")}
 
@@ -255,7 +255,7 @@ def context(
         "curves": together,
         "terms": apart,
         "judges": _judges(material, mistaken or {}),
-        "outline": outline(material.nodes),
+        "outline": outline_lineage(material.nodes),
         "compared": _compared(material),
         "files": _files(material),
         "footer": f"Made with mmgen {__version__}" + (f": {command}" if command else "."),

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mmgen.core.errors import ArtifactError, reason_of
-from mmgen.core.parsing import MAX_LOG_BYTES, Malformed, parse_json, read_bounded
+from mmgen.core.parsing import MAX_LOG_BYTES, MalformedError, parse_json, read_text
 from mmgen.figures.drawing.style import MUTED, SMALL, category_colours, new_figure, tidy
 
 __all__ = ["TrainingLog", "cut", "learning_curves", "read_log", "term_curves"]
@@ -54,16 +54,16 @@ def _number(value: Any) -> float:
 
 def _records(path: Path) -> list[dict[str, Any]]:
     try:
-        lines = read_bounded(path, MAX_LOG_BYTES).splitlines()
+        lines = read_text(path, MAX_LOG_BYTES).splitlines()
     except OSError as error:
         raise ArtifactError(f"cannot read the log {path}: {reason_of(error)}; check the path") from None
-    except Malformed as error:
+    except MalformedError as error:
         raise ArtifactError(f"{path} is not a training log (JSON lines): {error}; check the path") from None
     records = []
     for number, line in enumerate(lines, 1):
         try:
             record = parse_json(line)
-        except Malformed as error:
+        except MalformedError as error:
             if number == len(lines):  # a killed run may leave half a line
                 break
             raise ArtifactError(

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from mmgen.artifacts import Dataset, read_header
-from mmgen.classifier import confusion
+from mmgen.classifier import count_confusions
 from mmgen.figures.session import Session
 from mmgen.training.batches import DatasetRows
 
@@ -49,7 +49,7 @@ def confusions(session: Session) -> list[Confusion]:
         wanted = (model.observation.name, model.attributes.name)
         source = DatasetRows(data, rows, judge.device, modalities=wanted, seed=session.seed)
         with torch.inference_mode():
-            counts = {name: each.numpy() for name, each in confusion(judge, source, *wanted).items()}
+            counts = {name: each.numpy() for name, each in count_confusions(judge, source, *wanted).items()}
     few = {name: each for name, each in counts.items() if len(each) <= _MOST_VALUES and each.sum()}
     order = sorted(few, key=lambda name: float(np.trace(few[name]) / few[name].sum()))
     return [_table(name, few[name], judge.values[judge.names.index(name)]) for name in order[:_MOST_TABLES]]

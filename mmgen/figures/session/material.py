@@ -8,11 +8,11 @@ from typing import Any
 
 import mmgen.objectives
 from mmgen.artifacts import Header, find_parent, read_header
-from mmgen.artifacts.ancestors import Node, lineage, walk
-from mmgen.artifacts.containers import article
-from mmgen.artifacts.files import regular_file
+from mmgen.artifacts.ancestors import Node, read_lineage, walk_ancestors
+from mmgen.artifacts.containers import with_article
+from mmgen.artifacts.files import regular_file_size
 from mmgen.core.errors import ArtifactError, MissingParentError, MmgenError, SettingsError, UsageError, reason_of
-from mmgen.core.parsing import Malformed, lines_bounded, parse_json
+from mmgen.core.parsing import MalformedError, parse_json, read_lines
 from mmgen.core.plain_text import MARKS
 from mmgen.generation.classifiers import find_classifier
 from mmgen.models import DataSettings
@@ -73,7 +73,7 @@ class Material:
         """Paths and headers of all files in the lineages, by content id."""
         found: dict[str, tuple[Path, Header]] = {}
         for root in self.nodes:
-            for node in walk(root):
+            for node in walk_ancestors(root):
                 if node.header is not None:
                     found.setdefault(node.content_id, (node.path, node.header))
         return found
@@ -95,7 +95,7 @@ class Material:
 
     def describe(self, paths: Iterable[Path]) -> str:
         """List files with their kinds: "a.h5 (a dataset) and b.log.jsonl (a log of training)"."""
-        kinds = {node.path: article(node.kind) for node in self.nodes if node.kind}
+        kinds = {node.path: with_article(node.kind) for node in self.nodes if node.kind}
         kinds |= dict.fromkeys(self.score_files, "scores")
         return " and ".join(f"{path} ({kinds.get(path, 'a log of training')})" for path in paths)
 
@@ -148,7 +148,7 @@ def labels_in_latent(header: Header) -> tuple[str, ...]:
 
 def _is_lines(path: Path) -> bool:
     """Return whether a file is JSON lines rather than an artifact."""
-    regular_file(path)
+    regular_file_size(path)
     try:
         with open(path, "rb") as file:
             start = file.read(64).lstrip()
@@ -159,9 +159,9 @@ def _is_lines(path: Path) -> bool:
 
 def _first_record(path: Path) -> dict[str, Any]:
     try:
-        with closing(lines_bounded(path)) as lines:
+        with closing(read_lines(path)) as lines:
             record = parse_json(next((line for line in lines if line.strip()), "{}"))
-    except Malformed:  # whoever reads all of it says what is wrong
+    except MalformedError:  # whoever reads all of it says what is wrong
         record = {}
     return record if isinstance(record, dict) else {}
 
@@ -256,7 +256,7 @@ def _judge_of(group: Group, material: Material, judges: Sequence[Path], frames: 
         except ArtifactError:
             found = None
         if found is not None and not any(found.resolve() == path.resolve() for path, _ in material.headers.values()):
-            material.nodes.append(lineage(found))
+            material.nodes.append(read_lineage(found))
     if not frames:
         return found
     if found is None and _judged(group):
@@ -300,7 +300,7 @@ def gather(paths: Iterable[Path], frames: bool = True) -> Material:
                 material.scores += read_scores(path)
                 material.score_files.append(path)
             continue
-        node = lineage(path)
+        node = read_lineage(path)
         material.nodes.append(node)
         if node.kind == "classifier":
             judges.append(path)

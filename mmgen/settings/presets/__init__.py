@@ -3,7 +3,7 @@
 from importlib import resources
 from itertools import takewhile
 
-from mmgen.core.parsing import opening
+from mmgen.core.parsing import first_sentences
 
 __all__ = ["describe_preset", "preset_names", "read_preset"]
 
@@ -27,4 +27,4 @@ def read_preset(name: str) -> str:
 def describe_preset(name: str) -> str:
     """Return the first sentences of the opening comment of a preset, without the last full stop."""
     comment = takewhile(lambda line: line.startswith("#"), read_preset(name).split("\n"))
-    return opening("\n".join(line.removeprefix("#") for line in comment))
+    return first_sentences("\n".join(line.removeprefix("#") for line in comment))

@@ -11,7 +11,7 @@ from mmgen.artifacts.files import write_text_atomic
 from mmgen.core.elsewhere import outside_current_folder
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.extras import how_to_install
-from mmgen.core.parsing import Malformed, read_bounded
+from mmgen.core.parsing import MalformedError, read_text
 
 __all__ = ["Logger", "RunFacts", "run_id"]
 
@@ -77,9 +77,9 @@ def run_id(run: RunFacts, logger: str, new_id: str = "") -> str:
     """Return the id of a run at a logger from its folder, if the run continues; else store ``new_id`` and return it."""
     path = run.folder / f"{logger}-run"
     try:
-        if run.after_step and path.exists() and (stored_id := read_bounded(path).strip()):
+        if run.after_step and path.exists() and (stored_id := read_text(path).strip()):
             return stored_id
-    except Malformed as error:
+    except MalformedError as error:
         raise ArtifactError(f"{path} is no id of a run: {error}; remove it") from None
     if new_id:
         write_text_atomic(path, new_id)

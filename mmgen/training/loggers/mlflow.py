@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 
 from mmgen.core.errors import UsageError, clip
-from mmgen.core.parsing import flat
+from mmgen.core.parsing import flatten
 from mmgen.training.loggers._base import Logger, RunFacts, run_id
 
 __all__ = ["RunLogger"]
@@ -35,7 +35,7 @@ class RunLogger(Logger):
             number = experiment.experiment_id if experiment else self._client.create_experiment(name)
             self._id = self._client.create_run(number, run_name=run.name).info.run_id
             run_id(RunFacts(run.name, run.folder), "mlflow", self._id)
-            parameters = [Param(key, clip(value, _LONGEST)) for key, value in flat(run.settings).items()]
+            parameters = [Param(key, clip(value, _LONGEST)) for key, value in flatten(run.settings).items()]
             for begin in range(0, len(parameters), _AT_ONCE):
                 self._client.log_batch(self._id, params=parameters[begin : begin + _AT_ONCE])
         except mlflow.exceptions.MlflowException as error:

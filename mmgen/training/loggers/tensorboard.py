@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from mmgen.core.parsing import flat
+from mmgen.core.parsing import flatten
 from mmgen.training.loggers._base import Logger, RunFacts
 
 __all__ = ["RunLogger"]
@@ -19,7 +19,7 @@ class RunLogger(Logger):
 
         self._writer = SummaryWriter(str(run.folder), purge_step=run.after_step + 1 if run.after_step else None)
         if not run.after_step:
-            lines = [f"| {key} | {value} |" for key, value in flat(run.settings).items()]
+            lines = [f"| {key} | {value} |" for key, value in flatten(run.settings).items()]
             self._writer.add_text("settings", "\n".join(["| setting | value |", "|---|---|", *lines]))
 
     def write(self, step: int, numbers: Mapping[str, float]) -> None:

@@ -7,7 +7,7 @@ import os
 import uuid
 from collections.abc import Mapping
 
-from mmgen.artifacts.files import own_folder
+from mmgen.artifacts.files import make_internal_folder
 from mmgen.core.elsewhere import outside_current_folder
 from mmgen.core.errors import UsageError
 from mmgen.training.loggers._base import Logger, RunFacts, run_id
@@ -27,7 +27,7 @@ class RunLogger(Logger):
         import wandb
 
         identity = run_id(run, "wandb", uuid.uuid4().hex[:12])
-        own_folder(run.folder / "wandb")  # where the library writes
+        make_internal_folder(run.folder / "wandb")  # where the library writes
         try:
             with outside_current_folder():
                 wandb.setup(wandb.Settings(silent=True))  # which reads what settings there are

@@ -22,7 +22,7 @@ class Contrast(Metric):
     better = "higher"
     posteriors = "none"
     points = "seen"
-    needs = (needs.drawn_pictures,)
+    needs = (needs.need_drawn_pictures,)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
