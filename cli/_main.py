@@ -201,9 +201,9 @@ def _explain_system_failure(error: Exception) -> str | None:
             "or use a machine with more"
         )
     if "RuntimeError" in class_names and _CONNECTION_LOST.search(text):
-        from mmgen.training.others import failure_of_another_process  # which is loaded where this happens
+        from mmgen.training.device_processes import describe_failed_process  # which is loaded where this happens
 
-        if sentence := failure_of_another_process():
+        if sentence := describe_failed_process():
             return sentence
     if "BrokenProcessPool" in class_names:
         return "a worker process was killed, most likely because memory ran out; use fewer --workers"

@@ -112,7 +112,7 @@ class BaselineData:
         rows = self.rows("train")
         if supply.count is None:
             return paired_examples(len(rows), supply.share, self.seed)
-        codes = rows.stored(self.attributes.name, torch.arange(len(rows))).cpu().numpy()
+        codes = rows.read_stored(self.attributes.name, torch.arange(len(rows))).cpu().numpy()
         return labelled_examples(codes, supply.count, label_seed(self.settings.data, self.seed))
 
     def count_labelled(self, supply: LabelSupply) -> int:
@@ -144,7 +144,7 @@ class BaselineData:
     def labels(self, part: str) -> NDArray[np.int64]:
         """Return codes of the attribute [N]."""
         rows = self.rows(part)
-        codes = rows.stored(self.attributes.name, torch.arange(len(rows)))[:, self.column]
+        codes = rows.read_stored(self.attributes.name, torch.arange(len(rows)))[:, self.column]
         return codes.cpu().numpy().astype(np.int64)
 
     def pixels(self, part: str) -> NDArray[np.float32]:

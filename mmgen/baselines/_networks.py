@@ -20,7 +20,7 @@ from mmgen.objectives.elbo import Elbo
 from mmgen.posteriors import mean_parts
 from mmgen.training.batches import Rows
 from mmgen.training.loop import train
-from mmgen.training.task import ALONE, Task, groups_of
+from mmgen.training.task import ALONE, Task, make_parameter_groups
 
 __all__ = ["NoiselessTask", "encode_images", "train_task", "build_image_model"]
 
@@ -46,7 +46,7 @@ class NoiselessTask(Task):
 
     def parameter_groups(self, player: str = ALONE, weight_decay: float = 0.0) -> list[dict[str, Any]]:
         parameters = self.player_parameters(player)
-        return groups_of(parameters, weight_decay, self.model.label_weights(), self.l2_attributes_decoder)
+        return make_parameter_groups(parameters, weight_decay, self.model.label_weights(), self.l2_attributes_decoder)
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
         """Return log p(generated | z = mean of q(z|x)) in nats [B]."""

@@ -166,7 +166,7 @@ def _training_stage(
         augmentation = augmentation_for(info.names, info.values) if moves else None
         rows, validation = (DatasetRows.of_split(dataset, identity["split"], part, device) for part in ("train", "val"))
         task = ClassifierTask(classifier, described.name, info.name, augmentation)
-        return TaskParts(task, rows, validation, recorded={"classifier": describe_classifier(classifier)})
+        return TaskParts(task, rows, validation, extra_settings={"classifier": describe_classifier(classifier)})
 
     return Stage(
         kind="classifier",

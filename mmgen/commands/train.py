@@ -125,7 +125,7 @@ class Train(Training["TrainedModel"]):
         from mmgen.settings import extends
         from mmgen.settings.config import merge
         from mmgen.training.settings import merge_settings
-        from mmgen.training.start import start_values
+        from mmgen.training.start import settings_from_start
 
         own = extends.resolve_extends(config, str(self.config))
         values = merge_settings(extends.load_preset(preset) if preset else {}, own)
@@ -139,7 +139,7 @@ class Train(Training["TrainedModel"]):
         }
         values = merge(values, {room: given for room, given in options.items() if given})
         values = merge_settings(values, self.nested_settings())
-        return start_values(self._start_path, values) if self._start_path else values
+        return settings_from_start(self._start_path, values) if self._start_path else values
 
     def _preset_name(self) -> str | None:
         """Return the preset's full name: ``vedantam/telbo`` means the variant for this dataset and this hardware."""

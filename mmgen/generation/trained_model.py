@@ -39,7 +39,7 @@ from mmgen.posteriors import (
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count, Seed
 from mmgen.training.model_run import ExperimentSettings
-from mmgen.training.state import interrupted
+from mmgen.training.state import describe_interruption
 
 __all__ = ["TrainedModel"]
 
@@ -150,7 +150,7 @@ class TrainedModel:
     def notices(self) -> list[str]:
         """Warnings about the files: interrupted training, and members from outside that have changed."""
         files = {self.path: self.header, self.model_path: self.model_header}
-        notices = [interrupted(path) for path in files]
+        notices = [describe_interruption(path) for path in files]
         notices += [notice for path, header in files.items() for notice in changed_members(path, header.members)]
         return [notice for notice in notices if notice]
 

@@ -25,7 +25,7 @@ from mmgen.models import DataSettings, Model
 from mmgen.posteriors._described_examples import DescribedExamples, needs_descriptions
 from mmgen.posteriors._encoding import encode_points
 from mmgen.training.batches import DatasetRows, Rows, batch_of
-from mmgen.training.masked import without
+from mmgen.training.masked import hide_modalities
 from mmgen.training.model_run import ExperimentSettings
 
 __all__ = ["Encoding", "LatentRows", "encode", "posterior_to_aggregate", "split_rows"]
@@ -220,7 +220,7 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
             layers = torch_generator(0, "layers of encodings", device=device)
             with torch.inference_mode():
                 for indices in torch.arange(len(source)).split(_BATCH):
-                    batch = without(source.batch(indices), hidden, torch.from_numpy(has_description)[indices])
+                    batch = hide_modalities(source.batch(indices), hidden, torch.from_numpy(has_description)[indices])
                     posterior = encode_points(model, batch, encoding.inputs, encoding.precision, layers)
                     means.append(posterior.mean.cpu())
                     log_sds.append(posterior.log_sd.cpu())

@@ -1,4 +1,4 @@
-"""Examples in memory as stored bytes, gathered and unpacked in batches on the device; nothing per item in Python."""
+"""Training examples: stored bytes in memory or in a file, converted to batches on the device."""
 
 import math
 import os
@@ -26,17 +26,17 @@ class Rows(ABC):
     """Base of training examples that are read by row number, in batches."""
 
     origin: str = ""
-    """Where they are from, for messages; "" where nobody said."""
+    """Source of the examples, for messages; "" if unknown."""
 
-    together: int = 512
-    """Examples that validation takes at a time; more where they depend on one another, as the nodes of a graph do."""
+    validation_batch: int = 512
+    """Number of examples in a batch of validation; all if they depend on each other, as the nodes of a graph do."""
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
     def batch(self, indices: Tensor) -> Batch:
-        """Return the examples at ``indices`` (int64 [B], any device); random parts are the same in every call."""
+        """Return the examples at ``indices`` (int64 [B], any device); random parts are equal in every call."""
 
     def view(self, indices: Tensor, seed: int, *view: str | int) -> Batch:
         """Return the examples in one view, such as a training step: random parts follow from seed, view and row.
@@ -47,14 +47,15 @@ class Rows(ABC):
 
 
 class Order:
-    """An endless sequence of shuffled epochs. The order follows from the seed, so that a resumed run needs the step
-    alone.
+    """Endless sequence of shuffled epochs, as indices of examples by step.
+
+    The order follows from the seed, so that a resumed run needs only its step.
 
     Args:
         size: Number of examples N.
         batch: Examples per step B.
-        seed: Key of the stream.
-        stream: Its name; streams of two names are drawn apart.
+        seed: Seed of the order.
+        stream: Name of the random stream; other names give independent orders.
     """
 
     def __init__(self, size: int, batch: int, seed: int, stream: str = "order") -> None:
@@ -67,7 +68,7 @@ class Order:
         self._epoch = -1
         self._permutation = torch.empty(0, dtype=torch.int64)
 
-    def _permuted(self, epoch: int) -> Tensor:
+    def _shuffle_epoch(self, epoch: int) -> Tensor:
         from mmgen.core.seeding import torch_generator
 
         if epoch != self._epoch:
@@ -81,7 +82,7 @@ class Order:
         start, positions, parts = step * self.batch, self.batch, []
         while positions:
             epoch, offset = divmod(start, self.size)
-            part = self._permuted(epoch)[offset : offset + positions]
+            part = self._shuffle_epoch(epoch)[offset : offset + positions]
             parts.append(part)
             start, positions = start + len(part), positions - len(part)
         return torch.cat(parts)
@@ -91,8 +92,8 @@ def batch_of(descriptions: Mapping[str, Description], values: Mapping[str, Tenso
     """Make a batch from values by modality: pixels float [B, C, H, W], codes [B, A] (255 unknown), words [B, T].
 
     Args:
-        descriptions: What each modality is.
-        values: Values of the same examples.
+        descriptions: Descriptions of the modalities by name.
+        values: Values of the same B examples by name.
     """
     observed = {name: descriptions[name].observed(value) for name, value in values.items()}
     return Batch(*({name: pair[part] for name, pair in observed.items()} for part in (0, 1)))
@@ -101,17 +102,17 @@ def batch_of(descriptions: Mapping[str, Description], values: Mapping[str, Tenso
 class DatasetRows(Rows):
     """Rows of a dataset file.
 
-    They are held on ``device`` as they are stored (bits or bytes) if they fit in half of its memory, and are read from
-    the file batch by batch if they do not; it is then kept open. Small ones, as a kind says of itself, are always held.
+    They stay on ``device`` as stored (bits or bytes) if they fit into half of its memory; otherwise they are read from
+    the file batch by batch, and it stays open. Modalities that are not ``streamed`` are always in memory.
 
     Args:
         dataset: An open dataset file.
-        rows: Which rows, int64.
-        device: Where batches are wanted.
-        resident: Whether to hold all rows in memory; None decides by size.
-        wanted: Modalities that are wanted, all by default; others are neither held nor unpacked, but for small ones.
-        seed: Seed of what is drawn anew at every sight, as :meth:`batch` shows it.
-        part: Part of a split that the rows are; None where they are of none.
+        rows: Row numbers, int64.
+        device: Device of batches.
+        resident: Whether all rows are in memory; None decides by size.
+        modalities: Names of the modalities of batches, by default all; those that are not streamed are always there.
+        seed: Seed of random parts in :meth:`batch`, such as drawn pixels.
+        part: Part of a split that the rows are; None for other rows.
     """
 
     def __init__(
@@ -135,12 +136,12 @@ class DatasetRows(Rows):
             if not description.streamed or modalities is None or name in modalities
         }
         streamed = [each for each in self.modalities.values() if each.streamed and each.by_rows]
-        stored = sum(_bytes(description) for description in streamed)
-        self.resident = _fits(len(rows) * stored, device) if resident is None else resident
+        stored = sum(_example_bytes(description) for description in streamed)
+        self.resident = _fits_in_memory(len(rows) * stored, device) if resident is None else resident
         if not self.resident:
             self.dataset = Dataset.open(dataset.path)  # read from as long as these rows live, whoever closes theirs
-        self._held = {
-            name: torch.from_numpy(self._stored(name, description)).to(device)
+        self._in_memory = {
+            name: torch.from_numpy(self._load_modality(name, description)).to(device)
             for name, description in self.modalities.items()
             if self.resident or not description.streamed or not description.by_rows
         }
@@ -149,7 +150,7 @@ class DatasetRows(Rows):
             for name, description in self.modalities.items()
             for key, values in description.shared(lambda of, array: dataset.read_packed(of, array=array), part).items()
         }
-        self.together = len(self.rows) if self._shared else self.together
+        self.validation_batch = len(self.rows) if self._shared else self.validation_batch
 
     @classmethod
     def of_split(
@@ -160,20 +161,20 @@ class DatasetRows(Rows):
         Raises:
             UsageError: The scheme divides rows that a modality needs together, such as the nodes of a graph.
         """
-        joining = [
+        indivisible = [
             n for n, each in dataset.modalities.items() if not each.by_rows and (modalities is None or n in modalities)
         ]
-        if joining and not dataset.splits_edges(scheme):
+        if indivisible and not dataset.splits_edges(scheme):
             raise UsageError(
-                f"split '{scheme}' of {dataset.path} divides the rows, but {joining[0]} needs all of them; choose a "
-                "split that holds back edges"
+                f"split '{scheme}' of {dataset.path} divides the rows, but {indivisible[0]} needs all of them; choose "
+                "a split that holds back edges"
             )
         rows = cls(dataset, dataset.split(scheme, part), device, modalities=modalities, part=part)
         rows.origin = f"part '{part}' of split '{scheme}' in {dataset.path}"
         return rows
 
-    def _stored(self, name: str, description: Description) -> np.ndarray:
-        """Read a modality of all rows in the form that is kept in memory; row numbers for a modality without rows."""
+    def _load_modality(self, name: str, description: Description) -> np.ndarray:
+        """Read a modality of all rows in the form that stays in memory; row numbers for a modality without rows."""
         if not description.by_rows:
             return self.rows
         return description.torch_rows(self._gather(partial(self.dataset.read_packed, name)))
@@ -196,16 +197,16 @@ class DatasetRows(Rows):
 
     def view(self, indices: Tensor, seed: int, *view: str | int) -> Batch:
         values, present = {}, {}
-        look = View(lambda: torch.from_numpy(self.rows[indices.cpu().numpy()]), (seed, *view))
+        view_of_rows = View(lambda: torch.from_numpy(self.rows[indices.cpu().numpy()]), (seed, *view))
         for name, description in self.modalities.items():
-            values[name], present[name] = description.tensors(self.stored(name, indices), look)
+            values[name], present[name] = description.tensors(self.read_stored(name, indices), view_of_rows)
         return Batch(values, present, self._shared)
 
-    def stored(self, name: str, indices: Tensor) -> Tensor:
-        """Return rows of a modality in the form that is kept in memory, on the device."""
-        if name in self._held:
-            return self._held[name].index_select(0, indices.to(self.device))
-        return self._read(name, indices.cpu().numpy()).to(self.device)
+    def read_stored(self, name: str, indices: Tensor) -> Tensor:
+        """Return rows of a modality in stored form (bits, bytes or codes), on the device."""
+        if name in self._in_memory:
+            return self._in_memory[name].index_select(0, indices.to(self.device))
+        return self._read_from_file(name, indices.cpu().numpy()).to(self.device)
 
     def mean_image(self, name: str) -> Tensor:
         """Compute the mean image of a modality [C, H, W], float64; of drawn pixels, the mean of probabilities."""
@@ -213,23 +214,27 @@ class DatasetRows(Rows):
         assert isinstance(info, ImageDescription)
         total = torch.zeros(info.shape, dtype=torch.float64)
         for rows in torch.arange(len(self)).split(_MEAN_ROWS):
-            stored = self._held[name][rows[0] : rows[-1] + 1] if name in self._held else self._read(name, rows.numpy())
+            stored = (
+                self._in_memory[name][rows[0] : rows[-1] + 1]
+                if name in self._in_memory
+                else self._read_from_file(name, rows.numpy())
+            )
             total += torch.from_numpy(info.unpack(stored.cpu().numpy())).sum(0, dtype=torch.float64)
         return total / (info.scale * len(self))
 
-    def _read(self, name: str, indices: np.ndarray) -> Tensor:
-        # HDF5 wants increasing, distinct rows; put them back in the order asked for.
-        unique, back = np.unique(self.rows[indices], return_inverse=True)
-        return torch.from_numpy(self.modalities[name].torch_rows(self.dataset.read_packed(name, unique))[back])
+    def _read_from_file(self, name: str, indices: np.ndarray) -> Tensor:
+        # HDF5 needs increasing, distinct rows; the inverse restores the requested order.
+        unique, inverse = np.unique(self.rows[indices], return_inverse=True)
+        return torch.from_numpy(self.modalities[name].torch_rows(self.dataset.read_packed(name, unique))[inverse])
 
 
-def _bytes(description: Description) -> int:
+def _example_bytes(description: Description) -> int:
     """Return the bytes of one example in memory."""
     stored = description.arrays()[ROWS]
     return math.prod(stored.shape) * np.dtype(stored.dtype).itemsize
 
 
-def _fits(size: int, device: torch.device) -> bool:
+def _fits_in_memory(size: int, device: torch.device) -> bool:
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return size < free // 2

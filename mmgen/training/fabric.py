@@ -9,7 +9,7 @@ import torch
 
 from mmgen.core.errors import UsageError
 from mmgen.core.processes import A_CORE, OWNER, check_open_files, end_with_parent
-from mmgen.training.others import connecting, start_others
+from mmgen.training.device_processes import start_processes, wait_for_connection
 from mmgen.training.precision import resolve_device, resolve_precision
 from mmgen.training.settings import TrainingSettings
 
@@ -23,7 +23,7 @@ def make_fabric(settings: TrainingSettings) -> "Fabric":
     """Choose devices and precision of a run; with several devices, start the other processes.
 
     Raises:
-        UsageError: There are not so many.
+        UsageError: The machine has fewer devices.
     """
     from lightning_fabric import Fabric  # seconds, as torch's compiler comes with it: what does not train does without
 
@@ -31,7 +31,7 @@ def make_fabric(settings: TrainingSettings) -> "Fabric":
     precision = resolve_precision(settings.precision, device)
     if device.type == "cuda" and settings.devices > torch.cuda.device_count():
         raise UsageError(
-            f"--devices got {settings.devices}, but {torch.cuda.device_count()} GPUs are here; ask for at most that"
+            f"--devices got {settings.devices}, expected at most {torch.cuda.device_count()}, the GPUs of this machine"
         )
     if settings.devices > 1:
         _check_devices(settings, device.type)
@@ -46,16 +46,16 @@ def make_fabric(settings: TrainingSettings) -> "Fabric":
         precision=precision,
     )
     if settings.devices > 1:
-        _start_others(fabric, settings.devices)
-    with connecting():
+        _start_other_processes(fabric, settings.devices)
+    with wait_for_connection():
         fabric.launch()
     return fabric
 
 
-def _check_devices(settings: TrainingSettings, kind: str) -> None:
+def _check_devices(settings: TrainingSettings, device_type: str) -> None:
     """Refuse more processes than cores or examples, before any is started."""
     cores = joblib.cpu_count()
-    if kind == "cpu" and settings.devices > A_CORE * cores:
+    if device_type == "cpu" and settings.devices > A_CORE * cores:
         raise UsageError(
             f"--devices got {settings.devices}, expected at most {A_CORE * cores} processes on the {cores} "
             f"core{'s' * (cores != 1)} of this machine; use one for each core at most"
@@ -68,7 +68,7 @@ def _check_devices(settings: TrainingSettings, kind: str) -> None:
     check_open_files(settings.devices, "--devices")
 
 
-def _start_others(fabric: "Fabric", devices: int) -> None:
+def _start_other_processes(fabric: "Fabric", devices: int) -> None:
     """Start the other processes, unless a launcher such as torchrun or Slurm has started them already."""
     from lightning_fabric.plugins.environments import LightningEnvironment
 
@@ -85,4 +85,4 @@ def _start_others(fabric: "Fabric", devices: int) -> None:
         "WORLD_SIZE": str(devices),
     }
     os.environ.update({**shared, "LOCAL_RANK": "0"})
-    start_others(devices - 1, shared)
+    start_processes(devices - 1, shared)

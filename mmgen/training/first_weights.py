@@ -1,4 +1,4 @@
-"""First weights other than torch's own: what some papers begin with.
+"""Initialisation of weights as in published papers, where it differs from torch's.
 
 References:
     Understanding the difficulty of training deep feedforward neural networks (Glorot, Bengio, 2010)
@@ -24,15 +24,15 @@ def set_first_weights(model: Model, settings: ModelSettings, rows: DatasetRows) 
     """Initialise the weights of a model in place, by its settings.
 
     Args:
-        model: As it was built; draws are from torch's global generator.
-        settings: ``initial_weights`` and ``output_bias``.
-        rows: Training examples, whose mean images output biases come from.
+        model: A new model; draws are from torch's global generator.
+        settings: ``initial_weights`` and ``output_bias`` are read.
+        rows: Training examples, from whose mean image output biases follow.
 
     Raises:
-        SettingsError: A decoder has no bias that could say the mean image.
+        SettingsError: A decoder has no bias for the mean image.
     """
     if settings.initial_weights == "glorot":
-        _glorot(model)
+        _initialise_glorot(model)
     if settings.output_bias == "mean":
         for name, modality in model.modalities.items():
             if isinstance(modality, Image):
@@ -41,18 +41,18 @@ def set_first_weights(model: Model, settings: ModelSettings, rows: DatasetRows) 
 
 
 @torch.no_grad()
-def _glorot(model: nn.Module) -> None:
+def _initialise_glorot(model: nn.Module) -> None:
     """Draw weights of linear layers and convolutions uniform within sqrt(6 / (inputs + outputs)), with biases 0."""
     # The last layer of a Gaussian is two matrices side by side, mean and log sd.
-    heads = {id(_layers(head)[-1]) for head in model.modules() if isinstance(head, GaussianHead)}
-    for layer in _layers(model):
+    heads = {id(_weight_layers(head)[-1]) for head in model.modules() if isinstance(head, GaussianHead)}
+    for layer in _weight_layers(model):
         for weight in layer.weight.chunk(2) if id(layer) in heads else [layer.weight]:
             nn.init.xavier_uniform_(weight)
         if layer.bias is not None:
             nn.init.zeros_(layer.bias)
 
 
-def _layers(module: nn.Module) -> list[nn.Linear | nn.Conv2d | nn.ConvTranspose2d]:
+def _weight_layers(module: nn.Module) -> list[nn.Linear | nn.Conv2d | nn.ConvTranspose2d]:
     return [part for part in module.modules() if isinstance(part, _LAYERS)]
 
 

@@ -1,4 +1,4 @@
-"""Watching the figures of every step: a NaN is caught where it arises and called by its name."""
+"""Check of the loss terms of every step for NaN."""
 
 import torch
 from torch import Tensor
@@ -9,15 +9,15 @@ __all__ = ["Guard"]
 
 
 class Guard:
-    """A check for NaN: collects loss terms and gradient norm of each step on the device and tests many steps at once.
+    """Check for NaN that collects loss terms and gradient norms on the device and tests many steps at once.
 
     Args:
-        every: Steps between checks. 1 on a CPU, where looking is free; more on a GPU, where looking waits for it.
-        player: Whose figures they are, where there are several players.
+        interval: Steps between checks: 1 on a CPU; more on a GPU, where each check waits for it.
+        player: Name of the player for messages, if there are several.
     """
 
-    def __init__(self, every: int, player: str = "") -> None:
-        self.every = every
+    def __init__(self, interval: int, player: str = "") -> None:
+        self.interval = interval
         self.player = player
         self.names: list[str] = []
         self._rows: list[Tensor] = []
@@ -26,19 +26,19 @@ class Guard:
         self._count = 0
 
     def add(self, step: int, figures: dict[str, Tensor]) -> None:
-        """Add scalars of ``step``; every ``every`` steps raise if one of them is not finite."""
+        """Add scalars of ``step``; after every ``interval`` steps raise if one of them is not finite."""
         if not self._rows:
             self._first_step = step
         self.names = list(figures)
         self._rows.append(torch.stack([value.detach().float() for value in figures.values()]))
-        if len(self._rows) >= self.every:
+        if len(self._rows) >= self.interval:
             self.check()
 
     def check(self) -> None:
         """Test the steps since the last check; raise if a scalar is not finite.
 
         Raises:
-            TrainingError: Names the player, the step and the terms that are not finite.
+            TrainingError: A scalar is not finite; the message names player, step and terms.
         """
         if not self._rows:
             return
@@ -47,12 +47,12 @@ class Guard:
         if bad.any():
             row = int(bad.any(1).nonzero()[0])
             # The value and the gradient follow from the terms: name those only if every term is finite.
-            wrong = [name for name, is_bad in zip(self.names, bad[row].tolist(), strict=True) if is_bad]
-            terms = [name for name in wrong if name not in ("bound", "gradient norm")] or wrong
-            whose = f" of the player {self.player}" if self.player else ""
+            names = [name for name, is_bad in zip(self.names, bad[row].tolist(), strict=True) if is_bad]
+            terms = [name for name in names if name not in ("bound", "gradient norm")] or names
+            player_in_words = f" of the player {self.player}" if self.player else ""
             raise TrainingError(
                 f"training met a value that is not finite at step {self._first_step + row + 1}, in {', '.join(terms)}"
-                f"{whose}; "
+                f"{player_in_words}; "
                 "lower the learning rate, set training.gradient_clip, or use --precision 32-true, and begin anew with "
                 "--overwrite"
             )
@@ -62,7 +62,7 @@ class Guard:
         self._rows = []
 
     def means(self) -> dict[str, float]:
-        """Return the mean of every scalar since the last call, after testing them all."""
+        """Return the mean of every scalar since the last call, after a check."""
         self.check()
         assert self._sums is not None, "no step has been taken"
         result = dict(zip(self.names, (self._sums / self._count).tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Few labels: a fixed, class-balanced choice of training examples keeps its label, all others are pictures alone.
+"""Semi-supervised training data: a fixed, class-balanced choice of examples keeps its label, all others lose theirs.
 
 References:
     Semi-Supervised Learning with Deep Generative Models (Kingma, Rezende, Mohamed, Welling, 2014), arXiv:1406.5298,
@@ -30,7 +30,7 @@ __all__ = [
     "examples_with_label",
     "label_seed",
     "labelled_examples",
-    "labelled_rows",
+    "make_labelled_rows",
     "learns_unlabelled",
 ]
 
@@ -43,11 +43,11 @@ def labelled_examples(codes: NDArray[np.uint8], count: int, seed: int) -> NDArra
 
     Args:
         codes: Attributes of the N training examples [N, A], 255 unknown.
-        count: How many.
+        count: Number of examples to choose.
         seed: Seed of the choice.
 
     Raises:
-        DataError: There are not so many with a label.
+        DataError: Fewer examples have a complete label.
 
     Example:
         >>> codes = np.array([[0], [0], [0], [1], [1], [255]], np.uint8)
@@ -64,33 +64,31 @@ def labelled_examples(codes: NDArray[np.uint8], count: int, seed: int) -> NDArra
     generator = numpy_generator(seed, "labelled")
     shuffled = generator.permutation(len(codes))
     shuffled = shuffled[np.isin(shuffled, complete)]
-    _, kind = np.unique(codes[shuffled], axis=0, return_inverse=True)
-    kind = kind.reshape(-1)
+    _, combinations = np.unique(codes[shuffled], axis=0, return_inverse=True)
+    combinations = combinations.reshape(-1)
     # Round-robin over combinations of values: sort by rank within each combination.
     turn = np.empty(len(shuffled), np.int64)
-    for one in range(int(kind.max()) + 1 if len(kind) else 0):
-        places = np.flatnonzero(kind == one)
+    for combination in range(int(combinations.max()) + 1 if len(combinations) else 0):
+        places = np.flatnonzero(combinations == combination)
         turn[places] = np.arange(len(places))
     return shuffled[np.lexsort((np.arange(len(shuffled)), turn))][:count].astype(np.int64)
 
 
 def codes_of(rows: DatasetRows, name: str) -> NDArray[np.uint8]:
-    """Return attributes of all rows as stored [N, A]."""
-    codes: NDArray[np.uint8] = rows.stored(name, torch.arange(len(rows))).cpu().numpy()
+    """Return attribute codes of all rows [N, A], 255 unknown."""
+    codes: NDArray[np.uint8] = rows.read_stored(name, torch.arange(len(rows))).cpu().numpy()
     return codes
 
 
 class LabelledRows(MaskedRows):
     """Rows of few labels: labelled examples first, repeated up to their share, then all others without their label.
 
-    A row's label depends only on its example.
-
     Args:
         rows: Whole examples.
-        chosen: Examples that keep their label.
-        hidden: Modalities that the others lose.
-        share: Least share of the draws that are labelled; None draws every example equally often.
-        others: Whether there are rows of the other examples.
+        labelled: Indices of the examples that keep their label.
+        label_names: Modalities that the others lose.
+        share: Smallest share of labelled examples in training; None draws every example equally often.
+        with_unlabelled: Whether the other examples have rows.
     """
 
     def __init__(
@@ -103,10 +101,12 @@ class LabelledRows(MaskedRows):
     ) -> None:
         rest = np.setdiff1d(np.arange(len(rows)), labelled) if with_unlabelled else np.empty(0, np.int64)
         self.labelled, self.unlabelled = len(labelled), len(rest)
-        self.shown = supervised_row_count(len(labelled), len(rest), share)
-        is_labelled = np.arange(self.shown + len(rest)) < self.shown
+        self.labelled_rows = supervised_row_count(len(labelled), len(rest), share)
+        is_labelled = np.arange(self.labelled_rows + len(rest)) < self.labelled_rows
         super().__init__(
-            rows, np.concatenate([np.resize(labelled, self.shown), rest]), dict.fromkeys(label_names, is_labelled)
+            rows,
+            np.concatenate([np.resize(labelled, self.labelled_rows), rest]),
+            dict.fromkeys(label_names, is_labelled),
         )
 
 
@@ -115,14 +115,14 @@ def learns_unlabelled(objective: "Objective") -> bool:
     return "subsets" in objective.demands.needs or bool(objective.demands.marginalises)
 
 
-def _labels(objective: "Objective", data: "DataSettings") -> AttributesDescription | None:
-    """Return the attributes of the objective, whose values are labels; None without any."""
+def _label_attributes(objective: "Objective", data: "DataSettings") -> AttributesDescription | None:
+    """Return the attributes that the objective uses as labels; None if it uses none."""
     named = data.of_kind(AttributesDescription)
     return next((named[name] for name in objective.demands.modalities if name in named), None)
 
 
 def label_seed(data: "DataSettings", seed: int) -> int:
-    """Return the seed that chooses labelled examples: ``data.labelled_seed``, else the seed of the training."""
+    """Return the seed of the choice of labelled examples: ``data.labelled_seed``, else the seed of the training."""
     return seed if data.labelled_seed is None else data.labelled_seed
 
 
@@ -130,19 +130,19 @@ def check_labelled(data: "DataSettings") -> None:
     """Check that at most one kind of weak supervision is set.
 
     Raises:
-        SettingsError: There are two, or a share of labelled draws and no count of labels.
+        SettingsError: Two kinds are set, or ``labelled_share`` or ``labelled_seed`` without ``labelled``.
     """
     if data.labelled is None:
         for name in ("labelled_share", "labelled_seed"):
             if (got := getattr(data, name)) is not None:
                 raise SettingsError(
-                    f"data.{name} got {got:g}, but data.labelled does not say how many examples are labelled; give both"
+                    f"data.{name} got {got:g}, but data.labelled, the number of labelled examples, is not set; set both"
                 )
         return
     if data.paired != 1 or data.least_paired_share is not None:
         raise SettingsError(
-            f"data.labelled got {data.labelled:,} and data.paired {data.paired:g}, which are two ways of keeping "
-            "descriptions back; give one of them"
+            f"data.labelled got {data.labelled:,} and data.paired {data.paired:g}, expected one of both, since each "
+            "hides descriptions; leave one out"
         )
 
 
@@ -160,17 +160,17 @@ def examples_with_label(
     Raises:
         DataError: There are not so many examples with a label.
     """
-    labels = _labels(objective, data)
+    labels = _label_attributes(objective, data)
     if data.labelled is None or labels is None:
         return None
     return labelled_examples(codes_of(rows, labels.name), data.labelled, label_seed(data, seed))
 
 
-def labelled_rows(rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int) -> Rows:
-    """Return the training rows for ``data.labelled``: few examples with their label, all others without.
+def make_labelled_rows(rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int) -> Rows:
+    """Make the training rows for ``data.labelled``: few examples with their label, all others without.
 
     Objectives that learn from pictures alone get the labelled examples and all others without their label; those that
-    need the label get the labelled ones; those without attributes get all examples as they are.
+    need the label get only the labelled ones; those without attributes get all examples unchanged.
 
     Args:
         rows: The training part of a split.
@@ -189,14 +189,14 @@ def labelled_rows(rows: DatasetRows, objective: "Objective", data: "DataSettings
 
 
 def describe_labelled(size: int, objective: "Objective", data: "DataSettings") -> str:
-    """Describe in one sentence how many of ``size`` examples are labelled; "" where all are.
+    """Describe in one sentence how many of ``size`` examples are labelled; "" if all are.
 
     Raises:
         SettingsError: See :func:`check_labelled`.
-        DataError: There are not so many examples.
+        DataError: There are fewer examples than labels.
     """
     check_labelled(data)
-    count, share, labels = data.labelled, data.labelled_share, _labels(objective, data)
+    count, share, labels = data.labelled, data.labelled_share, _label_attributes(objective, data)
     if count is None:
         return ""
     if count > size:
@@ -205,30 +205,31 @@ def describe_labelled(size: int, objective: "Objective", data: "DataSettings") -
         settings = "labels change" if share is None else "labels and data.labelled_share change"
         return f"This objective looks at {' and '.join(objective.demands.modalities)} alone, so {settings} nothing."
     draw = "of training.seed" if data.labelled_seed is None else str(data.labelled_seed)
-    which = (
+    sentence = (
         f"{count:,} of {size:,} training examples are labelled, balanced over {', '.join(labels.names)} (draw {draw})"
     )
-    few = "".join(
+    missing_values = "".join(
         f" At least {len(values) - count} of the {len(values)} values of {name} have no label."
         for name, values in zip(labels.names, labels.values, strict=True)
         if count < len(values)
     )
     if not learns_unlabelled(objective):
         return (
-            f"{which}; this objective needs labels and leaves the other {size - count:,} out (semi-supervised and mvae "
-            f"learn from them too){'' if share is None else ', so data.labelled_share changes nothing'}.{few}"
+            f"{sentence}; this objective needs labels and leaves the other {size - count:,} out (semi-supervised and "
+            f"mvae learn from them too){'' if share is None else ', so data.labelled_share changes nothing'}."
+            f"{missing_values}"
         )
     rows_labelled = supervised_row_count(count, size - count, share)
     repetition = ""
     if rows_labelled > count:
         repetition = (
-            f"; they are repeated {_times(rows_labelled / count)} times, until they are "
+            f"; they are repeated {_format_factor(rows_labelled / count)} times, until they are "
             f"{100 * rows_labelled / (rows_labelled + size - count):.3g} % of what is drawn, and weigh as much more"
         )
     elif share is not None:
         repetition = "; data.labelled_share changes nothing, as they are at least that part of these rows"
-    return f"{which}{repetition}.{few}"
+    return f"{sentence}{repetition}.{missing_values}"
 
 
-def _times(ratio: float) -> str:
+def _format_factor(ratio: float) -> str:
     return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"

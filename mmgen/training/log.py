@@ -22,32 +22,32 @@ def log_path(out: Path) -> Path:
 
 
 class RunLog:
-    """The log of a run: one JSON object a line, each with a ``step``.
+    """Log of a run: a file with one JSON object per line, each with a ``step``, and further loggers on request.
 
-    The run's own file has to be written. A logger that fails later than at the start (no network, an expired account, a
-    full disk) is left out from there on with a warning, and the training goes on.
+    If a logger fails during the run (no network, an expired account, a full disk), it is dropped with a warning and
+    training goes on. If the log file itself cannot be written, training stops.
 
     Args:
         path: The log file.
-        after_step: Lines beyond this step are dropped first: a resumed run writes them again. 0 begins anew.
-        log_to: Names of loggers that get the numbers too (:mod:`mmgen.training.loggers`).
-        settings: Everything that determines the run, for them.
+        after_step: Lines beyond this step are removed first, since a resumed run writes them again; 0 begins anew.
+        log_to: Names of further loggers (:mod:`mmgen.training.loggers`).
+        settings: All settings of the run, for loggers.
 
     Raises:
-        ArtifactError: The file system refuses (full, read-only, no such folder).
-        UsageError: A logger is not installed, or refuses.
+        ArtifactError: The log file cannot be written (full disk, read-only, no such folder).
+        UsageError: A logger is not installed, or cannot start.
     """
 
     def __init__(
         self, path: Path, after_step: int, log_to: Sequence[str] = (), settings: Mapping[str, Any] | None = None
     ) -> None:
         self.path, self.finished = path, False
-        wanted = [logger(name) for name in log_to]  # what is not installed is said before anything is written
-        write_text_atomic(path, "".join(_lines(path, after_step)) if after_step else "")
+        logger_types = [logger(name) for name in log_to]  # what is not installed is said before anything is written
+        write_text_atomic(path, "".join(_read_lines(path, after_step)) if after_step else "")
         folder = path.with_suffix("")
         run = RunFacts(path.name.removesuffix(LOG_ENDING), folder, settings or {}, after_step)
         try:
-            if wanted:
+            if logger_types:
                 make_internal_folder(folder)
             if not after_step and not folder.is_symlink():
                 for old in folder.glob("events.out.tfevents.*"):
@@ -55,8 +55,8 @@ class RunLog:
             self._file = open(path, "a", encoding="utf-8", opener=open_internal_file)  # noqa: SIM115 - closed by close()
             self._loggers: list[Logger] = []
             try:
-                for one in wanted:
-                    self._loggers.append(one(run))
+                for logger_type in logger_types:
+                    self._loggers.append(logger_type(run))
             except BaseException:
                 self.close()  # those that have begun
                 raise
@@ -67,25 +67,25 @@ class RunLog:
         """Append one line and write it to disk at once, so that a killed run loses at most this line.
 
         Raises:
-            ArtifactError: The file system refuses.
+            ArtifactError: The file cannot be written.
         """
         try:
             self._file.write(one_line_json(record) + "\n")
             self._file.flush()
         except OSError as error:
             raise write_error(self.path, error) from error
-        numbers = dict(_scalars(record))
+        numbers = dict(_flatten_numbers(record))
         for one in list(self._loggers):
             self._call_logger(one, partial(one.write, record["step"], numbers))
 
     def close(self) -> None:
-        """Close the log and delete it if it has no line; a failed write has been reported already."""
+        """Close the log; delete it if it is empty."""
         with suppress(OSError):
             self._file.close()
             if not self.path.stat().st_size:  # the run failed before its first line
                 self.path.unlink()
-        for one in list(self._loggers):
-            self._call_logger(one, partial(one.close, self.finished))
+        for current in list(self._loggers):
+            self._call_logger(current, partial(current.close, self.finished))
 
     def _call_logger(self, logger: Logger, call: Callable[[], None]) -> None:
         """Call a logger; after any error it is not called again."""
@@ -95,14 +95,14 @@ class RunLog:
             self._loggers.remove(logger)
             with suppress(Exception):
                 logger.close(False)
-            why = printable(next(iter(str(error).splitlines()), "") or type(error).__name__, 200)
+            reason = printable(next(iter(str(error).splitlines()), "") or type(error).__name__, 200)
             warnings.warn(
-                f"{logger.name} fails ({why}) and gets no more of this run; {self.path} has all of it", stacklevel=2
+                f"{logger.name} fails ({reason}) and gets no more of this run; {self.path} has all of it", stacklevel=2
             )
 
 
-def _lines(path: Path, last: int) -> list[str]:
-    """Return the complete lines of an earlier log up to step ``last``."""
+def _read_lines(path: Path, last_step: int) -> list[str]:
+    """Return the complete lines of an earlier log up to step ``last_step``."""
     lines = []
     try:
         text = read_text(path, MAX_LOG_BYTES, errors="replace")
@@ -114,18 +114,18 @@ def _lines(path: Path, last: int) -> list[str]:
         ) from None
     for line in text.splitlines():
         try:
-            if parse_json(line)["step"] <= last:
+            if parse_json(line)["step"] <= last_step:
                 lines.append(line + "\n")
         except (MalformedError, KeyError, TypeError):
             continue  # a line that a killed run did not finish
     return lines
 
 
-def _scalars(record: dict[str, Any], prefix: str = "") -> list[tuple[str, float]]:
+def _flatten_numbers(record: dict[str, Any], prefix: str = "") -> list[tuple[str, float]]:
     scalars: list[tuple[str, float]] = []
     for key, value in record.items():
         if isinstance(value, dict):
-            scalars += _scalars(value, f"{prefix}{key}/")
+            scalars += _flatten_numbers(value, f"{prefix}{key}/")
         elif isinstance(value, int | float) and key != "step":
             scalars.append((f"{prefix}{key}", float(value)))
     return scalars

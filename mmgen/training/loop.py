@@ -24,7 +24,7 @@ from mmgen.training.batches import Order, Rows
 from mmgen.training.fabric import make_fabric
 from mmgen.training.log import RunLog, log_path
 from mmgen.training.loggers import logger
-from mmgen.training.players import Player, make_optimizers, set_up
+from mmgen.training.players import Player, make_optimizers, make_players
 from mmgen.training.precision import resolve_precision
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.signals import StopRequest, stop_on_signals
@@ -39,7 +39,7 @@ __all__ = ["Resume", "TrainingResult", "train", "validate"]
 _NORM = "gradient norm"
 
 Resume = str
-"""auto: continue where a state of the same run is found; never: begin anew; require: it must be there."""
+"""auto: continue the run if there is a saved state of it; never: begin anew; require: refuse to begin anew."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class TrainingResult:
 
 
 def validate(module: nn.Module, rows: Rows, settings: TrainingSettings) -> dict[str, tuple[float, float]]:
-    """Return mean and standard error of every validation figure, over fixed examples with fixed noise.
+    """Return mean and standard error of every validation figure by name, over fixed examples with fixed noise.
 
     Args:
         module: Called as ``module(values, present, shared, None)``, in evaluation mode; see :meth:`Task.validate`.
-        rows: Validation examples; the same ``settings.validation_examples`` of them every time.
+        rows: Validation examples, of which ``settings.validation_examples`` are used, the same every time.
         settings: Settings of the run.
     """
     count = min(settings.validation_examples, len(rows))
@@ -67,7 +67,7 @@ def validate(module: nn.Module, rows: Rows, settings: TrainingSettings) -> dict[
     module.eval()
     collected: dict[str, list[Tensor]] = {}
     with torch.no_grad():
-        for number, indices in enumerate(examples.split(rows.together)):
+        for number, indices in enumerate(examples.split(rows.validation_batch)):
             torch.manual_seed(stream_key(settings.seed, "validation", number))
             batch = rows.view(indices, settings.seed, "validation")
             for name, figure in module(batch.values, batch.present, batch.shared, None).items():
@@ -98,23 +98,23 @@ def train(
     """Train by maximising a task's value; write the weights that are best on validation examples, or the last ones.
 
     Args:
-        task: What is trained; left holding its last weights.
-        rows: Training examples, batches of which are on the run's device.
+        task: The task to train; at the end it has the last weights.
+        rows: Training examples, whose batches are on the run's device.
         validation: Validation examples.
         settings: Settings of the run.
-        out: The artifact to make; the run's log is kept beside it, and its state: whole until the run has ended, then
-            a record of some kB of what the run was, unless the settings keep it.
-        save: Writes the artifact from the task's present weights, given the path and facts about the run.
-        run_settings: Everything that determines the run, JSON; a saved state is continued only if it is the same.
-        description: What is being trained, for progress bars.
+        out: The artifact to write. The run's log and state are beside it; at the end the state is reduced to a small
+            record, unless the settings keep it.
+        save: Writes the artifact from the task's current weights, given the path and facts about the run.
+        run_settings: Everything that determines the run, as JSON; only a saved state with equal settings is continued.
+        description: Text of progress bars.
         resume: "auto", "never" or "require".
-        fabric: Devices to run on, if the caller has made them already.
+        fabric: Devices of the run; by default made from the settings.
 
     Raises:
-        TrainingError: A value is not finite; names player, term and step.
+        TrainingError: A value is not finite; the message names player, term and step.
         Interrupted: A signal came; the state was saved.
-        UsageError: The saved state belongs to another run, or is missing where it is required.
-        DataError: There are no examples to train on or to validate on.
+        UsageError: The saved state belongs to another run, or is missing though required.
+        DataError: There are no examples for training or validation.
     """
     for part, examples in (("training", rows), ("validation", validation)):
         if not len(examples):
@@ -129,7 +129,7 @@ def train(
 
 
 class _Run:
-    """The parts of one run, so that the loop itself reads as a loop."""
+    """One run of the training loop, with its players, state and files."""
 
     def __init__(
         self,
@@ -150,9 +150,9 @@ class _Run:
         self.state = RunState()
         self.saved_step: int | None = None
         self.in_step = False
-        self.players = self._open(resume)
+        self.players = self._prepare(resume)
 
-    def _open(self, resume: Resume) -> list[Player]:
+    def _prepare(self, resume: Resume) -> list[Player]:
         settings = self.settings
         self.task.to(self.fabric.device)
         optimizers = make_optimizers(self.task, settings)
@@ -166,7 +166,7 @@ class _Run:
         if resume == "auto" and not path.exists():
             check_nothing_lost(self.out, False, f"its run cannot be continued without its state {path}: use ")
         if resume == "require" and not path.exists():
-            raise UsageError(f"--resume found no state {path}; leave the option out to begin a run")
+            raise UsageError(f"--resume needs the state {path}, which is missing; leave the option out to begin a run")
 
         # The state of an earlier part of this run.
         if resume != "never" and path.exists():
@@ -174,16 +174,16 @@ class _Run:
             self.saved_step = self.state.step
             if self.state.finished and not self.out.exists():
                 if resume == "require" or read_checkpoint(path, "training-state")[1]:  # weights that would be lost
-                    notice = f"{path} says that this run has ended, but {self.out} is gone"
+                    notice = f"{path} belongs to a finished run, but its result {self.out} is missing"
                     raise UsageError(f"{notice}; remove {path} too to run it again")
                 self.state, self.saved_step = RunState(), None
 
         # Memory.
         if len(self.rows) and self.fabric.device.type == "cpu":
-            one = self.rows.batch(torch.zeros(1, dtype=torch.int64))
-            size = settings.batch * sum(values.nbytes for values in one.values.values())
+            example = self.rows.batch(torch.zeros(1, dtype=torch.int64))
+            size = settings.batch * sum(values.nbytes for values in example.values.values())
             check_memory(size, f"a batch of {settings.batch:,}", "use a smaller --batch")
-        return set_up(self.task, optimizers, self.fabric, settings)
+        return make_players(self.task, optimizers, self.fabric, settings)
 
     def steps(self) -> Generator[Progress, None, TrainingResult]:
         """Run the training loop; yield progress every ``log_every`` steps."""
@@ -200,12 +200,12 @@ class _Run:
             player.module.train()
         with stop_on_signals() as request:
             try:
-                while state.step < settings.steps and not self._out_of_time():
-                    self._step([order[state.step] for order in orders])
+                while state.step < settings.steps and not self._is_out_of_time():
+                    self._train_step([order[state.step] for order in orders])
                     state.step += 1
                     state.seconds = self._common_seconds(before + time.monotonic() - began)
                     if state.step % settings.log_every == 0 or state.step == settings.steps:
-                        yield Progress(state.step, self._record(log), self._seconds_left())
+                        yield Progress(state.step, self._log_figures(log), self._seconds_left())
                     if state.step % settings.validate_every == 0 and state.step < settings.steps:
                         self._validate(log)
                     self._stop_on_signal(request)
@@ -233,31 +233,31 @@ class _Run:
     def _seconds_left(self) -> float | None:
         return None if self.settings.minutes is None else max(0.0, 60 * self.settings.minutes - self.state.seconds)
 
-    def _out_of_time(self) -> bool:
+    def _is_out_of_time(self) -> bool:
         return self._seconds_left() == 0
 
-    def _step(self, batches: list[Tensor]) -> None:
-        """Make one step of every player, on the batch of the first indices or on as many batches as it needs."""
+    def _train_step(self, batches: list[Tensor]) -> None:
+        """Make one step of every player, each on as many of the batches as it needs."""
         settings, step = self.settings, self.state.step
         # Each process takes its share of the batch, and its own stream of noise.
         shares = [indices[self.fabric.global_rank :: self.fabric.world_size] for indices in batches]
         torch.manual_seed(stream_key(settings.seed, "step", step, self.fabric.global_rank))
-        looked_at = {player.batches for player in self.players}
-        views = {k: self.rows.view(torch.cat(shares[:k]), settings.seed, "step", step) for k in looked_at}
+        batch_counts = {player.batches for player in self.players}
+        views = {k: self.rows.view(torch.cat(shares[:k]), settings.seed, "step", step) for k in batch_counts}
         for player in self.players:
-            self._move(player, views[player.batches])
+            self._update_player(player, views[player.batches])
             self.in_step = True
         self.in_step = False
 
-    def _move(self, player: Player, batch: Batch) -> None:
+    def _update_player(self, player: Player, batch: Batch) -> None:
         """Update one player's parameters from the gradient of its value."""
         settings, step, optimizer = player.settings, self.state.step, player.optimizer
-        rate = settings.rate(step, self.state.seconds)
+        rate = settings.learning_rate_at(step, self.state.seconds)
         for group in optimizer.param_groups:
             group["lr"] = rate * group.get("rate", 1.0)
 
         # The gradient of the player's own parameters.
-        with player.turn():
+        with player.freeze_others():
             optimizer.zero_grad(set_to_none=True)
             figures = player.module(batch.values, batch.present, batch.shared, step)
             self.fabric.backward(-figures[BOUND].mean())
@@ -270,8 +270,8 @@ class _Run:
         player.guard.add(step, {name: figure.mean() for name, figure in figures.items()} | {_NORM: norm})
         optimizer.step()
 
-    def _record(self, log: RunLog | None) -> dict[str, float]:
-        """Average the figures since the last line of the log, write them, and return those for the progress line."""
+    def _log_figures(self, log: RunLog | None) -> dict[str, float]:
+        """Write the mean figures since the last line to the log; return those for the progress bar."""
         state = self.state
         rate = state.step / state.seconds * self.settings.batch if state.seconds else 0.0
         progress: dict[str, float] = {}
@@ -293,34 +293,36 @@ class _Run:
         return progress | {"examples/s": rate}
 
     def _validate(self, log: RunLog | None) -> None:
-        """Validate, keep the weights if they are the best so far, and save the state."""
+        """Validate, save the weights if they are the best so far, and save the state."""
         for player in self.players:
             player.guard.check()
         figures = validate(self.players[0].module, self.validation, self.settings)
         if self.fabric.is_global_zero:
             assert log is not None
             # What the task selects by stands out among the figures, which are terms otherwise.
-            selects = self.task.selects
-            assert selects is None or selects in figures, f"the task selects by {selects}, not among {list(figures)}"
-            terms = {name: mean for name, (mean, _) in figures.items() if name != selects}
-            chosen = {} if selects is None else {selects: figures[selects][0], "stderr": figures[selects][1]}
-            log.write({"step": self.state.step, "validation": {**chosen, "terms": terms}})
-            keeps = self._replaces_saved_weights(None if selects is None else figures[selects][0])
-            first = not self.state.finished and not state_path(self.out).exists()
-            if first:  # before the weights, which are of no use to a run that cannot be gone on with
+            selecting = self.task.selects
+            assert selecting is None or selecting in figures, (
+                f"the task selects by {selecting}, not among {list(figures)}"
+            )
+            terms = {name: mean for name, (mean, _) in figures.items() if name != selecting}
+            selected = {} if selecting is None else {selecting: figures[selecting][0], "stderr": figures[selecting][1]}
+            log.write({"step": self.state.step, "validation": {**selected, "terms": terms}})
+            replaces = self._replaces_saved_weights(None if selecting is None else figures[selecting][0])
+            is_first_state = not self.state.finished and not state_path(self.out).exists()
+            if is_first_state:  # before the weights, which are of no use to a run that cannot be gone on with
                 self._save_state()
-            if keeps:
-                self.save(self.out, self._facts(chosen, terms))
+            if replaces:
+                self.save(self.out, self._make_facts(selected, terms))
                 if not self.out.exists():  # whether later weights are better is told by the file of the best
-                    raise RuntimeError(f"save got {self.out}, and made no such file")
+                    raise RuntimeError(f"save got {self.out}, expected it to write this file")
             elif self.state.finished:
                 mark_finished(self.out)
-            if not first:
+            if not is_first_state:
                 self._save_state()
         self.fabric.barrier()
 
     def _replaces_saved_weights(self, selected: float | None) -> bool:
-        """Return whether the present weights replace those in the artifact: the best by validation, or the last."""
+        """Return whether the current weights replace those in the artifact: the best by validation, or the last."""
         state = self.state
         if selected is None:
             return True
@@ -330,7 +332,7 @@ class _Run:
         state.best = selected if state.best is None else max(selected, state.best)
         return better or self.settings.keep == "last"
 
-    def _facts(self, figures: dict[str, float], terms: dict[str, float]) -> dict[str, Any]:
+    def _make_facts(self, figures: dict[str, float], terms: dict[str, float]) -> dict[str, Any]:
         """Return the facts in the artifact's header, with the best value as "validation_bound" and its error."""
         return {
             "step": self.state.step,
@@ -352,8 +354,8 @@ class _Run:
         """Describe the files of a run that met a NaN; the weights from before it are saved first if possible."""
         # A GPU is asked too late: the weights have gone on since, as have those of players that moved before the one
         # that met it. Running statistics may have seen the NaN.
-        on_time = self.fabric.device.type == "cpu" and not self.in_step
-        if on_time and all(bool(t.isfinite().all()) for t in self.task.state_dict().values()):
+        weights_precede_nan = self.fabric.device.type == "cpu" and not self.in_step
+        if weights_precede_nan and all(bool(t.isfinite().all()) for t in self.task.state_dict().values()):
             if self.fabric.is_global_zero:
                 self._save_state()
             self.saved_step = self.state.step

@@ -1,4 +1,4 @@
-"""Training a model from a dataset file: settings in, work out; and a model back from its checkpoint."""
+"""Training of models from dataset files, their settings, and loading of trained models."""
 
 import json
 import shlex
@@ -24,10 +24,10 @@ from mmgen.settings.config import Settings, build_member, json_values, merge, se
 from mmgen.training.batches import DatasetRows
 from mmgen.training.first_weights import set_first_weights
 from mmgen.training.loop import Resume, TrainingResult
-from mmgen.training.pairing import training_rows
+from mmgen.training.pairing import make_training_rows
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.stage import Stage, TaskParts, load_trained, run_stage
-from mmgen.training.start import first_weights_of, load_start
+from mmgen.training.start import initialisation_settings, load_start_weights
 from mmgen.training.task import ModelTask
 
 __all__ = [
@@ -40,12 +40,12 @@ __all__ = [
     "train_model",
 ]
 
-_USUAL_MODEL = "multimodal-vae"
+_DEFAULT_MODEL = "multimodal-vae"
 """The kind of model of settings without a name, as of presets."""
 
 
 class ExperimentSettings(Settings):
-    """All settings that determine a trained model, in tables: data, model, objective, training."""
+    """All settings that determine a trained model, in four tables: data, model, objective and training."""
 
     model: SerializeAsAny[ModelSettings] = Field(default_factory=MultimodalSettings)
     """The kind of model by name, and its own settings; see :func:`read_experiment`."""
@@ -61,13 +61,13 @@ class ExperimentSettings(Settings):
 
     @property
     def modalities(self) -> dict[str, Description]:
-        """Return the modalities that the objective uses, by name."""
+        """The modalities that the objective uses, by name."""
         used = self.build_objective().demands.modalities
         return {name: each for name, each in self.data.modalities.items() if name in used}
 
 
 @cache
-def _schema(name: str) -> type[ExperimentSettings]:
+def _settings_class(name: str) -> type[ExperimentSettings]:
     """Return the class of settings for one kind of model."""
     member: type[ModelSettings] = mmgen.models.get(name).settings
     # Annotated as it is declared: a model of any other kind would be cut down to what all have.
@@ -82,17 +82,17 @@ def read_experiment(values: Mapping[str, Any]) -> ExperimentSettings:
     """Validate settings; ``model.name`` chooses the kind of model, by default a multimodal VAE.
 
     Raises:
-        UsageError: There is no such kind.
-        SettingsError: Names all wrong keys and values.
+        UsageError: There is no such kind of model.
+        SettingsError: Some keys or values are wrong; the message names all of them.
     """
     model = values.get("model")
-    name = model.get("name", _USUAL_MODEL) if isinstance(model, Mapping) else _USUAL_MODEL
+    name = model.get("name", _DEFAULT_MODEL) if isinstance(model, Mapping) else _DEFAULT_MODEL
     if not isinstance(name, str):
         raise SettingsError(f"setting 'model.name' got {name!r}, expected one of {', '.join(mmgen.models.names())}")
-    return validate(_schema(name), values, further_names=_leaves_of(values.get("objective")))
+    return validate(_settings_class(name), values, further_names=_objective_leaves(values.get("objective")))
 
 
-def _leaves_of(objective: Any) -> list[str]:
+def _objective_leaves(objective: Any) -> list[str]:
     """List dotted names of the settings of the objective."""
     name = objective.get("name") if isinstance(objective, Mapping) else None
     if name not in mmgen.objectives.names():
@@ -104,7 +104,7 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
     """Validate settings and fill in values that follow from the dataset and the objective.
 
     Raises:
-        SettingsError: Names all wrong keys and values.
+        SettingsError: Some keys or values are wrong; the message names all of them.
     """
     # Settings of an objective without its name are those of the default one.
     settings = read_experiment(merge({"objective": {"name": "elbo"}}, values))
@@ -135,54 +135,56 @@ def _captions_for_attributes(settings: ExperimentSettings, dataset: Dataset) -> 
 
 
 def describe_unused_modalities(settings: ExperimentSettings, user_settings: Mapping[str, Any] | None = None) -> str:
-    """Name in one sentence the modalities of the dataset that the objective ignores; "" if it uses all.
+    """Describe in one sentence the modalities of the dataset that the objective ignores; "" if it uses all.
 
     Args:
         settings: Completed settings (see :func:`complete_settings`).
-        user_settings: Nested values that were given one by one: what a preset weighs for other datasets is no mistake.
+        user_settings: Nested values that the user set, in contrast to those of a preset: only these are checked.
 
     Raises:
-        SettingsError: The dataset lacks one that the objective looks at, and others could be named instead; or a weight
-            that was given is of a kind that the objective does not generate.
+        SettingsError: The dataset lacks a modality that the objective needs, and others could be chosen instead; or
+            the user set a weight of a modality that the objective does not generate.
     """
     data, objective, name = settings.data, settings.build_objective(), settings.objective["name"]
     used = objective.demands.modalities
     lacking = [part for part in used if part not in data.modalities]
     if lacking:
-        able = [part for part, each in data.modalities.items() if each.by_rows]
+        usable = [part for part, each in data.modalities.items() if each.by_rows]
         choices: list[dict[str, Any]] = [{"observation": part} for part in data.observed]
-        choices += [{"modalities": able}, {"modalities": able, "given": able[:1]}]
-        for choice in choices if able else ():
-            if (there := _modalities_of(settings.objective | choice)) and set(there) <= set(able):
+        choices += [{"modalities": usable}, {"modalities": usable, "given": usable[:1]}]
+        for choice in choices if usable else ():
+            if (modalities := _used_modalities(settings.objective | choice)) and set(modalities) <= set(usable):
                 chosen = " ".join(
                     f"--set {shlex.quote(f'objective.{key}={value if isinstance(value, str) else json.dumps(value)}')}"
                     for key, value in choice.items()
                 )
                 raise SettingsError(
-                    f"{name} looks at {_joined_by_and(used)}, but the dataset holds no {lacking[0]}; use {chosen}"
+                    f"{name} looks at {_join_words(used)}, but the dataset holds no {lacking[0]}; use {chosen}"
                 )
         return ""  # what the model says of it when it is built is enough
     _check_weights(settings, (user_settings or {}).get("objective"))
-    left = [name for name in data.modalities if name not in used]
-    if not left:
+    unused = [name for name in data.modalities if name not in used]
+    if not unused:
         return ""
-    sentence = f"{name} looks at {_joined_by_and(used)}, and leaves out {_joined_by_and(left)} of this dataset"
+    sentence = f"{name} looks at {_join_words(used)}, and leaves out {_join_words(unused)} of this dataset"
     if not all(data.modalities[part].by_rows for part in used if part in data.modalities):
         return f"{sentence}."  # no objective here learns a graph together with other modalities
     generated = objective.demands.generates
-    wanted = [*generated, *(part for part in left if part not in generated)]
-    if _modalities_of(settings.objective | {"modalities": wanted}):
-        chosen = shlex.quote(f"objective.modalities={json.dumps(wanted)}")
-        way = f"--set {chosen} takes {'it' if len(left) == 1 else 'them'} in"
+    extended = [*generated, *(part for part in unused if part not in generated)]
+    if _used_modalities(settings.objective | {"modalities": extended}):
+        chosen = shlex.quote(f"objective.modalities={json.dumps(extended)}")
+        advice = f"--set {chosen} takes {'it' if len(unused) == 1 else 'them'} in"
     else:
         several = [
-            other for other in mmgen.objectives.importable() if _modalities_of({"name": other, "modalities": wanted})
+            other
+            for other in mmgen.objectives.importable()
+            if _used_modalities({"name": other, "modalities": extended})
         ]
-        way = f"{_joined_by_and(several)} can learn from more modalities"
-        described = settings.objective.get("description", left[-1])
-        if described != left[-1] in ("attributes", "text") and not objective.demands.conditions_on:
-            way = f"--set objective.description={left[-1]} takes {left[-1]} instead of {described}"
-    return f"{sentence}; {way}."
+        advice = f"{_join_words(several)} can learn from more modalities"
+        described = settings.objective.get("description", unused[-1])
+        if described != unused[-1] in ("attributes", "text") and not objective.demands.conditions_on:
+            advice = f"--set objective.description={unused[-1]} takes {unused[-1]} instead of {described}"
+    return f"{sentence}; {advice}."
 
 
 def _check_weights(settings: ExperimentSettings, user_settings: Any) -> None:
@@ -191,20 +193,20 @@ def _check_weights(settings: ExperimentSettings, user_settings: Any) -> None:
         return
     objective, modalities = settings.build_objective(), settings.data.modalities
     generated = objective.demands.generates
-    usual = json_values(mmgen.objectives.get(settings.objective["name"])())
+    defaults = json_values(mmgen.objectives.get(settings.objective["name"])())
     for name in objective.weightless({modalities[part].kind for part in generated}):
-        if user_settings.get(name, usual[name]) == usual[name]:
+        if user_settings.get(name, defaults[name]) == defaults[name]:
             continue
         kind = name.removesuffix("_weight")
-        able = [part for part, each in modalities.items() if each.kind == kind]
-        way = f", or name {' or '.join(able)} in objective.modalities" if able else ""
+        usable = [part for part, each in modalities.items() if each.kind == kind]
+        advice = f", or name {' or '.join(usable)} in objective.modalities" if usable else ""
         raise SettingsError(
             f"objective.{name} got {user_settings[name]}, but {settings.objective['name']} generates no {kind} here, "
-            f"only {_joined_by_and(generated)}; leave it out{way}"
+            f"only {_join_words(generated)}; leave it out{advice}"
         )
 
 
-def _modalities_of(objective: Mapping[str, Any]) -> tuple[str, ...]:
+def _used_modalities(objective: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the modalities that an objective uses; () if it refuses its settings."""
     try:
         built: Objective = build_member(mmgen.objectives, objective, "objective")
@@ -213,7 +215,7 @@ def _modalities_of(objective: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(built.demands.modalities)
 
 
-def _joined_by_and(names: Sequence[str]) -> str:
+def _join_words(names: Sequence[str]) -> str:
     """Join names as ``image, attributes and text``."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
@@ -234,7 +236,7 @@ def train_model(
         out: Checkpoint to write, kind "model".
         command: The command to record.
         resume: See :func:`mmgen.training.loop.train`.
-        start: A model whose weights the run begins with (see :func:`mmgen.training.start.start_values`).
+        start: A model whose weights the run begins with (see :func:`mmgen.training.start.settings_from_start`).
 
     Raises:
         SettingsError: The objective cannot be trained with these settings of the training.
@@ -243,7 +245,9 @@ def train_model(
     """
     settings.build_objective().check_run(settings.training)
     if start is not None:  # the file says what the weights began as, and those are the other model's
-        settings = settings.model_copy(update={"model": settings.model.model_copy(update=first_weights_of(start))})
+        settings = settings.model_copy(
+            update={"model": settings.model.model_copy(update=initialisation_settings(start))}
+        )
 
     def build(device: torch.device) -> TaskParts:
         objective, split = settings.build_objective(), settings.data.split
@@ -251,14 +255,14 @@ def train_model(
         model = build_model(settings.model, objective.demands, settings.data)
         with Dataset.open(dataset_path) as dataset:
             rows, validation = (DatasetRows.of_split(dataset, split, part, device, used) for part in ("train", "val"))
-            determines = {"dataset": dataset.header.content_id}
+            run_settings = {"dataset": dataset.header.content_id}
         if start is None:
             set_first_weights(model, settings.model, rows)
         else:
-            determines["start"] = load_start(start, model, settings.data, used, determines["dataset"])
-        learnt = training_rows(rows, objective, settings.data, settings.training.seed)
+            run_settings["start"] = load_start_weights(start, model, settings.data, used, run_settings["dataset"])
+        learnt = make_training_rows(rows, objective, settings.data, settings.training.seed)
         task = ModelTask(model, objective.trained_on(len(learnt)), settings.model.l2_attributes_decoder)
-        return TaskParts(task, learnt, validation, determines)
+        return TaskParts(task, learnt, validation, run_settings)
 
     stage = Stage(
         kind="model",

@@ -18,30 +18,31 @@ from mmgen.core.errors import SettingsError
 __all__ = ["Muon", "MuonParameters", "check_muon", "is_orthogonalised", "orthogonalise"]
 
 MuonParameters = Literal["kernels", "matrices"]
-"""What Muon moves in its own way: kernels of convolutions, or those and all other matrices."""
+"""Parameters with orthogonalised steps: kernels of convolutions, or those and all other matrices."""
 
 _ITERATIONS = 5
 _POLYNOMIAL = (3.4445, -4.7750, 2.0315)
 """Coefficients of s, s^3 and s^5 (Jordan et al., 2024), which carry singular values to about 1 in few iterations."""
 
 
-def is_orthogonalised(parameter: Tensor, which: MuonParameters) -> bool:
-    """Return whether Muon moves a parameter by orthogonalised momentum; it leaves vectors to AdamW."""
-    if parameter.dim() < (3 if which == "kernels" else 2) or not parameter.numel():
+def is_orthogonalised(parameter: Tensor, muon_parameters: MuonParameters) -> bool:
+    """Return whether Muon updates a parameter by orthogonalised momentum; all others are updated as by AdamW."""
+    if parameter.dim() < (3 if muon_parameters == "kernels" else 2) or not parameter.numel():
         return False
     return 1 < len(parameter) < parameter.numel()
 
 
-def check_muon(parameters: Iterable[Tensor], which: MuonParameters) -> None:
-    """Refuse parameters among which Muon has no matrix to move.
+def check_muon(parameters: Iterable[Tensor], muon_parameters: MuonParameters) -> None:
+    """Refuse parameters without any that Muon updates by orthogonalised momentum.
 
     Raises:
         SettingsError: There is no kernel, or no matrix.
     """
-    if not any(is_orthogonalised(parameter, which) for parameter in parameters):
-        way = "use adamw" if which == "matrices" else "set training.muon_parameters=matrices, or use adamw"
+    if not any(is_orthogonalised(parameter, muon_parameters) for parameter in parameters):
+        advice = "use adamw" if muon_parameters == "matrices" else "set training.muon_parameters=matrices, or use adamw"
         raise SettingsError(
-            f"training.optimizer got muon, which is for {which}, but the trained parameters have none; {way}"
+            f"training.optimizer got muon, which is for {muon_parameters}, but the trained parameters have none; "
+            f"{advice}"
         )
 
 
@@ -57,17 +58,16 @@ def orthogonalise(matrix: Tensor) -> Tensor:
     """
     a, b, c = _POLYNOMIAL
     is_tall = matrix.shape[0] > matrix.shape[1]
-    found = matrix.T if is_tall else matrix
-    found = found / found.norm().clamp(min=1e-7)  # singular values are at most the norm
+    result = matrix.T if is_tall else matrix
+    result = result / result.norm().clamp(min=1e-7)  # singular values are at most the norm
     for _ in range(_ITERATIONS):
-        gram = found @ found.T
-        found = torch.addmm(found, torch.addmm(gram, gram, gram, beta=b, alpha=c), found, beta=a)
-    return found.T if is_tall else found
+        gram = result @ result.T
+        result = torch.addmm(result, torch.addmm(gram, gram, gram, beta=b, alpha=c), result, beta=a)
+    return result.T if is_tall else result
 
 
 class Muon(Optimizer):
-    r"""The optimiser Muon: groups with ``"orthogonal"`` move by Muon, all others by AdamW, both with decoupled weight
-    decay.
+    r"""The optimiser Muon for groups with ``"orthogonal"``, and AdamW for all others, with decoupled weight decay.
 
     .. math:: m \leftarrow \mu m + (1 - \mu) g, \quad
               W \leftarrow W - \eta \, r \sqrt{\max(R, C)} \; \mathrm{orthogonalise}(\mu m + (1 - \mu) g)
@@ -102,7 +102,9 @@ class Muon(Optimizer):
         for group in self.param_groups:
             foreign = sorted(group.keys() - {"params", "rate"} - self.defaults.keys())
             if foreign:
-                raise ValueError(f"a group of parameters has {', '.join(foreign)}, which muon does not know")
+                raise ValueError(
+                    f"a group of parameters got {', '.join(foreign)}, expected options of muon; leave them out"
+                )
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -116,15 +118,15 @@ class Muon(Optimizer):
             with torch.enable_grad():
                 loss = closure()
         for group in self.param_groups:
-            moving = [p for p in group["params"] if p.grad is not None]
+            parameters = [p for p in group["params"] if p.grad is not None]
             if group["orthogonal"]:
-                for parameter in moving:
-                    self._move(parameter, group)
-            elif moving:
-                self._move_by_adam(moving, group)
+                for parameter in parameters:
+                    self._update_by_muon(parameter, group)
+            elif parameters:
+                self._update_by_adam(parameters, group)
         return loss
 
-    def _move(self, parameter: nn.Parameter, group: dict[str, Any]) -> None:
+    def _update_by_muon(self, parameter: nn.Parameter, group: dict[str, Any]) -> None:
         gradient, state = parameter.grad, self.state[parameter]
         assert gradient is not None
         if not state:
@@ -137,22 +139,22 @@ class Muon(Optimizer):
         parameter.mul_(1 - group["lr"] * group["weight_decay"])
         parameter.add_(orthogonalise(ahead).view_as(parameter), alpha=-group["lr"] * length)
 
-    def _move_by_adam(self, moving: list[nn.Parameter], group: dict[str, Any]) -> None:
-        for parameter in moving:
+    def _update_by_adam(self, parameters: list[nn.Parameter], group: dict[str, Any]) -> None:
+        for parameter in parameters:
             if not self.state[parameter]:
                 self.state[parameter] = {
                     "step": torch.zeros((), device=parameter.device),
                     "exp_avg": torch.zeros_like(parameter),
                     "exp_avg_sq": torch.zeros_like(parameter),
                 }
-        kept = [self.state[p] for p in moving]
+        states = [self.state[p] for p in parameters]
         adamw(
-            params=list(moving),
-            grads=[p.grad for p in moving if p.grad is not None],
-            exp_avgs=[one["exp_avg"] for one in kept],
-            exp_avg_sqs=[one["exp_avg_sq"] for one in kept],
+            params=list(parameters),
+            grads=[p.grad for p in parameters if p.grad is not None],
+            exp_avgs=[state["exp_avg"] for state in states],
+            exp_avg_sqs=[state["exp_avg_sq"] for state in states],
             max_exp_avg_sqs=[],
-            state_steps=[one["step"] for one in kept],
+            state_steps=[state["step"] for state in states],
             fused=True,
             amsgrad=False,
             beta1=group["betas"][0],

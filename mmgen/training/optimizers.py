@@ -1,8 +1,7 @@
-"""Optimisers by name: functions from groups of parameters to one of torch's.
+"""Optimisers by name: functions that make one of torch's optimisers for groups of parameters.
 
-An optimiser is a function of this file: groups and the learning rate come first, and what stands after the ``*`` are
-settings of ``training`` by the same name. Groups bring their own weight decay, and may bring any option of torch's
-optimiser besides, as the players of a game do that learn with other betas.
+Parameters of a function after the ``*`` are settings of ``training`` by the same name. Groups have their own weight
+decay, and may have any further option of torch's optimiser.
 
 References:
     Adam: A Method for Stochastic Optimization (Kingma, Ba, 2015), arXiv:1412.6980
@@ -68,25 +67,25 @@ def muon(
     """
     groups = [{**group, "params": list(group["params"])} for group in groups]
     check_muon([p for group in groups for p in group["params"]], muon_parameters)
-    parted = [
+    groups_by_rule = [
         {**group, "params": parameters, "orthogonal": orthogonal}
         for group in groups
         for orthogonal in (True, False)
         if (parameters := [p for p in group["params"] if is_orthogonalised(p, muon_parameters) is orthogonal])
     ]
-    return Muon(parted, rate, adam_betas, adam_epsilon, scale=muon_scale)
+    return Muon(groups_by_rule, rate, adam_betas, adam_epsilon, scale=muon_scale)
 
 
 OPTIMIZERS = {one.__name__: one for one in (adam, adamw, rmsprop, sgd, adagrad, muon)}
-"""What ``training.optimizer`` chooses from, by name."""
+"""Choices of ``training.optimizer`` by name."""
 
 
 def optimizer_state(optimizer: Optimizer, group: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Return the tensors that an optimiser stores for one parameter, found by one step on a single number.
+    """Return the tensors that an optimiser stores for one parameter, by a trial step on a single number.
 
     Args:
-        optimizer: One of torch's.
-        group: One of its groups, whose options may be its own.
+        optimizer: One of torch's optimisers.
+        group: One of its groups of parameters.
 
     Example:
         >>> found = sgd([{"params": [nn.Parameter(torch.zeros(3))]}], 0.1, momentum=0.9)
@@ -95,7 +94,7 @@ def optimizer_state(optimizer: Optimizer, group: Mapping[str, Any]) -> dict[str,
     """
     probe = nn.Parameter(torch.zeros(1))
     probe.grad = torch.ones(1)
-    alike: Callable[..., Optimizer] = type(optimizer)
-    twin = alike([{**group, "params": [probe]}])
-    twin.step()
-    return dict(twin.state[probe])
+    optimizer_class: Callable[..., Optimizer] = type(optimizer)
+    copy = optimizer_class([{**group, "params": [probe]}])
+    copy.step()
+    return dict(copy.state[probe])

@@ -1,4 +1,4 @@
-"""Weak supervision: a share of the training examples stays whole, the rest is taken apart into its modalities.
+"""Weakly supervised training data: a share of the examples stays whole, the others are split into their modalities.
 
 References:
     Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), arXiv:1802.05335,
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mmgen.core.errors import DataError, SettingsError
 from mmgen.core.seeding import numpy_generator
 from mmgen.training.batches import DatasetRows, Rows
-from mmgen.training.labelling import check_labelled, describe_labelled, examples_with_label, labelled_rows
+from mmgen.training.labelling import check_labelled, describe_labelled, examples_with_label, make_labelled_rows
 from mmgen.training.masked import MaskedRows, supervised_row_count
 
 if TYPE_CHECKING:
@@ -29,17 +29,17 @@ __all__ = [
     "effective_paired_share",
     "paired_count",
     "paired_examples",
-    "training_rows",
+    "make_training_rows",
 ]
 
 _WHOLE = ""
 
 
 def paired_count(size: int, share: float) -> int:
-    """Return N_p, the number of ``size`` examples that stay paired, rounded.
+    """Return N_p, the rounded number of ``size`` examples that stay paired.
 
     Raises:
-        DataError: A share above nothing leaves no example.
+        DataError: A share above 0 leaves no example.
 
     Example:
         >>> paired_count(60000, 0.001)
@@ -48,36 +48,35 @@ def paired_count(size: int, share: float) -> int:
     count = round(share * size)
     if share > 0 and count == 0 and size:
         raise DataError(
-            f"data.paired got {share:g}, which of {size:,} training examples is none, expected at least "
+            f"data.paired got {share:g}, which is no whole example of {size:,} training examples, expected at least "
             f"{1 / size:.2g}; choose a larger share, or 0 for no pairs at all"
         )
     return count
 
 
 def paired_examples(size: int, share: float, seed: int) -> NDArray[np.int64]:
-    """Choose the examples that stay paired [N_p] at random; a smaller share is the beginning of a larger one.
+    """Choose the examples that stay paired [N_p] at random; a larger share includes those of a smaller one.
 
     Args:
         size: Number of training examples N.
-        share: Part of them, from 0 to 1.
+        share: Share of them that stays paired, from 0 to 1.
         seed: Seed of the training.
     """
     return numpy_generator(seed, "paired").permutation(size)[: paired_count(size, share)]
 
 
 class PairedRows(MaskedRows):
-    """Rows of few pairs: paired examples first, then every modality of each other example in a row of its own,
-    shuffled.
+    """Rows of few pairs: paired examples first, then each modality of every other example in a shuffled row of its own.
 
-    Row numbers do not tell which picture and which description were one example.
+    Row numbers do not reveal which picture and which description belong together.
 
     Args:
         rows: Whole examples.
-        apart: Modalities of which the other examples leave one row each; without any, the other examples are left out.
+        modalities: Modalities into which the other examples are split; without any, the other examples are left out.
         share: Share of the examples that stays whole.
         seed: Seed of the training.
-        drawn: Least share of the draws that are whole examples, which are repeated as often as it takes; None draws
-            every row equally often, as the paper does.
+        paired_share: Smallest share of whole examples in training, which are repeated to reach it; None draws every
+            row equally often, as the paper does.
     """
 
     def __init__(
@@ -86,28 +85,28 @@ class PairedRows(MaskedRows):
         order = numpy_generator(seed, "paired").permutation(len(rows))
         count = paired_count(len(rows), share)
         whole, unpaired = order[:count], np.sort(order[count:])
-        self.paired, self.left = count, len(unpaired)
+        self.paired, self.unpaired = count, len(unpaired)
         repeated = np.resize(whole, supervised_row_count(count, len(unpaired) * len(modalities), paired_share))
         parts = [repeated, *(numpy_generator(seed, "apart", name).permutation(unpaired) for name in modalities)]
         kind = np.repeat([_WHOLE, *modalities], [len(part) for part in parts])
-        shows = {name: (kind == _WHOLE) | (kind == name) for name in modalities}
-        super().__init__(rows, np.concatenate(parts), shows, kind == _WHOLE)
+        is_shown = {name: (kind == _WHOLE) | (kind == name) for name in modalities}
+        super().__init__(rows, np.concatenate(parts), is_shown, kind == _WHOLE)
 
 
-def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed: int) -> Rows:
-    """Return the training rows for ``data.paired`` and ``data.labelled``, or all rows as they are.
+def make_training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed: int) -> Rows:
+    """Make the training rows for ``data.paired`` and ``data.labelled``, by default all rows unchanged.
 
-    Objectives that learn from subsets of modalities (mvae) get the paired examples and the others taken apart; those
-    that need whole examples get the paired ones, as WG train JMVAE; those of a single modality get all examples.
+    Objectives that learn from subsets of modalities (mvae) get the paired examples and the others split; those that
+    need whole examples get the paired ones, as WG train JMVAE; those of a single modality get all examples.
 
     Args:
         rows: The training part of a split.
-        objective: What is maximised.
-        data: ``paired`` and ``least_paired_share`` are read, and what :mod:`mmgen.training.labelling` reads.
+        objective: The objective.
+        data: ``paired`` and ``least_paired_share`` are read, and settings of :mod:`mmgen.training.labelling`.
         seed: Seed of the training.
 
     Raises:
-        SettingsError: Examples are to be labelled or paired in rows of which that cannot be said.
+        SettingsError: The settings are not possible for such rows, such as the nodes of a graph.
     """
     names = objective.demands.modalities
     check_labelled(data)
@@ -117,13 +116,13 @@ def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed
                 f"data.labelled got {data.labelled:,}, but labels are chosen among a dataset's own rows and these are "
                 f"{type(rows).__name__}; leave it out"
             )
-        return labelled_rows(rows, objective, data, seed)
+        return make_labelled_rows(rows, objective, data, seed)
     if data.paired == 1 or len(names) < 2:
         return rows
-    joined = [name for name in names if not data.modalities[name].by_rows]
-    if joined:
+    indivisible = [name for name in names if not data.modalities[name].by_rows]
+    if indivisible:
         raise SettingsError(
-            f"data.paired got {data.paired:g}, but rows of {joined[0]} belong together and are not taken apart; leave "
+            f"data.paired got {data.paired:g}, but rows of {indivisible[0]} belong together and cannot be split; leave "
             "it out"
         )
     apart = names if "subsets" in objective.demands.needs else ()
@@ -133,18 +132,16 @@ def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed
 def examples_with_description(
     rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int
 ) -> NDArray[np.int64] | None:
-    """Return the examples that training shows with their description; None if that is all of them.
-
-    It is also None for objectives without descriptions.
+    """Return the examples that training uses with their description; None for all, or if the objective uses none.
 
     Args:
         rows: The training part of a split.
-        objective: What is maximised.
-        data: As there.
+        objective: The objective.
+        data: As for :func:`make_training_rows`.
         seed: Seed of the training.
 
     Raises:
-        DataError: There are not so many examples with a label, or a share above nothing leaves no pair.
+        DataError: Fewer examples have a label, or a share above 0 leaves no pair.
     """
     if data.labelled is not None:
         return examples_with_label(rows, objective, data, seed)
@@ -155,10 +152,10 @@ def examples_with_description(
 
 
 def effective_paired_share(size: int, objective: "Objective", data: "DataSettings") -> float | None:
-    """Return ``least_paired_share`` if it makes paired examples more frequent than they are; None otherwise.
+    """Return ``least_paired_share`` if it makes paired examples more frequent; None otherwise.
 
-    It changes nothing where all examples are paired or none is, for an objective that needs whole examples or looks at
-    a single modality, and where the paired rows are already that part.
+    It has no effect if all examples are paired or none is, if the objective needs whole examples or uses a single
+    modality, and if paired rows already have that share.
     """
     names = objective.demands.modalities
     if data.paired == 1 or len(names) < 2 or "subsets" not in objective.demands.needs:
@@ -172,32 +169,34 @@ def describe_rows(size: int, objective: "Objective", data: "DataSettings") -> st
     """Describe in one sentence how many of ``size`` examples stay paired or labelled; "" if all do.
 
     Raises:
-        DataError: No example is left to train on.
+        DataError: No example remains for training.
     """
     if labelled := describe_labelled(size, objective, data):
         return labelled
-    names, wished = objective.demands.modalities, data.least_paired_share is not None
+    names, has_least_share = objective.demands.modalities, data.least_paired_share is not None
     if data.paired == 1:
-        return "All training examples are paired, so data.least_paired_share changes nothing." if wished else ""
+        return (
+            "All training examples are paired, so data.least_paired_share changes nothing." if has_least_share else ""
+        )
     if len(names) < 2:
-        changes = "data.paired and data.least_paired_share change" if wished else "data.paired changes"
+        changes = "data.paired and data.least_paired_share change" if has_least_share else "data.paired changes"
         return f"This objective looks at {names[0]} alone, so {changes} nothing."
     count = paired_count(size, data.paired)
-    left = size - count
+    unpaired = size - count
     if "subsets" not in objective.demands.needs:
         if data.paired == 0:
             raise DataError("data.paired got 0, but this objective needs paired examples; choose a share above 0")
         return (
-            f"This objective needs whole examples: it trains on the {count:,} paired ones and leaves {left:,} out "
-            f"(mvae learns from them too){', so data.least_paired_share changes nothing' if wished else ''}."
+            f"This objective needs whole examples: it trains on the {count:,} paired ones and leaves {unpaired:,} out "
+            f"(mvae learns from them too){', so data.least_paired_share changes nothing' if has_least_share else ''}."
         )
-    drawn = ""
+    repetition = ""
     if (share := effective_paired_share(size, objective, data)) is not None:
-        drawn = f"; the pairs are repeated until they are {100 * share:g} % of what is drawn"
-    elif wished:
-        there = "they are at least that part of these rows" if count else "there are no pairs"
-        drawn = f"; data.least_paired_share changes nothing, as {there}"
+        repetition = f"; the pairs are repeated until they are {100 * share:g} % of what is drawn"
+    elif has_least_share:
+        reason = "they are at least that part of these rows" if count else "there are no pairs"
+        repetition = f"; data.least_paired_share changes nothing, as {reason}"
     return (
         f"{count:,} of {size:,} training examples stay paired; the others are taken apart into "
-        f"{' and '.join(f'{left:,} of {name} alone' for name in names)}{drawn}."
+        f"{' and '.join(f'{unpaired:,} of {name} alone' for name in names)}{repetition}."
     )

@@ -1,4 +1,4 @@
-"""The players of a task as the loop moves them: each with parameters, an optimiser and a watch over its figures."""
+"""The players of a task in the training loop: each has parameters, an optimiser and a check for NaN."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,11 +16,11 @@ from mmgen.training.task import BOUND, Task
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
-__all__ = ["Player", "make_optimizers", "set_up"]
+__all__ = ["Player", "make_optimizers", "make_players"]
 
 
-class _Step(nn.Module):
-    """One player's task with dictionaries in and out, since Fabric's wrappers cannot look into dataclasses."""
+class _PlayerModule(nn.Module):
+    """Module of one player's task with dictionaries as inputs and outputs, as Fabric's wrappers need."""
 
     def __init__(self, task: Task, player: str) -> None:
         super().__init__()
@@ -47,13 +47,13 @@ class Player:
     """One player of a training: its parameters, its optimiser and its check for NaN.
 
     Attributes:
-        name: As the task calls it.
-        module: The task, as Fabric wraps it: ``module(values, present, shared, step)`` are the player's figures.
+        name: Its name in the task.
+        module: The task wrapped by Fabric: ``module(values, present, shared, step)`` returns the player's figures.
         optimizer: Optimiser of the player's parameters.
-        others: Parameters of the other players; none where it plays alone.
-        guard: What watches its figures.
-        settings: How it learns.
-        batches: Batches that it looks at in a step.
+        others: Parameters of the other players; () for a single player.
+        guard: The check of its figures for NaN.
+        settings: Its training settings.
+        batches: Number of batches that it needs in a step.
     """
 
     name: str
@@ -65,8 +65,8 @@ class Player:
     batches: int
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Switch off gradients of the other players' parameters within a block."""
+    def freeze_others(self) -> Iterator[None]:
+        """Freeze the parameters of the other players within a block."""
         for parameter in self.others:
             parameter.requires_grad_(False)
         try:
@@ -79,30 +79,34 @@ class Player:
 def make_optimizers(task: Task, settings: TrainingSettings) -> dict[str, Optimizer]:
     """Make an optimiser for each player of a task."""
     assert all(player.isidentifier() for player in task.players), f"players {task.players} are not called by words"
-    made = {}
+    optimizers = {}
     for player in task.players:
-        own = task.settings_of(player, settings)
-        made[player] = own.build_optimizer(task.parameter_groups(player, own.weight_decay))
-    owned = [id(p) for optimizer in made.values() for group in optimizer.param_groups for p in group["params"]]
+        player_settings = task.player_settings(player, settings)
+        optimizers[player] = player_settings.build_optimizer(
+            task.parameter_groups(player, player_settings.weight_decay)
+        )
+    player_parameters = [
+        id(p) for optimizer in optimizers.values() for group in optimizer.param_groups for p in group["params"]
+    ]
     trained = {id(p) for p in task.parameters() if p.requires_grad}
-    assert sorted(owned) == sorted(trained), "a parameter of the task belongs to no player, or to two"
-    return made
+    assert sorted(player_parameters) == sorted(trained), "a parameter of the task belongs to no player, or to two"
+    return optimizers
 
 
-def set_up(
+def make_players(
     task: Task, optimizers: Mapping[str, Optimizer], fabric: "Fabric", settings: TrainingSettings
 ) -> list[Player]:
-    """Set up the players of a task in order, on the devices of the run."""
-    own = {
+    """Make the players of a task, in their order, on the devices of the run."""
+    parameters_by_player = {
         name: [p for group in optimizer.param_groups for p in group["params"]] for name, optimizer in optimizers.items()
     }
     players = []
     for name, optimizer in optimizers.items():
-        others = tuple(p for other, parameters in own.items() if other != name for p in parameters)
+        others = tuple(p for other, parameters in parameters_by_player.items() if other != name for p in parameters)
         guard = Guard(1 if fabric.device.type == "cpu" else 20, name if others else "")
-        learns, batches = task.settings_of(name, settings), task.batches(name)
-        bare = Player(name, _Step(task, name), optimizer, others, guard, learns, batches)
-        with bare.turn():  # so that processes exchange gradients of the player's own parameters alone
-            module, wrapped = fabric.setup(bare.module, optimizer)
-        players.append(replace(bare, module=module, optimizer=wrapped))
+        player_settings, batches = task.player_settings(name, settings), task.batches(name)
+        unwrapped = Player(name, _PlayerModule(task, name), optimizer, others, guard, player_settings, batches)
+        with unwrapped.freeze_others():  # so that processes exchange gradients of the player's own parameters alone
+            module, wrapped = fabric.setup(unwrapped.module, optimizer)
+        players.append(replace(unwrapped, module=module, optimizer=wrapped))
     return players

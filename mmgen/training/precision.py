@@ -1,4 +1,4 @@
-"""Which arithmetic a device is fast at. Densities, divergences and flows stay in fp32 whatever is chosen here."""
+"""Choice of device and arithmetic for networks; densities, divergences and flows are always computed in fp32."""
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -16,7 +16,7 @@ Precision = Literal["auto", "32-true", "bf16-mixed"]
 
 @cache
 def _cpu_flags() -> frozenset[str]:
-    """Read the instruction sets of this processor from Linux; empty on other systems."""
+    """Return the instruction sets of this processor, as Linux lists them; empty on other systems."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("flags"):
@@ -30,7 +30,7 @@ def resolve_device(name: str) -> torch.device:
     """Return the device for ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
 
     Raises:
-        UsageError: There is no such device here.
+        UsageError: The name is unknown, or this machine has no such device.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")

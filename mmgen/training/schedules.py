@@ -1,8 +1,7 @@
-"""The learning rate over time: functions by name of what is done, each a factor of its setting.
+"""Learning-rate schedules by name: functions that return a factor of the learning rate.
 
-A schedule is a function of this file: ``done``, the part of the run that is done, comes first, and what stands after
-the ``*`` are settings of ``training`` by the same name. What stands beside any schedule, :func:`warmup` and
-:func:`decay`, counts steps.
+The first parameter is the completed fraction of the run; parameters after the ``*`` are settings of ``training`` by
+the same name. :func:`warmup` and :func:`decay` apply besides any schedule, and count steps.
 """
 
 import math
@@ -15,44 +14,44 @@ _ROUNDING = 1e-9  # a stage begins at its step, whatever the last bit of a quoti
 _LEAST = 0.01  # where cosine and linear end
 
 
-def constant(done: float) -> float:
+def constant(fraction: float) -> float:
     """Return 1: the learning rate is constant."""
     return 1.0
 
 
-def cosine(done: float) -> float:
+def cosine(fraction: float) -> float:
     """Fall from 1 to 0.01 along half a cosine.
 
     Example:
-        >>> [round(cosine(done), 6) for done in (0.0, 0.5, 1.0)]
+        >>> [round(cosine(fraction), 6) for fraction in (0.0, 0.5, 1.0)]
         [1.0, 0.505, 0.01]
     """
-    return _LEAST + (1 - _LEAST) * 0.5 * (1 + math.cos(math.pi * done))
+    return _LEAST + (1 - _LEAST) * 0.5 * (1 + math.cos(math.pi * fraction))
 
 
-def linear(done: float) -> float:
+def linear(fraction: float) -> float:
     """Fall from 1 to 0.01 linearly.
 
     Example:
-        >>> [round(linear(done), 6) for done in (0.0, 0.5, 1.0)]
+        >>> [round(linear(fraction), 6) for fraction in (0.0, 0.5, 1.0)]
         [1.0, 0.505, 0.01]
     """
-    return 1 - (1 - _LEAST) * done
+    return 1 - (1 - _LEAST) * fraction
 
 
-def stages(done: float, *, stages: tuple[tuple[float, float], ...]) -> float:
+def stages(fraction: float, *, stages: tuple[tuple[float, float], ...]) -> float:
     """Return the factor of the stage at a fraction of the run; ``stages`` are pairs (duration, factor).
 
     Args:
-        done: Part of the run that is done, 0 to 1.
+        fraction: Part of the run that is done, 0 to 1.
         stages: Pairs of a duration and a factor; all durations together are the run.
 
     Example:
-        >>> [stages(done, stages=((1, 1.0), (3, 0.5))) for done in (0.0, 0.24, 0.25, 1.0)]
+        >>> [stages(fraction, stages=((1, 1.0), (3, 0.5))) for fraction in (0.0, 0.24, 0.25, 1.0)]
         [1.0, 1.0, 0.5, 0.5]
     """
     ends = list(accumulate(duration for duration, _ in stages))
-    return stages[min(bisect_right(ends, done * ends[-1] + _ROUNDING * ends[-1]), len(ends) - 1)][1]
+    return stages[min(bisect_right(ends, fraction * ends[-1] + _ROUNDING * ends[-1]), len(ends) - 1)][1]
 
 
 def warmup(step: int, steps: int) -> float:
@@ -76,4 +75,4 @@ def decay(step: int, factor: float) -> float:
 
 
 SCHEDULES = {one.__name__: one for one in (constant, cosine, linear, stages)}
-"""What ``training.schedule`` chooses from, by name."""
+"""Choices of ``training.schedule`` by name."""

@@ -1,4 +1,4 @@
-"""Settings of the training loop, and of all that it trains."""
+"""Settings of the training loop."""
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -24,8 +24,8 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
-def _one_of(noun: str, functions: Collection[str]) -> tuple[Any, Any]:
-    """Make annotations of a setting whose value is the name of one of ``functions``: a check and a list of choices."""
+def _choice_of(noun: str, functions: Collection[str]) -> tuple[Any, Any]:
+    """Return annotations of a setting with the names of ``functions`` as choices: a validator and a JSON schema."""
 
     def check(name: str) -> str:
         if name not in functions:
@@ -36,8 +36,8 @@ def _one_of(noun: str, functions: Collection[str]) -> tuple[Any, Any]:
 
 
 @cache
-def _settings_of(function: Callable[..., Any]) -> list[str]:
-    """List the settings of a function: its keyword-only parameters."""
+def _settings_of_function(function: Callable[..., Any]) -> list[str]:
+    """Return the names of a function's settings: its keyword-only parameters."""
     parameters = inspect.signature(function).parameters.values()
     return [one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
 
@@ -54,12 +54,12 @@ class TrainingSettings(Settings):
     """Examples per step, over all devices."""
     learning_rate: Annotated[float, Field(gt=0)] = 1e-3
     """Step size of the optimiser."""
-    schedule: Annotated[str, *_one_of("schedule", SCHEDULES)] = "constant"
+    schedule: Annotated[str, *_choice_of("schedule", SCHEDULES)] = "constant"
     """Learning rate over time; cosine and linear fall to 1 % of its value, stages are told by ``stages``."""
     stages: tuple[tuple[Positive, Positive], ...] = ()
     """Pairs of a duration and a factor of the learning rate, one after the other, for schedule stages. Durations are in
     any unit (passes over the data, say): all of them together are the steps of the run."""
-    optimizer: Annotated[str, *_one_of("optimiser", OPTIMIZERS)] = "adam"
+    optimizer: Annotated[str, *_choice_of("optimiser", OPTIMIZERS)] = "adam"
     """What makes a step of a gradient."""
     adam_betas: tuple[Share, Share] = (0.9, 0.999)
     """Decay of the running means of the gradient and of its square, for adam, adamw and muon."""
@@ -105,18 +105,18 @@ class TrainingSettings(Settings):
     can be given more steps. It changes no result, and no file says it."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of initial weights, order and noise."""
-    log_to: Annotated[tuple[Annotated[str, *_one_of("logger", LOGGERS)], ...], Field(exclude=True)] = ()
+    log_to: Annotated[tuple[Annotated[str, *_choice_of("logger", LOGGERS)], ...], Field(exclude=True)] = ()
     """Where the log goes besides its own file: tensorboard, wandb, mlflow (extras of these names)."""
 
     @model_validator(mode="before")
     @classmethod
-    def _takes_a_single_logger(cls, values: Any) -> Any:
+    def _convert_single_logger(cls, values: Any) -> Any:
         if isinstance(values, Mapping) and isinstance(values.get("log_to"), str):
             return {**values, "log_to": [values["log_to"]]}
         return values
 
     @model_validator(mode="after")
-    def _has_stages_where_they_are_used(self) -> Self:
+    def _check_stages(self) -> Self:
         if bool(self.stages) != (self.schedule == "stages"):
             got = f"{len(self.stages)} stages with schedule {self.schedule}"
             way = (
@@ -128,12 +128,12 @@ class TrainingSettings(Settings):
         return self
 
     @model_validator(mode="after")
-    def _has_settings_of_its_optimizer_alone(self) -> Self:
-        accepted = _settings_of(OPTIMIZERS[self.optimizer])
-        for name in dict.fromkeys(name for one in OPTIMIZERS.values() for name in _settings_of(one)):
+    def _check_optimizer_settings(self) -> Self:
+        accepted = _settings_of_function(OPTIMIZERS[self.optimizer])
+        for name in dict.fromkeys(name for one in OPTIMIZERS.values() for name in _settings_of_function(one)):
             got, default = getattr(self, name), type(self).model_fields[name].default
             if name not in accepted and got != default:
-                users = [other for other, one in OPTIMIZERS.items() if name in _settings_of(one)]
+                users = [other for other, one in OPTIMIZERS.items() if name in _settings_of_function(one)]
                 raise ValueError(
                     f"training.{name} got {got} with optimizer {self.optimizer}, which has no such setting; leave it "
                     f"out, or set training.optimizer to {' or '.join(users)}"
@@ -141,22 +141,22 @@ class TrainingSettings(Settings):
         return self
 
     def for_player(self, player_settings: Mapping[str, Any]) -> "TrainingSettings":
-        """Return these settings with a player's own; another optimiser drops this one's settings.
+        """Return these settings with a player's changes; another optimiser drops this one's settings.
 
         Raises:
-            SettingsError: There are no such settings, or they do not fit each other.
+            SettingsError: Unknown settings, or settings that contradict each other.
         """
         found = merge_settings({"training": dict(self)}, {"training": player_settings})
         return validate(TrainingSettings, found["training"], "training")
 
     def check_optimizer(self, parameters: Callable[[], Iterable[Tensor]]) -> None:
-        """Refuse an optimiser that can update none of the parameters, before any work.
+        """Refuse an optimiser that is not made for any of the parameters, before any work.
 
         Args:
-            parameters: Makes parameters of the same shapes; asked only where these matter.
+            parameters: Makes parameters of the same shapes; called only if shapes matter.
 
         Raises:
-            SettingsError: It has nothing to do.
+            SettingsError: The optimiser is made for none of them.
         """
         if self.optimizer == "muon":
             check_muon(parameters(), self.muon_parameters)
@@ -164,14 +164,16 @@ class TrainingSettings(Settings):
     def build_optimizer(self, groups: Groups) -> Optimizer:
         """Make the optimiser for groups of parameters."""
         function: Callable[..., Optimizer] = OPTIMIZERS[self.optimizer]
-        return function(groups, self.learning_rate, **{name: getattr(self, name) for name in _settings_of(function)})
+        return function(
+            groups, self.learning_rate, **{name: getattr(self, name) for name in _settings_of_function(function)}
+        )
 
-    def rate(self, step: int, seconds: float = 0.0) -> float:
+    def learning_rate_at(self, step: int, seconds: float = 0.0) -> float:
         """Return the learning rate of a step.
 
         Args:
             step: Steps done before it.
-            seconds: Training time before it; where ``minutes`` end the run, the schedule follows the clock.
+            seconds: Training time before it; with ``minutes`` set, the schedule follows the clock.
         """
         rate = self.learning_rate * warmup(step, self.warmup_steps)
         rate *= decay(step, self.learning_rate_decay)
@@ -179,10 +181,12 @@ class TrainingSettings(Settings):
         if self.minutes is not None:
             done = max(done, seconds / (60 * self.minutes))
         function: Callable[..., float] = SCHEDULES[self.schedule]
-        return rate * function(min(1.0, done), **{name: getattr(self, name) for name in _settings_of(function)})
+        return rate * function(
+            min(1.0, done), **{name: getattr(self, name) for name in _settings_of_function(function)}
+        )
 
 
-def merge_settings(values: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merge_settings(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Merge nested settings, the second over the first; another optimiser drops the former one's settings.
 
     Example:
@@ -190,11 +194,11 @@ def merge_settings(values: Mapping[str, Any], over: Mapping[str, Any]) -> dict[s
         >>> merge_settings(preset, {"training": {"optimizer": "adam"}})
         {'training': {'steps': 9, 'optimizer': 'adam'}}
     """
-    below, above = values.get("training"), over.get("training")
-    usual = TrainingSettings.model_fields["optimizer"].default
-    if not (isinstance(below, Mapping) and isinstance(above, Mapping) and "optimizer" in above):
-        return merge(values, over)
-    if above["optimizer"] != below.get("optimizer", usual):
-        of_any = {name for one in OPTIMIZERS.values() for name in _settings_of(one)}
-        values = {**values, "training": {name: each for name, each in below.items() if name not in of_any}}
-    return merge(values, over)
+    lower, upper = values.get("training"), overrides.get("training")
+    default = TrainingSettings.model_fields["optimizer"].default
+    if not (isinstance(lower, Mapping) and isinstance(upper, Mapping) and "optimizer" in upper):
+        return merge(values, overrides)
+    if upper["optimizer"] != lower.get("optimizer", default):
+        optimizer_settings = {name for one in OPTIMIZERS.values() for name in _settings_of_function(one)}
+        values = {**values, "training": {name: each for name, each in lower.items() if name not in optimizer_settings}}
+    return merge(values, overrides)

@@ -1,4 +1,4 @@
-"""Stopping when asked to: SIGINT and SIGTERM set a flag that the loop looks at between steps."""
+"""Stop of training by SIGINT and SIGTERM, which set a flag that the loop checks between steps."""
 
 import signal
 import threading
@@ -9,7 +9,9 @@ from types import FrameType
 
 __all__ = ["StopRequest", "stop_on_signals"]
 
-_SAME = 1.0  # seconds in which a terminal or a scheduler, and a program that runs this one, may all pass one request on
+_REPEAT = (
+    1.0  # seconds in which a terminal or a scheduler, and a program that runs this one, may all pass one request on
+)
 
 
 class StopRequest:
@@ -20,25 +22,25 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Turn the first SIGINT or SIGTERM into a request to stop; a second one ends the process as usual."""
+    """Convert the first SIGINT or SIGTERM to a request to stop; a second one ends the process."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request  # only the main thread may install handlers
         return
     previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
-    asked_at = 0.0
+    requested_at = 0.0
 
-    def act_as_usual() -> None:
+    def restore_handlers() -> None:
         for number, handler in previous.items():
             signal.signal(number, handler)
 
     def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal asked_at
+        nonlocal requested_at
         if request.signal_number is None:
-            request.signal_number, asked_at = number, time.monotonic()
-        elif time.monotonic() - asked_at > _SAME:
-            act_as_usual()
+            request.signal_number, requested_at = number, time.monotonic()
+        elif time.monotonic() - requested_at > _REPEAT:
+            restore_handlers()
             signal.raise_signal(number)
 
     for number in previous:
@@ -46,4 +48,4 @@ def stop_on_signals() -> Iterator[StopRequest]:
     try:
         yield request
     finally:
-        act_as_usual()
+        restore_handlers()

@@ -1,4 +1,4 @@
-"""A stage that trains, described once: a model, an aggregate and a judge are trained, saved and loaded alike."""
+"""Training stages: models, fitted densities and classifiers are trained, saved and loaded in the same way."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -30,39 +30,39 @@ M = TypeVar("M", bound=nn.Module)
 
 @dataclass(frozen=True)
 class TaskParts:
-    """Everything that a training stage needs once its data are loaded: task, rows, validation rows, facts.
+    """Task and data of a training stage, built once its files are read.
 
     Attributes:
         task: The task, with its first weights.
-        rows: Examples to train on.
-        validation: Examples to validate on.
-        determines: What determines the run besides the settings, such as content ids of parents.
-        recorded: What the artifact's settings say besides those of the stage.
-        facts: What the artifact's facts say besides those of the run.
+        rows: Training examples.
+        validation: Validation examples.
+        run_settings: Values that identify the run besides the settings, such as content ids of parents.
+        extra_settings: Further settings for the header of the artifact.
+        facts: Further facts for the header of the artifact.
     """
 
     task: Task
     rows: Rows
     validation: Rows
-    determines: Mapping[str, Any] = field(default_factory=dict)
-    recorded: Mapping[str, Any] = field(default_factory=dict)
+    run_settings: Mapping[str, Any] = field(default_factory=dict)
+    extra_settings: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage that trains: kind of artifact, settings, parents, and the function that builds its task.
+    """A training stage: kind of artifact, settings, parents, and the function that builds its task.
 
     Attributes:
-        kind: Kind of artifact that it makes.
-        settings: Its settings, as they are recorded.
-        training: Settings of its training.
-        parents: Files that it reads, by role.
-        build: Makes what is trained, given the device; first weights are drawn from torch's global generator, which is
-            seeded before.
-        description: What is being done, for progress bars.
+        kind: Kind of artifact to write.
+        settings: Settings for the header of the artifact.
+        training: Settings of the training loop.
+        parents: Input files, by role.
+        build: Builds task and data on a device; first weights are drawn from torch's global generator, which is seeded
+            before.
+        description: Text of progress bars.
         command: The command to record.
-        stream: Name of the stream of first weights.
+        stream: Name of the random stream of first weights.
     """
 
     kind: str
@@ -80,41 +80,41 @@ def run_stage(stage: Stage, out: Path, resume: Resume = "auto", fabric: "Fabric 
 
     Args:
         stage: The stage.
-        out: The artifact to make.
+        out: The artifact to write.
         resume: See :func:`mmgen.training.loop.train`.
-        fabric: Devices to run on, if the caller has made them already.
+        fabric: Devices of the run; by default made from the settings.
 
     Raises:
-        UsageError: ``out`` is one of the parents, or holds something of another kind; or as the loop says.
+        UsageError: ``out`` is one of the parents, or a file of another kind; see also the loop.
     """
     check_output(out, stage.kind, *stage.parents.values())
     fabric = fabric or make_fabric(stage.training)
 
     # First weights come from their own stream, whatever was drawn before.
     torch.manual_seed(stream_key(stage.training.seed, stage.stream))
-    built = stage.build(fabric.device)
+    task_parts = stage.build(fabric.device)
 
     def save(path: Path, facts: dict[str, Any]) -> None:
         write_checkpoint(
             path,
             kind=stage.kind,
-            tensors=built.task.saved_tensors(),
-            settings={**stage.settings, **built.recorded},
+            tensors=task_parts.task.saved_tensors(),
+            settings={**stage.settings, **task_parts.extra_settings},
             seed=stage.training.seed,
             parents=tuple(parent_record(parent, role, path) for role, parent in stage.parents.items()),
-            facts={**facts, **built.facts},
+            facts={**facts, **task_parts.facts},
             command=stage.command,
         )
 
-    described = {**stage.settings, **built.determines}
+    run_settings = {**stage.settings, **task_parts.run_settings}
     return train(
-        built.task,
-        built.rows,
-        built.validation,
+        task_parts.task,
+        task_parts.rows,
+        task_parts.validation,
         stage.training,
         out,
         save,
-        described,
+        run_settings,
         stage.description,
         resume,
         fabric,
@@ -147,8 +147,8 @@ def load_trained(
     Args:
         path: The artifact.
         kind: Its kind.
-        build: Gives settings and the untrained module of a header, and of the tensors where these say a size.
-        device: Where it is to compute.
+        build: Builds settings and the untrained module from header and tensors.
+        device: Device to compute on.
 
     Raises:
         ArtifactError: The file is of another kind, or its tensors do not fit its settings.

@@ -18,28 +18,28 @@ from mmgen.core.errors import UsageError
 from mmgen.models import DataSettings
 from mmgen.settings.config import merge, validate
 
-__all__ = ["first_weights_of", "load_start", "start_values"]
+__all__ = ["initialisation_settings", "load_start_weights", "settings_from_start"]
 
-_NOT_TAKEN = ("name", "samples", "kl_warmup_steps", "capacity_steps", "examples")
-"""Settings of an objective that say how this run estimates and anneals, and nothing about the model."""
-_OF_ANY = (
+_NOT_INHERITED = ("name", "samples", "kl_warmup_steps", "capacity_steps", "examples")
+"""Settings of an objective about estimation and annealing, which a new run does not inherit."""
+_INHERITED_BY_ALL = (
     "modalities", "given", "description", "graph",
     "image_weight", "attributes_weight", "text_weight",
 )  # fmt: skip
-"""Settings that mean the same to every objective; beta, gamma, alpha are other weights to each."""
-_OF_TRAINING = ("l2_attributes_decoder",)
-"""Settings of a model that say how it is trained, and nothing about its networks."""
+"""Settings that mean the same in every objective, in contrast to beta, gamma and alpha."""
+_TRAINING_SETTINGS = ("l2_attributes_decoder",)
+"""Settings of a model about its training, which a new run does not inherit."""
 
 
-def start_values(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+def settings_from_start(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings for a run that starts from a model: its networks, its split and its objective's modalities.
 
-    Another objective takes over modalities and their weights alone, the same one its other weights too. Not taken are
-    how often z is drawn and how divergences are annealed, nor anything of its training.
+    Another objective inherits only modalities and their weights, the same one all its weights. The number of draws of
+    z, annealing and training settings are not inherited.
 
     Args:
         path: The model.
-        values: What the user gives, which comes first.
+        values: Settings of the user, which take precedence.
 
     Raises:
         ArtifactError: ``path`` is no model.
@@ -49,23 +49,25 @@ def start_values(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     new_objective = values.get("objective", {})
     name = new_objective.get("name", old_objective.get("name")) if isinstance(new_objective, Mapping) else None
     base: dict[str, Any] = {
-        "model": {key: value for key, value in model_settings.get("model", {}).items() if key not in _OF_TRAINING},
+        "model": {
+            key: value for key, value in model_settings.get("model", {}).items() if key not in _TRAINING_SETTINGS
+        },
         "data": {"split": model_settings.get("data", {}).get("split", "iid")},
     }
     if isinstance(name, str) and name in mmgen.objectives.names():
-        inherited = {field.name for field in fields(mmgen.objectives.get(name))} - {*_NOT_TAKEN}  # type: ignore[arg-type]  # a dataclass
-        inherited &= {*_OF_ANY} if name != old_objective.get("name") else inherited
+        inherited = {field.name for field in fields(mmgen.objectives.get(name))} - {*_NOT_INHERITED}  # type: ignore[arg-type]  # a dataclass
+        inherited &= {*_INHERITED_BY_ALL} if name != old_objective.get("name") else inherited
         base["objective"] = {"name": name, **{key: value for key, value in old_objective.items() if key in inherited}}
     return merge(base, values)
 
 
-def first_weights_of(path: Path) -> dict[str, Any]:
-    """Return how the weights of the model at ``path`` were initialised; {} if its file does not record it."""
+def initialisation_settings(path: Path) -> dict[str, Any]:
+    """Return the settings by which the weights of the model at ``path`` were initialised; {} if not recorded."""
     model_settings = require_kind(path, "model").settings.get("model", {})
     return {key: model_settings[key] for key in ("initial_weights", "output_bias") if key in model_settings}
 
 
-def load_start(
+def load_start_weights(
     path: Path, model: nn.Module, data_settings: DataSettings, modalities: Collection[str], dataset_id: str
 ) -> str:
     """Copy the weights of the model at ``path`` into ``model``; return its content id.
@@ -78,29 +80,29 @@ def load_start(
         dataset_id: Content id of the dataset of the run.
 
     Raises:
-        UsageError: Its networks, its data or its split are others than this run's.
+        UsageError: Its networks, data or split differ from those of this run.
     """
     header, tensors = read_checkpoint(path, "model")
     model_data = validate(DataSettings, header.settings.get("data", {}))
-    ours = any(parent.content_id == dataset_id for parent in header.parents)
-    if ours and model_data.split != data_settings.split:
+    is_same_dataset = any(parent.content_id == dataset_id for parent in header.parents)
+    if is_same_dataset and model_data.split != data_settings.split:
         raise UsageError(
             f"--from got {path}, which was trained on split '{model_data.split}' of this dataset, but this run is on "
             f"'{data_settings.split}', whose test part it may have seen; leave --split out"
         )
-    joined = [name for name in modalities if not data_settings.modalities[name].by_rows]
-    if joined and not ours:
+    indivisible = [name for name in modalities if not data_settings.modalities[name].by_rows]
+    if indivisible and not is_same_dataset:
         raise UsageError(
-            f"--from got {path}, which was trained on another dataset, whose edges of {joined[0]} may be those that "
-            "this one holds back; give a model of this very dataset"
+            f"--from got {path}, expected a model of this very dataset, since another one may have shown the edges of "
+            f"{indivisible[0]} that this one holds back; give such a model"
         )
     for name in modalities:
-        was, is_now = model_data.modalities.get(name), data_settings.modalities[name]
-        if was is None or not was.fits(is_now):
-            fields = ["kind", *type(is_now).model_fields]
-            differs = next(key for key in fields if getattr(was, key, None) != getattr(is_now, key))
+        old, new = model_data.modalities.get(name), data_settings.modalities[name]
+        if old is None or not old.fits(new):
+            fields = ["kind", *type(new).model_fields]
+            different = next(key for key in fields if getattr(old, key, None) != getattr(new, key))
             raise UsageError(
-                f"--from got {path}, which was trained with another {name} (its {differs} differs); give a "
+                f"--from got {path}, which was trained with another {name} (its {different} differs); give a "
                 "dataset of the same kind"
             )
     shapes = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}

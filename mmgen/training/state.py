@@ -1,7 +1,7 @@
-"""What a resumed run needs to continue as if it had never stopped: weights, optimiser moments, step, best score.
+"""Training states, from which a run continues as if it had never stopped: weights, optimiser moments, step, best value.
 
-Moments are called ``optimizer.<number>.<name>`` by the number of their parameter; those of several players
-``optimizer.<player>.<number>.<name>``, numbered player by player.
+Tensors of moments are named ``optimizer.<number>.<name>`` by the number of their parameter; with several players
+``optimizer.<player>.<number>.<name>``.
 """
 
 import json
@@ -23,7 +23,7 @@ from mmgen.training.optimizers import optimizer_state
 __all__ = [
     "UNFINISHED",
     "RunState",
-    "interrupted",
+    "describe_interruption",
     "is_finished",
     "load_state",
     "mark_finished",
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 UNFINISHED: dict[str, Any] = {"finished": False}
-"""What an artifact says among its facts as long as its run goes on; a finished one says nothing of it."""
+"""Facts in the header of an artifact until its run has finished."""
 
 _SQUARES = ("exp_avg_sq", "square_avg", "sum")
 _EXACT = 2**24  # float32, in which optimisers count their steps, holds every whole number up to here
@@ -40,14 +40,14 @@ _EXACT = 2**24  # float32, in which optimisers count their steps, holds every wh
 
 @dataclass
 class RunState:
-    """Progress of a run beside its tensors: step, best value, seconds, whether it has ended.
+    """Progress of a run: step, best value, seconds, and whether it has finished.
 
     Attributes:
-        step: Steps done.
-        best: Best validation bound so far (nats per example), or what else the task selects by; None before the first
-            validation, and where the task does not select.
+        step: Number of completed steps.
+        best: Best validation value so far (by default the bound in nats per example); None before the first
+            validation, and for tasks that do not select weights.
         seconds: Training time so far.
-        finished: Whether the run has ended by itself.
+        finished: Whether the run has made all its steps.
     """
 
     step: int = 0
@@ -62,12 +62,12 @@ def state_path(out: Path) -> Path:
 
 
 def is_finished(header: Header) -> bool:
-    """Return whether the run behind an artifact or a training state ran to its end."""
+    """Return whether the run that wrote an artifact or a training state has finished."""
     return header.facts.get("finished", True) is True
 
 
 def mark_finished(out: Path) -> None:
-    """Mark an artifact as that of a run which has ended; it is rewritten whole or not at all."""
+    """Mark an artifact as that of a finished run; it is rewritten atomically."""
     header = read_header(out)
     if is_finished(header):
         return
@@ -84,32 +84,30 @@ def mark_finished(out: Path) -> None:
     )
 
 
-def interrupted(out: Path) -> str:
-    """Return a sentence if the training of ``out`` was interrupted, by its state or its header; "" otherwise."""
+def describe_interruption(out: Path) -> str:
+    """Describe in a sentence that the training of ``out`` was interrupted, by its state or header; "" if it was not."""
     path = state_path(out)
     try:
         header = read_header(path)
         state = _read_progress(header.facts) if header.kind == "training-state" else RunState(finished=True)
     except (ArtifactError, OSError, ValueError):
-        return _interruption_without_state(out)
+        return _describe_interruption_without_state(out)
     if state.finished:
         return ""
     steps = header.settings.get("training", {}).get("steps")
     of = f" of {steps:,}" if type(steps) is int else ""
-    return f"{out} is what a run had learnt when it was interrupted at step {state.step:,}{of}; go on with its command"
+    return f"{out} is from a run that was interrupted at step {state.step:,}{of}; give its command again to continue"
 
 
-def _interruption_without_state(out: Path) -> str:
-    """Return a sentence if the training of ``out`` was interrupted and no training state can be read; "" otherwise."""
+def _describe_interruption_without_state(out: Path) -> str:
+    """Describe in a sentence that the training of ``out`` was interrupted and has no readable state; "" otherwise."""
     try:
         header = read_header(out)
     except (ArtifactError, OSError):
         return ""
     if is_finished(header):
         return ""
-    return (
-        f"{out} is what a run had learnt when it was interrupted, and the state to go on with is gone; train it again"
-    )
+    return f"{out} is from a run that was interrupted, and the state to continue from is missing; train it again"
 
 
 def _moment_prefixes(players: Mapping[str, Any]) -> dict[str, str]:
@@ -125,20 +123,19 @@ def save_state(
     settings: dict[str, Any],
     seed: int,
     precision: str,
-    whole: bool = True,
+    with_tensors: bool = True,
 ) -> None:
-    """Write a ``training-state`` artifact, whole or not at all (no pickle: named tensors and JSON).
+    """Write a ``training-state`` artifact atomically (no pickle: named tensors and JSON).
 
     Args:
-        path: Where.
-        task: What is trained.
-        optimizers: The players', by name.
-        state: Figures of the run.
-        settings: What the run is.
-        seed: Its seed.
-        precision: What it computes in, which the settings may leave to the hardware.
-        whole: Whether to write weights and moments; of a run that has ended its figures and settings are enough to
-            know it again.
+        path: The file.
+        task: The task in training.
+        optimizers: Optimisers of the players, by name.
+        state: Progress of the run.
+        settings: Settings that identify the run.
+        seed: Seed of the run.
+        precision: Resolved precision of the run.
+        with_tensors: Whether to write weights and moments; a finished run is identified without them.
     """
     figures: dict[str, Any] = {
         "step": state.step,
@@ -148,16 +145,16 @@ def save_state(
     }
     tensors: dict[str, Tensor] = {f"task.{name}": value for name, value in task.state_dict().items()}
     counts = {}
-    for player, place in _moment_prefixes(optimizers).items():
+    for player, prefix in _moment_prefixes(optimizers).items():
         moments_by_parameter = optimizers[player].state_dict()["state"]
         for number, moments in moments_by_parameter.items():
-            tensors |= {f"{place}{number}.{name}": torch.as_tensor(value) for name, value in moments.items()}
+            tensors |= {f"{prefix}{number}.{name}": torch.as_tensor(value) for name, value in moments.items()}
         counts[player] = len(moments_by_parameter)  # a parameter whose gradient is always None has no moments
     figures["parameters_with_moments"] = counts if len(counts) > 1 else sum(counts.values())
     write_checkpoint(
         path,
         kind="training-state",
-        tensors=tensors if whole else {},
+        tensors=tensors if with_tensors else {},
         settings=settings,
         seed=seed,
         parents=(),
@@ -171,20 +168,20 @@ def load_state(
 ) -> RunState:
     """Load a training state into ``task`` and the ``optimizers`` of its players.
 
-    Of a run that has ended and left only its figures nothing is put back. One that has ended and left everything goes
-    on where more steps are asked for, if its learning rate does not depend on their number.
+    A state of a finished run without tensors changes nothing. One with tensors continues if the settings have more
+    steps and the learning rate does not depend on their number.
 
     Raises:
-        UsageError: It belongs to a run with other settings or of another arithmetic; names those that differ.
-        ArtifactError: Its settings are those of this run, but its contents are not.
+        UsageError: It belongs to a run with other settings or precision; the message names them.
+        ArtifactError: Its settings are those of this run, but its contents do not fit.
     """
     header, tensors = read_checkpoint(path, "training-state")
     try:
         state = _read_progress(header.facts)
-        more = _check_settings(path, header, settings, precision, has_tensors=bool(tensors))
+        extends = _check_settings(path, header, settings, precision, has_tensors=bool(tensors))
         if state.finished and not tensors:
             return state
-        state.finished = state.finished and not more
+        state.finished = state.finished and not extends
         _load_tensors(tensors, task, optimizers)
         _check_moments(header.facts, state, optimizers)
     except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
@@ -196,21 +193,21 @@ def load_state(
 
 
 def _read_progress(facts: dict[str, Any]) -> RunState:
-    """Read the progress of a run out of a file's facts."""
+    """Read the progress of a run from the facts of a file."""
     step, best, seconds, finished = (facts.get(name) for name in ("step", "best", "seconds", "finished"))
-    number = _finite(seconds)
+    number = _finite_or_none(seconds)
     if type(step) is not int or step < 0:
         raise ValueError(f"its step is {step!r}, expected a whole number from 0")
-    if best is not None and _finite(best) is None:
+    if best is not None and _finite_or_none(best) is None:
         raise ValueError(f"its best bound is {best!r}, expected a finite number or null")
     if number is None or number < 0:
         raise ValueError(f"its seconds are {seconds!r}, expected a number from 0")
     if type(finished) is not bool:
         raise ValueError(f"whether it has finished is {finished!r}, expected true or false")
-    return RunState(step, _finite(best), number, finished)
+    return RunState(step, _finite_or_none(best), number, finished)
 
 
-def _finite(value: Any) -> float | None:
+def _finite_or_none(value: Any) -> float | None:
     """Return a number if it is finite, else None."""
     good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return float(value) if good else None
@@ -226,33 +223,33 @@ def _load_tensors(tensors: dict[str, Tensor], task: nn.Module, optimizers: Mappi
             raise ValueError(f"its weights '{name}' are not finite")
     task.load_state_dict(weights)
     remaining = {name: value for name, value in tensors.items() if name.startswith("optimizer.")}
-    for player, place in _moment_prefixes(optimizers).items():
-        moments = {name: remaining.pop(name) for name in list(remaining) if name.startswith(place)}
-        _load_moments(place, moments, optimizers[player])
+    for player, prefix in _moment_prefixes(optimizers).items():
+        moments = {name: remaining.pop(name) for name in list(remaining) if name.startswith(prefix)}
+        _load_moments(prefix, moments, optimizers[player])
     if remaining:
         raise ValueError(f"its optimisers have '{next(iter(remaining))}', which belongs to no player")
 
 
-def _load_moments(place: str, tensors: dict[str, Tensor], optimizer: Optimizer) -> None:
-    """Load the moments of one player, whose names begin with ``place``; raise ValueError where they do not fit."""
+def _load_moments(prefix: str, tensors: dict[str, Tensor], optimizer: Optimizer) -> None:
+    """Load the moments of one player, whose names begin with ``prefix``; raise ValueError where they do not fit."""
     groups = [(optimizer_state(optimizer, group), group["params"]) for group in optimizer.param_groups]
-    parameters = [(p, kept) for kept, own in groups for p in own]
+    parameters = [(p, expected) for expected, moment in groups for p in moment]
     moments: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():
-        number, _, key = name.removeprefix(place).partition(".")
-        known = number.isdecimal() and int(number) < len(parameters)
-        parameter, kept = parameters[int(number)] if known else (None, {})
-        if parameter is None or key not in kept:
+        number, _, key = name.removeprefix(prefix).partition(".")
+        is_valid = number.isdecimal() and int(number) < len(parameters)
+        parameter, expected = parameters[int(number)] if is_valid else (None, {})
+        if parameter is None or key not in expected:
             raise ValueError(f"its optimiser has '{name}', which belongs to no parameter")
-        is_count = not kept[key].shape
+        is_count = not expected[key].shape
         shape = torch.Size() if is_count else parameter.shape
         if value.shape != shape:
             raise ValueError(f"its '{name}' has shape {list(value.shape)}, expected {list(shape)}")
         # Fused Adam walks parameters and moments side by side in memory: they must have the same strides.
-        own = value if is_count else torch.empty_like(parameter).copy_(value)
-        moments.setdefault(int(number), {})[key] = own
-    for number_of_one, found in moments.items():
-        missing = sorted(parameters[number_of_one][1].keys() - found.keys())
+        moment = value if is_count else torch.empty_like(parameter).copy_(value)
+        moments.setdefault(int(number), {})[key] = moment
+    for number_of_one, stored in moments.items():
+        missing = sorted(parameters[number_of_one][1].keys() - stored.keys())
         if missing:
             raise ValueError(f"a parameter lacks the moment {missing[0]}")
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
@@ -277,7 +274,9 @@ def _check_moments(facts: dict[str, Any], state: RunState, optimizers: Mapping[s
         steps = []
         for moments in with_moments:
             squares = [moments[name] for name in _SQUARES if name in moments]
-            if not all(one.isfinite().all() for one in moments.values()) or any((one < 0).any() for one in squares):
+            if not all(moment.isfinite().all() for moment in moments.values()) or any(
+                (moment < 0).any() for moment in squares
+            ):
                 raise ValueError("a moment is negative or not finite")
             steps += [float(moments["step"])] if "step" in moments else []
         # Some parameter has had a gradient at every step; sgd does not count them.
@@ -293,21 +292,21 @@ def _check_settings(
 ) -> bool:
     """Refuse a state of other settings; return True if the settings ask for more steps than a finished run made."""
     saved, requested = (_flatten(json.loads(json.dumps(values))) for values in (header.settings, settings))
-    ended = bool(header.facts.get("finished"))
-    extends = ended and _extends_steps(saved, requested)
-    if "precision" in header.facts and (extends or not ended):
+    is_finished_run = bool(header.facts.get("finished"))
+    extends = is_finished_run and _only_adds_steps(saved, requested)
+    if "precision" in header.facts and (extends or not is_finished_run):
         # "auto" may mean something else on another machine, and what it meant there can be asked for by name here.
         saved["training.precision"], requested["training.precision"] = header.facts["precision"], precision
     different = [
-        f"{key} ({_clipped(saved.get(key))} there, {_clipped(requested.get(key))} now)"
+        f"{key} ({_shorten(saved.get(key))} there, {_shorten(requested.get(key))} now)"
         for key in sorted(saved.keys() | requested.keys())
         if saved.get(key) != requested.get(key)
     ]
     extends = extends and len(different) == 1
     if extends and not has_tensors:
         raise UsageError(
-            f"{path} says that this run has ended after {saved['training.steps']:,} steps; it could take more only if "
-            "--keep-state had kept its last weights and moments: use --overwrite to begin anew, or another --output"
+            f"{path} belongs to a run that has finished its {saved['training.steps']:,} steps without --keep-state, so "
+            "that it has no weights to continue from; use --overwrite to begin anew, or another --output"
         )
     if different and not extends:
         listed = printable(", ".join(different), 2000)
@@ -318,8 +317,8 @@ def _check_settings(
     return extends
 
 
-def _extends_steps(saved: dict[str, Any], requested: dict[str, Any]) -> bool:
-    """Return whether settings differ in the number of steps alone, and no schedule depends on it."""
+def _only_adds_steps(saved: dict[str, Any], requested: dict[str, Any]) -> bool:
+    """Return whether settings differ only by more steps, and the learning rate does not depend on their number."""
     differ = {key for key in saved.keys() | requested.keys() if saved.get(key) != requested.get(key)}
     constant = requested.get("training.schedule") == "constant" and requested.get("training.minutes") is None
     before, now = (values.get("training.steps") for values in (saved, requested))
@@ -328,7 +327,7 @@ def _extends_steps(saved: dict[str, Any], requested: dict[str, Any]) -> bool:
     )
 
 
-def _clipped(value: Any) -> str:
+def _shorten(value: Any) -> str:
     return printable(repr(value), 80)
 
 

@@ -146,7 +146,7 @@ def test_pairs_are_those_of_training_and_unknown_labels_are_none(bars: Path) -> 
         assert np.array_equal(
             pixels, dataset.read_image("image", np.arange(TRAIN)).reshape(TRAIN, -1) / np.float32(255)
         )
-        material.rows("train")._held["attributes"][chosen[0]] = 255
+        material.rows("train")._in_memory["attributes"][chosen[0]] = 255
         assert material.labelled_positions(LabelSupply(0.1)).tolist() == chosen[1:].tolist()
 
 
@@ -256,7 +256,7 @@ def test_mistakes_are_sentences(bars: Path, tmp_path: Path) -> None:
         measure_labels(bars, "gaussian", [LabelSupply(0.1)], settings)
     with pytest.raises(UsageError, match=r"--paired got 0, expected a share above 0"):
         measure_labels(bars, "logistic", [LabelSupply(0.0)], settings)
-    with pytest.raises(DataError, match="of 240 training examples is none"):
+    with pytest.raises(DataError, match="which is no whole example of 240 training examples"):
         measure_labels(bars, "logistic", [LabelSupply(0.0001)], settings).run()
     two = tmp_path / "two.h5"
     write_bars(two, two=True)

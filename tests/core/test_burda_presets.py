@@ -116,7 +116,7 @@ def test_the_schedule_is_the_published_one(name: str) -> None:
     begin = 0
     for i in range(8):
         for step in (begin, begin + passes * 3**i - 1):
-            assert training.rate(step) == pytest.approx(1e-3 * 10 ** (-i / 7), rel=1e-12)
+            assert training.learning_rate_at(step) == pytest.approx(1e-3 * 10 ** (-i / 7), rel=1e-12)
         begin += passes * 3**i
     assert (training.batch, training.adam_epsilon, training.adam_betas) == (20, 1e-4, (0.9, 0.999))
 

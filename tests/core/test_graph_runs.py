@@ -90,7 +90,7 @@ def test_a_graph_comes_back_from_its_file(graphs: Path) -> None:
             )
             assert len(joined) == len(absent) > 0
             assert joined | absent <= hidden
-        assert parts["val"].together == 40
+        assert parts["val"].validation_batch == 40
         assert batches["train"][torch.tensor([3, 1])].values["graph"].tolist() == [3, 1]
 
 
@@ -164,7 +164,7 @@ def test_groups_of_nodes_are_fitted(graphs: Path, capsys: pytest.CaptureFixture[
         ),
         (["train", "nodes.h5", "--preset", "kipf/vgae", "--set", 'objective.given=["features"]'], "generates one"),
         (["train", "nodes.h5", "--objective", "balanced-edges"], "graph is a graph, which has no networks of its own"),
-        (["train", "nodes.h5", "--preset", "kipf/vgae", "--set", "data.paired=0.5"], "are not taken apart"),
+        (["train", "nodes.h5", "--preset", "kipf/vgae", "--set", "data.paired=0.5"], "cannot be split"),
         (["fit-aggregate", "star.safetensors", "--given", "attributes"], "points without a density"),
         (["eval", "vgae.safetensors", "--metric", "link-prediction", "--dataset", "others.h5"], "training on another"),
         (["train", "others.h5", "--preset", "kipf/vgae", "--from", "vgae.safetensors"], "a model of this very dataset"),

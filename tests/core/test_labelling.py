@@ -19,7 +19,7 @@ from mmgen.figures.plots._draw import draw_plot
 from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import LabelledRows, labelled_examples
 from mmgen.training.model_run import ExperimentSettings, complete_settings, train_model
-from mmgen.training.pairing import PairedRows, describe_rows, training_rows
+from mmgen.training.pairing import PairedRows, describe_rows, make_training_rows
 from tests.program import exit_code
 
 SIZE, TRAIN = 160, 120
@@ -61,7 +61,7 @@ def settings_of(path: Path, **rooms: Any) -> ExperimentSettings:
 def rows_of(path: Path, settings: ExperimentSettings) -> Any:
     with Dataset.open(path) as dataset:
         source = DatasetRows(dataset, dataset.split("iid", "train"), torch.device("cpu"))
-        return training_rows(source, settings.build_objective(), settings.data, settings.training.seed)
+        return make_training_rows(source, settings.build_objective(), settings.data, settings.training.seed)
 
 
 # Which ones.
@@ -93,7 +93,7 @@ def test_which_ones_they_are_follows_a_seed_of_its_own(bars: Path) -> None:
 
     def chosen(**rooms: Any) -> list[int]:
         rows = rows_of(bars, settings_of(bars, **rooms))
-        return sorted(set(rows._example[: rows.shown].tolist()))
+        return sorted(set(rows._example[: rows.labelled_rows].tolist()))
 
     usual = chosen()
     assert len(usual) == 12
@@ -126,7 +126,7 @@ def test_hidden_labels_change_nothing_where_the_same_are_chosen(bars: Path, tmp_
     """
     settings = settings_of(bars)
     rows = rows_of(bars, settings)
-    keep = set(rows._example[: rows.shown].tolist()) | set(range(TRAIN, SIZE))
+    keep = set(rows._example[: rows.labelled_rows].tolist()) | set(range(TRAIN, SIZE))
     codes = np.arange(SIZE) % 3
     others = [row for row in range(SIZE) if row not in keep]
     codes[others] = UNKNOWN
@@ -175,13 +175,15 @@ def test_what_is_said_and_refused(bars: Path, capsys: pytest.CaptureFixture[str]
     much = settings_of(bars, data={"labelled": 1, "labelled_share": 0.99999})
     assert "repeated 11,899,881 times" in describe_rows(TRAIN, much.build_objective(), much.data)
     with pytest.raises(SettingsError, match=r"data.labelled got 12, but .* are PairedRows; leave it out"):
-        training_rows(PairedRows(rows_of(bars, settings), (), 1.0, 0), settings.build_objective(), settings.data, 0)
+        make_training_rows(
+            PairedRows(rows_of(bars, settings), (), 1.0, 0), settings.build_objective(), settings.data, 0
+        )
     two = settings_of(bars, data={"labelled": 2})
     said = describe_rows(TRAIN, two.build_objective(), two.data)
     assert said.endswith("At least 1 of the 3 values of place have no label.")
     cases = [
-        ({"labelled": None}, "does not say how many examples are labelled; give both"),
-        ({"paired": 0.5}, "two ways of keeping descriptions back; give one of them"),
+        ({"labelled": None}, "the number of labelled examples, is not set; set both"),
+        ({"paired": 0.5}, "since each hides descriptions; leave one out"),
     ]
     for data, words in cases:
         wrong = settings_of(bars, data=data)
@@ -217,7 +219,7 @@ def test_the_plain_network_has_the_same_labels(bars: Path) -> None:
     with Dataset.open(bars) as dataset:
         material = BaselineData(dataset, settings)
         chosen = material.labelled_positions(LabelSupply(count=12)).tolist()
-        assert sorted(chosen) == sorted(set(rows._example[: rows.shown].tolist()))
+        assert sorted(chosen) == sorted(set(rows._example[: rows.labelled_rows].tolist()))
         pairs = material.labelled_rows(LabelSupply(count=12))
         assert len(pairs) == 12 and pairs.batch(torch.arange(12)).present["attributes"].all()
     (score,) = measure_labels(bars, "supervised", [LabelSupply(count=12)], settings).run()

@@ -144,11 +144,11 @@ def test_the_rate_is_the_product_of_its_factors() -> None:
     )
     for step in (0, 10, 50, 99):
         expected = 0.5 * min(1, (step + 1) / 20) * 0.99**step * (1 - 0.99 * step / 100)
-        assert settings.rate(step) == pytest.approx(expected)
+        assert settings.learning_rate_at(step) == pytest.approx(expected)
 
 
 def test_with_minutes_the_schedule_follows_the_clock_where_that_is_ahead() -> None:
     settings = TrainingSettings(learning_rate=1.0, steps=100, schedule="linear", minutes=1.0)
-    assert settings.rate(10, seconds=30) == pytest.approx(linear(0.5))
-    assert settings.rate(80, seconds=30) == pytest.approx(linear(0.8))
-    assert settings.rate(80, seconds=120) == pytest.approx(linear(1.0))
+    assert settings.learning_rate_at(10, seconds=30) == pytest.approx(linear(0.5))
+    assert settings.learning_rate_at(80, seconds=30) == pytest.approx(linear(0.8))
+    assert settings.learning_rate_at(80, seconds=120) == pytest.approx(linear(1.0))

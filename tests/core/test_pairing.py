@@ -23,9 +23,9 @@ from mmgen.training.pairing import (
     PairedRows,
     describe_rows,
     effective_paired_share,
+    make_training_rows,
     paired_count,
     paired_examples,
-    training_rows,
 )
 from mmgen.training.state import state_path
 
@@ -111,7 +111,7 @@ def test_pairs_are_nested_reproducible_and_of_their_seed() -> None:
 
 def test_counts_and_shares_that_leave_nothing() -> None:
     assert [paired_count(60_000, share) for share in (0.0, 0.0005, 0.001, 1.0)] == [0, 30, 60, 60_000]
-    with pytest.raises(DataError, match=r"of 100 training examples is none, expected at least 0.01"):
+    with pytest.raises(DataError, match=r"no whole example of 100 training examples, expected at least 0.01"):
         paired_count(100, 0.001)
 
 
@@ -189,7 +189,7 @@ def test_rows_of_three_modalities_resident_and_streamed(dataset_path: Path) -> N
     objective = settings.build_objective()
     with Dataset.open(dataset_path) as dataset:
         two = [
-            training_rows(
+            make_training_rows(
                 DatasetRows(dataset, dataset.split("iid", "train"), torch.device("cpu"), resident=resident),
                 objective,
                 settings.data,
@@ -210,17 +210,17 @@ def test_rows_of_three_modalities_resident_and_streamed(dataset_path: Path) -> N
 def test_what_objectives_that_need_whole_examples_are_given(dataset_path: Path) -> None:
     rows = Numbered(64)
     jmvae = settings_of(dataset_path, objective={"name": "jmvae"})
-    assert len(training_rows(rows, jmvae.build_objective(), jmvae.data, 0)) == 6
+    assert len(make_training_rows(rows, jmvae.build_objective(), jmvae.data, 0)) == 6
     said = describe_rows(64, jmvae.build_objective(), jmvae.data)
     assert "trains on the 6 paired ones and leaves 58 out" in said
     none = jmvae.data.model_copy(update={"paired": 0.0})
     with pytest.raises(DataError, match="needs paired examples; choose a share above 0"):
         describe_rows(64, jmvae.build_objective(), none)
     vae = settings_of(dataset_path, objective={"name": "elbo", "modalities": ["image"], "given": ["image"]})
-    assert training_rows(rows, vae.build_objective(), vae.data, 0) is rows
+    assert make_training_rows(rows, vae.build_objective(), vae.data, 0) is rows
     assert "image alone, so data.paired changes nothing" in describe_rows(64, vae.build_objective(), vae.data)
     whole = vae.data.model_copy(update={"paired": 1.0})
-    assert training_rows(rows, jmvae.build_objective(), whole, 0) is rows
+    assert make_training_rows(rows, jmvae.build_objective(), whole, 0) is rows
     assert describe_rows(64, jmvae.build_objective(), whole) == ""
 
 
@@ -246,7 +246,7 @@ def test_a_share_of_draws_that_changes_nothing_is_said(
     assert describe_rows(64, built, settings.data).endswith(said)
     plain = settings.data.model_copy(update={"least_paired_share": None})
     assert "drawn" not in describe_rows(64, built, plain) and effective_paired_share(64, built, plain) is None
-    with_it, without = (len(training_rows(rows, built, data, 0)) for data in (settings.data, plain))
+    with_it, without = (len(make_training_rows(rows, built, data, 0)) for data in (settings.data, plain))
     assert effective_paired_share(64, built, settings.data) == (drawn if with_it != without else None)
     assert (with_it != without) == ("repeated" in said)
     if with_it != without:
@@ -272,7 +272,7 @@ def test_an_absent_modality_gets_no_gradient(dataset_path: Path, alone: str) -> 
     objective = settings.build_objective()
     with Dataset.open(dataset_path) as dataset:
         source = DatasetRows(dataset, dataset.split("iid", "train"), torch.device("cpu"))
-        rows = training_rows(source, objective, settings.data, 0)
+        rows = make_training_rows(source, objective, settings.data, 0)
         start = 6 + (0 if alone == "image" else 58)
         sizes = _gradients(objective, settings, rows.batch(torch.arange(start, start + 16)))
     absent = "attributes" if alone == "image" else "image"
@@ -293,7 +293,7 @@ def test_a_prediction_is_one_more_likelihood_of_whole_examples(dataset_path: Pat
     model = build_model(plain.model, plain.build_objective().demands, plain.data).eval()
     with Dataset.open(dataset_path) as dataset:
         source = DatasetRows(dataset, dataset.split("iid", "train"), torch.device("cpu"))
-        batch = training_rows(source, plain.build_objective(), plain.data, 0).batch(torch.tensor([0, 1, 10, 100]))
+        batch = make_training_rows(source, plain.build_objective(), plain.data, 0).batch(torch.tensor([0, 1, 10, 100]))
     values = []
     for settings in (plain, more):
         torch.manual_seed(1)
@@ -318,7 +318,7 @@ def run(dataset_path: Path, out: Path, stop_at: int | None = None, **values: Any
 def test_an_interrupted_run_resumes_to_identical_weights(
     dataset_path: Path, tmp_path: Path, streamed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mmgen.training.batches._fits", lambda size, device: not streamed)
+    monkeypatch.setattr("mmgen.training.batches._fits_in_memory", lambda size, device: not streamed)
     whole, broken = tmp_path / "whole.safetensors", tmp_path / "broken.safetensors"
     run(dataset_path, whole)
     with pytest.raises(Interrupted):

@@ -113,7 +113,7 @@ def test_a_fit_is_given_the_descriptions_that_training_showed(
     assert (int(known.sum()), int((~known).sum())) == (described, others)
     with Dataset.open(bars) as dataset:
         source = DatasetRows(dataset, dataset.split("iid", "train"), torch.device("cpu"))
-        codes = source.stored("attributes", torch.arange(TRAIN)).numpy()
+        codes = source.read_stored("attributes", torch.arange(TRAIN)).numpy()
         shown = set(range(TRAIN))
         if described < TRAIN:
             chosen = labelled_examples(codes, 12, 4) if "labelled" in data else paired_examples(TRAIN, 0.1, 0)

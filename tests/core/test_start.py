@@ -14,7 +14,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.progress import Watch
 from mmgen.settings.config import merge
 from mmgen.training.model_run import complete_settings, train_model
-from mmgen.training.start import start_values
+from mmgen.training.start import settings_from_start
 
 SIZE = 40
 VAE: dict[str, Any] = {
@@ -51,7 +51,7 @@ def vae(dataset_path: Path) -> Path:
 
 def train(dataset_path: Path, out: Path, values: dict[str, Any], start: Path | None = None, begin: int = 0) -> Path:
     with Dataset.open(dataset_path) as dataset:
-        settings = complete_settings(start_values(start, values) if start else values, dataset)
+        settings = complete_settings(settings_from_start(start, values) if start else values, dataset)
     for progress in train_model(dataset_path, settings, out, start=start):
         if begin and progress.done >= begin:
             break
@@ -83,7 +83,7 @@ def test_a_preset_for_a_gpu_says_that_there_is_one_for_cpus(dataset_path: Path) 
 
 
 def test_networks_and_what_objectives_share_are_taken_over_and_nothing_of_the_training(vae: Path) -> None:
-    values = start_values(vae, {"objective": {"name": "iwae", "samples": 7}, **SHORT})
+    values = settings_from_start(vae, {"objective": {"name": "iwae", "samples": 7}, **SHORT})
     assert values["objective"]["name"] == "iwae"
     assert values["objective"]["modalities"] == ["image"]
     assert values["objective"]["samples"] == 7
@@ -91,7 +91,7 @@ def test_networks_and_what_objectives_share_are_taken_over_and_nothing_of_the_tr
     assert values["model"]["latent_size"] == 3
     assert values["data"] == {"split": "other"}
     assert values["training"] == SHORT["training"]
-    again = start_values(vae, {})
+    again = settings_from_start(vae, {})
     assert again["objective"]["name"] == "elbo"
     assert not {"samples", "kl_warmup_steps"} & again["objective"].keys()
     assert "training" not in again
@@ -114,7 +114,7 @@ def test_weights_of_another_objective_are_not_taken_over(
     """A letter is a weight of something else in each; schedules and numbers of examples are those of a run."""
     header = replace(read_header(vae), settings={"objective": {"modalities": ["image"], **before}})
     monkeypatch.setattr("mmgen.training.start.require_kind", lambda path, kind: header)
-    found = start_values(vae, {"objective": {"name": name}})["objective"]
+    found = settings_from_start(vae, {"objective": {"name": name}})["objective"]
     assert found == {"name": name, "modalities": ["image"], **kept}
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mmgen.artifacts import read_checkpoint, read_header, write_checkpoint
 from mmgen.core.errors import ArtifactError, UsageError
-from mmgen.training.state import interrupted, is_finished, state_path
+from mmgen.training.state import describe_interruption, is_finished, state_path
 from tests.core.test_training_runs import run
 
 Facts, Tensors = dict[str, Any], dict[str, Tensor]
@@ -115,7 +115,7 @@ def test_a_file_says_by_itself_that_its_run_goes_on(rate: float, tmp_path: Path)
     run(broken, begin=10, learning_rate=rate)
     assert not is_finished(read_header(broken)) and is_finished(read_header(whole))
     kept = state_path(broken).rename(tmp_path / "kept")
-    assert "broken.safetensors is what a run had learnt when it was interrupted, and the state" in interrupted(broken)
+    assert "broken.safetensors is from a run that was interrupted, and the state" in describe_interruption(broken)
     with pytest.raises(UsageError, match="cannot be continued without its state"):
         run(broken, learning_rate=rate)
     kept.rename(state_path(broken))
@@ -124,7 +124,7 @@ def test_a_file_says_by_itself_that_its_run_goes_on(rate: float, tmp_path: Path)
     assert ended.content_id == first.content_id and "finished" not in ended.facts
     assert ended.facts["step"] == (12 if rate < 0.1 else 8)
     state_path(broken).unlink()
-    assert interrupted(broken) == ""
+    assert describe_interruption(broken) == ""
 
 
 def test_weights_are_never_there_without_a_state_that_goes_on_with_them(

@@ -26,7 +26,7 @@ from mmgen.training.batches import DatasetRows, Order
 from mmgen.training.guard import Guard
 from mmgen.training.log import log_path
 from mmgen.training.model_run import complete_settings, load_model, read_experiment, train_model
-from mmgen.training.state import interrupted, state_path
+from mmgen.training.state import describe_interruption, state_path
 
 SIZE = 96
 TINY: dict[str, Any] = {
@@ -129,9 +129,9 @@ def test_an_interrupted_run_resumes_to_identical_weights(
     with pytest.raises(Interrupted) as caught:
         run(dataset_path, broken, stop_at=6, **training)
     assert caught.value.exit_code == 130
-    assert "broken.safetensors is what a run had learnt when it was interrupted at step " in interrupted(broken)
+    assert "broken.safetensors is from a run that was interrupted at step " in describe_interruption(broken)
     run(dataset_path, broken, resume="require", **training)
-    assert interrupted(broken) == "" == interrupted(tmp_path / "nothing.safetensors")
+    assert describe_interruption(broken) == "" == describe_interruption(tmp_path / "nothing.safetensors")
     for path_of, kind in ((lambda p: p, "model"), (state_path, "training-state")):
         one, two = tensors_of(path_of(whole), kind), tensors_of(path_of(broken), kind)
         assert one.keys() == two.keys()
@@ -190,7 +190,7 @@ def test_a_state_with_foreign_contents_is_refused_in_one_sentence(dataset_path: 
 
 
 def test_resume_requires_a_state(dataset_path: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="found no state"):
+    with pytest.raises(UsageError, match="needs the state"):
         run(dataset_path, tmp_path / "m.safetensors", resume="require")
 
 
@@ -206,7 +206,7 @@ def test_checkpoint_loads_to_the_same_model(dataset_path: Path, tmp_path: Path) 
 
 
 def test_guard_names_step_and_term() -> None:
-    guard = Guard(every=3)
+    guard = Guard(interval=3)
     good = {"bound": torch.tensor(1.0), "kl": torch.tensor(2.0), "gradient norm": torch.tensor(1.0)}
     guard.add(6, good)
     guard.add(7, {**good, "kl": torch.tensor(torch.nan), "bound": torch.tensor(torch.nan)})
@@ -310,7 +310,7 @@ def test_a_regulariser_of_nothing_is_refused(dataset_path: Path, tmp_path: Path)
     regularised = merge(TINY, {**values, "model": {"l2_attributes_decoder": 0.5}})
     with Dataset.open(dataset_path) as dataset:
         settings = complete_settings(regularised, dataset)
-    words = r"model\.l2_attributes_decoder got 0\.5, but nothing .* leave the setting out"
+    words = r"model\.l2_attributes_decoder got 0\.5, but this model has no decoder of attributes; leave the setting out"
     with pytest.raises(SettingsError, match=words):
         train_model(dataset_path, settings, tmp_path / "m.safetensors")
     assert list(tmp_path.iterdir()) == []

@@ -205,7 +205,7 @@ def test_a_run_whose_best_weights_were_removed_makes_them_again(tmp_path: Path) 
 def test_a_save_that_makes_no_file_is_told(tmp_path: Path) -> None:
     """Whether later weights are better is told by the file of the best: without one each would count as the best."""
     chosen = TrainingSettings(steps=4, batch=4, log_every=2, validate_every=2, device="cpu")
-    with pytest.raises(RuntimeError, match="and made no such file"):
+    with pytest.raises(RuntimeError, match="expected it to write this file"):
         train(Line(), Numbers(8), Numbers(4), chosen, tmp_path / "m.safetensors", lambda *_: None, {}).run()
 
 
@@ -300,7 +300,7 @@ def test_a_run_that_has_ended_leaves_a_record_by_which_it_is_known_again(tmp_pat
     again = run(out)
     assert (again.steps, again.best) == (first.steps, first.best) == (12, first.best)
     assert out.stat().st_mtime_ns == written
-    with pytest.raises(UsageError, match=r"ended after 12 steps; it could take more only if --keep-state had kept"):
+    with pytest.raises(UsageError, match=r"has finished its 12 steps without --keep-state"):
         run(out, steps=24)
     with pytest.raises(UsageError, match=r"other settings: training\.batch \(4 there, 8 now\), training\.steps"):
         run(out, steps=24, batch=8)
@@ -346,7 +346,7 @@ def test_a_finished_run_whose_file_is_gone_is_run_again(tmp_path: Path) -> None:
     run(out)
     before = read_checkpoint(out, "model")[0].content_id
     out.unlink()
-    with pytest.raises(UsageError, match=r"m.last.safetensors says that this run has ended, but .* remove .* too"):
+    with pytest.raises(UsageError, match=r"m.last.safetensors belongs to a finished run, but .* remove .* too"):
         run(out, resume="require")
     assert run(out).steps == 12
     assert read_checkpoint(out, "model")[0].content_id == before

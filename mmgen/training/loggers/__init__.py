@@ -1,6 +1,6 @@
-"""Where the log of a run can go besides its own file: one file for each program that shows logs.
+"""Loggers that send the log of a run to another program, one module each.
 
-The libraries are extras of the same names, and are loaded only where they are asked for.
+Their libraries are extras of the same names, imported on use.
 """
 
 import importlib
@@ -16,7 +16,7 @@ def logger(name: str) -> type[Logger]:
     """Return the class of a logger by name, one of :data:`LOGGERS`.
 
     Raises:
-        UsageError: What it needs is not installed.
+        UsageError: Its library is not installed.
     """
     found: type[Logger] = importlib.import_module(f"{__name__}.{name}").RunLogger
     found.check_installed()

@@ -1,4 +1,4 @@
-"""What every logger is: a place that gets the numbers of a run, and can be told to go on with it."""
+"""The base class of loggers."""
 
 import importlib
 from abc import ABC, abstractmethod
@@ -18,13 +18,13 @@ __all__ = ["Logger", "RunFacts", "run_id"]
 
 @dataclass(frozen=True)
 class RunFacts:
-    """Name, folder and settings of a run, as loggers get them.
+    """Name, folder and settings of a run for loggers.
 
     Attributes:
-        name: What is made, without its ending: "telbo-seed1".
-        folder: A folder of the run's own for what loggers keep, beside the log.
-        settings: Everything that determines the run, nested, the seed among it.
-        after_step: Steps that an earlier part of the run has logged; 0 where it begins.
+        name: Name of the artifact without its ending: "telbo-seed1".
+        folder: Folder of the run for files of loggers, beside the log.
+        settings: All settings of the run, nested, including the seed.
+        after_step: Number of steps already logged; above 0 if the run continues.
     """
 
     name: str
@@ -37,17 +37,17 @@ class Logger(ABC):
     """Base of loggers, which send the numbers of one run to another program.
 
     Args:
-        run: The run; where it goes on (``after_step``), so does the one there.
+        run: The run; with ``after_step`` above 0 the logger continues its own run.
 
     Raises:
-        OSError: The file system refuses.
-        UsageError: The library refuses: no account, no server.
+        OSError: A file cannot be written.
+        UsageError: The library cannot start a run: no account, no server.
     """
 
     name: ClassVar[str]
-    """Name of the extra, and of what ``--log-to`` asks for."""
+    """Name for ``--log-to``, and of the extra to install."""
     library: ClassVar[str]
-    """The module that is needed."""
+    """Name of the library's module."""
 
     @abstractmethod
     def __init__(self, run: RunFacts) -> None: ...
@@ -74,7 +74,7 @@ class Logger(ABC):
 
 
 def run_id(run: RunFacts, logger: str, new_id: str = "") -> str:
-    """Return the id of a run at a logger from its folder, if the run continues; else store ``new_id`` and return it."""
+    """Return the id of a continued run at a logger, as stored in the run's folder; else store and return ``new_id``."""
     path = run.folder / f"{logger}-run"
     try:
         if run.after_step and path.exists() and (stored_id := read_text(path).strip()):

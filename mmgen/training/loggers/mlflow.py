@@ -15,7 +15,7 @@ _AT_ONCE = 100  # parameters of a request
 
 
 class RunLogger(Logger):
-    """Metrics by step, settings as parameters."""
+    """Logger for MLflow: metrics by step, settings as parameters."""
 
     name = "mlflow"
     library = "mlflow"
@@ -49,18 +49,18 @@ class RunLogger(Logger):
 
         now = int(1000 * time.time())
         # Names may hold letters, digits and _-.:/ and blanks, and no brackets or bars.
-        metrics = [Metric(_metric_name(name), value, now, step) for name, value in numbers.items()]
+        metrics = [Metric(_replace_letters(name), value, now, step) for name, value in numbers.items()]
         self._client.log_batch(self._id, metrics=metrics)
 
     def close(self, finished: bool) -> None:
         self._client.set_terminated(self._id, "FINISHED" if finished else "KILLED")
 
 
-def _metric_name(name: str) -> str:
+def _replace_letters(name: str) -> str:
     """Replace the characters that MLflow refuses in names of metrics.
 
     Example:
-        >>> _metric_name("terms/log p(x|z)")
+        >>> _replace_letters("terms/log p(x|z)")
         'terms/log p x z'
     """
     return " ".join("".join(letter if letter.isalnum() or letter in "_-./" else " " for letter in name).split())

@@ -9,7 +9,7 @@ __all__ = ["RunLogger"]
 
 
 class RunLogger(Logger):
-    """Scalars by step; a resumed run hides the points after the step that it resumes from."""
+    """Logger for TensorBoard: scalars by step; a resumed run hides points after the step that it resumes from."""
 
     name = "tensorboard"
     library = "torch.utils.tensorboard"

@@ -18,7 +18,7 @@ _STEP = "step"
 
 
 class RunLogger(Logger):
-    """Metrics over a column ``step``: a resumed run repeats steps, and W&B's own counter cannot go back."""
+    """Logger for Weights & Biases: metrics over a column ``step``, since W&B's own counter cannot repeat steps."""
 
     name = "wandb"
     library = "wandb"

@@ -1,0 +1,118 @@
+"""The further processes of a run on several devices: start, supervision and end."""
+
+import atexit
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from mmgen.core.errors import UsageError
+from mmgen.core.processes import OWNER, is_program, start_mmgen
+
+__all__ = ["describe_failed_process", "wait_for_connection", "start_processes"]
+
+_LOOK_EVERY = 0.1  # seconds, whether all are there
+_LAST_WORDS = 1.0  # seconds in which we may meet what has ended another one, and say it ourselves
+_LAST_WORK = 30.0  # seconds in which we may still save, once all have worked together
+_GOODBYE = 0.5  # seconds that the others have to end after us
+
+_processes: "list[subprocess.Popen[str]]" = []
+_all_connected = threading.Event()
+
+
+def start_processes(count: int, variables: Mapping[str, str]) -> None:
+    """Start ``count`` more processes of the running program, ``mmgen`` or a script of the user.
+
+    If one of them fails, this process ends with a message.
+
+    Args:
+        count: Number of processes to start.
+        variables: Environment variables of each, besides its rank.
+
+    Raises:
+        UsageError: The program cannot be started again, as in a notebook.
+    """
+    main, by_command = sys.modules.get("__main__"), is_program()
+    if not by_command and getattr(main, "__file__", None) is None:
+        raise UsageError(
+            f"devices got {count + 1}, expected 1 in a notebook or an interactive session; run a script instead"
+        )
+    _all_connected.clear()
+    _processes.clear()
+    for rank in range(1, count + 1):
+        environment = {**variables, "LOCAL_RANK": str(rank)}
+        if by_command:
+            _processes.append(start_mmgen(sys.argv[1:], environment, stdin=subprocess.DEVNULL))
+            continue
+        spec = getattr(main, "__spec__", None)
+        program = [os.path.abspath(sys.argv[0])] if spec is None else ["-m", spec.name]
+        command = {**os.environ, **environment, OWNER: str(os.getpid())}
+        _processes.append(subprocess.Popen([sys.executable, *program, *sys.argv[1:]], env=command, text=True))
+    atexit.register(_end_processes)
+    threading.Thread(target=_watch_processes, name="watch-others", daemon=True).start()
+
+
+@contextmanager
+def wait_for_connection() -> Iterator[None]:
+    """Mark a block in which this process waits for the others to connect; an error in it ends them."""
+    try:
+        yield
+    except BaseException:
+        _kill_processes()  # before they complain that we have left them
+        raise
+    _all_connected.set()
+
+
+def describe_failed_process(patience: float = _LAST_WORDS) -> str | None:
+    """Describe in a sentence another process that has failed or fails within ``patience`` seconds; None if none."""
+    until = time.monotonic() + patience
+    while _processes:
+        for rank, process in enumerate(_processes, 1):
+            if code := process.poll():
+                failure = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+                return (
+                    f"process {rank + 1} of {len(_processes) + 1} (--devices) {failure}, and this run with it; see its "
+                    "message, then give the same command again, or use --devices 1"
+                )
+        if time.monotonic() > until:
+            break
+        time.sleep(_LOOK_EVERY)
+    return None
+
+
+def _watch_processes() -> None:
+    """End this process once another one has failed, since it might wait for it for ever."""
+    while any(process.poll() is None for process in _processes):
+        if any(process.poll() for process in _processes):
+            break
+        time.sleep(_LOOK_EVERY)
+    failure = describe_failed_process(0.0)
+    if failure is None:
+        return
+    time.sleep(_LAST_WORK if _all_connected.is_set() else _LAST_WORDS)
+    codes = {process.poll() for process in _processes}
+    _kill_processes()
+    for code, word in ((130, "interrupted"), (143, "terminated")):  # all were, and we could not hear it
+        if code in codes:
+            os.write(2, f"mmgen: {word}\n".encode())
+            os._exit(code)
+    os.write(2, f"mmgen: {failure}\n".encode())
+    os._exit(1)
+
+
+def _kill_processes() -> None:
+    for process in _processes:
+        with suppress(OSError):
+            process.send_signal(signal.SIGKILL)
+
+
+def _end_processes() -> None:
+    until = time.monotonic() + _GOODBYE
+    for process in _processes:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, until - time.monotonic()))
+    _kill_processes()
