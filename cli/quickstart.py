@@ -40,7 +40,7 @@ def _draw_picture(folder: Path, guidance: str, seed: int) -> None:
     from mmgen.artifacts import Dataset
     from mmgen.classifier import load_classifier
     from mmgen.descriptions import format_values
-    from mmgen.figures.drawing.comparison import comparison, judge_note
+    from mmgen.figures.drawing.comparison import draw_comparison, explain_red_frames
     from mmgen.generation import load
     from mmgen.generation.classifiers import classifier_sees_samples
     from mmgen.generation.concepts import choose_concepts
@@ -60,8 +60,8 @@ def _draw_picture(folder: Path, guidance: str, seed: int) -> None:
         pictures = draw(model, concepts, 6, posterior=posterior, seed=seed, classifier=judge)
         draws.append((model.posteriors[posterior].title, pictures))
     labels = [format_values(concept, info) for concept in concepts]
-    note = judge_note(judge.accuracy, classifier_sees_samples(models["true"]))
-    grid = comparison(draws, labels, title="The same words, drawn from each posterior", note=note)
+    note = explain_red_frames(judge.accuracy, classifier_sees_samples(models["true"]))
+    grid = draw_comparison(draws, labels, title="The same words, drawn from each posterior", note=note)
     grid.save(folder / PICTURE)
 
 

@@ -195,7 +195,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
 
     def _translate(self, start: "TranslationStart", output: Path | None, command: str) -> "Grid | Draws":
         """Draw pictures from other kinds of pictures."""
-        from mmgen.figures.drawing.samples import translated_grid
+        from mmgen.figures.drawing.samples import translation_grid
         from mmgen.generation.draws import convert_draws_to_pictures
         from mmgen.generation.samples import save_samples
         from mmgen.generation.translations import convert_examples_to_pictures, draw_translations, read_start
@@ -217,12 +217,8 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
             return drawn
         if self._write_values(output, drawn):
             return drawn
-        pictures = (
-            convert_examples_to_pictures(loaded, start_pictures),
-            start.sources,
-            convert_draws_to_pictures(loaded, drawn),
-        )
-        grid = translated_grid(*pictures, description=description, sampled=self.mean is False)
+        pictures = convert_examples_to_pictures(loaded, start_pictures), start.sources, convert_draws_to_pictures(loaded, drawn)
+        grid = translation_grid(*pictures, description=description, sampled=self.mean is False)
         if output is not None:
             grid.save(output)
         return grid

@@ -51,7 +51,7 @@ class Show(Stage[dict[str, Any]]):
             raise UsageError(f"{' and '.join(given)} is only for contact sheets; name one with -o sheet.png")
         described = describe_file(path)
         if self.output is not None:
-            from mmgen.figures.report.show import contact_sheet  # draws, which needs everything
+            from mmgen.figures.report.show import draw_contact_sheet  # draws, which needs everything
 
-            contact_sheet(path, self.number or 32, self.seed or 0).save(path_of(self.output))
+            draw_contact_sheet(path, self.number or 32, self.seed or 0).save(path_of(self.output))
         return described

@@ -10,7 +10,7 @@ import torch
 from mmgen.artifacts import Header, read_header, write_checkpoint
 from mmgen.artifacts.contents import describe_file, format_training
 from mmgen.cli.train import _describe_best
-from mmgen.figures.report.context import about
+from mmgen.figures.report.context import describe_model
 from mmgen.training.loop import TrainingResult
 
 
@@ -40,7 +40,7 @@ def test_steps_of_a_run_and_of_the_weights_that_are_kept(
     header = written(tmp_path / "m.safetensors", facts, **training)
     assert format_training(header) == said and describe_file(tmp_path / "m.safetensors").get("trained", "") == said
     group: Any = SimpleNamespace(header=header)  # all that a line about a model is of
-    assert about(group) == "objective elbo, latent size 2" + (f", {said}" if said else "")
+    assert describe_model(group) == "objective elbo, latent size 2" + (f", {said}" if said else "")
 
 
 def test_settings_that_are_none_say_nothing(tmp_path: Path) -> None:

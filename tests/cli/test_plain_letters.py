@@ -11,9 +11,9 @@ from mmgen.cli import _console
 from mmgen.cli._main import main
 from mmgen.core.parsing import printable, strip_controls
 from mmgen.core.progress import Progress, Work
-from mmgen.figures.drawing.page import annotated, framed
-from mmgen.figures.drawing.style import figure_image, new_figure, tidy
-from mmgen.figures.drawing.text import wrap, wrap_marked
+from mmgen.figures.drawing.page import add_margins, add_title_and_note
+from mmgen.figures.drawing.style import new_figure, render_figure, style_axes
+from mmgen.figures.drawing.text import wrap_marked, wrap_text
 from mmgen.figures.report.make import page_environment
 
 HOSTILE = {
@@ -79,29 +79,29 @@ def test_a_path_stays_as_it_is_where_a_program_reads_it(capsys: pytest.CaptureFi
 def test_pictures_show_letters(name: str) -> None:
     text = HOSTILE[name]
     marked = [word for line in wrap_marked([text], [True], 20, 300).lines for word, _ in line]
-    for words in [*wrap(text, 20, 300), *marked]:
+    for words in [*wrap_text(text, 20, 300), *marked]:
         assert not FORBIDDEN & set(words)
     figure = new_figure(3, 2)
-    axes = tidy(figure.add_subplot(), text, text, text)
+    axes = style_axes(figure.add_subplot(), text, text, text)
     axes.plot([0, 1], [0, 1], label=f"x{text}")
     axes.set_xticks([0, 1], [printable(text), printable(text)])
     axes.legend()
     axes.text(0, 0, text)
-    image = annotated(framed(figure_image(figure)), text, text)
+    image = add_title_and_note(add_margins(render_figure(figure)), text, text)
     assert image.image.width > 300
 
 
 def test_formulas_of_ours_are_still_formulas() -> None:
     def drawn(label: str) -> np.ndarray:
         figure = new_figure(2, 2)
-        tidy(figure.add_subplot(), "", label)
-        return np.asarray(figure_image(figure))
+        style_axes(figure.add_subplot(), "", label)
+        return np.asarray(render_figure(figure))
 
     assert not np.array_equal(drawn("$z_1$"), drawn(r"\$z_1\$"))
     assert np.array_equal(drawn("$z_3$"), drawn("$z_3$"))
     figure = new_figure(2, 2)
-    axes = tidy(figure.add_subplot(), "", "$z_3$")
-    figure_image(figure)
+    axes = style_axes(figure.add_subplot(), "", "$z_3$")
+    render_figure(figure)
     assert not axes.xaxis.label.get_parse_math()
 
 

@@ -317,7 +317,7 @@ def test_vectors_from_a_file_to_a_score(blobs: Path, capsys: pytest.CaptureFixtu
     [
         (("sample", "m.safetensors", "-o", "s.png"), "a vector has no picture; use a file of samples (.h5)"),
         (("show", "m.safetensors", "-o", "s.png"), "vector is a vector, which has no picture"),
-        (("show", "blobs.h5", "-o", "s.png"), "holds no images; a contact sheet needs some"),
+        (("show", "blobs.h5", "-o", "s.png"), "has no images, which a contact sheet shows"),
     ],
 )
 def test_what_needs_pictures_says_so(

@@ -22,7 +22,7 @@ from mmgen.core.parsing import (
 )
 from mmgen.experiments._plan import read_plan
 from mmgen.figures.report.curves import read_log
-from mmgen.figures.session import gather
+from mmgen.figures.session import gather_material
 from mmgen.results.score import read_scores
 from mmgen.settings.config import parse_assignments, read_toml
 from mmgen.training.log import RunLog
@@ -144,7 +144,7 @@ def plan(path: Path, value: str) -> object:
 
 def report(path: Path, value: str) -> object:
     path.write_text(f'{{"metric": "correctness", "value": {value}}}\n')
-    return gather([path])
+    return gather_material([path])
 
 
 READERS = [scores, log, settings, plan, report]

@@ -14,7 +14,7 @@ import mmgen.densities
 import mmgen.objectives
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
-from mmgen.figures.report.scores import score_tables
+from mmgen.figures.report.scores import make_score_tables
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
@@ -271,5 +271,5 @@ def test_scores_of_different_weights_stand_in_different_rows(tmp_path: Path) -> 
     scores = read_scores(path)
     assert [score.source for score in scores] == ["q_true(w = 1), exact", "q_true(w = 300)"]
     assert [score.to_json()["text_weight"] for score in scores] == [1.0, 300.0]
-    (table,) = score_tables(scores, {"a": "one", "b": "other"})
+    (table,) = make_score_tables(scores, {"a": "one", "b": "other"})
     assert [row.posterior.split(":")[0] for row in table.rows] == ["q_true(w = 1), exact", "q_true(w = 300)"]

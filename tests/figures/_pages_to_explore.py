@@ -15,7 +15,7 @@ from PIL import Image
 
 from mmgen.artifacts import DatasetWriter
 from mmgen.figures.explore.make import Limits, make_explorer
-from mmgen.figures.explore.sprites import STEP, tiles
+from mmgen.figures.explore.sprites import STEP, picture_bytes
 from mmgen.modalities.attributes import AttributesDescription
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -42,7 +42,7 @@ def picture(sheets: dict[str, Any], number: int) -> np.ndarray:
 
 def as_on_the_page(images: np.ndarray) -> np.ndarray:
     """Means [n, 1, H, W] in the page's 16 greys, uint8 [n, H, W]."""
-    return (np.rint(tiles(images)[..., 0] / STEP) * STEP).astype(np.uint8)
+    return (np.rint(picture_bytes(images)[..., 0] / STEP) * STEP).astype(np.uint8)
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from mmgen.core.errors import ArtifactError
-from mmgen.figures.drawing.style import figure_image
-from mmgen.figures.report.curves import TrainingLog, cut, learning_curves, read_log, term_curves
+from mmgen.figures.drawing.style import render_figure
+from mmgen.figures.report.curves import TrainingLog, draw_learning_curves, draw_term_curves, explain_cut_off, read_log
 
 
 def _write(path: Path, records: list[object], tail: str = "") -> Path:
@@ -44,7 +44,7 @@ def test_half_a_last_line_is_passed_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{"step": 1, "bound": 2}\nhello\n{"step": 2}\n', "line 2 is no JSON"),
+        (b'{"step": 1, "bound": 2}\nhello\n{"step": 2}\n', "line 2 is not JSON"),
         (b'[1, 2]\n{"step": 1}\n', "line 1 has no step"),
         (b'{"metric": "correctness"}\n', "line 1 has no step"),
         (b"\xff\xfe\x00", "it is no text"),
@@ -66,18 +66,18 @@ def test_every_log_draws(tmp_path: Path) -> None:
     empty = read_log(_write(tmp_path / "empty.log.jsonl", []))
     logs = {"long": (long, 200, ["kl", "gradient norm", "examples per second"]), "nan": (broken, 2, None)}
     logs |= {"short": (short, 1, None), "empty": (empty, 0, [])}
-    together = learning_curves([log for log, _, _ in logs.values()])
+    together = draw_learning_curves([log for log, _, _ in logs.values()])
     curves = together.axes[0].lines[::2]  # each is followed by an empty one, which carries its name
     assert [len(curve.get_xdata()) for curve in curves] == [points for _, points, _ in logs.values()]
     legend = together.axes[0].get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == [f"{name} (training only)" for name in logs]
-    assert learning_curves([]).axes[0].get_legend() is None
-    for figure in (together, learning_curves([])):
-        assert figure_image(figure, 40).size == (216, 136)
+    assert draw_learning_curves([]).axes[0].get_legend() is None
+    for figure in (together, draw_learning_curves([])):
+        assert render_figure(figure, 40).size == (216, 136)
     for log, points, titles in logs.values():
-        figure = term_curves(log)
-        assert min(figure_image(figure, 40).size) > 0
+        figure = draw_term_curves(log)
+        assert min(render_figure(figure, 40).size) > 0
         assert all(len(axes.lines[0].get_xdata()) == points for axes in figure.axes)
         if titles is not None:
             assert [axes.get_title(loc="left") for axes in figure.axes] == titles
@@ -86,7 +86,7 @@ def test_every_log_draws(tmp_path: Path) -> None:
 def test_a_steep_start_does_not_flatten_the_rest() -> None:
     steps = np.arange(1000)
     bound = np.where(steps < 30, -1e6, -100.0 + steps / 100)
-    figure = learning_curves([TrainingLog("run", steps, steps * 0.1, bound)])
+    figure = draw_learning_curves([TrainingLog("run", steps, steps * 0.1, bound)])
     low, high = figure.axes[0].get_ylim()
     assert -110 < low < -95 and high < -80
 
@@ -95,7 +95,7 @@ def test_what_is_cut_off_is_said() -> None:
     """A run that starts at -1,000 and stays at about -10: the first steps are below the picture."""
     steps = np.arange(1, 101)
     bound = np.where(steps <= 3, -1000.0, -10.0 - steps % 2)
-    said = cut([TrainingLog("a", steps, steps * 1.0, bound)])
+    said = explain_cut_off([TrainingLog("a", steps, steps * 1.0, bound)])
     assert "down to -1,000, are of steps up to 4" in said or "down to -1,000, are of steps up to 3" in said
-    assert cut([TrainingLog("a", steps, steps * 1.0, np.full(100, -10.0))]) == ""
-    assert cut([]) == ""
+    assert explain_cut_off([TrainingLog("a", steps, steps * 1.0, np.full(100, -10.0))]) == ""
+    assert explain_cut_off([]) == ""

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from mmgen.core.errors import UsageError
 from mmgen.figures.plots._draw import draw_plot
-from mmgen.figures.plots._families import families
+from mmgen.figures.plots._families import group_into_families
 from mmgen.results.score import read_scores
 
 X = ("negative-elbo", "reconstruction error")
@@ -48,7 +48,7 @@ def example(folder: Path) -> Path:
 
 
 def test_a_line_for_each_objective_with_means_over_seeds(tmp_path: Path) -> None:
-    found = families(read_scores(example(tmp_path)), X, "factor-score")
+    found = group_into_families(read_scores(example(tmp_path)), X, "factor-score")
     assert [family.title for family in found.families] == ["beta-VAE", "FactorVAE"]
     beta, factor = found.families
     assert [(p.label, p.x.mean, p.y.mean, p.x.n) for p in beta.points] == [
@@ -57,7 +57,7 @@ def test_a_line_for_each_objective_with_means_over_seeds(tmp_path: Path) -> None
     ]
     assert beta.points[0].y.sd == pytest.approx(32**0.5)
     assert [(p.label, p.x.mean, p.y.mean, p.y.stderr) for p in factor.points] == [("gamma = 35", 30.0, 82.0, 0.5)]
-    assert (found.x.label, found.alone) == ("reconstruction error, nats (lower is better)", 0)
+    assert (found.x.label, found.unpaired) == ("reconstruction error, nats (lower is better)", 0)
 
 
 def test_the_figure_and_what_it_says(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_runs_of_other_settings_are_other_points(tmp_path: Path) -> None:
     path = write(
         tmp_path / "s.jsonl", model("a", 0, 1, 2, name="elbo", beta=4.0), model("b", 0, 3, 4, name="elbo", beta=4.0)
     )
-    (family,) = families(read_scores(path), X, "factor-score").families
+    (family,) = group_into_families(read_scores(path), X, "factor-score").families
     assert [(point.label, point.x.n) for point in family.points] == [("beta = 4", 1), ("beta = 4", 1)]
 
 
@@ -88,7 +88,7 @@ def test_labels_tell_every_setting_that_differs_and_titles_what_is_generated(tmp
         model("c", 0, 3, 4, name="elbo", modalities=["image", "attributes"], beta=4.0),
         model("d", 0, 3, 4, name="elbo", modalities=["image"], beta=4.0),
     )
-    found = families(read_scores(path), X, "factor-score").families
+    found = group_into_families(read_scores(path), X, "factor-score").families
     assert [family.title for family in found] == ["HFVAE", "elbo of image and attributes", "beta-VAE"]
     assert [point.label for point in found[0].points] == ["groups = 5, 5", "groups = none"]
 
@@ -140,11 +140,11 @@ def test_dimensions_are_labelled_by_the_factor_that_they_follow(world: Path, mon
 
 
 def _labels(world: Path) -> list[str]:
-    from mmgen.figures.plots.traversal import _with_factors
-    from mmgen.figures.session import gather, open_session
+    from mmgen.figures.plots.traversal import _rank_dimensions
+    from mmgen.figures.session import gather_material, open_session
 
-    (group,) = gather([world / "telbo.safetensors"]).groups
-    followed = _with_factors(open_session(group, 0))
-    assert "20 bins" in followed.said and "Inactive: below 0.01 nats" in followed.said
+    (group,) = gather_material([world / "telbo.safetensors"]).groups
+    followed = _rank_dimensions(open_session(group, 0))
+    assert "20 bins" in followed.explanation and "Inactive: below 0.01 nats" in followed.explanation
     pairs = zip(followed.ranked.dimensions, followed.ranked.values, strict=True)
     return [followed.label(dimension, f"z {dimension + 1}", value) for dimension, value in pairs]

@@ -9,7 +9,7 @@ import pytest
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import parse
-from mmgen.figures.drawing.comparison import comparison, hierarchy, judge_note
+from mmgen.figures.drawing.comparison import draw_comparison, draw_hierarchy, explain_red_frames
 from mmgen.figures.drawing.page import FRAME, Grid
 from mmgen.generation.classifiers import format_mismatches, has_mismatch
 from mmgen.generation.concepts import abstraction_levels, choose_concepts
@@ -124,7 +124,7 @@ def test_hierarchy_frames_follow_the_verdicts(stubs: SimpleNamespace) -> None:
         (name, draw(stubs.FlatLoaded(), levels, 2, posterior=name, classifier=stubs.Reader()))
         for name in ("own", "aggregate")
     ]
-    grid = hierarchy(draws, stubs.INFO, title="hierarchy", note="seed 0")
+    grid = draw_hierarchy(draws, stubs.INFO, title="hierarchy", note="seed 0")
     # The stub draws unknown attributes as code 0, so the aggregate is right everywhere; "own" always draws small.
     assert _red(grid) == [False, False, True, True, True, True] + [False] * 6
 
@@ -132,11 +132,11 @@ def test_hierarchy_frames_follow_the_verdicts(stubs: SimpleNamespace) -> None:
 def test_comparison_needs_the_same_words(stubs: SimpleNamespace) -> None:
     first = draw(stubs.FlatLoaded(), QUERIES, 2, posterior="own", classifier=stubs.Reader())
     second = draw(stubs.FlatLoaded(), QUERIES, 2, posterior="aggregate", classifier=stubs.Reader())
-    grid = comparison([("q_true", first), ("q_agg", second)], ["3, big", "3", "*", "1, small"])
+    grid = draw_comparison([("q_true", first), ("q_agg", second)], ["3, big", "3", "*", "1, small"])
     assert _red(grid) == [True, True, False, False, False, False, True, True] + [False] * 8
     other = draw(stubs.FlatLoaded(), QUERIES[:1], 2, posterior="own")
     with pytest.raises(UsageError, match="different descriptions"):
-        comparison([("a", first), ("b", other)], ["3", "4"])
+        draw_comparison([("a", first), ("b", other)], ["3", "4"])
 
 
 def test_chosen_concepts_show_many_values() -> None:
@@ -152,5 +152,5 @@ def test_chosen_concepts_show_many_values() -> None:
 
 
 def test_notes_say_who_judged() -> None:
-    assert "itself right on 91.2 % of held-out attributes" in judge_note({"digit": 90.0, "mean": 91.2})
-    assert "No judge" in judge_note(None)
+    assert "itself right on 91.2 % of held-out attributes" in explain_red_frames({"digit": 90.0, "mean": 91.2})
+    assert "No judge" in explain_red_frames(None)

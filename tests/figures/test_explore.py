@@ -17,9 +17,9 @@ from mmgen.artifacts import Dataset, read_header
 from mmgen.artifacts.pages import link_to
 from mmgen.artifacts.samples import read_samples
 from mmgen.core.errors import UsageError
-from mmgen.figures.explore.density import inside
+from mmgen.figures.explore.density import contour_bytes
 from mmgen.figures.explore.make import Limits, make_explorer
-from mmgen.figures.explore.sprites import STEP, tiles
+from mmgen.figures.explore.sprites import STEP, picture_bytes
 from mmgen.figures.report.make import make_report
 from mmgen.generation import load
 from mmgen.generation.decode import decode_means
@@ -138,7 +138,7 @@ def test_a_map_of_two_dimensions_shows_z_itself(world: Path, lively: Path, flat:
     fitted = load(lively / "flat-aggregate.safetensors")
     condition = parse_descriptions(fitted, [part["words"][row]]).batch(fitted, 0)
     log_q = fitted.posteriors["aggregate"].log_prob(z, condition)[:, 0].detach()
-    expected = inside(np.exp((log_q - log_q.max()).double().numpy()).reshape(cells, cells))
+    expected = contour_bytes(np.exp((log_q - log_q.max()).double().numpy()).reshape(cells, cells))
     drawn = picture(source["density"], row)[..., 0]
     assert (np.abs(drawn.astype(int) - np.rint(expected / STEP) * STEP) <= STEP).all() and drawn.max() == 255
 
@@ -181,13 +181,13 @@ def test_parts_that_make_no_sense_are_left_out(world: Path, tmp_path: Path) -> N
 
 def test_what_cannot_be_shown_is_refused_in_a_sentence(world: Path, tmp_path: Path) -> None:
     out = tmp_path / "e.html"
-    with pytest.raises(UsageError, match=r"shows one model with what was fitted to it, got flat\.safetensors, telbo"):
+    with pytest.raises(UsageError, match=r"shows one model and its fitted posteriors, got flat\.safetensors, telbo"):
         make_explorer([world / "flat.safetensors", world / "telbo.safetensors"], out)
     with pytest.raises(UsageError, match="got none; name files of one model"):
         make_explorer([world / "scores.jsonl"], out)
     with pytest.raises(UsageError, match=r"--dimensions got 3, but z of .* has 2"):
         make_explorer([world / "flat.safetensors"], out, limits=Limits(dimensions=3))
-    with pytest.raises(UsageError, match=r"--max-size got 0.03 MB, but the page takes .* at the least"):
+    with pytest.raises(UsageError, match=r"--max-size got 0.03 MB, but the page takes at least .* MB"):
         make_explorer([world / "flat-true.safetensors"], out, limits=Limits(size=30_000)).run()
     assert not out.exists()
 
@@ -241,6 +241,6 @@ def test_colours_are_kept_within_the_losses_of_their_format(views: Path, tmp_pat
     source, loaded = data["parts"][0]["sources"][0], load(views / "one.safetensors")
     assert source["pictures"]["images"][0].startswith("data:image/webp;base64,")
     row = data["parts"][0]["keys"].index([1, 0])
-    drawn = tiles(loaded.sample("Large=yes Red=no", 2, posterior="own").cpu().numpy())
+    drawn = picture_bytes(loaded.sample("Large=yes Red=no", 2, posterior="own").cpu().numpy())
     shown = picture(source["pictures"], 2 * row).astype(int)
     assert data["remark"] == "" and np.abs(shown - drawn[0]).mean() < 6

@@ -9,9 +9,9 @@ import pytest
 import torch
 from scipy.stats import gaussian_kde
 
-from mmgen.figures.explore.density import CELLS, Chart, densities, smoothed, split_middle
-from mmgen.figures.explore.questions import frequent, near
-from mmgen.figures.explore.sprites import STEP, pack
+from mmgen.figures.explore.density import CELLS, Chart, compute_densities, smooth_points, split_middle
+from mmgen.figures.explore.questions import captions_by_difference, descriptions_by_frequency
+from mmgen.figures.explore.sprites import STEP, pack_sheets
 from mmgen.generation.encodings import principal_plane
 from mmgen.posteriors import Guidance
 from tests.figures._pages_to_explore import picture
@@ -22,17 +22,17 @@ def test_the_most_frequent_descriptions_come_first() -> None:
     """Against counting each of them."""
     codes = np.random.default_rng(1).choice(3, (50, 3), p=(0.6, 0.3, 0.1)).astype(np.uint8)
     codes[:5, 1] = 255
-    found = np.stack(list(frequent(codes, (3, 3, 3))))
+    found = np.stack(list(descriptions_by_frequency(codes, (3, 3, 3))))
     assert sorted(map(tuple, found.tolist())) == sorted(itertools.product((0, 1, 2, 255), repeat=3))
     counts = [int(((codes == row) | (row == 255)).all(1).sum()) for row in found]
     assert counts == sorted(counts, reverse=True)
-    shortest = list(itertools.islice(frequent(np.zeros((0, 2), np.uint8), (2, 2)), 9))
+    shortest = list(itertools.islice(descriptions_by_frequency(np.zeros((0, 2), np.uint8), (2, 2)), 9))
     assert [int((row != 255).sum()) for row in shortest] == [0, 1, 1, 1, 1, 2, 2, 2, 2]
 
 
 def test_neighbours_differ_in_at_most_two_words() -> None:
     starts = np.array([[0, 0, 0], [2, 2, 2]])
-    found = list(near(starts, [range(3)] * 3))
+    found = list(captions_by_difference(starts, [range(3)] * 3))
     assert len({tuple(key) for key in found}) == len(found)
     distances = [min(int((key != start).sum()) for start in starts) for key in found]
     assert distances == sorted(distances) and max(distances) == 2
@@ -47,7 +47,7 @@ def test_densities_of_draws_are_kernel_estimates() -> None:
     line = (np.arange(cells) + 0.5) * 2 / cells - 1
     grid = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
     expected = gaussian_kde(places.T, weights=weights)(grid.T).reshape(cells, cells)
-    found, beside = split_middle(smoothed(places, weights, cells))
+    found, beside = split_middle(smooth_points(places, weights, cells))
     assert found.sum() + beside.sum() == pytest.approx(1)
     assert np.abs(found / found.sum() - expected / expected.sum()).max() < 0.08 * (expected / expected.sum()).max()
 
@@ -55,7 +55,7 @@ def test_densities_of_draws_are_kernel_estimates() -> None:
 def test_a_draw_that_lies_anywhere_leaves_a_density() -> None:
     """A model that has hardly been trained draws some z by far too large: no kernel is wider than what is looked at."""
     places = np.concatenate([np.random.default_rng(0).normal(0, 0.3, (100, 2)), [[1e21, -1e20]]])
-    found, _ = split_middle(smoothed(places, np.ones(101), 31))
+    found, _ = split_middle(smooth_points(places, np.ones(101), 31))
     assert np.isfinite(found).all() and 0 < found.sum() < 1
 
 
@@ -82,7 +82,7 @@ def test_what_lies_beside_the_map_counts(exact: bool, middle: float, monkeypatch
     draws = middle * torch.tensor([1.0, 0.0]) + torch.randn(4000, 2, generator=torch.manual_seed(1))
     monkeypatch.setattr("mmgen.figures.explore.density.draw_latents", lambda *_: draws[None])
     source: Any = SimpleNamespace(loaded=loaded, posterior="q", path="p")
-    ((levels, outside),) = densities(source, asked, Chart(plane, 3.0, exact), 0, {})
+    ((levels, outside),) = compute_densities(source, asked, Chart(plane, 3.0, exact), 0, {})
     right = 1 - torch.distributions.Normal(0.0, 1.0).cdf(torch.tensor(3 - middle)).item()
     if middle < 30:
         assert outside == pytest.approx(right, abs=0.01 if exact else 0.02)
@@ -96,7 +96,7 @@ def test_what_lies_beside_the_map_counts(exact: bool, middle: float, monkeypatch
 def test_sheets_hold_every_picture_in_sixteen_greys() -> None:
     generator = np.random.default_rng(0)
     pictures = generator.integers(0, 256, (800, 60, 90, 1)).astype(np.uint8)
-    sheets = pack(pictures)
+    sheets = pack_sheets(pictures)
     assert len(sheets.images) > 1
     for number in (0, 1, sheets.per_sheet - 1, sheets.per_sheet, 799):
         shown = picture(sheets.to_json(), number)

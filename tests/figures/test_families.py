@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from mmgen.artifacts import DatasetWriter
-from mmgen.figures.plots.hierarchy import abstraction
+from mmgen.figures.plots.hierarchy import draw_abstraction
 from mmgen.figures.report.make import make_report
-from mmgen.figures.report.pictures import same_words, varied_words
-from mmgen.figures.report.reconstructions import reconstructed
-from mmgen.figures.report.show import contact_sheet
-from mmgen.figures.session import Session, gather, open_session
+from mmgen.figures.report.pictures import draw_same_words, draw_varied_words
+from mmgen.figures.report.reconstructions import draw_reconstructions
+from mmgen.figures.report.show import draw_contact_sheet
+from mmgen.figures.session import Session, gather_material, open_session
 from mmgen.generation import load
 
 DIGITS = [str(n) for n in range(10)]
@@ -68,7 +68,7 @@ def family(tmp_path_factory: pytest.TempPathFactory, stubs: SimpleNamespace) -> 
 
 
 def _session(family: Path, name: str) -> Session:
-    return open_session(gather([family / f"{name}.safetensors"]).groups[0], seed=0)
+    return open_session(gather_material([family / f"{name}.safetensors"]).groups[0], seed=0)
 
 
 @pytest.mark.parametrize("name", ["plain", *(pytest.param(name, marks=pytest.mark.slow) for name in ("jmvae", "both"))])
@@ -79,16 +79,16 @@ def test_every_family_has_a_report_and_a_sheet(family: Path, name: str, tmp_path
     asked = "No judge was found for the images" in page
     assert asked == (data in ("label", "both"))  # a judge reads attributes, so the others need none
     assert "recipe bars.</p>" in page  # settings that are not there leave no brackets
-    assert ("<strong>Reconstructions" in page) and len(contact_sheet(path, count=6).boxes) == 6
+    assert ("<strong>Reconstructions" in page) and len(draw_contact_sheet(path, count=6).boxes) == 6
 
 
 def test_a_label_has_a_row_for_each_of_its_values(family: Path) -> None:
     for name in ("label", "cvae"):
         session = _session(family, name)
         assert session.concepts.codes[:, 0].tolist() == list(range(10))
-        pictures = same_words(session)
+        pictures = draw_same_words(session)
         assert len(pictures[0].drawn.boxes) == 10 * 10
-        assert varied_words(session) == []  # it would show the same ten digits once more
+        assert draw_varied_words(session) == []  # it would show the same ten digits once more
 
 
 def test_models_without_words_show_test_images_decoded(family: Path) -> None:
@@ -96,7 +96,7 @@ def test_models_without_words_show_test_images_decoded(family: Path) -> None:
 
     for name in ("plain", "bare", "cvae"):
         session = _session(family, name)
-        grid = reconstructed(session)[0].drawn
+        grid = draw_reconstructions(session)[0].drawn
         assert len(grid.boxes) == 24
         loaded = session.model
         from mmgen.artifacts import Dataset
@@ -115,7 +115,7 @@ def test_models_without_words_show_test_images_decoded(family: Path) -> None:
             mean = loaded.model.mean("image", z, condition)[3, 0].numpy()
         left, top, right, bottom = grid.boxes[12 + 3]
         assert np.abs(pixels[top:bottom:7, left:right:7, 0].astype(int) - np.rint(255 * mean)).max() <= 1
-    assert reconstructed(_session(family, "text")) == []  # these have a figure with their words
+    assert draw_reconstructions(_session(family, "text")) == []  # these have a figure with their words
 
 
 def test_free_text_and_attributes_are_different_evidence(family: Path) -> None:
@@ -136,6 +136,6 @@ def test_free_text_and_attributes_are_different_evidence(family: Path) -> None:
         loaded.posterior(caption).mean, loaded.model.posterior(loaded.describe(caption), ("text",)).mean
     )
     torch.testing.assert_close(loaded.posterior(f"digit={caption}").mean, label.mean)
-    levels = abstraction(session)[0]
+    levels = draw_abstraction(session)[0]
     assert "anything" not in levels.caption and f"digit={caption}" in levels.caption
     assert load(family / "text.safetensors").posterior("3 3").mean.shape == (1, 3)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from mmgen.artifacts import Header, read_header
-from mmgen.figures.report.context import _data
-from mmgen.figures.report.findings import findings
+from mmgen.figures.report.context import _describe_data
+from mmgen.figures.report.findings import describe_findings
 from mmgen.figures.report.make import make_report
-from mmgen.figures.session import gather, open_session
+from mmgen.figures.session import gather_material, open_session
 
 GUIDED = {"base": "aggregate", "guidance": 3.0, "balanced": True}
 IDS = {"dataset": "d", "judge": "j"}
@@ -34,7 +34,7 @@ def said(world: Path, tmp_path: Path) -> Any:
         path = tmp_path / "found.jsonl"
         path.write_text("".join(json.dumps(one) + "\n" for one in written))
         files = [world / "flat-true.safetensors", world / "flat-aggregate.safetensors", path]
-        return [(one.best, one.others) for one in findings(gather(files))]
+        return [(one.best, one.others) for one in describe_findings(gather_material(files))]
 
     return find
 
@@ -80,15 +80,15 @@ def test_rows_of_another_judge_are_not_compared(said: Any) -> None:
 
 
 def test_what_draws_best_comes_first_and_the_exact_posterior_is_folded(world: Path) -> None:
-    (group,) = gather([world / "flat-true.safetensors", world / "flat-aggregate.safetensors"]).groups
+    (group,) = gather_material([world / "flat-true.safetensors", world / "flat-aggregate.safetensors"]).groups
     sources = open_session(group, 0, guidance=2.0).sources
     names = [source.name.partition(":")[0] for source in sources]
     assert names == ["q_agg guided (w = 2)", "q_agg", "q_true(w = 1), exact"]
-    assert not any(source.aside for source in sources), "there is no other q_true that it would stand beside"
+    assert not any(source.folded for source in sources), "there is no other q_true that it would stand beside"
 
 
 def test_the_exact_posterior_is_folded_beside_that_of_the_training() -> None:
-    from mmgen.figures.session.session import Source, _in_order
+    from mmgen.figures.session.session import Source, _sort_sources
 
     def source(posterior: str, weight: float | None, guidance: float = 0.0) -> Source:
         own = SimpleNamespace(
@@ -99,10 +99,10 @@ def test_the_exact_posterior_is_folded_beside_that_of_the_training() -> None:
 
     every = [source("own", None), source("true", 300.0), source("true", 1.0), source("scan", None),
              source("aggregate", None, 3.0)]  # fmt: skip
-    found = _in_order(every)
+    found = _sort_sources(every)
     assert [one.posterior for one in found] == ["aggregate", "scan", "true", "true", "own"]
-    assert [one.loaded.text_weight for one in found if one.aside] == [1.0]
-    assert not any(one.aside for one in _in_order(every[2:])), "alone it is worth showing"
+    assert [one.loaded.text_weight for one in found if one.folded] == [1.0]
+    assert not any(one.folded for one in _sort_sources(every[2:])), "alone it is worth showing"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_the_exact_posterior_is_folded_beside_that_of_the_training() -> None:
 def test_of_the_data_only_what_somebody_chose_is_said(settings: dict[str, Any], said: str) -> None:
     header = Header("dataset", 1, "0", "0" * 64, 0, settings, (), {}, "")
     material: Any = SimpleNamespace(headers={"id": (Path("a") / "own.h5", header)})
-    assert _data(material) == [said]
+    assert _describe_data(material) == [said]
 
 
 def test_the_heading_of_scores_names_papers_where_their_numbers_stand(world: Path, tmp_path: Path) -> None:

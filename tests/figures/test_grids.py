@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.page import FRAME, GAP, Grid, frame_colour, to_bytes
-from mmgen.figures.drawing.style import WRONG, category_colours, data_uri, rgb
+from mmgen.figures.drawing.page import FRAME, GAP, Grid, convert_to_rgb, frame_colour
+from mmgen.figures.drawing.style import WRONG, category_colours, data_uri, hex_to_rgb
 from mmgen.figures.drawing.tables import Panel, image_grid, image_table
-from mmgen.figures.drawing.text import wrap
+from mmgen.figures.drawing.text import wrap_text
 
-RED = np.array(rgb(WRONG))
+RED = np.array(hex_to_rgb(WRONG))
 
 
 def _noise(*shape: int) -> np.ndarray:
@@ -43,7 +43,7 @@ def test_an_image_arrives_unchanged_in_its_box() -> None:
     images = _noise(5, 3, 32, 24)
     grid = image_grid(images, columns=2)
     pixels = np.asarray(grid.image)
-    for image, (left, top, right, bottom) in zip(to_bytes(images), grid.boxes, strict=True):
+    for image, (left, top, right, bottom) in zip(convert_to_rgb(images), grid.boxes, strict=True):
         factor = (right - left) // 24
         assert (bottom - top, right - left) == (32 * factor, 24 * factor)
         inside = pixels[top:bottom, left:right]
@@ -93,12 +93,12 @@ def test_rows_are_full_where_that_looks_right() -> None:
 
 
 def test_pixels() -> None:
-    assert to_bytes(np.array([[[0.0, 0.5, 1.0, 2.0, -1.0, np.nan]]])).tolist() == [
+    assert convert_to_rgb(np.array([[[0.0, 0.5, 1.0, 2.0, -1.0, np.nan]]])).tolist() == [
         [[v] * 3 for v in (0, 128, 255, 255, 0, 0)]
     ]
-    assert to_bytes(np.full((3, 1, 1), 7, np.uint8)).tolist() == [[[7, 7, 7]]]
+    assert convert_to_rgb(np.full((3, 1, 1), 7, np.uint8)).tolist() == [[[7, 7, 7]]]
     with pytest.raises(UsageError, match="1 or 3 channels"):
-        to_bytes(np.zeros((2, 4, 4)))
+        convert_to_rgb(np.zeros((2, 4, 4)))
 
 
 def test_mistakes_are_named() -> None:
@@ -109,7 +109,7 @@ def test_mistakes_are_named() -> None:
         image_grid(images, captions=["a", "b", "c"])
     with pytest.raises(UsageError, match="1 remarks, expected 2"):
         image_grid(images, remarks=["a"])
-    with pytest.raises(UsageError, match="verdicts"):
+    with pytest.raises(UsageError, match="wrong got an array"):
         image_grid(images, wrong=np.array([True]))
     with pytest.raises(UsageError, match="at least one panel"):
         image_table([], [])
@@ -125,12 +125,12 @@ def test_any_text_fits(text: str) -> None:
 
 
 def test_wrapping() -> None:
-    assert wrap("", 16, 100) == []
-    assert wrap("one two", 16, 1000) == ["one two"]
-    assert len(wrap("one two three", 16, 60)) == 3
-    lines = wrap("word " * 50, 16, 100, most=2)
+    assert wrap_text("", 16, 100) == []
+    assert wrap_text("one two", 16, 1000) == ["one two"]
+    assert len(wrap_text("one two three", 16, 60)) == 3
+    lines = wrap_text("word " * 50, 16, 100, max_lines=2)
     assert len(lines) == 2 and lines[-1].endswith("…")
-    assert "".join(wrap("y" * 100, 16, 100)) == "y" * 100
+    assert "".join(wrap_text("y" * 100, 16, 100)) == "y" * 100
 
 
 def test_colours_are_distinct_and_frames_differ() -> None:

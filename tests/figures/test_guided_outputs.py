@@ -12,7 +12,7 @@ import torch
 from mmgen.artifacts import Dataset, DatasetWriter, read_header
 from mmgen.evaluation import needs
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
-from mmgen.figures.report.scores import score_tables
+from mmgen.figures.report.scores import make_score_tables
 from mmgen.generation import load
 from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.draws import draw
@@ -138,7 +138,7 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
         told = score.details["guidance"]
         assert told["candidates"] == 60_000
         assert 1 <= told["smallest_effective_sample_size"] <= told["median_effective_sample_size"] <= 60_000
-    (table, *_) = score_tables(scores, {})
+    (table, *_) = make_score_tables(scores, {})
     assert [row.posterior for row in table.rows] == ["q(z) guided (w = 2): q(z) times p(y|z)^2"]
 
 
@@ -168,7 +168,7 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
         (["plot", "hierarchy", "elbo-attributes", "--guidance", "-2"], "guidance got -2, expected"),
         (
             ["plot", "hierarchy", "elbo-attributes", "--guidance", "2", "--given", "NOT colour=red"],
-            "plain descriptions",
+            "descriptions without operators",
         ),
         (["report", "cvae", "--guidance", "2"], "guidance needs a decoder"),
         (
@@ -180,7 +180,7 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
         (["plot", "hierarchy", "elbo-attributes", "--given", "big red"], "reads attributes"),
         (["plot", "contours", "elbo-attributes", "--given", "big red"], "reads attributes"),
         (["plot", "contours", "elbo-text", "--given", "colour=red"], "reads text"),
-        (["plot", "contours", "elbo", "--given", "big red"], "says and reads no text"),
+        (["plot", "contours", "elbo", "--given", "big red"], "neither an encoder nor a decoder of text"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(

@@ -8,17 +8,17 @@ from matplotlib.colors import to_rgb
 
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.planes import (
-    Concept,
+    ConceptDensities,
     Plane,
     aggregate_density,
-    latent_map,
-    mass_levels,
-    normalise,
-    posterior_contours,
+    density_levels,
+    draw_latent_map,
+    draw_posterior_contours,
+    normalise_density,
     share_outside,
-    tinted,
+    tint_images,
 )
-from mmgen.figures.drawing.style import category_colours, figure_image
+from mmgen.figures.drawing.style import category_colours, render_figure
 
 
 def _gaussian(points: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
@@ -39,7 +39,7 @@ def test_true_posterior_is_the_closed_form_one() -> None:
     plane = Plane(reach=5.0, cells=200)
     z = plane.points.astype(np.float64)
     # As the figure computes it: log p(y|z) + log p(z), up to constants, normalised on the grid.
-    density = normalise(-0.5 * ((y - z @ w) / s) ** 2 - 0.5 * (z**2).sum(-1) + 17.0, plane)
+    density = normalise_density(-0.5 * ((y - z @ w) / s) ** 2 - 0.5 * (z**2).sum(-1) + 17.0, plane)
     assert density.sum() * plane.area == pytest.approx(1)
     np.testing.assert_allclose(density, _gaussian(z, mean, covariance), atol=2e-5)
 
@@ -50,7 +50,7 @@ def test_contours_enclose_their_share_of_a_gaussian() -> None:
     density = _gaussian(plane.points.astype(np.float64), mean, covariance)
     # In two dimensions the region of mass m ends where the density is (1 - m) of its peak.
     peak = 1 / (2 * math.pi * math.sqrt(np.linalg.det(covariance)))
-    assert mass_levels(density, (0.5, 0.9)) == pytest.approx([0.1 * peak, 0.5 * peak], rel=0.02)
+    assert density_levels(density, (0.5, 0.9)) == pytest.approx([0.1 * peak, 0.5 * peak], rel=0.02)
 
 
 def test_aggregate_of_wide_posteriors_is_their_mixture() -> None:
@@ -85,10 +85,10 @@ def test_points_run_along_z1_in_columns_and_z2_in_rows() -> None:
 
 def test_tint_puts_full_ink_on_pale_paper() -> None:
     blue = np.array([0.0, 0.4, 0.7])
-    out = tinted(np.array([[[0.0, 1.0]]]), blue)
+    out = tint_images(np.array([[[0.0, 1.0]]]), blue)
     assert np.allclose(out[0, 0], 0.68 + 0.32 * blue)
     assert np.allclose(out[0, 1], 0.35 * blue)
-    assert np.allclose(tinted(np.full((3, 1, 1), 0.3), blue), 0.3)
+    assert np.allclose(tint_images(np.full((3, 1, 1), 0.3), blue), 0.3)
 
 
 def test_map_shows_each_value_where_it_is_likely() -> None:
@@ -96,7 +96,10 @@ def test_map_shows_each_value_where_it_is_likely() -> None:
     probabilities = np.zeros((6, 6, 2))
     probabilities[..., 0] = plane.points[..., 0] < 0  # the left half is "even"
     probabilities[..., 1] = 1 - probabilities[..., 0]
-    image = np.asarray(figure_image(latent_map(np.zeros((6, 6, 1, 8, 8)), probabilities, ["even", "odd"], plane))) / 255
+    image = (
+        np.asarray(render_figure(draw_latent_map(np.zeros((6, 6, 1, 8, 8)), probabilities, ["even", "odd"], plane)))
+        / 255
+    )
     papers = [0.68 + 0.32 * np.array(to_rgb(colour)) for colour in category_colours(2)]
     where = [np.argwhere(np.abs(image - paper).max(-1) < 0.01) for paper in papers]
     area = image.shape[0] * image.shape[1]
@@ -106,32 +109,34 @@ def test_map_shows_each_value_where_it_is_likely() -> None:
 
 def test_map_refuses_shapes_that_do_not_match() -> None:
     with pytest.raises(UsageError, match=r"expected \[4, 4, 3\]"):
-        latent_map(np.zeros((4, 4, 1, 8, 8)), np.zeros((4, 4, 2)), ["a", "b", "c"], Plane(cells=4))
+        draw_latent_map(np.zeros((4, 4, 1, 8, 8)), np.zeros((4, 4, 2)), ["a", "b", "c"], Plane(cells=4))
 
 
 def test_contours_draw_every_case() -> None:
     plane = Plane(cells=40)
-    smooth = normalise(-(plane.points**2).sum(-1), plane)
+    smooth = normalise_density(-(plane.points**2).sum(-1), plane)
     spike = np.zeros_like(smooth)
     spike[3, 3] = 1.0
     fitted = {"q_true": smooth, "q_agg": spike}
-    with_fit = posterior_contours([Concept("big", smooth, spike, fitted), Concept("small", smooth)], plane)
+    with_fit = draw_posterior_contours(
+        [ConceptDensities("big", smooth, spike, fitted), ConceptDensities("small", smooth)], plane
+    )
     assert len(with_fit.axes) == 3
-    assert len(posterior_contours([Concept("big", smooth, smooth)], plane).axes) == 1
-    assert len(posterior_contours([Concept("big", smooth)], plane).axes) == 1
-    figure_image(with_fit, 50)
+    assert len(draw_posterior_contours([ConceptDensities("big", smooth, smooth)], plane).axes) == 1
+    assert len(draw_posterior_contours([ConceptDensities("big", smooth)], plane).axes) == 1
+    render_figure(with_fit, 50)
 
 
 def test_panels_say_how_much_lies_in_holes() -> None:
     """A true posterior N(0, I) over an aggregate that fills the right half of it: half lies where no image maps."""
     plane = Plane(reach=5.0, cells=200)
     log_prior = -0.5 * (plane.points.astype(np.float64) ** 2).sum(-1)
-    true = normalise(log_prior, plane)
+    true = normalise_density(log_prior, plane)
     right = np.where(plane.points[..., 0] > 0, true, 0.0)
     # The smallest region with 95 % of the half is the half disc of radius sqrt(-2 ln 0.05): it holds 47.5 % of p(z|y).
     assert share_outside(true, right) == pytest.approx(0.525, abs=0.005)
     assert share_outside(right, right) == pytest.approx(0.05, abs=0.005)
-    figure = posterior_contours([Concept("big", true, right, {"q_agg": right})], plane)
+    figure = draw_posterior_contours([ConceptDensities("big", true, right, {"q_agg": right})], plane)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles == [
         "p(z|y): true posterior\n52 % in holes of the aggregate",

@@ -10,8 +10,8 @@ from mmgen.cli._main import main
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.plots._draw import draw_plot
-from mmgen.figures.plots.embedding import Colouring, _of_factor
-from mmgen.figures.session import gather, open_session
+from mmgen.figures.plots.embedding import Colouring, _colouring_of_factor
+from mmgen.figures.session import gather_material, open_session
 from mmgen.generation import load
 from mmgen.generation.encodings import encode_split, rank_axes
 
@@ -25,6 +25,7 @@ def test_a_traversal_has_a_row_for_each_dimension_those_that_say_most_first(worl
     assert isinstance(picture.drawn, Grid)
     assert len(picture.drawn.boxes) == 3 * 7 * (1 + 3), "three pictures, seven steps, a row of the picture, three of z"
     assert "from -3 to 3 standard deviations of p(z)" in picture.caption and "q(z|image)" in picture.caption
+    assert "Inactive: below" in picture.caption or "examples. " in picture.caption and "<" not in picture.caption
     model = load(world / "telbo.safetensors")
     ranked = rank_axes(model, encode_split(model, world / "data.h5", "train", 1000, 0))
     assert ranked.values == sorted(ranked.values, reverse=True)
@@ -35,13 +36,13 @@ def test_steps_at_a_pictures_own_value_are_its_reconstruction(world: Path) -> No
     moved to 0 before."""
     import torch
 
-    from mmgen.figures.plots._chosen import StartExamples, start_examples
-    from mmgen.figures.plots.traversal import _panel
+    from mmgen.figures.plots._chosen import StartExamples, encode_start_examples
+    from mmgen.figures.plots.traversal import _build_panel
 
-    (group,) = gather([world / "telbo.safetensors"]).groups
-    chosen = start_examples(open_session(group, 0), [7], 1)
+    (group,) = gather_material([world / "telbo.safetensors"]).groups
+    chosen = encode_start_examples(open_session(group, 0), [7], 1)
     at_zero = StartExamples(chosen.session, chosen.examples, torch.zeros_like(chosen.z), chosen.conditions)
-    panel = _panel(at_zero, 0, [2, 0], torch.linspace(-3, 3, 7).expand(2, 7))
+    panel = _build_panel(at_zero, 0, [2, 0], torch.linspace(-3, 3, 7).expand(2, 7))
     with Dataset.open(world / "data.h5") as data:
         assert np.array_equal(panel.images[0, 0], data.read_pixels("image", np.array([7]))[0])
     assert panel.images[0, 1] == pytest.approx(panel.images[1, 3], abs=1e-6)
@@ -68,13 +69,13 @@ def test_a_way_between_descriptions(world: Path) -> None:
     picture, _ = draw_plot("interpolation", files, descriptions=["parity=odd", "parity=even magnitude=high"], number=2)
     assert isinstance(picture.drawn, Grid) and len(picture.drawn.boxes) == 2 * 9
     assert "'parity=odd' to one for 'parity=even magnitude=high'" in picture.caption
-    with pytest.raises(UsageError, match="goes between two descriptions, got 1 --given; give two"):
+    with pytest.raises(UsageError, match="needs two descriptions, got 1 --given; give two"):
         draw_plot("interpolation", files, descriptions=["parity=odd"])
     with pytest.raises(UsageError, match="got --given and --dataset-row"):
         draw_plot("interpolation", files, descriptions=["parity=odd", "parity=even"], rows=[1, 2])
     with pytest.raises(UsageError, match=r"got 3 rows, expected pairs"):
         draw_plot("interpolation", files, rows=[1, 2, 3])
-    with pytest.raises(UsageError, match="no way between pictures of two descriptions"):
+    with pytest.raises(UsageError, match="does not connect pictures of two descriptions"):
         draw_plot("interpolation", [world / "cvae.safetensors"])
 
 
@@ -99,12 +100,12 @@ def test_maps_of_two_dimensions_are_as_they_are_and_others_projected(world: Path
 
 
 def test_factors_are_levels_or_numbers() -> None:
-    few = _of_factor("n", np.array([0.5, 2.0, 0.5]))
+    few = _colouring_of_factor("n", np.array([0.5, 2.0, 0.5]))
     assert few.names == ("0.5", "2") and few.values.tolist() == [0, 1, 0]
-    many = _of_factor("n", np.linspace(0, 1, 50))
+    many = _colouring_of_factor("n", np.linspace(0, 1, 50))
     assert isinstance(many, Colouring) and many.names == () and many.values[-1] == 1
     with pytest.raises(UsageError, match="factor 'n' has 6 numbers for each example, expected one"):
-        _of_factor("n", np.zeros((4, 2, 3)))
+        _colouring_of_factor("n", np.zeros((4, 2, 3)))
 
 
 def test_a_plane_is_refused_from_the_header(

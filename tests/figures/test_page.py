@@ -11,10 +11,10 @@ from matplotlib.text import Text
 
 from mmgen.core.errors import UsageError
 from mmgen.figures import plots
-from mmgen.figures.drawing.comparison import judge_note, looks_at
-from mmgen.figures.drawing.page import Grid, framed, lit
+from mmgen.figures.drawing.comparison import describe_classifier_input, explain_red_frames
+from mmgen.figures.drawing.page import Grid, add_margins, lighten_dark_images
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.style import SMALL, figure_image, new_figure
+from mmgen.figures.drawing.style import SMALL, new_figure, render_figure
 from mmgen.figures.drawing.tables import (
     Block,
     Column,
@@ -27,11 +27,11 @@ from mmgen.figures.drawing.tables import (
     image_table,
     tile_table,
 )
-from mmgen.figures.drawing.text import column_width, wrap
+from mmgen.figures.drawing.text import column_width, wrap_text
 from mmgen.figures.plots import _draw as plotting
 from mmgen.figures.plots._base import Plot
-from mmgen.figures.report.context import _quantity, _rounded
-from mmgen.figures.report.curves import TrainingLog, learning_curves, term_curves
+from mmgen.figures.report.context import _curve_quantity, _round_numbers
+from mmgen.figures.report.curves import TrainingLog, draw_learning_curves, draw_term_curves
 from mmgen.figures.report.make import make_report
 from mmgen.figures.report.pictures import PageTile, TileSheet
 
@@ -101,7 +101,7 @@ def test_measurements_stand_apart_from_settings_with_four_digits(source: str) ->
         for value in re.findall(r'<td class="text">(-?\d+\.\d+)</td>', measured):
             assert len(value.lstrip("-0.").replace(".", "")) <= 4
     assert "validation_bound" in settings
-    assert _rounded({"a": {"b": 0.123456789, "n": 123456, "t": "x"}, "c": [1 / 3]}) == {
+    assert _round_numbers({"a": {"b": 0.123456789, "n": 123456, "t": "x"}, "c": [1 / 3]}) == {
         "a": {"b": 0.1235, "n": 123456, "t": "x"},
         "c": [0.3333],
     }
@@ -145,7 +145,7 @@ def test_a_dark_page_has_its_own_colours(source: str) -> None:
 
 
 def test_drawings_in_lines_are_turned_on_a_dark_page_and_those_whose_colours_are_named_are_not(source: str) -> None:
-    lines, photo = learning_curves([]), new_figure(2, 2)
+    lines, photo = draw_learning_curves([]), new_figure(2, 2)
     photo.add_subplot().imshow(np.zeros((2, 2)))
     assert Picture("t", "c", lines).ground == "lines"
     grid = image_grid(np.ones((1, 1, 8, 8), np.float32))
@@ -163,7 +163,7 @@ def test_words_under_pictures_have_room_for_the_longest_one() -> None:
 
 
 def _sizes(figure: Figure) -> list[float]:
-    figure_image(figure, 40)
+    render_figure(figure, 40)
     texts = [text for axes in figure.axes for text in (*axes.texts, axes.title)]
     for axes in figure.axes:
         texts += [*axes.get_xticklabels(), *axes.get_yticklabels(), axes.xaxis.label, axes.yaxis.label]
@@ -175,23 +175,25 @@ def _sizes(figure: Figure) -> list[float]:
 def test_drawings_have_type_of_nine_points_at_the_size_that_the_page_shows() -> None:
     steps = np.arange(1, 9) * 100
     log = TrainingLog("run", steps, steps / 10.0, -1.0 / steps, {f"term {i}": -1.0 / steps for i in range(6)}, steps)
-    for figure, room in ((learning_curves([log]), 522), (term_curves(log), 1072)):
+    for figure, room in ((draw_learning_curves([log]), 522), (draw_term_curves(log), 1072)):
         assert min(_sizes(figure)) >= SMALL >= 9
         assert 96 * figure.get_figwidth() <= room  # else the page makes it smaller, and the type with it
 
 
 def test_only_bounds_are_called_bounds() -> None:
-    assert _quantity("model, objective elbo") == _quantity("aggregate, target true") == "the bound"
-    assert "bound" not in _quantity("judge") + _quantity("aggregate, target aggregate") + _quantity("log alone")
+    assert _curve_quantity("model, objective elbo") == _curve_quantity("aggregate, target true") == "the bound"
+    assert "bound" not in _curve_quantity("judge") + _curve_quantity("aggregate, target aggregate") + _curve_quantity(
+        "log alone"
+    )
     empty = TrainingLog("judge", *(np.zeros(0),) * 3)
-    assert learning_curves([empty]).axes[0].get_ylabel() == "nats per example", "its caption says of what"
+    assert draw_learning_curves([empty]).axes[0].get_ylabel() == "nats per example", "its caption says of what"
 
 
 def test_labels_of_axes_are_whole() -> None:
     steps = np.arange(1, 9) * 100
     log = TrainingLog("run", steps, steps / 10.0, -1.0 / steps, {"log p(attributes|z)": -1.0 / steps}, steps)
-    for figure in (learning_curves([log]), term_curves(log)):
-        figure_image(figure, 80)
+    for figure in (draw_learning_curves([log]), draw_term_curves(log)):
+        render_figure(figure, 80)
         for axes in figure.axes:
             for label in filter(Text.get_text, (axes.xaxis.label, axes.yaxis.label, axes._left_title)):
                 box = label.get_window_extent()
@@ -237,12 +239,12 @@ def test_nearly_black_pictures_are_seen_to_be_pictures(page: str) -> None:
 
 def test_the_ground_is_the_same_for_all_pictures_of_a_page() -> None:
     dark, bright = np.zeros((1, 2, 2, 3), np.uint8), np.full((1, 4, 4, 3), 255, np.uint8)
-    (first, second), remark = lit([dark, bright])
+    (first, second), remark = lighten_dark_images([dark, bright])
     assert (first == 31).all() and (second == 255).all() and remark.startswith("1 of 2")
-    (alone,), remark = lit([bright])
+    (alone,), remark = lighten_dark_images([bright])
     assert alone is bright and remark == ""
-    assert lit([dark])[1].startswith("The picture is nearly black")
-    assert framed(image_grid(DARK).image).remark == ""
+    assert lighten_dark_images([dark])[1].startswith("The picture is nearly black")
+    assert add_margins(image_grid(DARK).image).remark == ""
 
 
 @pytest.mark.parametrize("words", ["orientation=counterclockwise", "digit=3 a-rather-long-value-of-an-attribute"])
@@ -250,13 +252,13 @@ def test_no_label_of_a_row_is_broken_within_a_word(words: str, monkeypatch: pyte
     from mmgen.figures.drawing import text as _text
 
     drawn: list[str] = []
-    plain = _text.Lines.draw
+    plain = _text.TextBlock.draw
 
-    def noted(self: _text.Lines, *more: object, **named: object) -> None:
+    def noted(self: _text.TextBlock, *more: object, **named: object) -> None:
         drawn.extend(self.lines)
         plain(self, *more, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(_text.Lines, "draw", noted)
+    monkeypatch.setattr(_text.TextBlock, "draw", noted)
     image_table([Panel("", BRIGHT[:1, None])], [words])
     tile_table([TileRow(words, [[Tile(BRIGHT[0])]])])
     block_table([Block("", [Group("", [Column(BRIGHT[:1])])], [words])])
@@ -266,12 +268,14 @@ def test_no_label_of_a_row_is_broken_within_a_word(words: str, monkeypatch: pyte
 def test_a_column_is_bounded_whatever_a_file_says() -> None:
     assert column_width(["x" * 300], 22, 240, 520) == 520
     assert column_width(["a b"], 22, 240, 520) == column_width([], 22, 240, 520) == 240
-    assert len(wrap("x" * 300, 22, 520)) > 1
+    assert len(wrap_text("x" * 300, 22, 520)) > 1
 
 
 def test_what_the_judge_looks_at_is_said_alike_everywhere() -> None:
-    assert looks_at(True) in judge_note({}, True) and "not binary" in judge_note({}, False)
-    assert "if data are binary" in judge_note({}) and "No judge" in judge_note(None, True)
+    assert describe_classifier_input(True) in explain_red_frames({}, True) and "not binary" in explain_red_frames(
+        {}, False
+    )
+    assert "if data are binary" in explain_red_frames({}) and "No judge" in explain_red_frames(None, True)
 
 
 @pytest.mark.parametrize("name", plots.names())

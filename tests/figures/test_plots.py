@@ -17,11 +17,11 @@ from mmgen.figures import plots
 from mmgen.figures.drawing.page import FRAME, Grid
 from mmgen.figures.drawing.planes import Plane
 from mmgen.figures.drawing.samples import sample_grid
-from mmgen.figures.drawing.style import WRONG, rgb
+from mmgen.figures.drawing.style import WRONG, hex_to_rgb
 from mmgen.figures.plots._draw import draw_plot
-from mmgen.figures.plots.word_uncertainty import entropy_chart
+from mmgen.figures.plots.word_uncertainty import draw_entropy_chart
 from mmgen.figures.report.make import make_report
-from mmgen.figures.report.show import contact_sheet
+from mmgen.figures.report.show import draw_contact_sheet
 from mmgen.generation import load
 from mmgen.generation.descriptions import complete_descriptions, parse_descriptions
 from mmgen.generation.draws import draw
@@ -131,7 +131,9 @@ def test_text_to_image_has_a_block_for_each_posterior(toy: Path) -> None:
     asked = parse_descriptions(model, ["large red left"])
     drawn = draw(model, asked, 3, posterior="aggregate", classifier=judge)
     assert drawn.wrong is not None and drawn.hints == (2,) and drawn.correct[1] == 3 * 2  # the told word is not scored
-    frames = [(pixels[top - FRAME, left - FRAME] == rgb(WRONG)).all() for left, top, *_ in picture.drawn.boxes[3:]]
+    frames = [
+        (pixels[top - FRAME, left - FRAME] == hex_to_rgb(WRONG)).all() for left, top, *_ in picture.drawn.boxes[3:]
+    ]
     assert frames == drawn.wrong[0].tolist()
 
 
@@ -141,7 +143,7 @@ def test_word_uncertainty_compares_models(toy: Path) -> None:
     assert isinstance(picture.drawn, Grid)
     assert len(picture.drawn.boxes) == 3 * 3
     assert "means over 20 validation images" in picture.caption
-    figure = entropy_chart(["a", "b"], [np.array([1.0, 0.5, 0.25]), np.zeros(3)], TEXT, 960)
+    figure = draw_entropy_chart(["a", "b"], [np.array([1.0, 0.5, 0.25]), np.zeros(3)], TEXT, 960)
     axes = figure.axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == list(NAMES)
     assert [bar.get_height() for bar in axes.patches] == [1.0, 0.5, 0.25, 0, 0, 0]
@@ -196,7 +198,7 @@ def test_a_figure_that_cannot_be_drawn_says_why(toy: Path, world: Path) -> None:
         draw_plot("contour", _fitted(toy))
     with pytest.raises(UsageError, match=r"contours shows one model .* got marginal\.safetensors, joint\."):
         draw_plot("contours", [toy / "marginal.safetensors", toy / "joint.safetensors"])
-    with pytest.raises(UsageError, match=r"nothing draws z for a text of .*fit-aggregate"):
+    with pytest.raises(UsageError, match=r"no posterior of .* reads texts; .*fit-aggregate"):
         draw_plot("text-to-image", [toy / "marginal.safetensors"])
     plain, _ = draw_plot("reconstructions", [world / "flat.safetensors"])  # without texts: pictures alone
     assert "test pictures, drawn at random" in plain.caption and "words" not in plain.caption
@@ -204,11 +206,11 @@ def test_a_figure_that_cannot_be_drawn_says_why(toy: Path, world: Path) -> None:
         draw_plot("contours", [world / "telbo.safetensors"])
     with pytest.raises(UsageError, match="has 3 latent dimensions, expected 2"):
         draw_plot("latent-map", [world / "telbo.safetensors"])
-    with pytest.raises(UsageError, match="given attributes of which some are unknown"):
+    with pytest.raises(UsageError, match="no posterior that reads partial descriptions"):
         draw_plot("hierarchy", _fitted(toy))
     with pytest.raises(UsageError, match=r"hierarchy got .*judge\.safetensors \(a classifier\), expected a model"):
         draw_plot("hierarchy", [toy / "judge.safetensors"])
-    with pytest.raises(UsageError, match="hierarchy drops the attributes of one concept, got 2 --given; give one"):
+    with pytest.raises(UsageError, match="hierarchy drops the attributes of one description, got 2 --given; give one"):
         draw_plot("hierarchy", _fitted(toy), descriptions=["small", "big"])
 
 
@@ -246,7 +248,7 @@ def test_samples_of_captions(toy: Path, tmp_path: Path) -> None:
     assert len(sample_grid(drawn, model.attributes, text=model.text).boxes) == 10
     save_samples(tmp_path / "s.h5", drawn, model)
     assert read_samples(tmp_path / "s.h5").header.settings["given"] == ["large red left", "small blue right"]
-    assert len(contact_sheet(tmp_path / "s.h5", count=4).boxes) == 4
+    assert len(draw_contact_sheet(tmp_path / "s.h5", count=4).boxes) == 4
     with pytest.raises(UsageError, match="captions and attribute=value together"):
         parse_descriptions(model, ["large red left", "size=small"])
 
@@ -256,7 +258,7 @@ def test_sheets_and_contents_of_captions(toy: Path) -> None:
         "words": list(VOCABULARY), "length": 3, "spells": list(NAMES),
     }  # fmt: skip
     for name in ("data.h5", "aggregate.safetensors", "prior.safetensors", "marginal.safetensors"):
-        assert len(contact_sheet(toy / name, count=6).boxes) == 6
+        assert len(draw_contact_sheet(toy / name, count=6).boxes) == 6
 
 
 def test_images_in_words(toy: Path) -> None:
@@ -264,7 +266,7 @@ def test_images_in_words(toy: Path) -> None:
     texts = texts_of_images(load(toy / "marginal.safetensors"), images, draws=4)
     assert [len(each) for each in texts] == [5, 5]
     assert all(set(text.split()) <= set(VOCABULARY) for each in texts for text in each)
-    with pytest.raises(UsageError, match="infers z from images and texts together"):
+    with pytest.raises(UsageError, match="infers z only from images and texts together"):
         texts_of_images(load(toy / "joint.safetensors"), images)
     assert read_header(toy / "joint.safetensors").kind == "model"
 

@@ -15,8 +15,8 @@ from mmgen.artifacts.ancestors import lineage_lines, outline_lineage, read_linea
 from mmgen.artifacts.contents import describe_file
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.figures.report.make import make_report
-from mmgen.figures.report.show import contact_sheet
-from mmgen.figures.session import gather
+from mmgen.figures.report.show import draw_contact_sheet
+from mmgen.figures.session import gather_material
 
 SECTIONS = ["scores", "samples", "abstraction", "latents", "curves", "judge", "lineage", "settings"]
 
@@ -146,13 +146,13 @@ def test_what_a_report_cannot_show_is_named(world: Path, tmp_path: Path) -> None
     stranger = tmp_path / "notes.txt"
     stranger.write_text("hello")
     with pytest.raises(ArtifactError, match="neither HDF5 nor safetensors"):
-        gather([stranger])
+        gather_material([stranger])
     broken = tmp_path / "scores.jsonl"
     broken.write_text('{"metric": "correctness"}\n')
     with pytest.raises(ArtifactError, match="line 1 has no metric and value"):
-        gather([broken])
+        gather_material([broken])
     with pytest.raises(UsageError, match="no files to report on"):
-        gather([])
+        gather_material([])
     with pytest.raises(ArtifactError, match="is no folder"):
         make_report([world / "scores.jsonl"], tmp_path / "nowhere" / "r.html").run()
 
@@ -182,23 +182,23 @@ def test_describe_says_what_is_inside(world: Path) -> None:
 
 @pytest.mark.parametrize("name", ["data.h5", "flat.safetensors", "flat-aggregate.safetensors", "judge.safetensors"])
 def test_contact_sheets(world: Path, name: str) -> None:
-    sheet = contact_sheet(world / name, count=4)
+    sheet = draw_contact_sheet(world / name, count=4)
     assert len(sheet.boxes) == 4
     assert np.asarray(sheet.image).std() > 0
 
 
 def test_no_contact_sheet_of_what_has_no_images(world: Path) -> None:
-    with pytest.raises(UsageError, match="is of kind latents and has no images"):
-        contact_sheet(world / "flat-latents.h5")
+    with pytest.raises(UsageError, match="is of kind latents, which has no images"):
+        draw_contact_sheet(world / "flat-latents.h5")
 
 
 def test_what_the_judge_takes_for_what(world: Path) -> None:
     """Shares of each true word add up to all of its pictures; both attributes are there."""
-    from mmgen.figures.report.judges import confusions
-    from mmgen.figures.session import gather, open_session
+    from mmgen.figures.report.judges import tabulate_confusions
+    from mmgen.figures.session import gather_material, open_session
 
-    (group,) = gather([world / "flat.safetensors", world / "judge.safetensors"]).groups
-    found = confusions(open_session(group, 0))
+    (group,) = gather_material([world / "flat.safetensors", world / "judge.safetensors"]).groups
+    found = tabulate_confusions(open_session(group, 0))
     assert {table.name for table in found} == {"parity", "magnitude"}
     for table in found:
         assert sum(count for _, count, _ in table.rows) == 40

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mmgen.core.errors import ArtifactError
-from mmgen.figures.report.scores import score_tables
+from mmgen.figures.report.scores import make_score_tables
 from mmgen.results.published import published_classifiers, published_papers, published_tables
 from mmgen.results.score import read_scores
 
@@ -32,7 +32,7 @@ def test_columns_run_from_concrete_to_abstract_and_the_best_is_marked(tmp_path: 
         *(_correctness(80.0 + g, g) for g in (1, 3, 4, 2)),
         *(_correctness(90.0 - 5 * g, g, "true") for g in (1, 4)),
     )
-    (table,) = score_tables(scores, {"id-aggregate": "mine"})
+    (table,) = make_score_tables(scores, {"id-aggregate": "mine"})
     assert table.columns == ["4 given", "3 given", "2 given", "1 given"]
     assert [row.label for row in table.rows] == ["mine", "id-true"]
     mine, other = table.rows
@@ -44,7 +44,7 @@ def test_columns_run_from_concrete_to_abstract_and_the_best_is_marked(tmp_path: 
 
 def test_published_numbers_stand_only_beside_the_same_dataset(tmp_path: Path) -> None:
     scores = _read(tmp_path, _correctness(80, 4), _correctness(80, 1))
-    (table,) = score_tables(scores, {}, data={"d": VE_DATA})
+    (table,) = make_score_tables(scores, {}, data={"d": VE_DATA})
     papers = {row.label: [str(cell) if cell else None for cell in row.cells] for row in table.rows if row.published}
     assert papers == {
         "TELBO": ["82.08 ± 0.56", "83.67"],
@@ -52,7 +52,7 @@ def test_published_numbers_stand_only_beside_the_same_dataset(tmp_path: Path) ->
         "BiVCCA": ["67.38 ± 0.69", "68.36"],
     }
     assert "VE Fig. 4a" in table.footnotes[0]
-    (elsewhere,) = score_tables(scores, {}, data={"d": VE_DATA | {"recipe": "mnist"}})
+    (elsewhere,) = make_score_tables(scores, {}, data={"d": VE_DATA | {"recipe": "mnist"}})
     assert not any(row.published for row in elsewhere.rows) and not elsewhere.others
 
 
@@ -68,7 +68,7 @@ def test_published_numbers_stand_only_beside_the_same_dataset(tmp_path: Path) ->
 def test_published_numbers_of_other_data_stand_apart(tmp_path: Path, changed: Any, says: list[str]) -> None:
     ids = {"aggregate": "id-aggregate", "dataset": "d"}
     scores = _read(tmp_path, _correctness(80, 4, ids=ids), _correctness(70, 4, "true", ids=ids | {"dataset": "other"}))
-    same, other = score_tables(scores, {}, data={"d": VE_DATA, "other": VE_DATA | changed})
+    same, other = make_score_tables(scores, {}, data={"d": VE_DATA, "other": VE_DATA | changed})
     assert any(row.published for row in same.rows) and not same.others
     assert not any(row.published for row in other.rows) and not other.footnotes
     (apart,) = other.others
@@ -95,7 +95,7 @@ def test_every_published_number_says_which_data_it_is_about() -> None:
 
 
 def test_scores_of_a_dataset_that_is_gone_have_no_papers_beside_them(tmp_path: Path) -> None:
-    (table,) = score_tables(_read(tmp_path, _correctness(80, 4, ids={"dataset": "gone"})), {}, data={"d": VE_DATA})
+    (table,) = make_score_tables(_read(tmp_path, _correctness(80, 4, ids={"dataset": "gone"})), {}, data={"d": VE_DATA})
     assert not any(row.published for row in table.rows) and not table.others
 
 
@@ -116,12 +116,12 @@ def test_bold_is_what_is_not_worse_by_two_standard_errors(
         _correctness(value, 4, f"p{i}", stderr=error, better=better)
         for i, (value, error) in enumerate(zip(values, errors, strict=True))
     ]
-    (table,) = score_tables(_read(tmp_path, *lines), {})
+    (table,) = make_score_tables(_read(tmp_path, *lines), {})
     assert [cell.best for row in table.rows for cell in row.cells if cell] == bold
 
 
 def test_nothing_is_bold_alone(tmp_path: Path) -> None:
-    (table,) = score_tables(_read(tmp_path, _correctness(80, 4), _correctness(90, 3)), {})
+    (table,) = make_score_tables(_read(tmp_path, _correctness(80, 4), _correctness(90, 3)), {})
     assert [cell.best for cell in table.rows[0].cells if cell] == [False, False]
 
 
@@ -132,7 +132,7 @@ def test_protocols_and_splits_do_not_share_a_table(tmp_path: Path) -> None:
         _correctness(80, 3, metric="coverage", protocol="paper"),
         _correctness(80, 3, metric="coverage", protocol="paper", conditions={"split": "compositional"}),
     )
-    tables = score_tables(scores, {}, data={"d": VE_DATA})
+    tables = make_score_tables(scores, {}, data={"d": VE_DATA})
     assert [t.about for t in tables] == [
         "protocol exact, split not recorded",
         "protocol paper, split not recorded",
@@ -161,7 +161,7 @@ def test_what_cannot_be_compared_does_not_share_a_table(tmp_path: Path, differs:
     lines += [
         _correctness(value, 4, posterior, **shared | differs) for value, posterior in ((70, "aggregate"), (60, "true"))
     ]
-    tables = score_tables(_read(tmp_path, *lines), {"other": "second"} if "judge" in heading else {})
+    tables = make_score_tables(_read(tmp_path, *lines), {"other": "second"} if "judge" in heading else {})
     assert [[(str(row.cells[0]), row.cells[0].best) for row in table.rows] for table in tables] == [
         [("90.0 ± 0.4", True), ("80.0 ± 0.4", False)],
         [("70.0 ± 0.4", True), ("60.0 ± 0.4", False)],
@@ -173,7 +173,7 @@ def test_what_cannot_be_compared_does_not_share_a_table(tmp_path: Path, differs:
 def test_what_was_measured_again_is_told(tmp_path: Path) -> None:
     """The best is one of the numbers shown."""
     scores = _read(tmp_path, *(_correctness(v, 4) for v in (90, 80, 80)), _correctness(70, 4, "true"))
-    (table,) = score_tables(scores, {})
+    (table,) = make_score_tables(scores, {})
     assert [(str(row.cells[0]), row.cells[0].best) for row in table.rows] == [
         ("80.0 ± 0.4", True),
         ("70.0 ± 0.4", False),
@@ -183,12 +183,12 @@ def test_what_was_measured_again_is_told(tmp_path: Path) -> None:
 
 def test_the_prior_belongs_to_the_model(tmp_path: Path) -> None:
     scores = _read(tmp_path, _correctness(50, 4, "prior"))
-    (table,) = score_tables(scores, {"id-model": "vae"}, models={"id-prior": "id-model"})
+    (table,) = make_score_tables(scores, {"id-model": "vae"}, models={"id-prior": "id-model"})
     assert (table.rows[0].label, table.rows[0].posterior) == ("vae", "p(z): prior")
 
 
 def test_a_score_that_is_not_finite_says_so_and_never_wins(tmp_path: Path) -> None:
-    (table,) = score_tables(_read(tmp_path, _correctness(None, 4), _correctness(10, 4, "true")), {})
+    (table,) = make_score_tables(_read(tmp_path, _correctness(None, 4), _correctness(10, 4, "true")), {})
     texts = [(str(row.cells[0]), row.cells[0].best) for row in table.rows if row.cells[0]]
     assert texts == [("not finite", False), ("10.0 ± 0.4", True)]
 
@@ -231,7 +231,7 @@ def test_what_real_halves_get_is_told_with_a_number(tmp_path: Path) -> None:
         _correctness(60.0, 4, metric="precision", details={"ceiling": 81.25}),
         _correctness(60.0, 4, metric="recall", details={"ceiling": "high"}),
     )
-    precision, recall = (table.rows[0].cells[0] for table in score_tables(scores, {}))
+    precision, recall = (table.rows[0].cells[0] for table in make_score_tables(scores, {}))
     assert precision is not None and "real halves 81.25" in precision.detail
     assert recall is not None and "real halves" not in recall.detail
 
@@ -249,7 +249,7 @@ def test_a_table_says_what_it_is_and_what_the_judge_makes_of_real_pictures(tmp_p
         _correctness(80, 2, by_attribute={"digit": 70.0, "scale": 90.0}, **known),
         _correctness(75, 1, by_attribute={"digit": 65.0}, **known),
     )
-    (table,) = score_tables(scores, {})
+    (table,) = make_score_tables(scores, {})
     assert "the judge sees in a picture" in table.explained and "two attributes are asked for" in table.explained
     (ceiling,) = table.bounds
     assert [str(cell) if cell else None for cell in ceiling.cells] == ["94.00", "94.00"]
@@ -262,7 +262,7 @@ def test_a_table_says_what_it_is_and_what_the_judge_makes_of_real_pictures(tmp_p
 
 
 def test_without_a_judge_there_is_no_ceiling(tmp_path: Path) -> None:
-    (table,) = score_tables(_read(tmp_path, _correctness(80, 2)), {})
+    (table,) = make_score_tables(_read(tmp_path, _correctness(80, 2)), {})
     assert table.bounds == [] and table.by_attribute is None
 
 
@@ -276,7 +276,7 @@ def test_runs_that_differ_only_in_their_seed_are_one_row() -> None:
         for seed, one in enumerate(score("telbo", seed, value) for seed, value in enumerate((80.0, 82.0, 87.0)))
     ]
     single = score("jmvae", 0, 70.0)
-    (table,) = score_tables([*scores, replace(single, ids=single.ids | {"model": "other"})], names)
+    (table,) = make_score_tables([*scores, replace(single, ids=single.ids | {"model": "other"})], names)
     assert [(row.label, row.cells[0] and str(row.cells[0])) for row in table.rows] == [
         ("telbo", "83 ± 4"), ("jmvae", "70.0 ± 0.5")
     ]  # fmt: skip
@@ -292,7 +292,7 @@ def test_chance_stands_below_what_tells_it(tmp_path: Path) -> None:
          "better": "higher", "posterior": "own", "protocol": "evidence", "details": {"chance": k / 2, "pool": 200}}
         for k in (1, 5, 10)
     ]  # fmt: skip
-    (table,) = score_tables(_read(tmp_path, *lines), {})
+    (table,) = make_score_tables(_read(tmp_path, *lines), {})
     assert table.columns == [f"R@{k}, text to image" for k in (1, 5, 10)], "in the order of the metric"
     (chance,) = table.bounds
     assert (chance.posterior, chance.label) == ("chance", "among 200")

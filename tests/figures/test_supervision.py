@@ -11,12 +11,12 @@ from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots.weak_supervision import (
     Curve,
     Point,
-    curves_of,
+    count_repeated,
+    describe_finding,
+    describe_unlabelled_use,
     differences_from_paper,
     draw_curves,
-    finding,
-    repeated,
-    unlabelled_sentence,
+    make_curves,
 )
 from mmgen.figures.report.make import make_report
 from mmgen.results.score import Score
@@ -49,46 +49,46 @@ SCORES = [
 
 
 def test_curves_are_sorted_and_of_one_protocol() -> None:
-    curves = curves_of([*SCORES, score("own", 10, 1.0)])
+    curves = make_curves([*SCORES, score("own", 10, 1.0)])
     assert [curve.method for curve in curves] == ["mvae", "supervised", "logistic", "own"]
     assert [(point.pairs, point.value) for point in curves[1].points] == [(10, 40.0), (100, 70.0), (1000, 95.0)]
     assert [point.value for point in curves[0].points] == [38.0, 80.0, 94.0]
 
 
 def test_the_last_of_equals_counts_and_the_unfinite_does_not() -> None:
-    (curve,) = curves_of([score("vae", 5, 10.0), score("vae", 5, 20.0), score("vae", 6, float("nan"))])
+    (curve,) = make_curves([score("vae", 5, 10.0), score("vae", 5, 20.0), score("vae", 6, float("nan"))])
     assert [(point.pairs, point.value) for point in curve.points] == [(5, 20.0)]
 
 
 def test_a_point_of_several_seeds_is_their_mean_with_both_errors() -> None:
     """80 and 84: sd / sqrt(2) = 2; binomial errors of 1,000 images, which the seeds share: 1.2649 and 1.1593."""
     files = [score("vae", 5, 60.0, seed="0"), score("vae", 5, 80.0, seed="0"), score("vae", 5, 84.0, seed="1")]
-    (curve,) = curves_of(files)
+    (curve,) = make_curves(files)
     (point,) = curve.points
     assert (point.value, point.n, point.by_seed) == (82.0, 1000, (80.0, 84.0))
     assert point.stderr == pytest.approx(math.sqrt(2**2 + (1.6 + 1.344) / 2))
-    assert repeated(files) == 1 and repeated(files[1:]) == 0
-    assert curves_of([*files, score("rbm", 5, 1.0, seed="3")])[1].points[0].by_seed == ()
+    assert count_repeated(files) == 1 and count_repeated(files[1:]) == 0
+    assert make_curves([*files, score("rbm", 5, 1.0, seed="3")])[1].points[0].by_seed == ()
     with pytest.raises(UsageError, match=r"VAE . logistic regression with 5 pairs got 2 runs whose settings differ"):
-        curves_of([files[1], score("vae", 5, 84.0, seed="1", settings="longer")])
+        make_curves([files[1], score("vae", 5, 84.0, seed="1", settings="longer")])
 
 
 def test_the_finding_by_hand() -> None:
     """80 +- 1.26 against 70 +- 1.45 is 5 standard errors; 94 against 95 and 38 against 40 are below."""
-    said = finding(curves_of(SCORES))
+    said = describe_finding(make_curves(SCORES))
     assert "at 100 pairs, most of all at 100 pairs: 80.0 % against 70.0 %" in said
     assert "above every other method at 100 pairs" in said
     never = [score("supervised", 10, 40.0), score("mvae", 10, 42.0, "mean")]
-    assert finding(curves_of(never)).startswith("MVAE is nowhere above")  # by 2 of 2.2
-    assert finding(curves_of([score("vae", 10, 40.0)])) == ""
+    assert describe_finding(make_curves(never)).startswith("MVAE is nowhere above")  # by 2 of 2.2
+    assert describe_finding(make_curves([score("vae", 10, 40.0)])) == ""
 
 
 def test_what_methods_learnt_from_and_how() -> None:
-    curves = curves_of(SCORES)
-    assert "all but supervised network and logistic regression on pixels also" in unlabelled_sentence(curves)
-    assert unlabelled_sentence(curves[:1]).endswith("without labels.") and unlabelled_sentence(curves[1:]).endswith(
-        "pairs alone."
-    )
+    curves = make_curves(SCORES)
+    assert "all but supervised network and logistic regression on pixels also" in describe_unlabelled_use(curves)
+    assert describe_unlabelled_use(curves[:1]).endswith("without labels.") and describe_unlabelled_use(
+        curves[1:]
+    ).endswith("pairs alone.")
     assert differences_from_paper(SCORES) == ""
     departed = score("mvae", 10, 1.0, "mean")
     departed.details.update(least_paired_share=0.2, predicts={"image": ["attributes"]})
@@ -99,7 +99,7 @@ def test_what_methods_learnt_from_and_how() -> None:
 
 
 def test_what_is_drawn_can_be_told_apart() -> None:
-    figure = draw_curves(curves_of(SCORES))
+    figure = draw_curves(make_curves(SCORES))
     (axes,) = figure.axes
     lines = [container.lines[0] for container in axes.containers]
     assert len({line.get_color() for line in lines}) == len({line.get_marker() for line in lines}) == 3
@@ -130,7 +130,7 @@ def test_the_figure_from_files(tmp_path: Path) -> None:
     assert "the mean of 1 or 2 seeds, whose own values are the dots, on 1,000 test images" in picture.caption
     assert "1 earlier scores of the same method, number of pairs and seed are not shown" in picture.caption
     files[0].write_text(json.dumps(score("mvae", 10, 1.0, "samples").to_json()))
-    with pytest.raises(UsageError, match=r"got none; make some with mmgen train --paired"):
+    with pytest.raises(UsageError, match=r"got no such scores; make some with mmgen train --paired"):
         draw_plot("weak-supervision", files[:1])
 
 

@@ -9,11 +9,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.labels import Labels
+from mmgen.figures.drawing.labels import LabelPlacer
 from mmgen.figures.drawing.style import category_colours, new_figure
 from mmgen.figures.plots._draw import draw_plot
-from mmgen.figures.plots._trade_off import axes_of_trade_off, published_points, trade_off
-from mmgen.figures.plots.trade_off import _of_judges, draw_trade
+from mmgen.figures.plots._trade_off import choose_axes, compute_trade_off, published_points
+from mmgen.figures.plots.trade_off import _name_classifiers, draw_trade
 from mmgen.results.score import read_scores
 
 BOTH = ("correctness", "coverage")
@@ -56,7 +56,7 @@ def example(folder: Path) -> Path:
 
 
 def test_a_curve_for_each_posterior_over_its_weights(tmp_path: Path) -> None:
-    trade = trade_off(read_scores(example(tmp_path)), BOTH)
+    trade = compute_trade_off(read_scores(example(tmp_path)), BOTH)
     found = {curve.label: [(p.weight, p.x, p.y, p.x_error, p.y_error) for p in curve.points] for curve in trade.curves}
     assert found == {
         "q_agg, guided": [(0, 98.9, 86, 0.5, 0.5), (3, 98.8, 93, 0.5, 0.5), (10, 98.4, 95, 0.5, 0.5)],
@@ -68,7 +68,7 @@ def test_a_curve_for_each_posterior_over_its_weights(tmp_path: Path) -> None:
 
 def test_balanced_guidance_is_a_curve_of_its_own_that_begins_where_nothing_guides(tmp_path: Path) -> None:
     lines = [pair(86.0, 98.9), pair(93.0, 98.0, guidance=3.0), pair(92.9, 98.7, guidance=3.0, balanced=True)]
-    trade = trade_off(read_scores(write(tmp_path / "b.jsonl", *lines)), BOTH)
+    trade = compute_trade_off(read_scores(write(tmp_path / "b.jsonl", *lines)), BOTH)
     found = {curve.label: [(p.weight, p.x, p.y) for p in curve.points] for curve in trade.curves}
     assert found == {
         "q_agg, guided": [(0.0, 98.9, 86.0), (3.0, 98.0, 93.0)],
@@ -83,7 +83,7 @@ def test_several_models_are_one_point_with_their_spread(tmp_path: Path) -> None:
         tmp_path / "s.jsonl",
         *[pair(y, 98.0, ids={"model": model, "aggregate": f"a-{model}"}) for model, y in (("1", 90.0), ("2", 94.0))],
     )
-    (curve,) = trade_off(read_scores(path), BOTH).curves
+    (curve,) = compute_trade_off(read_scores(path), BOTH).curves
     (point,) = curve.points
     assert (point.models, point.y, point.y_error, point.x_error) == (2, 92.0, pytest.approx(8**0.5), 0.0)
     picture, _ = draw_plot("trade-off", [path])
@@ -96,7 +96,7 @@ def test_the_most_given_by_the_exact_protocol(tmp_path: Path) -> None:
         pair(86.0, 98.9),
         [line("correctness", 10.0, given=2), line("coverage", 20.0, given=1), line("coverage", 30.0, protocol="paper")],
     )
-    (curve,) = trade_off(read_scores(path), BOTH).curves
+    (curve,) = compute_trade_off(read_scores(path), BOTH).curves
     assert [(point.x, point.y) for point in curve.points] == [(98.9, 86.0)]
 
 
@@ -106,7 +106,7 @@ def test_precision_and_recall_end_in_the_corner_of_real_halves(tmp_path: Path) -
         line("recall", 50.0, details={"ceiling": 78.0}),
         line("precision", 1.0, protocol="pooled", details={"ceiling": 2.0}),
     ]
-    trade = trade_off(read_scores(write(tmp_path / "s.jsonl", scores)), axes_of_trade_off(["precision"]))
+    trade = compute_trade_off(read_scores(write(tmp_path / "s.jsonl", scores)), choose_axes(["precision"]))
     assert trade.corner == (78.0, 80.0)
     assert [(point.x, point.y) for point in trade.curves[0].points] == [(50.0, 60.0)]
 
@@ -123,7 +123,7 @@ def test_precision_and_recall_end_in_the_corner_of_real_halves(tmp_path: Path) -
 def test_what_was_measured_otherwise_is_no_rival(tmp_path: Path, change: dict[str, Any], what: str) -> None:
     path = write(tmp_path / "s.jsonl", pair(86.0, 98.9), pair(65.0, 97.0, "prior", **change))
     with pytest.raises(UsageError, match=what):
-        trade_off(read_scores(path), BOTH)
+        compute_trade_off(read_scores(path), BOTH)
 
 
 def test_seeds_with_judges_of_their_own_are_alike_where_all_posteriors_have_them(tmp_path: Path) -> None:
@@ -135,16 +135,18 @@ def test_seeds_with_judges_of_their_own_are_alike_where_all_posteriors_have_them
             for posterior in ("prior", "own")
         ],
     )
-    assert {point.models for curve in trade_off(read_scores(path), BOTH).curves for point in curve.points} == {2}
+    assert {point.models for curve in compute_trade_off(read_scores(path), BOTH).curves for point in curve.points} == {
+        2
+    }
 
 
 def test_two_fits_to_one_model_are_no_two_seeds(tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", pair(86.0, 98.9), pair(85.0, 98.0, ids={"aggregate": "again"}))
     with pytest.raises(UsageError, match="several fits of q_agg with the same weight to one model"):
-        trade_off(read_scores(path), BOTH)
+        compute_trade_off(read_scores(path), BOTH)
     # The model's own posterior is the same whichever file it was asked of.
     own = write(tmp_path / "o.jsonl", pair(86.0, 98.9, "prior"), pair(86.0, 98.9, "prior", ids={"aggregate": "again"}))
-    assert len(trade_off(read_scores(own), BOTH).curves[0].points) == 1
+    assert len(compute_trade_off(read_scores(own), BOTH).curves[0].points) == 1
 
 
 def test_refusals(tmp_path: Path) -> None:
@@ -155,13 +157,13 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="needs correctness and coverage of the same posterior, got none with both"):
         draw_plot("trade-off", [apart])
     fid = write(tmp_path / "f.jsonl", [line("fid", 3.0, unit="squared distance", better="lower")])
-    with pytest.raises(UsageError, match=r"measures in % of which more is better, got fid in squared distance"):
+    with pytest.raises(UsageError, match=r"metrics in % whose higher values are better, got fid in squared distance"):
         draw_plot("trade-off", [fid], metrics=["fid", "recall"])
     with pytest.raises(UsageError, match="got one --metric recall, expected correctness, precision, or two"):
-        axes_of_trade_off(["recall"])
-    with pytest.raises(UsageError, match="expected two that differ"):
-        axes_of_trade_off(["recall", "recall"])
-    assert axes_of_trade_off(["precision", "coverage"]) == ("precision", "coverage")
+        choose_axes(["recall"])
+    with pytest.raises(UsageError, match="expected two different ones"):
+        choose_axes(["recall", "recall"])
+    assert choose_axes(["precision", "coverage"]) == ("precision", "coverage")
 
 
 def test_what_is_left_out_is_said(tmp_path: Path) -> None:
@@ -171,10 +173,10 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
 
 
 def test_published_points_only_beside_what_was_measured_alike(tmp_path: Path) -> None:
-    exact = trade_off(read_scores(write(tmp_path / "e.jsonl", pair(86.0, 98.9))), BOTH)
+    exact = compute_trade_off(read_scores(write(tmp_path / "e.jsonl", pair(86.0, 98.9))), BOTH)
     assert published_points(exact, "mnist-a") == []  # VE's coverage is another number
     scores = [line("correctness", 86.0), line("coverage", 90.0, protocol="paper")]
-    paper = trade_off(read_scores(write(tmp_path / "p.jsonl", scores)), BOTH)
+    paper = compute_trade_off(read_scores(write(tmp_path / "p.jsonl", scores)), BOTH)
     found = published_points(paper, "mnist-a")
     assert ("VE Fig. 4a", "JMVAE", 88.52, 85.15) in found
     assert published_points(paper, "") == []
@@ -207,15 +209,15 @@ def test_labels_do_not_hide_each_other_or_what_is_drawn() -> None:
     axes = figure.add_subplot()
     axes.set_xlim(0, 10)
     axes.set_ylim(0, 10)
-    labels = Labels(axes)
+    labels = LabelPlacer(axes)
     labels.keep_free([2, 8], [2, 8])
-    put = [labels.put(x, x, f"label {x}", "black") for x in (5, 5.2, 5.4, 5.6)]
+    put = [labels.place_label(x, x, f"label {x}", "black") for x in (5, 5.2, 5.4, 5.6)]
     boxes = [label.get_window_extent() for label in put if label is not None]
     assert len(boxes) == 4
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
     line = axes.transData.transform([(t, t) for t in (2 + 6 * k / 200 for k in range(201))])
     assert not any(box.contains(*place) for box in boxes for place in line)
-    crowded = [labels.put(5, 5, "a rather long label", "black", must=False) for _ in range(60)]
+    crowded = [labels.place_label(5, 5, "a rather long label", "black", required=False) for _ in range(60)]
     assert crowded[-1] is None  # where nothing is free it is left out
 
 
@@ -223,11 +225,11 @@ def test_a_label_that_had_to_go_far_has_a_line_to_its_point() -> None:
     axes = new_figure(5, 4).add_subplot()
     axes.set_xlim(0, 10)
     axes.set_ylim(0, 10)
-    labels = Labels(axes)
-    near = labels.put(5, 5, "near", "black")
+    labels = LabelPlacer(axes)
+    near = labels.place_label(5, 5, "near", "black")
     assert near is not None and list(axes.texts) == [near]
     labels.keep_free([5], [8], 12)
-    far = labels.put(5, 8, "far", "black")
+    far = labels.place_label(5, 8, "far", "black")
     assert far is not None
     (line,) = (text for text in axes.texts if text.get_text() == "")
     assert line.xy == (5, 8) and line.arrow_patch is not None
@@ -240,10 +242,10 @@ def test_of_several_judges_of_the_same_pictures_the_first_is_shown(tmp_path: Pat
     first, second = ({"ids": {"judge": name}, "judge": name} for name in ("small", "attentive"))
     both = [*pair(86.0, 98.9, **first), *pair(80.0, 90.0, **second)]
     path = write(tmp_path / "both.jsonl", both)
-    (curve,) = trade_off(read_scores(path), BOTH).curves
+    (curve,) = compute_trade_off(read_scores(path), BOTH).curves
     assert [(point.x, point.y) for point in curve.points] == [(98.9, 86.0)]
-    assert _of_judges(read_scores(path)) == " Of several judges of the same pictures the first is shown: small."
-    assert _of_judges(read_scores(write(tmp_path / "one.jsonl", pair(86.0, 98.9, **first)))) == ""
+    assert _name_classifiers(read_scores(path)) == " Of several judges of the same pictures the first is shown: small."
+    assert _name_classifiers(read_scores(write(tmp_path / "one.jsonl", pair(86.0, 98.9, **first)))) == ""
     alone = pair(70.0, 80.0, "true", text_weight=1.0, ids={"judge": "attentive", "aggregate": "t1"})
     with pytest.raises(UsageError, match="by the same judges"):
-        trade_off(read_scores(write(tmp_path / "mixed.jsonl", both, alone)), BOTH)
+        compute_trade_off(read_scores(write(tmp_path / "mixed.jsonl", both, alone)), BOTH)

@@ -8,13 +8,13 @@ import torch
 
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.layout import GIVEN, WIDEST, Block, Column, Group, block_table
-from mmgen.figures.drawing.page import to_bytes
-from mmgen.figures.drawing.style import rgb
-from mmgen.figures.drawing.views import strips
+from mmgen.figures.drawing.layout import SOURCE_GROUND, WIDEST, Block, Column, Group, block_table
+from mmgen.figures.drawing.page import convert_to_rgb
+from mmgen.figures.drawing.style import hex_to_rgb
+from mmgen.figures.drawing.views import strip_blocks
 from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.report.make import _STAGES, make_report
-from mmgen.figures.session import gather, open_session
+from mmgen.figures.session import gather_material, open_session
 from mmgen.generation import TrainedModel, load
 from mmgen.generation.translations import default_routes, draw_translations, read_paired_examples, select_routes
 
@@ -35,7 +35,7 @@ def _shown(grid: object, box: tuple[int, int, int, int]) -> np.ndarray:
 def _enlarged(image: np.ndarray) -> np.ndarray:
     """An image as a page shows it: whole factors, about 112 pixels wide."""
     factor = round(112 / image.shape[-1])
-    return to_bytes(image).repeat(factor, 0).repeat(factor, 1)
+    return convert_to_rgb(image).repeat(factor, 0).repeat(factor, 1)
 
 
 def _expected(model: TrainedModel, source: str, target: str, pictures: dict[str, np.ndarray]) -> np.ndarray:
@@ -69,7 +69,7 @@ def test_blocks_lie_where_their_boxes_say() -> None:
     assert between[1] < between[0] < between[2]  # columns of a group are nearest, blocks farthest
     pixels = np.asarray(grid.image)
     left, top, right, _ = grid.boxes[0]
-    assert tuple(pixels[top + 5, left - 4]) == tuple(pixels[top + 5, right + 3]) == rgb(GIVEN)
+    assert tuple(pixels[top + 5, left - 4]) == tuple(pixels[top + 5, right + 3]) == hex_to_rgb(SOURCE_GROUND)
     left, top, *_ = grid.boxes[2]
     assert tuple(pixels[top + 5, left - 4]) == (255, 255, 255)
 
@@ -86,7 +86,7 @@ def test_blocks_that_do_not_fit_go_below() -> None:
 
 def test_strips_fill_a_page_and_keep_the_order() -> None:
     images = {name: np.arange(32, dtype=np.uint8)[:, None, None, None].repeat(28, 2).repeat(28, 3) for name in "ab"}
-    blocks = strips({name: Column(each) for name, each in images.items()}, [str(n) for n in range(32)], title="t")
+    blocks = strip_blocks({name: Column(each) for name, each in images.items()}, [str(n) for n in range(32)], title="t")
     assert len(blocks) > 1 and blocks[0].title == "t" and blocks[1].title == ""
     assert [label for block in blocks for label in block.labels] == [str(n) for n in range(32)]
     assert [int(v) for block in blocks for v in block.columns[1].images[:, 0, 0, 0]] == list(range(32))
@@ -231,5 +231,5 @@ def test_a_report_has_the_figure_for_models_of_several_kinds_of_pictures(views: 
     page = make_report([views / "all.safetensors"], tmp_path / "r.html").run().read_text()
     assert page.count('<section id="transformations">') == 1 and 'href="#transformations"' in page
     assert page.count("<strong>Transformations: each kind of picture from others.</strong>") == 1
-    lone = open_session(gather([views / "one.safetensors"]).groups[0], seed=0)
+    lone = open_session(gather_material([views / "one.safetensors"]).groups[0], seed=0)
     assert _STAGES["transformations"](lone) == []

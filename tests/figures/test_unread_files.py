@@ -27,7 +27,7 @@ def test_what_figures_say_of_themselves() -> None:
 @pytest.mark.parametrize("name", plots.names())
 def test_every_figure_refuses_files_of_another_kind_by_name(name: str, world: Path, tmp_path: Path) -> None:
     wrong = world / "judge.safetensors"
-    expected = r"files of scores \(\.jsonl\)" if name in SCORES else "a model, or something fitted to one"
+    expected = r"files of scores \(\.jsonl\)" if name in SCORES else "a model, or a posterior fitted to one"
     for path, what in ((wrong, "a classifier"), (world / "data.h5", "a dataset")):
         with pytest.raises(UsageError, match=rf"^{name} got {path} \({what}\), expected {expected}"):
             draw_plot(name, [path])
@@ -49,7 +49,7 @@ def test_files_that_scores_do_not_need_are_told(world: Path, tmp_path: Path) -> 
     picture, notices = draw_plot("trade-off", [scores, world / "judge.safetensors", model, log])
     assert picture.caption == alone.caption
     assert notices[-1] == (
-        f"trade-off shows nothing of {world / 'judge.safetensors'} (a classifier) and {log} (a log of training)."
+        f"trade-off does not use {world / 'judge.safetensors'} (a classifier) and {log} (a log of training)."
     )
     assert draw_plot("trade-off", [scores, model])[1] == []  # whose dataset is asked what it is
 
@@ -57,7 +57,7 @@ def test_files_that_scores_do_not_need_are_told(world: Path, tmp_path: Path) -> 
 def test_files_that_pictures_do_not_need_are_told(world: Path, tmp_path: Path) -> None:
     model, scores = world / "flat.safetensors", example(tmp_path)
     _, notices = draw_plot("traversal", [model, scores], number=1)
-    assert notices[-1] == f"traversal shows nothing of {scores} (scores)."
+    assert notices[-1] == f"traversal does not use {scores} (scores)."
     assert draw_plot("traversal", [model, world / "data.h5"], number=1)[1] == []
 
 
@@ -93,6 +93,6 @@ def test_a_page_to_explore_says_so_too(world: Path, tmp_path: Path) -> None:
     log, limits = tmp_path / "a.log.jsonl", Limits(1, 3, 2)
     log.write_text('{"step": 1}\n')
     files = [world / "flat.safetensors", world / "judge.safetensors"]
-    assert "shows nothing of" not in make_explorer(files, tmp_path / "e.html", limits=limits).run().read_text()
+    assert "does not use" not in make_explorer(files, tmp_path / "e.html", limits=limits).run().read_text()
     page = make_explorer([*files, log], tmp_path / "e.html", limits=limits).run().read_text()
-    assert "The page shows nothing of" in page and f"{log.name} (a log of training)." in page
+    assert "The page does not use" in page and f"{log.name} (a log of training)." in page

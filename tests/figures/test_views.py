@@ -14,11 +14,11 @@ from PIL import Image
 from mmgen.artifacts import Dataset, DatasetWriter, write_samples
 from mmgen.artifacts.samples import read_samples
 from mmgen.core.errors import ArtifactError, UsageError
-from mmgen.figures.drawing.page import FRAME, Grid, to_bytes
-from mmgen.figures.drawing.samples import sample_grid, translated_grid
-from mmgen.figures.drawing.style import WRONG, rgb
+from mmgen.figures.drawing.page import FRAME, Grid, convert_to_rgb
+from mmgen.figures.drawing.samples import sample_grid, translation_grid
+from mmgen.figures.drawing.style import WRONG, hex_to_rgb
 from mmgen.figures.drawing.views import strip_page
-from mmgen.figures.report.show import contact_sheet
+from mmgen.figures.report.show import draw_contact_sheet
 from mmgen.generation import TrainedModel, load
 from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.draws import draw
@@ -43,7 +43,7 @@ def _shown(grid: Grid, box: tuple[int, int, int, int]) -> np.ndarray:
 def _is(grid: Grid, number: int, image: np.ndarray) -> bool:
     """Whether a box shows an image, to one level of rounding."""
     factor = round(112 / image.shape[-1])
-    expected = to_bytes(image).repeat(factor, 0).repeat(factor, 1)
+    expected = convert_to_rgb(image).repeat(factor, 0).repeat(factor, 1)
     shown = _shown(grid, grid.boxes[number])
     return shown.shape == expected.shape and bool(np.abs(shown.astype(int) - expected).max() <= 1)
 
@@ -83,7 +83,7 @@ def test_only_the_main_picture_is_judged(model: TrainedModel, views: Path) -> No
     drawn = draw(model, asked, 2, posterior="own", targets=["image", "edges"], classifier=Nay())
     grid = sample_grid(drawn, model.attributes)
     pixels = np.asarray(grid.image)
-    frames = [(pixels[top - FRAME, left - FRAME] == rgb(WRONG)).all() for left, top, *_ in grid.boxes]
+    frames = [(pixels[top - FRAME, left - FRAME] == hex_to_rgb(WRONG)).all() for left, top, *_ in grid.boxes]
     assert frames == [True, True, False, False]
     assert draw(model, asked, 2, posterior="own", targets=["edges"], classifier=Nay()).predicted is None
     with pytest.raises(UsageError, match="unknown modality 'masc': did you mean 'mask'"):
@@ -101,7 +101,7 @@ def test_each_example_has_its_own_draws(model: TrainedModel, views: Path) -> Non
     many = draw_translations(model, shown, ["edges"], ["mask"], 4000)
     np.testing.assert_allclose(many.z.mean(1), posterior.mean, atol=0.1)
     np.testing.assert_allclose(many.z.std(1), posterior.sd, rtol=0.1)
-    grid = translated_grid(shown, ["edges"], drawn)
+    grid = translation_grid(shown, ["edges"], drawn)
     expected = [*shown.pictures["edges"], *shown.pictures["image"], *drawn.means.swapaxes(0, 1).reshape(-1, 3, 16, 16)]
     assert len(grid.boxes) == 4 * (1 + 1 + 5) * 2
     assert all(_is(grid, i, image) for i, image in enumerate(expected))
@@ -120,7 +120,7 @@ def test_samples_keep_every_kind_of_picture(model: TrainedModel, views: Path, tm
     assert np.array_equal(back.further["image"][0], drawn.further["image"][0].reshape(6, 3, 16, 16))
     assert back.further["image"][1].dtype == np.uint8
     assert back.header.settings["from"] == ["mask"] and back.header.settings["pictures"] == shown.names
-    sheet = contact_sheet(tmp_path / "s.h5", count=4)
+    sheet = draw_contact_sheet(tmp_path / "s.h5", count=4)
     assert len(sheet.boxes) == 8
     assert all(_is(sheet, i, back.images[i]) and _is(sheet, 4 + i, back.further["image"][0][i]) for i in range(4))
 
@@ -178,7 +178,7 @@ def test_samples_keep_the_texts_that_were_drawn_and_asked_for(spoken: Path, tmp_
     assert back.text_info == TextDescription(name="text", vocabulary=WORDS, length=3) and back.info is None
     assert drawn.words is not None and np.array_equal(back.text, drawn.words.reshape(8, 3))
     assert back.text_asked.tolist() == [[1, 1, 3]] * 4 + [[2, 3, 3]] * 4
-    assert len(contact_sheet(tmp_path / "s.h5", count=5).boxes) == 5
+    assert len(draw_contact_sheet(tmp_path / "s.h5", count=5).boxes) == 5
 
 
 def test_sheets_of_free_text_have_the_words_under_the_pictures(spoken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,14 +186,14 @@ def test_sheets_of_free_text_have_the_words_under_the_pictures(spoken: Path, mon
 
     seen = []
     monkeypatch.setattr(show, "image_grid", lambda images, **rest: seen.append((images, rest)))
-    contact_sheet(spoken / "data.h5", count=7, seed=3)
+    draw_contact_sheet(spoken / "data.h5", count=7, seed=3)
     with Dataset.open(spoken / "data.h5") as data:
         tokens = data.read_text("text")
         images = data.read_image("image").astype(np.float32) / 255
     for image, caption in zip(seen[0][0], seen[0][1]["captions"], strict=True):
         rows = np.flatnonzero((images == image).all((1, 2, 3)))
         assert caption in [" ".join(WORDS[code] for code in tokens[row] if code < 3) for row in rows]
-    contact_sheet(spoken / "model.safetensors", count=3)
+    draw_contact_sheet(spoken / "model.safetensors", count=3)
     assert all(set(caption.split()) <= set(WORDS) for caption in seen[1][1]["captions"])
 
 
@@ -201,7 +201,7 @@ def test_sheets_of_free_text_have_the_words_under_the_pictures(spoken: Path, mon
 
 
 def test_a_sheet_of_a_dataset_shows_all_its_pictures_of_an_example(views: Path) -> None:
-    sheet = contact_sheet(views / "data.h5", count=4, seed=1)
+    sheet = draw_contact_sheet(views / "data.h5", count=4, seed=1)
     assert len(sheet.boxes) == 12
     with Dataset.open(views / "data.h5") as data:
         images = {name: data.read_image(name) for name in NAMES}
@@ -211,9 +211,9 @@ def test_a_sheet_of_a_dataset_shows_all_its_pictures_of_an_example(views: Path) 
 
 
 def test_a_sheet_of_a_model_shows_all_its_pictures_of_a_draw(views: Path) -> None:
-    sheet = contact_sheet(views / "all.safetensors", count=3)
-    assert len(sheet.boxes) == 3 * 3 and len(contact_sheet(views / "single.safetensors", count=3).boxes) == 3 * 3
-    assert len(contact_sheet(views / "one.safetensors", count=3).boxes) == 3
+    sheet = draw_contact_sheet(views / "all.safetensors", count=3)
+    assert len(sheet.boxes) == 3 * 3 and len(draw_contact_sheet(views / "single.safetensors", count=3).boxes) == 3 * 3
+    assert len(draw_contact_sheet(views / "one.safetensors", count=3).boxes) == 3
 
 
 def test_labels_stand_beside_their_strip() -> None:

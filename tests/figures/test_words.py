@@ -8,10 +8,16 @@ from PIL import Image, ImageDraw
 
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.page import FRAME
-from mmgen.figures.drawing.style import FAINT, INK, WRONG, category_colours, font, rgb
+from mmgen.figures.drawing.style import FAINT, INK, WRONG, category_colours, hex_to_rgb, load_font
 from mmgen.figures.drawing.tables import Tile, TileRow, tile_table
 from mmgen.figures.drawing.text import wrap_marked
-from mmgen.figures.drawing.words import Text, WordPanels, average_entropies, entropies, vocabulary_note
+from mmgen.figures.drawing.words import (
+    TextWithDistributions,
+    WordPanels,
+    mean_entropies,
+    vocabulary_note,
+    word_entropies,
+)
 
 
 @dataclass(frozen=True)
@@ -29,10 +35,10 @@ class Words:
 
 INFO = Sentence(("small", "large", "red", "blue", "gray"), 2, ("size", "colour"))
 ATTRIBUTES = Words(("size", "colour"), (("small", "large"), ("red", "blue", "gray")))
-BLUE = rgb(category_colours(1)[0])
+BLUE = hex_to_rgb(category_colours(1)[0])
 
 
-def _pixels(panels: WordPanels, text: Text) -> np.ndarray:
+def _pixels(panels: WordPanels, text: TextWithDistributions) -> np.ndarray:
     canvas = Image.new("RGB", (panels.width, panels.height + 4), "white")
     panels.draw(ImageDraw.Draw(canvas), text, 0, 0)
     return np.asarray(canvas)
@@ -41,20 +47,20 @@ def _pixels(panels: WordPanels, text: Text) -> np.ndarray:
 def test_each_bar_is_as_high_as_its_probability_and_the_drawn_word_is_black() -> None:
     probabilities = np.array([[0.25, 0.75, 0, 0, 0, 0], [0, 0, 0.5, 0, 0.5, 0]])
     panels = WordPanels(INFO, ATTRIBUTES, 240)
-    pixels = _pixels(panels, Text(np.array([1, 2]), probabilities))
-    full = panels.bar(0, 0, 1.0, 0, 0)
+    pixels = _pixels(panels, TextWithDistributions(np.array([1, 2]), probabilities))
+    full = panels.bar_box(0, 0, 1.0, 0, 0)
     height = full[3] - full[1]
     for position in range(2):
         drawn = (1, 2)[position]
         for code, probability in enumerate(probabilities[position][:5]):
-            left, _, right, floor = panels.bar(position, code, float(probability), 0, 0)
+            left, _, right, floor = panels.bar_box(position, code, float(probability), 0, 0)
             column = pixels[floor - height : floor, (left + right) // 2]
-            filled = (column == rgb(INK if code == drawn else category_colours(1)[0])).all(-1)
+            filled = (column == hex_to_rgb(INK if code == drawn else category_colours(1)[0])).all(-1)
             assert filled.sum() == round(height * probability)
             assert filled[height - filled.sum() :].all()  # it stands on the line
             # Nothing but the band or the page above the bar: the band is there for the words of the position.
             expected = FAINT if code in ((0, 1), (2, 3, 4))[position] else "#ffffff"
-            assert (column[~filled] == rgb(expected)).all()
+            assert (column[~filled] == hex_to_rgb(expected)).all()
 
 
 def test_free_text_has_a_bar_for_no_word() -> None:
@@ -63,23 +69,23 @@ def test_free_text_has_a_bar_for_no_word() -> None:
     assert WordPanels(INFO, ATTRIBUTES, 240).bars == 5
     assert vocabulary_note(INFO, ATTRIBUTES).startswith("Bars from left to right: small, large | red, blue, gray. Grey")
     assert vocabulary_note(free).startswith("Bars from left to right: small, large, red, blue, gray. Last: no word.")
-    _pixels(WordPanels(free, None, 240), Text(np.array([1, 5]), np.full((2, 6), 1 / 6)))
+    _pixels(WordPanels(free, None, 240), TextWithDistributions(np.array([1, 5]), np.full((2, 6), 1 / 6)))
     with pytest.raises(UsageError, match="draw fewer words"):
-        _pixels(WordPanels(INFO, ATTRIBUTES, 16), Text(np.array([1, 5]), np.full((2, 6), 1 / 6)))
+        _pixels(WordPanels(INFO, ATTRIBUTES, 16), TextWithDistributions(np.array([1, 5]), np.full((2, 6), 1 / 6)))
 
 
 def test_entropy_is_in_bits() -> None:
     p = np.array([[0.25] * 4, [0.5, 0.5, 0, 0], [1, 0, 0, 0]])
-    assert entropies(p).tolist() == [2.0, 1.0, 0.0]
+    assert word_entropies(p).tolist() == [2.0, 1.0, 0.0]
     # -(0.9 log2 0.9 + 0.1 log2 0.1)
-    assert entropies(np.array([0.9, 0.1])) == pytest.approx(0.468996, abs=1e-6)
-    texts = [Text(np.zeros(3, int), p), Text(np.zeros(3, int), p[::-1])]
-    assert average_entropies(texts).tolist() == [1.0, 1.0, 1.0]
+    assert word_entropies(np.array([0.9, 0.1])) == pytest.approx(0.468996, abs=1e-6)
+    texts = [TextWithDistributions(np.zeros(3, int), p), TextWithDistributions(np.zeros(3, int), p[::-1])]
+    assert mean_entropies(texts).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_tiles_lie_in_their_boxes_and_mistakes_are_framed() -> None:
     images = np.random.default_rng(0).random((4, 3, 16, 16)).astype(np.float32)
-    text = Text(np.array([0, 3]), np.eye(6)[[0, 3]])
+    text = TextWithDistributions(np.array([0, 3]), np.eye(6)[[0, 3]])
     rows = [
         TileRow("first", [[Tile(images[0], ["small", "red"]), Tile(images[1], wrong=True, remark="judge: blue")]]),
         TileRow("second", [[Tile(images[2], text=text), Tile(images[3], ["small", "blue"], [False, True])]]),
@@ -92,9 +98,9 @@ def test_tiles_lie_in_their_boxes_and_mistakes_are_framed() -> None:
         inside = pixels[top:bottom:factor, left:right:factor] / 255
         assert np.allclose(inside, image.transpose(1, 2, 0), atol=1 / 255)
         frame = pixels[top - FRAME, left - FRAME : right + FRAME]
-        assert (frame == rgb(WRONG)).all() == wrong
+        assert (frame == hex_to_rgb(WRONG)).all() == wrong
     # Only the second row has histograms, below its images.
-    black = (pixels == BLUE).all(-1) | (pixels == rgb(FAINT)).all(-1)
+    black = (pixels == BLUE).all(-1) | (pixels == hex_to_rgb(FAINT)).all(-1)
     assert black[grid.boxes[2][3] :].any() and not black[: grid.boxes[2][1]].any()
 
 
@@ -105,7 +111,9 @@ def test_tables_refuse_what_does_not_fit() -> None:
     with pytest.raises(UsageError, match=r"a row of \[2\] images, expected at most \[1\]"):
         tile_table([TileRow("", [[tile]]), TileRow("", [[tile, tile]])])
     with pytest.raises(UsageError, match="without their vocabulary"):
-        tile_table([TileRow("", [[Tile(np.zeros((1, 8, 8)), text=Text(np.zeros(1, int), np.ones((1, 2))))]])])
+        tile_table(
+            [TileRow("", [[Tile(np.zeros((1, 8, 8)), text=TextWithDistributions(np.zeros(1, int), np.ones((1, 2))))]])]
+        )
 
 
 def test_marked_words_wrap_within_their_width() -> None:
@@ -114,6 +122,6 @@ def test_marked_words_wrap_within_their_width() -> None:
     assert [word for line in lines.lines for word, _ in line] == words
     assert [mark for line in lines.lines for _, mark in line] == [False, True, False, False, True]
     for line in lines.lines:
-        width = sum(font(18, mark).getlength(word + " ") for word, mark in line)
-        assert width <= 120 + font(18).getlength(" ") or len(line) == 1
+        width = sum(load_font(18, mark).getlength(word + " ") for word, mark in line)
+        assert width <= 120 + load_font(18).getlength(" ") or len(line) == 1
     assert wrap_marked([], [], 18, 120).height == 0

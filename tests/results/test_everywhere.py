@@ -10,7 +10,7 @@ from mmgen.cli import eval as eval_cli
 from mmgen.cli._quickstart_table import final_table
 from mmgen.commands._exporting import _score_section
 from mmgen.experiments import compare_table, comparison_tables, read_plan
-from mmgen.figures.report.scores import score_tables
+from mmgen.figures.report.scores import make_score_tables
 from mmgen.results.comparing import compare_scores
 from mmgen.results.score import Score, read_scores
 from mmgen.results.score_table import Scores, tabulate_scores
@@ -45,7 +45,7 @@ def test_compare(scores: list[Score]) -> None:
 
 
 def test_report(scores: list[Score]) -> None:
-    (table,) = score_tables(scores, {})
+    (table,) = make_score_tables(scores, {})
     assert {str(cell) for row in table.rows for cell in row.cells if not row.published} == {READS}
 
 

@@ -14,7 +14,7 @@ from mmgen.experiments._comparison import TableComparison
 from mmgen.experiments._page import comparison_tables
 from mmgen.experiments._plan import read_plan
 from mmgen.experiments._tables import Table
-from mmgen.figures.report.scores import _published_rows, score_tables
+from mmgen.figures.report.scores import _published_rows, make_score_tables
 from mmgen.results.compared import Column as ScoreColumn
 from mmgen.results.conditions import Conditions
 from mmgen.results.published import published_papers, published_table, published_tables
@@ -80,7 +80,7 @@ def test_numbers_from_memory_say_so_wherever_they_stand() -> None:
     settings = {"recipe": "dsprites", "orientations": 40, "number": 737280}
     for metric, source in (("beta-score", "HM Table 1"), ("factor-score", "KM Fig. 4")):
         score = Score(metric, "accuracy", 70.0, 1.0, "%", "higher", 100, "image", ids={"dataset": "d", "model": "m"})
-        (shown,) = score_tables([score], {}, data={"d": settings})
+        (shown,) = make_score_tables([score], {}, data={"d": settings})
         papers = [row.posterior for row in shown.rows if row.published]
         assert papers and set(papers) == {f"{source}, dSprites (from memory)"}
         assert any("published numbers from memory" in note for note in shown.footnotes)

@@ -1,4 +1,4 @@
-"""The same words drawn from several posteriors side by side, the judge's mistakes framed red."""
+"""Pictures of the same descriptions from several posteriors side by side, with the classifier's mistakes framed red."""
 
 from collections.abc import Sequence
 
@@ -12,64 +12,70 @@ from mmgen.generation.draws import Draws, format_share_correct
 
 __all__ = [
     "FRAMES",
-    "comparison",
-    "hierarchy",
-    "judge_note",
-    "looks_at",
+    "draw_comparison",
+    "draw_hierarchy",
+    "explain_red_frames",
+    "describe_classifier_input",
 ]
 
 FRAMES = "Red frame: the judge reads at least one of the given attributes differently."
 
 
-def looks_at(samples: bool | None) -> str:
-    """Describe the pixels that the classifier sees; None if the kind of data is unknown."""
-    if samples is None:
+def describe_classifier_input(reads_samples: bool | None) -> str:
+    """Describe the pixels that the attribute classifier reads; ``reads_samples`` is None if the data are unknown."""
+    if reads_samples is None:
         return "sampled pixels if data are binary, else means"
-    return "sampled pixels, since the data are binary" if samples else "means, since the data are not binary"
+    return "sampled pixels, since the data are binary" if reads_samples else "means, since the data are not binary"
 
 
-def judge_note(accuracy: dict[str, float] | None, samples: bool | None = None) -> str:
-    """Explain the red frames: which pixels the classifier sees, and how often it is right on real pictures.
+def explain_red_frames(accuracy: dict[str, float] | None, reads_samples: bool | None = None) -> str:
+    """Explain the red frames for a caption: which pixels the classifier reads, and its accuracy on real pictures.
 
     Args:
-        accuracy: The judge's own, in percent; None without a judge.
-        samples: See :func:`mmgen.generation.classifiers.classifier_sees_samples`.
+        accuracy: The classifier's held-out accuracy in percent, by attribute; None without a classifier.
+        reads_samples: Whether it reads sampled pixels instead of means; None if unknown.
     """
     if accuracy is None:
         return "Shown: means of p(image|z). No judge looked at these images."
     mean = accuracy.get("mean")
     itself = f" (itself right on {mean:.1f} % of held-out attributes)" if mean is not None else ""
-    return f"{FRAMES} Shown: means of p(image|z). The judge{itself} looks at {looks_at(samples)}."
+    return (
+        f"{FRAMES} Shown: means of p(image|z). The judge{itself} looks at {describe_classifier_input(reads_samples)}."
+    )
 
 
-def comparison(draws: Sequence[tuple[str, Draws]], labels: Sequence[str], *, title: str = "", note: str = "") -> Grid:
+def draw_comparison(
+    draws: Sequence[tuple[str, Draws]], labels: Sequence[str], *, title: str = "", note: str = ""
+) -> Grid:
     """Draw a row for each description and a block for each posterior.
 
     Args:
-        draws: Names and images, all for the same descriptions.
-        labels: The words of each description.
-        title: What the picture shows.
-        note: How it was made.
+        draws: Names and draws of posteriors, all for the same descriptions.
+        labels: Text of each description.
+        title: Title of the picture.
+        note: Explanation below it.
 
     Raises:
-        UsageError: The blocks were drawn for different descriptions.
+        UsageError: The draws are of different descriptions.
     """
     codes = draws[0][1].descriptions.codes
     if any(not np.array_equal(drawn.descriptions.codes, codes) for _, drawn in draws):
-        raise UsageError("the posteriors drew different descriptions, expected the same words for each")
+        raise UsageError("got draws of different descriptions, expected the same descriptions for each posterior")
     panels = [Panel(name, drawn.means, drawn.wrong, format_share_correct(drawn)) for name, drawn in draws]
     return image_table(panels, labels, title=title, note=note)
 
 
-def hierarchy(draws: Sequence[tuple[str, Draws]], info: Vocabulary, *, title: str = "", note: str = "") -> Grid:
+def draw_hierarchy(
+    draws: Sequence[tuple[str, Draws]], vocabulary: Vocabulary, *, title: str = "", note: str = ""
+) -> Grid:
     """Draw a row for each level of abstraction and a block for each model or posterior.
 
     Args:
-        draws: Names and images; all of the same levels, from :func:`hierarchy_queries`.
-        info: The attributes' words.
-        title: What the picture shows.
-        note: How it was made.
+        draws: Names and draws, all of the levels of :func:`mmgen.generation.concepts.abstraction_levels`.
+        vocabulary: Names and values of the attributes.
+        title: Title of the picture.
+        note: Explanation below it.
     """
     panels = [Panel(name, drawn.means, drawn.wrong, format_share_correct(drawn)) for name, drawn in draws]
-    labels = [format_query(row, info) for row in draws[0][1].descriptions.codes]
+    labels = [format_query(row, vocabulary) for row in draws[0][1].descriptions.codes]
     return image_table(panels, labels, title=title, note=note)

@@ -1,4 +1,4 @@
-"""Words beside the points of a chart, where they hide nothing."""
+"""Labels beside the points of a chart, placed where they cover nothing."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,22 +8,22 @@ from matplotlib.axes import Axes
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
-__all__ = ["Labels"]
+__all__ = ["LabelPlacer"]
 
 _DIRECTIONS = [math.radians(angle) for angle in (0, 45, 315, 90, 270, 135, 225, 180)]
 _DISTANCES = (5.0, 9.0, 14.0, 22.0, 32.0)
-"""Distances of labels from their points; the nearest free one is taken, so that it is clear whose label it is."""
+"""Distances of labels from their points; the nearest free one is taken."""
 _NEAR = 9.0
-"""Distance up to which a label shows by itself whose it is; farther ones get a line to their point."""
+"""Distance beyond which a label is connected to its point by a line."""
 _STEP = 4.0
-"""Points between places along a line that labels keep away from."""
+"""Typographic points between reserved places along a line."""
 
 
-class Labels:
-    """Places labels one after another, each at the first free place around its point.
+class LabelPlacer:
+    """Placer of labels, one after another, each at the first free place around its point.
 
     Args:
-        axes: Where; its limits and size are final.
+        axes: The axes to label, with final limits and size.
     """
 
     def __init__(self, axes: Axes) -> None:
@@ -36,21 +36,21 @@ class Labels:
         self._occupied: list[tuple[float, float, float, float]] = []  # x0, y0, x1, y1 of boxes, in pixels
 
     def keep_free(self, x: Sequence[float], y: Sequence[float], radius: float = 2.5) -> None:
-        """Keep labels off the line through these points, with ``radius`` typographic points to each side."""
+        """Reserve the line through these points, ``radius`` typographic points to each side, against labels."""
         places = self._axes.transData.transform(np.column_stack([x, y]))
         for start, end in zip(places, [*places[1:], places[-1]], strict=True):
             steps = max(1, math.ceil(math.dist(start, end) / (_STEP * self._pixels)))
             for share in np.linspace(0, 1, steps, endpoint=False):
-                self._take(start + share * (end - start), radius)
+                self._occupy(start + share * (end - start), radius)
 
-    def _take(self, place: np.ndarray, radius: float) -> None:
+    def _occupy(self, place: np.ndarray, radius: float) -> None:
         reach = radius * self._pixels
         self._occupied.append((*(place - reach), *(place + reach)))
 
-    def put(
-        self, x: float, y: float, text: str, colour: str, *, must: bool = True, bold: bool = False, size: float = 9
+    def place_label(
+        self, x: float, y: float, text: str, colour: str, *, required: bool = True, bold: bool = False, size: float = 9
     ) -> Annotation | None:
-        """Place a label at a point; return None if nothing around it is free and the label is optional."""
+        """Place a label near a point; return None if no place is free and the label is not required."""
         label = self._axes.annotate(
             text, (x, y), xytext=(0, 0), textcoords="offset points", color=colour, fontsize=size,
             fontweight="bold" if bold else "normal", ha="center", va="center", annotation_clip=False, zorder=20,
@@ -59,14 +59,14 @@ class Labels:
         box = label.get_window_extent()
         half = np.array([box.width, box.height]) / 2 / self._pixels
         best, least = (0.0, 0.0), math.inf
-        for offset in self._offsets(half, _DISTANCES if must else _DISTANCES[:2]):
+        for offset in self._candidate_offsets(half, _DISTANCES if required else _DISTANCES[:2]):
             label.set_position(offset)
             cost = self._cost(label.get_window_extent())
             if cost < least:
                 best, least = offset, cost
             if not cost:
                 break
-        if least and not must:
+        if least and not required:
             label.remove()
             return None
         label.set_position(best)
@@ -81,14 +81,14 @@ class Labels:
             )
         return label
 
-    def _offsets(self, half: np.ndarray, distances: Sequence[float]) -> Iterable[tuple[float, float]]:
+    def _candidate_offsets(self, half: np.ndarray, distances: Sequence[float]) -> Iterable[tuple[float, float]]:
         for distance in distances:
             for angle in _DIRECTIONS:
                 across, up = math.cos(angle), math.sin(angle)
                 yield across * (distance + half[0]), up * (distance + half[1])
 
     def _cost(self, box: Bbox) -> float:
-        """Return the pixels that a box would cover; very many outside the picture."""
+        """Return the number of occupied pixels that a box would cover; very large outside the picture."""
         taken = np.array(self._occupied).reshape(-1, 4)
         common = np.minimum(taken[:, 2:], box.max) - np.maximum(taken[:, :2], box.min)
         covered = float(common.clip(0).prod(1).sum())

@@ -1,6 +1,6 @@
-"""The layout of every page of pictures: bands of blocks, blocks of groups, groups of columns, columns of pictures.
+"""The layout of pages of pictures: bands of blocks, blocks of groups, groups of columns, columns of pictures.
 
-Pictures are enlarged by whole factors and their places are known to the pixel, which matplotlib's axes do not promise.
+Pictures are enlarged by whole factors and placed exactly to the pixel, which matplotlib's axes cannot do.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,28 +11,51 @@ import numpy as np
 from PIL import ImageDraw
 
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.page import FRAME, GAP, MARGIN, TILE, Box, Grid, enlarge, lit, paste, sheet, to_bytes
-from mmgen.figures.drawing.style import INK, MUTED, RULE, font
-from mmgen.figures.drawing.text import Lines, column_width, wrap
+from mmgen.figures.drawing.page import (
+    FRAME,
+    GAP,
+    MARGIN,
+    TILE,
+    Box,
+    Grid,
+    convert_to_rgb,
+    enlarge,
+    lighten_dark_images,
+    make_sheet,
+    paste_framed,
+)
+from mmgen.figures.drawing.style import INK, MUTED, RULE, load_font
+from mmgen.figures.drawing.text import TextBlock, column_width, wrap_text
 
-__all__ = ["BETWEEN", "GIVEN", "WIDEST", "Block", "Column", "Group", "Words", "block_table", "fitted", "width_of"]
+__all__ = [
+    "BETWEEN",
+    "SOURCE_GROUND",
+    "WIDEST",
+    "Block",
+    "Column",
+    "Group",
+    "CaptionPart",
+    "block_table",
+    "fit_text",
+    "block_width",
+]
 
-GIVEN = "#e4e7eb"
-"""Behind columns of pictures that were given."""
+SOURCE_GROUND = "#e4e7eb"
+"""Background of columns of source pictures."""
 WIDEST = 2200
-"""Pixels across a page, about twice what a report shows."""
+"""Width of a page in pixels, about twice that in a report."""
 BETWEEN = 5 * GAP
 """Pixels between blocks."""
 _UNDER = 4
-"""Pixels between a frame and the words under it."""
+"""Pixels between a frame and the text under it."""
 
 
-class Words(Protocol):
-    """A block of words or bars under a picture."""
+class CaptionPart(Protocol):
+    """Protocol of a part of the caption under a picture: text or bars."""
 
     @property
     def height(self) -> int:
-        """Return the height in pixels."""
+        """Height in pixels."""
 
     def draw(self, canvas: ImageDraw.ImageDraw, left: int, top: int, centred_in: int = 0) -> None:
         """Draw with the upper left corner at (left, top), or centred in ``centred_in`` pixels."""
@@ -43,25 +66,25 @@ class Column:
     """A column of pictures, one for each row.
 
     Attributes:
-        images: [R, C, H, W], or a list with None where a row has none.
-        head: A word above them: "given", "drawn", "truth".
-        is_source: They are what the rest was inferred from, and stand on grey.
-        wrong: Bool [R] or None: the judge disagrees.
-        words: For each row what stands under its picture, from top to bottom; none by default.
-        least: Pixels that the column has at least; words then begin at its left edge and are not centred.
+        images: Images [R, C, H, W], or a list with None for rows without a picture.
+        head: Heading: "given", "drawn", "truth".
+        is_source: Whether they are the sources of a translation, which have a grey background.
+        wrong: Whether the classifier's prediction differs from the description, bool [R]; None without a classifier.
+        words: Captions of each row from top to bottom; none by default.
+        least: Minimal width in pixels; if set, captions start at the left edge instead of being centred.
     """
 
     images: np.ndarray | Sequence[np.ndarray | None]
     head: str = ""
     is_source: bool = False
     wrong: np.ndarray | None = None
-    words: Sequence[Sequence[Words]] = ()
+    words: Sequence[Sequence[CaptionPart]] = ()
     least: int = 0
 
 
 @dataclass(frozen=True)
 class Group:
-    """Columns under one heading, such as drawn and true pictures of one modality."""
+    """A group of columns under one heading, such as drawn and true pictures of one modality."""
 
     head: str
     columns: Sequence[Column]
@@ -69,15 +92,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Block:
-    """Groups of columns over the same rows.
+    """A block of groups of columns with the same rows.
 
     Attributes:
-        title: What they have in common.
-        groups: From left to right.
-        labels: Words to the left of each row; none by default.
-        subtitle: One more line, such as the share that the judge found right.
+        title: Title above it.
+        groups: Groups from left to right.
+        labels: Text to the left of each row; none by default.
+        subtitle: Second line of the title, such as the share of correct attributes.
         gap: Pixels between columns.
-        type_size: Pixels of the labels' type.
+        type_size: Type size of the labels in pixels.
     """
 
     title: str
@@ -89,53 +112,53 @@ class Block:
 
     @property
     def columns(self) -> list[Column]:
-        """Return the columns from left to right."""
+        """All columns from left to right."""
         return [column for group in self.groups for column in group.columns]
 
 
-def fitted(text: str, size: int, width: int, colour: str = INK, bold: bool = False) -> Lines:
-    """Wrap words in ``width`` pixels, set small enough that the longest stays whole where that is readable."""
-    while size > 12 and any(font(size, bold).getlength(word) > width for word in text.split()):
+def fit_text(text: str, size: int, width: int, colour: str = INK, bold: bool = False) -> TextBlock:
+    """Wrap text in ``width`` pixels, in smaller type if the longest word needs it and stays readable."""
+    while size > 12 and any(load_font(size, bold).getlength(word) > width for word in text.split()):
         size -= 1
-    return Lines(wrap(text, size, width, bold=bold, most=3), size, colour, bold)
+    return TextBlock(wrap_text(text, size, width, bold=bold, max_lines=3), size, colour, bold)
 
 
-def _labels(texts: Sequence[str], size: int) -> list[Lines]:
-    """Wrap labels in a column that is wide enough for their words and, if possible, for four lines."""
+def _wrap_labels(texts: Sequence[str], size: int) -> list[TextBlock]:
+    """Wrap labels in a column wide enough for their longest words and, if possible, for at most four lines."""
     widest = 24 * size
     width = column_width(texts, size, 11 * size, widest)
-    while width < widest and any(len(wrap(text, size, width)) > 4 for text in texts):
+    while width < widest and any(len(wrap_text(text, size, width)) > 4 for text in texts):
         width += 20
-    return [Lines(wrap(text, size, width, most=8), size, INK) for text in texts]
+    return [TextBlock(wrap_text(text, size, width, max_lines=8), size, INK) for text in texts]
 
 
 @dataclass
 class _Cell:
-    """An enlarged picture with its place in the table: block, row and column."""
+    """An enlarged picture with its place in the table (block, row, column) and its box in pixels."""
 
     pixels: np.ndarray
     wrong: bool
-    words: Sequence[Words]
+    words: Sequence[CaptionPart]
     place: tuple[int, int, int]
     box: Box = (0, 0, 0, 0)
 
 
-class _Column:
-    """A column with its width in pixels."""
+class _SizedColumn:
+    """A column of enlarged pictures with its width in pixels."""
 
     def __init__(self, column: Column, cells: Sequence[_Cell | None]) -> None:
         self.cells, self.is_source, self.centred = cells, column.is_source, not column.least
         widths = [cell.pixels.shape[1] + 2 * FRAME for cell in cells if cell is not None]
         self.width = max([column.least, *widths])
-        self.head = fitted(column.head, 17, self.width, MUTED)
+        self.head = fit_text(column.head, 17, self.width, MUTED)
 
 
-class _Placed:
-    """A block with the places of its columns in pixels and its wrapped words."""
+class _PlacedBlock:
+    """A block with the positions of its columns in pixels and its wrapped text."""
 
-    def __init__(self, block: Block, columns: Sequence[_Column]) -> None:
+    def __init__(self, block: Block, columns: Sequence[_SizedColumn]) -> None:
         self.columns = columns
-        self.labels = _labels(block.labels, block.type_size)
+        self.labels = _wrap_labels(block.labels, block.type_size)
         left = max((label.width for label in self.labels), default=0)
         self.inner = left = left + 2 * GAP if left else 0
         # Groups of one picture merely belong together; others stand apart.
@@ -143,7 +166,7 @@ class _Placed:
             2 * GAP if any(len(group.columns) > 1 or group.columns[0].is_source for group in block.groups) else GAP
         )
         self.lefts: list[int] = []
-        self.heads: list[tuple[Lines, int, int]] = []  # with their left and right edges
+        self.heads: list[tuple[TextBlock, int, int]] = []  # with their left and right edges
         numbered = iter(columns)
         for group in block.groups:
             start = left
@@ -151,17 +174,17 @@ class _Placed:
                 self.lefts.append(left)
                 left += next(numbered).width + block.gap
             left -= block.gap
-            self.heads.append((fitted(group.head, 20, left - start), start, left))
+            self.heads.append((fit_text(group.head, 20, left - start), start, left))
             left += spacing
         self.width = left - spacing
-        self.title = fitted(block.title, 23, self.width - self.inner, bold=True)
-        self.subtitle = fitted(block.subtitle, 20, self.width - self.inner, MUTED)
+        self.title = fit_text(block.title, 23, self.width - self.inner, bold=True)
+        self.subtitle = fit_text(block.subtitle, 20, self.width - self.inner, MUTED)
 
 
 class _Band:
-    """Blocks side by side, with common heights and rows."""
+    """A band of blocks side by side, with common heights and rows."""
 
-    def __init__(self, blocks: Sequence[_Placed], gap: int) -> None:
+    def __init__(self, blocks: Sequence[_PlacedBlock], gap: int) -> None:
         self.blocks = blocks
         self.width = sum(block.width for block in blocks) + BETWEEN * (len(blocks) - 1)
         self.titles = max(block.title.height for block in blocks), max(block.subtitle.height for block in blocks)
@@ -195,11 +218,11 @@ class _Band:
                 self._draw_column(grid, draw, column, left + offset, top)
             left += block.width + BETWEEN
 
-    def _draw_column(self, grid: Grid, draw: ImageDraw.ImageDraw, column: _Column, left: int, top: int) -> None:
+    def _draw_column(self, grid: Grid, draw: ImageDraw.ImageDraw, column: _SizedColumn, left: int, top: int) -> None:
         first = top + self.rows[0][0] - (GAP // 2 if self.rows[0][0] else 0)
         if column.is_source:
             bottom = top + sum(self.rows[len(column.cells) - 1])
-            draw.rectangle((left, first - self.words, left + column.width - 1, bottom - 1), fill=GIVEN)
+            draw.rectangle((left, first - self.words, left + column.width - 1, bottom - 1), fill=SOURCE_GROUND)
         column.head.draw(draw, left, first - column.head.height, centred_in=column.width)
         for cell, (row, height) in zip(column.cells, self.rows, strict=False):
             if cell is None:
@@ -207,17 +230,17 @@ class _Band:
             high, wide = cell.pixels.shape[:2]
             x, y = left + FRAME, top + row + (height - high) // 2
             cell.box = (x, y, x + wide, y + high)
-            paste(grid.image, cell.pixels, cell.box, cell.wrong)
+            paste_framed(grid.image, cell.pixels, cell.box, cell.wrong)
             under = top + row + height + _UNDER
             for words in cell.words:
                 words.draw(draw, left, under, centred_in=wide + 2 * FRAME if column.centred else 0)
                 under += words.height
 
 
-def _measured(blocks: Sequence[Block], tile: int) -> tuple[list[_Placed], list[_Cell], str]:
-    """Enlarge the pictures of a page, all on one background, and measure its blocks."""
+def _measure_blocks(blocks: Sequence[Block], tile: int) -> tuple[list[_PlacedBlock], list[_Cell], str]:
+    """Enlarge the pictures of a page on a common background, and measure its blocks; also return a remark on it."""
     images = [image for block in blocks for column in block.columns for image in column.images if image is not None]
-    shown, remark = lit([to_bytes(image[None]) for image in images])
+    shown, remark = lighten_dark_images([convert_to_rgb(image[None]) for image in images])
     enlarged = iter(shown)
     placed, every = [], []
     for number, block in enumerate(blocks):
@@ -231,18 +254,18 @@ def _measured(blocks: Sequence[Block], tile: int) -> tuple[list[_Placed], list[_
                 wrong = column.wrong is not None and bool(column.wrong[row])
                 words = column.words[row] if column.words else ()
                 cells.append(_Cell(enlarge(next(enlarged), tile)[0], wrong, words, (number, row, place)))
-            columns.append(_Column(column, cells))
+            columns.append(_SizedColumn(column, cells))
             every += [cell for cell in cells if cell is not None]
-        placed.append(_Placed(block, columns))
+        placed.append(_PlacedBlock(block, columns))
     return placed, every, remark
 
 
-def width_of(block: Block, tile: int = TILE) -> int:
-    """Return the pixels that a block takes on a page."""
-    return _measured([block], tile)[0][0].width
+def block_width(block: Block, tile: int = TILE) -> int:
+    """Return the width in pixels of a block on a page."""
+    return _measure_blocks([block], tile)[0][0].width
 
 
-def _check(blocks: Sequence[Block]) -> None:
+def _check_rows(blocks: Sequence[Block]) -> None:
     if not blocks or not all(block.columns and len(block.columns[0].images) for block in blocks):
         raise UsageError("got no images to show, expected at least one in every block")
     for block in blocks:
@@ -264,24 +287,24 @@ def block_table(
     ruled: bool = False,
     order: Callable[[int, int, int], tuple[int, int, int]] = lambda block, row, column: (block, column, row),
 ) -> Grid:
-    """Draw blocks of pictures in order, as many beside each other as fit.
+    """Draw blocks of pictures in order, as many side by side as fit.
 
     Args:
-        blocks: At least one, each with at least one picture.
-        title: What the page shows.
-        note: How it was made.
-        tile: About how wide each picture becomes, in pixels.
-        widest: Pixels across the page; a block that is wider stands alone.
+        blocks: One or more blocks, each with at least one picture.
+        title: Title of the page.
+        note: Explanation below the pictures.
+        tile: Approximate width of each picture in pixels.
+        widest: Width of the page in pixels; a wider block has a band of its own.
         gap: Pixels between rows.
-        ruled: Draw a line above every row with a label.
-        order: Key by which boxes are sorted; by default they run over blocks, columns, rows.
+        ruled: Whether to draw a line above each row with a label.
+        order: Key by which boxes are sorted, from (block, row, column); by default blocks, columns, rows.
 
     Raises:
-        UsageError: No pictures, or columns and labels of different length.
+        UsageError: There are no pictures, or columns and labels have different lengths.
     """
-    _check(blocks)
-    placed, cells, remark = _measured(blocks, tile)
-    rows: list[list[_Placed]] = []
+    _check_rows(blocks)
+    placed, cells, remark = _measure_blocks(blocks, tile)
+    rows: list[list[_PlacedBlock]] = []
     for block in placed:
         if rows and sum(each.width + BETWEEN for each in rows[-1]) + block.width <= widest:
             rows[-1].append(block)
@@ -289,7 +312,7 @@ def block_table(
             rows.append([block])
     bands = [_Band(row, gap) for row in rows]
     height = sum(band.height for band in bands) + BETWEEN * (len(bands) - 1)
-    page = sheet(max(band.width for band in bands), height, title, note, remark)
+    page = make_sheet(max(band.width for band in bands), height, title, note, remark)
     grid, top = Grid(page.canvas, [], remark), page.top
     draw = ImageDraw.Draw(page.canvas)
     for band in bands:

@@ -1,4 +1,4 @@
-"""What every picture of images is made of: a white page with a title and a note, boxes, frames, bytes."""
+"""Parts of pages of pictures: a white page with a title and a note, boxes, frames, conversion to bytes."""
 
 import io
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from PIL.PngImagePlugin import PngInfo
 
 from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
-from mmgen.figures.drawing.style import INK, MUTED, RULE, WRONG, rgb
-from mmgen.figures.drawing.text import Lines, wrap
+from mmgen.figures.drawing.style import INK, MUTED, RULE, WRONG, hex_to_rgb
+from mmgen.figures.drawing.text import TextBlock, wrap_text
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import FilePath
 
@@ -25,15 +25,15 @@ __all__ = [
     "Box",
     "Grid",
     "Sheet",
-    "annotated",
-    "below",
+    "add_title_and_note",
+    "stack_below",
     "enlarge",
     "frame_colour",
-    "framed",
-    "lit",
-    "paste",
-    "sheet",
-    "to_bytes",
+    "add_margins",
+    "lighten_dark_images",
+    "paste_framed",
+    "make_sheet",
+    "convert_to_rgb",
 ]
 
 Box = tuple[int, int, int, int]
@@ -43,11 +43,11 @@ TILE = 112
 SENTENCE_TILE = 224
 """The same for images with whole sentences under them."""
 FRAME = 7
-"""Pixels of frame around each image: filled red where the judge disagrees, else white with a hairline."""
+"""Width in pixels of the frame around each image: red if the classifier disagrees, else white with a hairline."""
 _DARK = 0.5
-"""A picture none of whose pixels is brighter than this part of white is nearly black."""
+"""Brightness, as a share of white, below which all pixels of a nearly black picture lie."""
 _GROUND = 0.12
-"""What black becomes on a page with such pictures, as a part of white."""
+"""Brightness of black, as a share of white, on a page with nearly black pictures."""
 GAP = 10
 MARGIN = 24
 NARROWEST = 640
@@ -59,9 +59,9 @@ class Grid:
     """A finished picture.
 
     Attributes:
-        image: RGB.
-        boxes: (left, top, right, bottom) of every image inside it, frames excluded, in the order given.
-        remark: What a reader must know of how the images are shown; "" where they are as they are.
+        image: The RGB image.
+        boxes: Box (left, top, right, bottom) of each image inside it, without frames, in drawing order.
+        remark: Explanation of a lighter background; "" if images are unchanged.
     """
 
     image: Image.Image
@@ -75,7 +75,7 @@ class Grid:
 
     @check_arguments
     def save(self, path: FilePath) -> None:
-        """Write a PNG that says who made it; a reader never sees half of it."""
+        """Write a PNG file with mmgen as its software, atomically."""
         from mmgen.artifacts import atomic_path
         from mmgen.artifacts.pages import MAKER
 
@@ -85,7 +85,7 @@ class Grid:
             self.image.save(temporary, format="png", optimize=True, pnginfo=maker)
 
 
-def to_bytes(images: np.ndarray) -> np.ndarray:
+def convert_to_rgb(images: np.ndarray) -> np.ndarray:
     """Convert images to RGB bytes.
 
     Args:
@@ -95,26 +95,25 @@ def to_bytes(images: np.ndarray) -> np.ndarray:
         uint8 [..., H, W, 3].
 
     Raises:
-        UsageError: Neither one nor three channels.
+        UsageError: The images have neither one nor three channels.
     """
     if images.ndim < 3 or images.shape[-3] not in (1, 3):
         raise UsageError(f"got images of shape {list(images.shape)}, expected [..., C, H, W] with 1 or 3 channels")
     if images.dtype != np.uint8:
-        # NaN would cast to any byte: it shows as black, and the scores say the rest.
+        # NaN would cast to any byte; it is drawn as black.
         images = np.rint(np.clip(np.nan_to_num(images.astype(np.float32)), 0, 1) * 255).astype(np.uint8)
     last = np.moveaxis(images, -3, -1)
     return np.repeat(last, 3, axis=-1) if last.shape[-1] == 1 else last
 
 
-def lit(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
-    """Put images on a lighter background if some are nearly black, so that they do not look like missing ones.
+def lighten_dark_images(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
+    """Draw black as dark grey on a page with nearly black images, so that they do not look like missing ones.
 
     Args:
-        blocks: uint8 [n, H, W, 3] each, all on one page; sizes may differ.
+        blocks: Images of one page, each uint8 [n, H, W, 3]; sizes may differ.
 
     Returns:
-        The same, all alike with black at dark grey and white at white if any image is nearly black; and a sentence that
-        says so, "" if not.
+        The images, all lighter if any is nearly black; and a sentence that explains it, else "".
     """
     peaks = np.concatenate([block.reshape(len(block), -1).max(1) for block in blocks])
     dark = int((peaks < _DARK * 255).sum())
@@ -128,18 +127,18 @@ def lit(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
 
 
 def frame_colour(wrong: bool) -> tuple[int, int, int]:
-    """Return the colour around an image: red where the classifier disagrees, else grey."""
-    return rgb(WRONG if wrong else RULE)
+    """Return the frame colour (R, G, B) of an image: red if the classifier disagrees, else grey."""
+    return hex_to_rgb(WRONG if wrong else RULE)
 
 
 def enlarge(images: np.ndarray, tile: int = TILE) -> np.ndarray:
-    """Enlarge uint8 [n, H, W, 3] by a whole factor to about ``tile`` pixels, with sharp pixels."""
+    """Enlarge images uint8 [n, H, W, 3] by a whole factor to about ``tile`` pixels, with sharp pixels."""
     factor = max(1, round(tile / max(images.shape[1:3])))
     return images.repeat(factor, axis=1).repeat(factor, axis=2)
 
 
-def paste(canvas: Image.Image, pixels: np.ndarray, box: Box, wrong: bool) -> None:
-    """Draw an image into its box with a frame around it: red where the classifier disagrees."""
+def paste_framed(canvas: Image.Image, pixels: np.ndarray, box: Box, wrong: bool) -> None:
+    """Paste an image into its box and frame it: red if ``wrong``, else with a hairline."""
     draw = ImageDraw.Draw(canvas)
     left, top, right, bottom = box
     if wrong:
@@ -155,8 +154,8 @@ class Sheet:
 
     width: int
     height: int
-    title: Lines
-    note: Lines
+    title: TextBlock
+    note: TextBlock
     canvas: Image.Image = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -171,34 +170,31 @@ class Sheet:
 
     @property
     def top(self) -> int:
-        """Return the y coordinate where the content begins."""
+        """Pixels above the content."""
         return MARGIN + self.title.height + (GAP if self.title.lines else 0)
 
 
-def sheet(width: int, height: int, title: str, note: str, remark: str = "") -> Sheet:
-    """Make a page for content of this size, wider if the words need it.
-
-    A picture without a note of its own has it, and the remark, in words beside it.
-    """
+def make_sheet(width: int, height: int, title: str, note: str, remark: str = "") -> Sheet:
+    """Make an empty page for content of this size, wider if the title needs it; the remark follows a note, if any."""
     note = f"{note} {remark}".strip() if note else ""
     wide = max(width, NARROWEST if title or note else 0)
     return Sheet(
         wide,
         height,
-        Lines(wrap(title, 28, wide, bold=True), 28, INK, bold=True),
-        Lines(wrap(note, 20, wide), 20, MUTED),
+        TextBlock(wrap_text(title, 28, wide, bold=True), 28, INK, bold=True),
+        TextBlock(wrap_text(note, 20, wide), 20, MUTED),
     )
 
 
-def framed(image: Image.Image) -> Grid:
-    """Put a drawing on a page with margins."""
+def add_margins(image: Image.Image) -> Grid:
+    """Put an image on a white page with margins."""
     return Grid(ImageOps.expand(image, MARGIN, "white"), [])
 
 
-def annotated(grid: Grid, title: str, note: str) -> Grid:
-    """Add a title above and a note below a picture, for a picture that stands alone."""
+def add_title_and_note(grid: Grid, title: str, note: str) -> Grid:
+    """Add a title above and a note below a picture, for a file of its own."""
     inner = grid.image
-    page = sheet(inner.width - 2 * MARGIN, max(1, inner.height - 2 * MARGIN), title, note)
+    page = make_sheet(inner.width - 2 * MARGIN, max(1, inner.height - 2 * MARGIN), title, note)
     shift = page.top - MARGIN
     canvas = page.canvas
     canvas.paste(inner.crop((0, MARGIN, inner.width, inner.height - MARGIN)), (0, page.top))
@@ -206,8 +202,8 @@ def annotated(grid: Grid, title: str, note: str) -> Grid:
     return Grid(canvas, boxes, grid.remark)
 
 
-def below(image: Image.Image, grid: Grid) -> Grid:
-    """Put the grid below another image."""
+def stack_below(image: Image.Image, grid: Grid) -> Grid:
+    """Stack an image above a grid."""
     shift = MARGIN + image.height
     canvas = Image.new("RGB", (max(image.width + 2 * MARGIN, grid.image.width), shift + grid.image.height), "white")
     canvas.paste(image, (MARGIN, MARGIN))

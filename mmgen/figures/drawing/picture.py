@@ -1,4 +1,4 @@
-"""One picture of a page or alone: an image with its title and how it was made."""
+"""A picture of a page or a file: an image with title and caption."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,36 +10,38 @@ from matplotlib.figure import Figure
 from mmgen.artifacts import atomic_path
 from mmgen.artifacts.pages import MAKER
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.page import Grid, annotated, framed
-from mmgen.figures.drawing.style import data_uri, figure_image, plain_words
+from mmgen.figures.drawing.page import Grid, add_margins, add_title_and_note
+from mmgen.figures.drawing.style import data_uri, plain_text_labels, render_figure
 
 __all__ = ["Picture", "check_ending"]
 
 
-def check_ending(path: Path, lines: bool) -> None:
+def check_ending(path: Path, allow_vector: bool) -> None:
     """Refuse a file name that does not end in .png, or .pdf and .svg for line drawings.
 
     Args:
-        path: Where it is to go.
-        lines: Whether the picture is drawn in lines, which .pdf and .svg hold too.
+        path: The output file.
+        allow_vector: Whether .pdf and .svg are allowed, as for line drawings.
 
     Raises:
-        UsageError: It has another ending.
+        UsageError: The file name has another ending.
     """
-    if path.suffix.lower() not in ((".png", ".pdf", ".svg") if lines else (".png",)):
-        raise UsageError(f"--output got {path}, expected a name ending in .png{', .pdf or .svg' if lines else ''}")
+    if path.suffix.lower() not in ((".png", ".pdf", ".svg") if allow_vector else (".png",)):
+        raise UsageError(
+            f"--output got {path}, expected a name ending in .png{', .pdf or .svg' if allow_vector else ''}"
+        )
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An image on a page.
+    """An image with title and caption, for a page or a file.
 
     Attributes:
-        title: What it shows, in a few words.
-        caption: How it was made: numbers, seeds.
-        drawn: The image itself.
-        note: What is true of all pictures of its section, which a page says once: what frames mean, who judged.
-        telling: Whether its colours are named in words, so that no page may turn them into others.
+        title: Title of a few words.
+        caption: Explanation: numbers, seeds.
+        drawn: The image or drawing.
+        note: Explanation shared by all pictures of a section of a page: frames, attribute classifier.
+        telling: Whether the caption names its colours, so that a page must not invert them.
     """
 
     title: str
@@ -50,31 +52,31 @@ class Picture:
 
     @property
     def ground(self) -> str:
-        """Return the background: "lines" on white, which a dark page may invert, or "paper" with images."""
+        """Kind of background: "lines" on white, which a dark page may invert, or "paper" with images."""
         turned = isinstance(self.drawn, Figure) and not any(axes.images for axes in self.drawn.axes)
         return "lines" if turned and not self.telling else "paper"
 
     @property
     def words(self) -> str:
-        """Return the caption, with a remark if images are shown on another background."""
+        """Caption, with a remark if images are drawn on a lighter background."""
         remark = self.drawn.remark if isinstance(self.drawn, Grid) else ""
         return f"{self.caption} {remark}".strip()
 
     @property
     def full_caption(self) -> str:
-        """Return the caption with all explanations, for a picture that stands alone."""
+        """Caption with all explanations, for a file of its own."""
         return f"{self.words} {self.note}".strip()
 
     @cached_property
     def uri(self) -> str:
-        """Return the PNG as a ``data:`` address."""
+        """The PNG as a ``data:`` address."""
         if isinstance(self.drawn, Grid):
             return data_uri(self.drawn.image)
-        return data_uri(figure_image(self.drawn), palette=True)
+        return data_uri(render_figure(self.drawn), palette=True)
 
     @property
     def width(self) -> int:
-        """Return the width on the page in CSS pixels; the PNG has more, for sharp screens."""
+        """Width on a page in CSS pixels; the PNG has more pixels, for sharp screens."""
         if isinstance(self.drawn, Grid):
             return round(self.drawn.image.width / 2)
         return round(96 * self.drawn.get_figwidth())
@@ -84,17 +86,17 @@ class Picture:
         return f"<figure>{image}<figcaption>{escape(self.full_caption)}</figcaption></figure>"
 
     def save(self, path: Path) -> None:
-        """Write the picture: .png with title and caption, or bare lines as .pdf and .svg.
+        """Write the picture to a file: .png with title and caption, or a bare line drawing as .pdf or .svg.
 
         Raises:
-            UsageError: Another ending, or lines asked of a picture of images.
+            UsageError: The file name has another ending, or one of line drawings for a picture of images.
         """
-        check_ending(path, lines=isinstance(self.drawn, Figure))
+        check_ending(path, allow_vector=isinstance(self.drawn, Figure))
         ending = path.suffix.lower()
         if ending == ".png":
-            grid = self.drawn if isinstance(self.drawn, Grid) else framed(figure_image(self.drawn))
-            annotated(grid, self.title, self.full_caption).save(path)
+            grid = self.drawn if isinstance(self.drawn, Grid) else add_margins(render_figure(self.drawn))
+            add_title_and_note(grid, self.title, self.full_caption).save(path)
             return
         assert isinstance(self.drawn, Figure)
-        with atomic_path(path) as temporary, plain_words(self.drawn):
+        with atomic_path(path) as temporary, plain_text_labels(self.drawn):
             self.drawn.savefig(temporary, format=ending[1:], facecolor="white", metadata={"Creator": MAKER})

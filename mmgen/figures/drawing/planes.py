@@ -1,4 +1,4 @@
-"""Maps of a two-dimensional latent space: what is drawn where, and where a description's posteriors lie.
+"""Maps of a two-dimensional latent space: decoded images, and densities of the posteriors of descriptions.
 
 References:
     Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
@@ -21,18 +21,26 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import Normal, Stroke
 
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.style import INK, SMALL, category_colours, new_figure, rim, tidy, value_colours
+from mmgen.figures.drawing.style import (
+    INK,
+    SMALL,
+    category_colours,
+    new_figure,
+    outline_colour,
+    style_axes,
+    value_colours,
+)
 
 __all__ = [
-    "Concept",
+    "ConceptDensities",
     "Plane",
     "aggregate_density",
-    "latent_map",
-    "mass_levels",
-    "normalise",
-    "posterior_contours",
+    "draw_latent_map",
+    "density_levels",
+    "normalise_density",
+    "draw_posterior_contours",
     "share_outside",
-    "tinted",
+    "tint_images",
 ]
 
 MASSES = (0.5, 0.9)
@@ -44,7 +52,7 @@ _SHADES = (0.30, 0.75)
 _WIDTHS = (1.0, 1.9)
 """Widths of the lines around 90 % and 50 %."""
 _PAPER = 0.68
-"""How far the paper of a latent map is from its full colour towards white."""
+"""Share of white in the background colours of a latent map."""
 
 
 @dataclass(frozen=True)
@@ -61,38 +69,38 @@ class Plane:
 
     @property
     def edges(self) -> np.ndarray:
-        """Return the edges of cells [cells + 1], ascending."""
+        """Edges of cells [cells + 1], ascending."""
         return np.linspace(-self.reach, self.reach, self.cells + 1)
 
     @property
     def centres(self) -> np.ndarray:
-        """Return the centres of cells [cells], ascending."""
+        """Centres of cells [cells], ascending."""
         edges = self.edges
         return np.asarray(0.5 * (edges[1:] + edges[:-1]))
 
     @property
     def area(self) -> float:
-        """Return the area of a cell."""
+        """Area of a cell."""
         return (2 * self.reach / self.cells) ** 2
 
     @property
     def points(self) -> np.ndarray:
-        """Return z at the cell centres, float32 [cells, cells, 2]; the first axis is z_2, ascending, the second z_1."""
+        """Points z at the cell centres, float32 [cells, cells, 2]; z_2 ascends along the first axis, z_1 the second."""
         first, second = np.meshgrid(self.centres, self.centres)
         return np.stack([first, second], -1).astype(np.float32)
 
 
-def normalise(log_density: np.ndarray, plane: Plane) -> np.ndarray:
+def normalise_density(log_density: np.ndarray, plane: Plane) -> np.ndarray:
     """Normalise a density on the plane, given its logarithm up to a constant (CK Section 5.5).
 
     With ``log p(y|z) + log p(z)`` this is the true posterior p(z|y) on the grid.
 
     Args:
-        log_density: Nats, [cells, cells].
-        plane: Where.
+        log_density: Log density in nats, [cells, cells].
+        plane: The plane.
 
     Returns:
-        float64 [cells, cells] whose sum times the cell's area is 1.
+        Density float64 [cells, cells], whose sum times the area of a cell is 1.
     """
     weights = np.exp(log_density.astype(np.float64) - np.max(log_density))
     return np.asarray(weights / (weights.sum() * plane.area))
@@ -107,10 +115,10 @@ def aggregate_density(mean: np.ndarray, log_sd: np.ndarray, plane: Plane) -> np.
     Args:
         mean: Means of q(z|x) for the images of one description, [N, 2].
         log_sd: Natural logarithms of their standard deviations, [N, 2].
-        plane: Where.
+        plane: The plane.
 
     Returns:
-        Density averaged over each cell, float64 [cells, cells]; mass beyond the plane is left out, not moved in.
+        Density averaged over each cell, float64 [cells, cells]; mass outside the plane is left out.
     """
     import torch
 
@@ -120,14 +128,14 @@ def aggregate_density(mean: np.ndarray, log_sd: np.ndarray, plane: Plane) -> np.
     return np.asarray(mass[:, 1].T @ mass[:, 0]) / (len(mean) * plane.area)
 
 
-def mass_levels(density: np.ndarray, masses: Sequence[float] = MASSES) -> list[float]:
-    """Return density levels above which the given shares of the mass lie, ascending for contour plots."""
+def density_levels(density: np.ndarray, masses: Sequence[float] = MASSES) -> list[float]:
+    """Return the density levels above which the shares ``masses`` of the mass lie, ascending."""
     descending = np.sort(density.ravel())[::-1]
     cumulative = np.cumsum(descending) / descending.sum()
     return sorted(float(descending[np.searchsorted(cumulative, mass)]) for mass in masses)
 
 
-def tinted(images: np.ndarray, colours: np.ndarray) -> np.ndarray:
+def tint_images(images: np.ndarray, colours: np.ndarray) -> np.ndarray:
     """Draw grey images as ink on tinted paper.
 
     Args:
@@ -144,26 +152,26 @@ def tinted(images: np.ndarray, colours: np.ndarray) -> np.ndarray:
     return np.asarray((1 - last) * paper + last * (0.35 * colours[..., None, None, :]))
 
 
-def _pale(colour: str) -> tuple[float, float, float]:
+def _pale_colour(colour: str) -> tuple[float, float, float]:
     """Return the pale version of a colour, the background of a map."""
     red, green, blue = to_rgb(colour)
     return _PAPER + (1 - _PAPER) * red, _PAPER + (1 - _PAPER) * green, _PAPER + (1 - _PAPER) * blue
 
 
-def latent_map(
+def draw_latent_map(
     images: np.ndarray, probabilities: np.ndarray, names: Sequence[str], plane: Plane, title: str = ""
 ) -> Figure:
     """Draw the decoded image at each z, coloured by p(y|z) (VE Fig. 7).
 
     Args:
-        images: Decoded at ``plane.points``, [cells, cells, C, H, W] in [0, 1].
+        images: Images decoded at ``plane.points``, [cells, cells, C, H, W] in [0, 1].
         probabilities: p(y|z) at the same points, [cells, cells, V].
         names: The V values of y.
-        plane: Where; its ``cells`` are the number of images along a side.
-        title: What is shown.
+        plane: The plane, with one cell for each image.
+        title: Title of the map.
 
     Raises:
-        UsageError: Shapes that do not match.
+        UsageError: Shapes do not match.
     """
     if probabilities.shape[:2] != images.shape[:2] or probabilities.shape[2] != len(names):
         raise UsageError(
@@ -172,7 +180,7 @@ def latent_map(
         )
     palette = value_colours(names)
     mixed = probabilities @ np.array([to_rgb(colour) for colour in palette])
-    tiles = tinted(images, mixed)
+    tiles = tint_images(images, mixed)
     if images.shape[2] == 3:  # photographs: the colour becomes a border of a pixel or two
         border = max(1, tiles.shape[2] // 16)
         framed = np.broadcast_to(mixed[:, :, None, None, :], tiles.shape).copy()
@@ -182,11 +190,11 @@ def latent_map(
     # z_2 ascends upwards, images read downwards.
     mosaic = tiles[::-1].transpose(0, 2, 1, 3, 4).reshape(rows * height, columns * width, 3)
     figure = new_figure(5.4, 5.9)
-    axes = tidy(figure.add_subplot(), title, "$z_1$", "$z_2$")
+    axes = style_axes(figure.add_subplot(), title, "$z_1$", "$z_2$")
     reach = plane.reach
     axes.imshow(mosaic, extent=(-reach, reach, -reach, reach), interpolation="antialiased")
     handles = [
-        Patch(facecolor=_pale(colour), edgecolor=rim(colour), label=name)
+        Patch(facecolor=_pale_colour(colour), edgecolor=outline_colour(colour), label=name)
         for colour, name in zip(palette, names, strict=True)
     ]
     # What fits below the map in one row: about 80 letters, of which each key takes eight for its patch.
@@ -196,14 +204,14 @@ def latent_map(
 
 
 @dataclass(frozen=True)
-class Concept:
+class ConceptDensities:
     """Densities of one description on a plane, each float [cells, cells].
 
     Attributes:
         name: The description.
         true: p(z|y), normalised on the grid.
-        aggregate: The mixture of the posteriors of its images; None where there are no images.
-        fitted: What was fitted, by name.
+        aggregate: Mixture of the posteriors of its images; None without images.
+        fitted: Densities of fitted posteriors, by name.
     """
 
     name: str
@@ -214,28 +222,28 @@ class Concept:
 
 def share_outside(density: np.ndarray, reference: np.ndarray, mass: float = 0.95) -> float:
     """Return the share of ``density`` outside the smallest region that holds ``mass`` of ``reference``."""
-    (level,) = mass_levels(reference, [mass])
+    (level,) = density_levels(reference, [mass])
     return float(density[reference < level].sum() / density.sum())
 
 
-def _levels(density: np.ndarray) -> list[float]:
-    """Return contour levels; [] if all of the mass lies beyond the plane or in one cell."""
+def _contour_levels(density: np.ndarray) -> list[float]:
+    """Return contour levels of a density; [] if all mass lies outside the plane or in one cell."""
     if not density.sum() > 0:
         return []
-    levels = mass_levels(density)
+    levels = density_levels(density)
     return levels if np.all(np.diff(levels) > 0) and levels[0] > 0 else []
 
 
-def _filled(axes: Axes, plane: Plane, density: np.ndarray, colour: str) -> None:
-    levels = _levels(density)
+def _fill_contours(axes: Axes, plane: Plane, density: np.ndarray, colour: str) -> None:
+    levels = _contour_levels(density)
     if levels:
         layers = [*levels, float(density.max()) * 1.001]
         shades = [(*to_rgb(colour), alpha) for alpha in _SHADES]
         axes.contourf(plane.centres, plane.centres, density, levels=layers, colors=shades)
 
 
-def _lines(axes: Axes, plane: Plane, density: np.ndarray, colour: str, style: str) -> None:
-    levels = _levels(density)
+def _draw_contours(axes: Axes, plane: Plane, density: np.ndarray, colour: str, style: str) -> None:
+    levels = _contour_levels(density)
     if levels:
         drawn = axes.contour(
             plane.centres, plane.centres, density, levels=levels, colors=colour, linewidths=_WIDTHS, linestyles=style
@@ -244,7 +252,7 @@ def _lines(axes: Axes, plane: Plane, density: np.ndarray, colour: str, style: st
         drawn.set_path_effects([Stroke(linewidth=3.4, foreground="white", alpha=0.7), Normal()])
 
 
-def _key(figure: Figure, concepts: Sequence[Concept], palette: Sequence[str]) -> None:
+def _add_legend(figure: Figure, concepts: Sequence[ConceptDensities], palette: Sequence[str]) -> None:
     def line(style: Literal["-", "--"], width: float, label: str) -> Line2D:
         return Line2D([], [], color=INK, linestyle=style, linewidth=width, label=label)
 
@@ -260,45 +268,47 @@ def _key(figure: Figure, concepts: Sequence[Concept], palette: Sequence[str]) ->
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=SMALL)
 
 
-def _mean_outside(concepts: Sequence[Concept], title: str) -> str:
-    """Describe for a panel's title how much of the density lies where hardly any image is encoded."""
+def _format_share_outside(concepts: Sequence[ConceptDensities], title: str) -> str:
+    """Format for a panel's title the share of the density that lies where hardly any image is encoded."""
     pairs = [(c.fitted[title] if title else c.true, c.aggregate) for c in concepts if not title or title in c.fitted]
     shares = [100 * share_outside(density, aggregate) for density, aggregate in pairs if aggregate is not None]
     return f"{np.mean(shares):.0f} % in holes of the aggregate" if shares else ""
 
 
-def posterior_contours(concepts: Sequence[Concept], plane: Plane) -> Figure:
-    """Draw the posteriors of descriptions (CK Fig. 1): the true ones, then a panel for each fitted one.
+def draw_posterior_contours(concepts: Sequence[ConceptDensities], plane: Plane) -> Figure:
+    """Draw the posteriors of descriptions (CK Fig. 1): a panel for the true posterior, then one for each fitted one.
 
-    Filled in every panel: the aggregate of the image posteriors, dark and pale regions holding 50 % and 90 % of it.
-    Lines over it: the true posterior (dashed) or what was fitted (solid). White places inside the lines are what the
-    posterior draws from and no image maps to.
+    Filled regions in each panel are the aggregate of the image posteriors; dark and pale ones hold 50 % and 90 % of it.
+    Lines are the true posterior (dashed) or a fitted one (solid). From white places inside the lines the posterior
+    draws z that no image is encoded to.
 
     Args:
-        concepts: One or more, with the same panels.
-        plane: Where their densities are.
+        concepts: Densities of one or more descriptions with the same fitted posteriors.
+        plane: The plane of the densities.
     """
     palette = value_colours([concept.name for concept in concepts])
-    if any(rim(colour) != colour for colour in palette):  # lines on white have no rim
+    if any(outline_colour(colour) != colour for colour in palette):  # lines on white have no rim
         palette = category_colours(len(concepts))
     titles = ["", *dict.fromkeys(title for concept in concepts for title in concept.fitted)]
     columns = min(len(titles), 3)
     rows = math.ceil(len(titles) / columns)
     figure = new_figure(3.7 * columns, 4.0 * rows + 0.9)
     for position, title in enumerate(titles):
-        axes = tidy(figure.add_subplot(rows, columns, position + 1), "", "$z_1$", "$z_2$")
+        axes = style_axes(figure.add_subplot(rows, columns, position + 1), "", "$z_1$", "$z_2$")
         heading = title or "p(z|y): true posterior"
-        axes.set_title(f"{heading}\n{_mean_outside(concepts, title)}".rstrip(), loc="left", fontsize=9.5, color=INK)
+        axes.set_title(
+            f"{heading}\n{_format_share_outside(concepts, title)}".rstrip(), loc="left", fontsize=9.5, color=INK
+        )
         axes.set_aspect("equal")
         axes.set_xlim(-plane.reach, plane.reach)
         axes.set_ylim(-plane.reach, plane.reach)
         for concept, colour in zip(concepts, palette, strict=True):
             if concept.aggregate is not None:
-                _filled(axes, plane, concept.aggregate, colour)
+                _fill_contours(axes, plane, concept.aggregate, colour)
         for concept, colour in zip(concepts, palette, strict=True):
             if not title:
-                _lines(axes, plane, concept.true, colour, "--")
+                _draw_contours(axes, plane, concept.true, colour, "--")
             elif title in concept.fitted:
-                _lines(axes, plane, concept.fitted[title], colour, "-")
-    _key(figure, concepts, palette)
+                _draw_contours(axes, plane, concept.fitted[title], colour, "-")
+    _add_legend(figure, concepts, palette)
     return figure

@@ -1,9 +1,9 @@
-"""Draws as a picture: what ``mmgen sample`` shows."""
+"""Pictures of draws, as ``mmgen sample`` makes them."""
 
 from collections.abc import Sequence
 
 from mmgen.descriptions import TextVocabulary, Vocabulary, format_caption, format_query
-from mmgen.figures.drawing.comparison import FRAMES, looks_at
+from mmgen.figures.drawing.comparison import FRAMES, describe_classifier_input
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_grid, image_table, tile_table
 from mmgen.figures.drawing.views import translation_page, views_page
@@ -11,18 +11,18 @@ from mmgen.generation.draws import Draws, format_share_correct, warn_of_unrestri
 from mmgen.generation.texts import split_words
 from mmgen.generation.translations import PairedExamples
 
-__all__ = ["sample_grid", "tiles_with_text", "translated_grid"]
+__all__ = ["sample_grid", "tiles_with_text", "translation_grid"]
 
 _ACROSS = 6
-"""Images with texts in a row at most; fewer where all rows are full then."""
+"""Largest number of images with texts in a row; fewer if all rows are then full."""
 
 
 def _content_name(draws: Draws, sampled: bool) -> str:
-    """Name the content of a picture of draws."""
+    """Format the content of a picture of draws: "means of p(image|z)"."""
     return f"{'draws from' if sampled else 'means of'} p({'picture' if draws.further else draws.image or 'image'}|z)"
 
 
-def _note(draws: Draws, content: str, accuracy: dict[str, float] | None, samples: bool | None) -> str:
+def _format_note(draws: Draws, content: str, accuracy: dict[str, float] | None, samples: bool | None) -> str:
     count = draws.means.shape[1]
     parts = [f"{count} images for each description" if len(draws.descriptions) > 1 else f"{count} images"]
     parts[0] += f", {content}, seed {draws.seed}."
@@ -31,20 +31,24 @@ def _note(draws: Draws, content: str, accuracy: dict[str, float] | None, samples
         itself = f" (itself right on {mean:.1f} % of held-out attributes)" if mean is not None else ""
         verdict = format_share_correct(draws)
         if verdict:
-            parts.append(f"{FRAMES} The judge{itself} finds {verdict}; it looks at {looks_at(samples)}.")
+            parts.append(
+                f"{FRAMES} The judge{itself} finds {verdict}; it looks at {describe_classifier_input(samples)}."
+            )
     parts += warn_of_unrestricted(draws)
     return " ".join(parts)
 
 
-def tiles_with_text(draws: Draws, row: int, text: TextVocabulary, info: Vocabulary | None, sampled: bool) -> list[Tile]:
-    """Make tiles of the images for one description with the texts drawn from the same z; words that differ stand out.
+def tiles_with_text(
+    draws: Draws, row: int, text: TextVocabulary, vocabulary: Vocabulary | None, sampled: bool
+) -> list[Tile]:
+    """Make tiles of the images for one description and the texts from the same z; differing words are bold.
 
     Args:
-        draws: From a model that generates texts.
-        row: Which description.
-        text: The text that it generates.
-        info: The attributes' words, for what the judge sees instead.
-        sampled: Show draws from p(image|z) instead of its means.
+        draws: Draws of a model that generates texts.
+        row: Position of the description.
+        text: The text modality.
+        vocabulary: Names and values of the attributes, for the classifier's predictions.
+        sampled: Whether to show draws from p(image|z) instead of means.
     """
     assert draws.words is not None
     tokens = draws.descriptions.tokens
@@ -54,9 +58,9 @@ def tiles_with_text(draws: Draws, row: int, text: TextVocabulary, info: Vocabula
         words = split_words(draws.words[row, i], text)
         marked = [bool(given) and (place >= len(given) or given[place] != word) for place, word in enumerate(words)]
         wrong, remark = False, ""
-        if draws.predicted is not None and draws.wrong is not None and info is not None:
+        if draws.predicted is not None and draws.wrong is not None and vocabulary is not None:
             wrong = bool(draws.wrong[row, i])
-            remark = draws.describe_mismatch(row, i, info)
+            remark = draws.describe_mismatch(row, i, vocabulary)
         tiles.append(Tile(image, words or ["–"], marked, wrong, remark))
     return tiles
 
@@ -65,7 +69,7 @@ def _grid_with_text(
     draws: Draws,
     words: Sequence[str],
     text: TextVocabulary,
-    info: Vocabulary | None,
+    vocabulary: Vocabulary | None,
     sampled: bool,
     note: str,
 ) -> Grid:
@@ -75,7 +79,7 @@ def _grid_with_text(
     count = draws.means.shape[1]
     across = next((n for n in range(_ACROSS, 3, -1) if count % n == 0), _ACROSS)
     for row, label in enumerate(words):
-        tiles = tiles_with_text(draws, row, text, info, sampled)
+        tiles = tiles_with_text(draws, row, text, vocabulary, sampled)
         lines = [tiles[start : start + across] for start in range(0, len(tiles), across)]
         rows += [TileRow("" if i or title else label, [line]) for i, line in enumerate(lines)]
     said = "Under each image the text drawn from the same z; words other than the given ones are bold."
@@ -84,21 +88,21 @@ def _grid_with_text(
 
 def sample_grid(
     draws: Draws,
-    info: Vocabulary | None,
+    vocabulary: Vocabulary | None,
     *,
     text: TextVocabulary | None = None,
     sampled: bool = False,
     accuracy: dict[str, float] | None = None,
     judged_samples: bool | None = None,
 ) -> Grid:
-    """Draw one description as a grid of images, several as a table with a row for each.
+    """Draw the images of one description as a grid, of several as a table with a row for each.
 
     Args:
         draws: The images.
-        info: The attributes' words; None for a model without attributes.
+        vocabulary: Names and values of the attributes; None for a model without attributes.
         text: Vocabulary of captions; None for a model without text.
-        sampled: Show draws from p(image|z) instead of its means.
-        accuracy: The judge's own, in percent.
+        sampled: Whether to show draws from p(image|z) instead of means.
+        accuracy: The classifier's held-out accuracy in percent, by attribute.
         judged_samples: Whether the attribute classifier read sampled pixels instead of means.
     """
     images = draws.sampled if sampled else draws.means
@@ -106,34 +110,37 @@ def sample_grid(
     if text is not None and draws.descriptions.tokens is not None:
         words = [format_caption(row, text) for row in draws.descriptions.tokens]
     else:
-        words = [format_query(row, info) if info is not None else "nothing given" for row in draws.descriptions.codes]
+        words = [
+            format_query(row, vocabulary) if vocabulary is not None else "nothing given"
+            for row in draws.descriptions.codes
+        ]
     for row, expression in enumerate(draws.descriptions.expressions):
         words[row] = words[row] if expression is None else str(expression)
     name = str(draws.guidance) if draws.guidance else draws.name or draws.posterior
-    note = _note(draws, what, accuracy, judged_samples)
+    note = _format_note(draws, what, accuracy, judged_samples)
     if draws.further:
         note = f"From {name}. {note} Pictures beside each other are of the same z."
         title = words[0] if len(words) == 1 else ""
-        return views_page(draws, words, _texts(draws, text), sampled=sampled, title=title, note=note)
+        return views_page(draws, words, _format_texts(draws, text), sampled=sampled, title=title, note=note)
     if text is not None and draws.words is not None:
-        return _grid_with_text(draws, words, text, info, sampled, f"From {name}. {note}")
+        return _grid_with_text(draws, words, text, vocabulary, sampled, f"From {name}. {note}")
     if len(words) > 1:
         return image_table([Panel(name, images, draws.wrong, format_share_correct(draws))], words, note=note)
     remarks = None
-    if draws.predicted is not None and info is not None:
-        remarks = [draws.describe_mismatch(0, number, info) for number in range(draws.means.shape[1])]
+    if draws.predicted is not None and vocabulary is not None:
+        remarks = [draws.describe_mismatch(0, number, vocabulary) for number in range(draws.means.shape[1])]
     wrong = None if draws.wrong is None else draws.wrong[0]
     return image_grid(images[0], wrong=wrong, remarks=remarks, title=words[0], note=f"From {name}. {note}")
 
 
-def _texts(draws: Draws, text: TextVocabulary | None) -> list[list[str]]:
+def _format_texts(draws: Draws, text: TextVocabulary | None) -> list[list[str]]:
     """Return the texts drawn for each description as sentences; [] without any."""
     if draws.words is None or text is None:
         return []
     return [[format_caption(tokens, text) for tokens in each] for each in draws.words]
 
 
-def translated_grid(
+def translation_grid(
     examples: PairedExamples,
     sources: Sequence[str],
     draws: Draws,
@@ -145,10 +152,10 @@ def translated_grid(
 
     Args:
         examples: The examples.
-        sources: Modalities that were given.
+        sources: Source modalities.
         draws: The draws.
-        description: What was given with them.
-        sampled: Show draws from p(picture | z) instead of its means.
+        description: Description given with the sources.
+        sampled: Whether to show draws from p(picture | z) instead of means.
     """
     count = draws.means.shape[1]
     number = "one draw" if count == 1 else f"{count} draws"

@@ -1,4 +1,4 @@
-"""One look for every figure: colours that colour-blind readers tell apart, one typeface, dark on white."""
+"""The common style of figures: colours for colour-blind readers too, one typeface, dark on white."""
 
 import base64
 import io
@@ -32,13 +32,13 @@ __all__ = [
     "WRONG",
     "category_colours",
     "data_uri",
-    "figure_image",
-    "font",
+    "render_figure",
+    "load_font",
     "new_figure",
-    "plain_words",
-    "rgb",
-    "rim",
-    "tidy",
+    "plain_text_labels",
+    "hex_to_rgb",
+    "outline_colour",
+    "style_axes",
     "value_colours",
 ]
 
@@ -53,7 +53,7 @@ OUR_FORMULAS = ("$z_1$", "$z_2$")
 RULE = "#d4d7dc"
 FAINT = "#f4f5f7"
 WRONG = "#c8102e"
-"""Frames and words where the judge disagrees; always thick as well, so that it does not rest on hue alone."""
+"""Colour of frames and words where the classifier disagrees; thickness marks them as well."""
 
 _LEAST_CONTRAST = 1.6  # to white, of a mark without a rim
 
@@ -67,7 +67,7 @@ _TOL_MUTED = (
 
 
 def category_colours(count: int) -> list[str]:
-    """Return ``count`` colours as #rrggbb, the most distinct first; beyond ten they come from an even wheel."""
+    """Return ``count`` colours #rrggbb, from a palette of distinct ones; more than ten come from an even wheel."""
     if count <= len(_OKABE_ITO):
         return list(_OKABE_ITO[:count])
     if count <= len(_TOL_MUTED):
@@ -79,35 +79,37 @@ def category_colours(count: int) -> list[str]:
 
 
 def value_colours(words: Sequence[str]) -> list[str]:
-    """Return a colour #rrggbb for each value of an attribute: CSS colours if all are named so ("red", "colour=red")."""
-    named = [_css(word) for word in words]
+    """Return a colour #rrggbb for each value of an attribute: its own if all values name CSS colours ("red")."""
+    named = [_css_colour(word) for word in words]
     if None in named or len(set(named)) < len(words):
         return category_colours(len(words))
     return [colour for colour in named if colour is not None]
 
 
-def _css(word: str) -> str | None:
+def _css_colour(word: str) -> str | None:
     name = word.rpartition("=")[2].strip("'\" ").lower()
     if re.fullmatch("#([0-9a-f]{3}|[0-9a-f]{6})", name):
         return to_hex(name)
     return str(CSS4_COLORS.get(re.sub("[ _-]", "", name), "")).lower() or None
 
 
-def rim(colour: str) -> str:
-    """Return the colour of a mark's outline on white: grey for pale marks, else the mark's own."""
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in rgb(colour))]
+def outline_colour(colour: str) -> str:
+    """Return the colour of a mark's outline on white: grey for pale marks, else the mark's colour."""
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in hex_to_rgb(colour))
+    ]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]  # as WCAG 2 has it
     return MUTED if 1.05 / (luminance + 0.05) < _LEAST_CONTRAST else colour
 
 
-def rgb(colour: str) -> tuple[int, int, int]:
+def hex_to_rgb(colour: str) -> tuple[int, int, int]:
     """Convert ``#rrggbb`` to three bytes."""
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
 @lru_cache
-def font(size: int, bold: bool = False) -> ImageFont.FreeTypeFont:
-    """Load DejaVu Sans as matplotlib ships it, so that pictures are the same on every machine."""
+def load_font(size: int, bold: bool = False) -> ImageFont.FreeTypeFont:
+    """Load DejaVu Sans from matplotlib, so that pictures are the same on every machine."""
     name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
     return ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name), size)
 
@@ -119,7 +121,7 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def tidy(axes: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
+def style_axes(axes: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
     """Style axes: two spines, small type, titles to the left."""
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
@@ -137,10 +139,10 @@ def tidy(axes: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
 
 
 @contextmanager
-def plain_words(figure: Figure) -> Iterator[None]:
-    """Draw a figure with all words as plain letters, so that names from files are no formulas.
+def plain_text_labels(figure: Figure) -> Iterator[None]:
+    """Show all texts of a figure as plain letters within the context, so that names from files are no formulas.
 
-    Only the labels of axes that are ours (:data:`OUR_FORMULAS`) are set as formulas; ticks never are.
+    Only labels in :data:`OUR_FORMULAS` stay formulas.
     """
     for text in figure.findobj(Text):
         assert isinstance(text, Text)
@@ -153,11 +155,11 @@ def plain_words(figure: Figure) -> Iterator[None]:
         yield
 
 
-def figure_image(figure: Figure, dots_per_inch: int = DOTS) -> Image.Image:
+def render_figure(figure: Figure, dots_per_inch: int = DOTS) -> Image.Image:
     """Render a figure as an RGB image."""
     figure.set_dpi(dots_per_inch)
     canvas = FigureCanvasAgg(figure)
-    with plain_words(figure):
+    with plain_text_labels(figure):
         canvas.draw()
     return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
 
@@ -166,8 +168,8 @@ def data_uri(image: Image.Image, palette: bool = False) -> str:
     """Encode an image as a ``data:`` address holding a PNG.
 
     Args:
-        image: RGB.
-        palette: Keep 256 colours, enough for charts: a third of the bytes, and of the time to pack them.
+        image: An RGB image.
+        palette: Whether to reduce it to 256 colours, enough for charts, which takes a third of the bytes and time.
     """
     buffer = io.BytesIO()
     if palette:

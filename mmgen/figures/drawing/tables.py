@@ -1,7 +1,7 @@
-"""Pages of pictures: samples of one description, descriptions by model, pictures with words under them.
+"""Pages of pictures: samples of one description, descriptions by model, pictures with text under them.
 
-A picture that the judge reads differently from the description wears a red frame (VE Fig. 3). The geometry of a page is
-part of its value: ``boxes`` says where each picture lies, to the pixel.
+A picture has a red frame if the classifier's prediction differs from the description (VE Fig. 3). The ``boxes`` of a
+page give the exact position of each picture.
 
 References:
     Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762
@@ -16,51 +16,54 @@ from PIL import ImageDraw
 
 from mmgen.core.errors import UsageError
 from mmgen.descriptions import TextVocabulary, Vocabulary
-from mmgen.figures.drawing.layout import Block, Column, Group, Words, block_table, fitted
-from mmgen.figures.drawing.page import FRAME, GAP, SENTENCE_TILE, TILE, Grid, enlarge, to_bytes
-from mmgen.figures.drawing.style import MUTED, WRONG, font
-from mmgen.figures.drawing.text import Lines, wrap, wrap_marked
-from mmgen.figures.drawing.words import Text, WordPanels
+from mmgen.figures.drawing.layout import Block, CaptionPart, Column, Group, block_table, fit_text
+from mmgen.figures.drawing.page import FRAME, GAP, SENTENCE_TILE, TILE, Grid, convert_to_rgb, enlarge
+from mmgen.figures.drawing.style import MUTED, WRONG, load_font
+from mmgen.figures.drawing.text import TextBlock, wrap_marked, wrap_text
+from mmgen.figures.drawing.words import TextWithDistributions, WordPanels
 
 __all__ = ["Panel", "Tile", "TileRow", "image_grid", "image_table", "tile_table"]
 
 _NARROWEST = 276
-"""Pixels that word histograms need; images stand above them."""
+"""Minimal width of word histograms in pixels."""
 _NO_IMAGES = "got no images to show, expected at least one"
 
 
-def _by_rows(block: int, row: int, column: int) -> tuple[int, int, int]:
+def _row_order(block: int, row: int, column: int) -> tuple[int, int, int]:
     return block, row, column
 
 
-def _width(image: np.ndarray, tile: int) -> int:
-    """Return the pixels of an image [C, H, W] on a page, with its frame."""
-    return int(enlarge(to_bytes(image[None]), tile).shape[2]) + 2 * FRAME
+def _framed_width(image: np.ndarray, tile: int) -> int:
+    """Return the width in pixels of an image [C, H, W] on a page, with its frame."""
+    return int(enlarge(convert_to_rgb(image[None]), tile).shape[2]) + 2 * FRAME
 
 
-def _verdicts(wrong: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:
+def _check_wrong_mask(wrong: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:
     if wrong is None:
         return np.zeros(shape, bool)
     if wrong.shape != shape:
-        raise UsageError(f"got {list(wrong.shape)} verdicts of the judge, expected {list(shape)}, one for each image")
+        raise UsageError(f"wrong got an array {list(wrong.shape)}, expected {list(shape)}, one value for each image")
     return wrong.astype(bool)
 
 
 def _default_columns(count: int) -> int:
-    """Return the columns of a grid about twice as wide as high, all rows full where that is near enough."""
+    """Return a number of columns for a grid about twice as wide as high, with full rows if possible."""
     best = math.sqrt(2 * count)
     full = [n for n in range(1, count + 1) if count % n == 0 and 0.65 * best <= n <= 1.6 * best]
     return min(full, key=lambda n: abs(n - best)) if full else math.ceil(best)
 
 
-def _captions(captions: Sequence[str], remarks: Sequence[str], width: int) -> list[tuple[Lines, Lines]]:
-    """Wrap captions and red remarks, set small enough for their longest words where that is readable."""
+def _wrap_captions(captions: Sequence[str], remarks: Sequence[str], width: int) -> list[tuple[TextBlock, TextBlock]]:
+    """Wrap captions and red remarks, in smaller type if long words need it and stay readable."""
     words = {word for text in (*captions, *remarks) for word in text.split()}
     size = 17
-    while size > 13 and any(font(size).getlength(word) > width for word in words):
+    while size > 13 and any(load_font(size).getlength(word) > width for word in words):
         size -= 1
     return [
-        (Lines(wrap(caption, size, width, most=4), size, MUTED), Lines(wrap(remark, size, width, most=3), size, WRONG))
+        (
+            TextBlock(wrap_text(caption, size, width, max_lines=4), size, MUTED),
+            TextBlock(wrap_text(remark, size, width, max_lines=3), size, WRONG),
+        )
         for caption, remark in zip(captions, remarks, strict=True)
     ]
 
@@ -79,17 +82,17 @@ def image_grid(
     """Draw images row by row.
 
     Args:
-        images: [n, C, H, W], n at least 1.
-        columns: Images in a row; by default the grid comes out about twice as wide as high.
-        captions: Words under each image.
-        remarks: Words in red under those, such as what the judge read instead.
-        wrong: Bool [n]; True frames the image red.
-        title: What the picture shows.
-        note: How it was made: number, seed, judge.
-        tile: About how wide each image becomes, in pixels; captions that are sentences need more.
+        images: Images [n, C, H, W], n at least 1.
+        columns: Images in a row; by default for a grid about twice as wide as high.
+        captions: Text under each image.
+        remarks: Red text under the caption, such as the classifier's predictions.
+        wrong: Whether to frame each image red, bool [n].
+        title: Title of the picture.
+        note: Explanation below it: number, seed, classifier.
+        tile: Approximate width of each image in pixels.
 
     Raises:
-        UsageError: No images, or lengths that do not match.
+        UsageError: There are no images, or lengths do not match.
     """
     count = len(images)
     if not count:
@@ -97,8 +100,8 @@ def image_grid(
     for what, texts in (("captions", captions), ("remarks", remarks)):
         if texts is not None and len(texts) != count:
             raise UsageError(f"got {len(texts)} {what}, expected {count}, one for each image")
-    verdicts = _verdicts(wrong, (count,))
-    words = _captions(captions or [""] * count, remarks or [""] * count, _width(images[0], tile))
+    verdicts = _check_wrong_mask(wrong, (count,))
+    words = _wrap_captions(captions or [""] * count, remarks or [""] * count, _framed_width(images[0], tile))
     across = min(count, columns or _default_columns(count))
     rows = math.ceil(count / across)
 
@@ -111,18 +114,18 @@ def image_grid(
         )
 
     block = Block("", [Group("", [column(start) for start in range(across)])], gap=GAP)
-    return block_table([block], title=title, note=note, tile=tile, order=_by_rows)
+    return block_table([block], title=title, note=note, tile=tile, order=_row_order)
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One block of an image table.
+    """A block of an image table.
 
     Attributes:
-        title: What drew these images.
-        images: [R, n, C, H, W], one row per description.
-        wrong: Bool [R, n] or None: the judge disagrees.
-        subtitle: One more line, such as the share that the judge found right.
+        title: The model or posterior of these images.
+        images: Images [R, n, C, H, W], one row per description.
+        wrong: Whether the classifier disagrees with the description, bool [R, n]; None without a classifier.
+        subtitle: Second line of the title, such as the share of correct attributes.
     """
 
     title: str
@@ -135,16 +138,16 @@ def image_table(panels: Sequence[Panel], row_labels: Sequence[str], *, title: st
     """Draw the images of several models for the same descriptions: a row per description, a block per model.
 
     Args:
-        panels: At least one; all with the same numbers of rows and the same image size.
+        panels: One or more panels with the same number of rows and the same image size.
         row_labels: The description of each row, [R].
-        title: What the picture shows.
-        note: How it was made.
+        title: Title of the picture.
+        note: Explanation below it.
 
     Returns:
         The grid; its boxes run over panels, then rows, then columns.
 
     Raises:
-        UsageError: No panels, or shapes that do not match.
+        UsageError: There are no panels, or shapes do not match.
     """
     if not panels or not row_labels:
         raise UsageError("got no images to show, expected at least one panel and one row")
@@ -152,24 +155,24 @@ def image_table(panels: Sequence[Panel], row_labels: Sequence[str], *, title: st
     for panel in panels:
         if len(panel.images) != len(row_labels) or panel.images.ndim != 5:
             raise UsageError(f"got images {list(panel.images.shape)}, expected [{len(row_labels)}, n, C, H, W]")
-        verdicts = _verdicts(panel.wrong, panel.images.shape[:2])
+        verdicts = _check_wrong_mask(panel.wrong, panel.images.shape[:2])
         columns = [Column(panel.images[:, i], wrong=verdicts[:, i]) for i in range(panel.images.shape[1])]
         labels = () if blocks else row_labels
         blocks.append(Block(panel.title, [Group("", columns)], labels, panel.subtitle, gap=GAP, type_size=22))
-    return block_table(blocks, title=title, note=note, widest=math.inf, order=_by_rows)
+    return block_table(blocks, title=title, note=note, widest=math.inf, order=_row_order)
 
 
 @dataclass(frozen=True)
 class Tile:
-    """An image and the words under it.
+    """An image with the text under it.
 
     Attributes:
-        image: [C, H, W].
+        image: The image [C, H, W].
         caption: Words under the image.
-        marked: Which of them stand out, one for each word; none by default.
-        wrong: The judge disagrees: the frame is red.
-        remark: Words in red under the caption.
-        text: Its word histograms, under everything else.
+        marked: Whether each word is bold; none is by default.
+        wrong: Whether the classifier disagrees, which makes the frame red.
+        remark: Red text under the caption.
+        text: Text with distributions for word histograms at the bottom; None for no histograms.
     """
 
     image: np.ndarray
@@ -177,7 +180,7 @@ class Tile:
     marked: Sequence[bool] = ()
     wrong: bool = False
     remark: str = ""
-    text: Text | None = None
+    text: TextWithDistributions | None = None
 
 
 @dataclass(frozen=True)
@@ -185,8 +188,8 @@ class TileRow:
     """A row of a table.
 
     Attributes:
-        label: Words to its left.
-        blocks: For each block its tiles; no row has more of them than the first.
+        label: Text to its left.
+        blocks: Tiles of each block, no more than in the first row.
     """
 
     label: str
@@ -195,10 +198,10 @@ class TileRow:
 
 @dataclass(frozen=True)
 class _Histograms:
-    """Word histograms as words under a picture."""
+    """Word histograms as a part of the caption under a picture."""
 
     panels: WordPanels
-    text: Text
+    text: TextWithDistributions
 
     @property
     def height(self) -> int:
@@ -217,21 +220,21 @@ def tile_table(
     title: str = "",
     note: str = "",
 ) -> Grid:
-    """Draw rows of pictures with words under them, in blocks.
+    """Draw rows of pictures with text under them, in blocks.
 
     Args:
-        rows: At least one, with at least one tile.
-        heads: Title and subtitle of each block; none for a table without heads.
-        info: Vocabulary of the texts, where tiles have word histograms.
-        attributes: What the positions of the texts spell.
-        title: What the picture shows.
-        note: How it was made.
+        rows: One or more rows, the first with at least one tile.
+        heads: Title and subtitle of each block; none by default.
+        info: Vocabulary of the texts, for tiles with word histograms.
+        attributes: Attributes that the positions of the texts spell.
+        title: Title of the picture.
+        note: Explanation below it.
 
     Returns:
         The grid; its boxes run over rows, then blocks, then tiles.
 
     Raises:
-        UsageError: No tiles, or rows that do not match.
+        UsageError: There are no tiles, or rows do not match.
     """
     shape = [len(block) for block in rows[0].blocks] if rows else []
     if not sum(shape):
@@ -241,15 +244,15 @@ def tile_table(
         if len(lengths) != len(shape) or any(n > most for n, most in zip(lengths, shape, strict=True)):
             raise UsageError(f"got a row of {lengths} images, expected at most {shape}, as in the first row")
     first = next(tile for block in rows[0].blocks for tile in block)
-    width = max(_width(first.image, SENTENCE_TILE), _NARROWEST)
+    width = max(_framed_width(first.image, SENTENCE_TILE), _NARROWEST)
 
-    def words(tile: Tile) -> list[Words]:
+    def words(tile: Tile) -> list[CaptionPart]:
         caption = wrap_marked(tile.caption, tile.marked or [False] * len(tile.caption), 18, width)
-        under: list[Words] = [caption, fitted(tile.remark, 18, width, WRONG)]
+        under: list[CaptionPart] = [caption, fit_text(tile.remark, 18, width, WRONG)]
         if tile.text is None:
             return under
         if info is None:
-            raise UsageError("got texts without their vocabulary, expected both")
+            raise UsageError("got tiles with texts, but no vocabulary; give the vocabulary as info")
         return [*under, _Histograms(WordPanels(info, attributes, width), tile.text)]
 
     def column(number: int, place: int) -> Column:

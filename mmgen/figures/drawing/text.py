@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from PIL import ImageDraw
 
 from mmgen.core.parsing import strip_controls
-from mmgen.figures.drawing.style import INK, MUTED, font
+from mmgen.figures.drawing.style import INK, MUTED, load_font
 
-__all__ = ["Lines", "MarkedLines", "column_width", "wrap", "wrap_marked"]
+__all__ = ["TextBlock", "MarkedTextBlock", "column_width", "wrap_text", "wrap_marked"]
 
 
 _MOST_LETTERS = 10_000
-"""No picture is made for more words than that; a longer text ends there."""
+"""Number of letters at which a longer text is cut."""
 
 
 def _split_long(word: str, size: int, bold: bool, width: int) -> list[str]:
     """Split a word into pieces that fit ``width``."""
     pieces, current = [], ""
     for letter in word:
-        if current and font(size, bold).getlength(current + letter) > width:
+        if current and load_font(size, bold).getlength(current + letter) > width:
             pieces.append(current)
             current = ""
         current += letter
@@ -28,31 +28,31 @@ def _split_long(word: str, size: int, bold: bool, width: int) -> list[str]:
 
 
 def column_width(texts: Sequence[str], size: int, least: int, most: int) -> int:
-    """Return the width in pixels of a column that breaks no word of ``texts``, between ``least`` and ``most``."""
+    """Return the width in pixels of the longest word of ``texts``, limited to between ``least`` and ``most``."""
     words = (word for text in texts for word in text.split())
-    return min(most, max([least, *(math.ceil(font(size).getlength(word)) for word in words)]))
+    return min(most, max([least, *(math.ceil(load_font(size).getlength(word)) for word in words)]))
 
 
-def wrap(text: str, size: int, width: int, bold: bool = False, most: int = 0) -> list[str]:
-    """Wrap ``text`` into lines at most ``width`` pixels wide, at most ``most`` lines (0: all), then an ellipsis."""
+def wrap_text(text: str, size: int, width: int, bold: bool = False, max_lines: int = 0) -> list[str]:
+    """Wrap ``text`` into lines at most ``width`` pixels wide; cut it after ``max_lines`` lines (0: no limit)."""
     lines = [""]
     for word in strip_controls(text[:_MOST_LETTERS]).split():
         for piece in _split_long(word, size, bold, width):
             longer = f"{lines[-1]} {piece}".strip()
-            if lines[-1] and font(size, bold).getlength(longer) > width:
+            if lines[-1] and load_font(size, bold).getlength(longer) > width:
                 lines.append(piece)
             else:
                 lines[-1] = longer
-    if most and len(lines) > most:
-        lines = lines[:most]
-        while lines[-1] and font(size, bold).getlength(lines[-1] + "…") > width:
+    if max_lines and len(lines) > max_lines:
+        lines = lines[:max_lines]
+        while lines[-1] and load_font(size, bold).getlength(lines[-1] + "…") > width:
             lines[-1] = lines[-1][:-1]
         lines[-1] += "…"
     return lines if lines != [""] else []
 
 
 @dataclass(frozen=True)
-class Lines:
+class TextBlock:
     """A block of wrapped text.
 
     Attributes:
@@ -69,7 +69,7 @@ class Lines:
 
     @property
     def pitch(self) -> int:
-        """Return the pixels from one line to the next."""
+        """Pixels from one line to the next."""
         return round(self.size * 1.35)
 
     @property
@@ -79,23 +79,23 @@ class Lines:
 
     @property
     def width(self) -> int:
-        """Return the width of the widest line in pixels."""
-        return max((round(font(self.size, self.bold).getlength(line)) for line in self.lines), default=0)
+        """Width of the widest line in pixels."""
+        return max((round(load_font(self.size, self.bold).getlength(line)) for line in self.lines), default=0)
 
     def draw(self, canvas: ImageDraw.ImageDraw, left: int, top: int, centred_in: int = 0) -> None:
         """Draw the block with its upper left corner at (left, top), or each line centred in ``centred_in`` pixels."""
-        letters = font(self.size, self.bold)
+        letters = load_font(self.size, self.bold)
         for row, line in enumerate(self.lines):
             shift = max(0, round((centred_in - letters.getlength(line)) / 2)) if centred_in else 0
             canvas.text((left + shift, top + row * self.pitch), line, font=letters, fill=self.colour)
 
 
 @dataclass(frozen=True)
-class MarkedLines:
-    """Wrapped words, some bold and dark, the others grey.
+class MarkedTextBlock:
+    """A block of wrapped words, some bold and dark, the others grey.
 
     Attributes:
-        lines: For each line its words, and whether each stands out.
+        lines: For each line its words, and whether each is bold.
         size: Type size in pixels.
     """
 
@@ -112,21 +112,21 @@ class MarkedLines:
         for row, line in enumerate(self.lines):
             x = float(left)
             for word, marked in line:
-                letters = font(self.size, marked)
+                letters = load_font(self.size, marked)
                 canvas.text((x, top + row * round(self.size * 1.35)), word, font=letters, fill=INK if marked else MUTED)
                 x += letters.getlength(word + " ")
 
 
-def wrap_marked(words: Sequence[str], marked: Sequence[bool], size: int, width: int) -> MarkedLines:
-    """Wrap words into lines at most ``width`` pixels wide; a wider word has a line of its own."""
+def wrap_marked(words: Sequence[str], marked: Sequence[bool], size: int, width: int) -> MarkedTextBlock:
+    """Wrap words, bold where ``marked``, into lines at most ``width`` pixels wide; a wider word has its own line."""
     lines: list[list[tuple[str, bool]]] = []
     used = 0.0
     for text, mark in zip(words, marked, strict=True):
         word = strip_controls(text[:_MOST_LETTERS], keep="")
-        needed = font(size, mark).getlength(word + " ")
-        if not lines or used + font(size, mark).getlength(word) > width:
+        needed = load_font(size, mark).getlength(word + " ")
+        if not lines or used + load_font(size, mark).getlength(word) > width:
             lines.append([])
             used = 0.0
         lines[-1].append((word, mark))
         used += needed
-    return MarkedLines(lines, size)
+    return MarkedTextBlock(lines, size)

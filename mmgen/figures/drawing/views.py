@@ -1,4 +1,4 @@
-"""Pages of examples of which each has several kinds of pictures: drawn from the same z, or from other pictures."""
+"""Pages of examples with pictures of several modalities, drawn from the same z or translated from each other."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from mmgen.figures.drawing.layout import BETWEEN, WIDEST, Block, Column, Group, block_table, width_of
+from mmgen.figures.drawing.layout import BETWEEN, WIDEST, Block, Column, Group, block_table, block_width
 from mmgen.figures.drawing.page import Grid
 from mmgen.generation.draws import Draws
 from mmgen.generation.translations import PairedExamples
 
-__all__ = ["strip_page", "strips", "translation_page", "views_page"]
+__all__ = ["strip_page", "strip_blocks", "translation_page", "views_page"]
 
 
 def strip_page(
@@ -25,11 +25,11 @@ def strip_page(
     """Draw the pictures of each example side by side, under the names of their modalities.
 
     Args:
-        pictures: [n, C, H, W] by modality, all of the same examples.
-        labels: Words to the left of each example; none by default.
-        wrong: Bool [n]: the judge disagrees with the first picture.
-        title: What the page shows.
-        note: How it was made.
+        pictures: Pictures [n, C, H, W] of the same examples, by modality.
+        labels: Text to the left of each example; none by default.
+        wrong: Whether the classifier disagrees with the first picture, bool [n].
+        title: Title of the page.
+        note: Explanation below it.
 
     Returns:
         The grid; its boxes run over modalities, then examples, in each block of examples.
@@ -38,7 +38,7 @@ def strip_page(
         name: Column(images, wrong=wrong if number == 0 else None)
         for number, (name, images) in enumerate(pictures.items())
     }
-    return block_table(strips(columns, labels), title=title, note=note)
+    return block_table(strip_blocks(columns, labels), title=title, note=note)
 
 
 def views_page(
@@ -67,7 +67,9 @@ def views_page(
             wrong = draws.wrong[row] if draws.wrong is not None and number == 0 else None
             columns[name] = Column(images[row], wrong=wrong)
         several = len(words) > 1
-        blocks += strips(columns, texts[row] if texts else (), title=label if several else "", together=several)
+        blocks += strip_blocks(
+            columns, texts[row] if texts else (), title=label if several else "", single_block=several
+        )
     return block_table(blocks, title=title, note=note)
 
 
@@ -101,19 +103,19 @@ def translation_page(
     return block_table(blocks, title=title, note=note)
 
 
-def strips(
-    pictures: Mapping[str, Column], labels: Sequence[str] = (), *, title: str = "", together: bool = False
+def strip_blocks(
+    pictures: Mapping[str, Column], labels: Sequence[str] = (), *, title: str = "", single_block: bool = False
 ) -> list[Block]:
-    """Put each example's modalities side by side, in as many blocks as make a page of even sides.
+    """Arrange the modalities of each example side by side, in several blocks for a nearly square page.
 
     Args:
-        pictures: Columns by the name of their modality, all of the same examples.
-        labels: Words to the left of each example; none by default.
-        title: Above the first block.
-        together: Keep all examples in one block.
+        pictures: Columns of the same examples, by modality.
+        labels: Text to the left of each example; none by default.
+        title: Title of the first block.
+        single_block: Whether to keep all examples in one block.
 
     Returns:
-        Blocks for :func:`block_table`; examples run down the first, then down the next.
+        Blocks for :func:`block_table`; examples run down the first block, then the next.
     """
 
     def strip(rows: slice) -> Block:
@@ -125,8 +127,8 @@ def strips(
 
     count = len(next(iter(pictures.values())).images)
     whole = strip(slice(0, count))
-    if together:
+    if single_block:
         return [whole]
-    fit = max(1, min((WIDEST + BETWEEN) // (width_of(whole) + BETWEEN), math.ceil(count / 4)))
+    fit = max(1, min((WIDEST + BETWEEN) // (block_width(whole) + BETWEEN), math.ceil(count / 4)))
     each = math.ceil(count / fit)
     return [strip(slice(start, start + each)) for start in range(0, count, each)]

@@ -1,4 +1,4 @@
-"""Word histograms: which words a text decoder would have used at each position, and which it did (CK Fig. 3, 5, 7).
+"""Word histograms: the probabilities of words at each position of a text, and the drawn words (CK Fig. 3, 5, 7).
 
 References:
     On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),
@@ -15,17 +15,17 @@ from PIL import ImageDraw
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import printable
 from mmgen.descriptions import TextVocabulary, Vocabulary
-from mmgen.figures.drawing.style import FAINT, INK, MUTED, RULE, category_colours, font
+from mmgen.figures.drawing.style import FAINT, INK, MUTED, RULE, category_colours, load_font
 from mmgen.generation.texts import DecodedTexts
 
 __all__ = [
     "HISTOGRAM_NOTE",
-    "Text",
+    "TextWithDistributions",
     "WordPanels",
-    "average_entropies",
-    "entropies",
+    "mean_entropies",
+    "word_entropies",
     "slot_words",
-    "texts_of",
+    "pair_with_distributions",
     "vocabulary_note",
 ]
 
@@ -39,8 +39,8 @@ _BAR = category_colours(1)[0]
 
 
 @dataclass(frozen=True)
-class Text:
-    """A text with the distributions that it was drawn from.
+class TextWithDistributions:
+    """A drawn text with the distribution of each word.
 
     Attributes:
         tokens: Word codes, integers [T]; V for no word.
@@ -51,10 +51,10 @@ class Text:
     probabilities: np.ndarray
 
 
-def entropies(probabilities: np.ndarray) -> np.ndarray:
-    """Compute the entropy of each word's distribution in bits: float [..., T, V + 1] -> [..., T].
+def word_entropies(probabilities: np.ndarray) -> np.ndarray:
+    """Compute the entropy in bits [..., T] of each word's distribution [..., T, V + 1].
 
-    One bit is the doubt between two equally probable words.
+    One bit is the uncertainty between two equally probable words.
 
     Example:
         >>> entropies(np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]])).tolist()
@@ -65,7 +65,7 @@ def entropies(probabilities: np.ndarray) -> np.ndarray:
 
 
 def slot_words(info: TextVocabulary, attributes: Vocabulary | None) -> list[list[int]]:
-    """Return for each position the codes of the words that belong there; [] for free text."""
+    """Return the codes of the words that belong to each position of a text; [] for free text."""
     if attributes is None or not info.slots or not set(info.slots) <= set(attributes.names):
         return []
     values = [attributes.values[attributes.names.index(slot)] for slot in info.slots]
@@ -73,7 +73,7 @@ def slot_words(info: TextVocabulary, attributes: Vocabulary | None) -> list[list
 
 
 def vocabulary_note(info: TextVocabulary, attributes: Vocabulary | None = None) -> str:
-    """Explain the bars of word histograms."""
+    """Explain the bars of word histograms for a caption."""
     groups = [info.vocabulary[0]]
     kinds = slot_words(info, attributes)
     for code in range(1, len(info.vocabulary)):
@@ -85,12 +85,12 @@ def vocabulary_note(info: TextVocabulary, attributes: Vocabulary | None = None) 
 
 @dataclass(frozen=True)
 class WordPanels:
-    """A column of small histograms, one for each position of a text, the word that was drawn to the left of each.
+    """Layout of a column of small histograms, one for each position of a text, with the drawn word on the left.
 
     Attributes:
         info: The vocabulary.
-        attributes: What the positions spell; None for free text.
-        width: Pixels across.
+        attributes: Attributes that the positions spell; None for free text.
+        width: Width in pixels.
     """
 
     info: TextVocabulary
@@ -99,41 +99,43 @@ class WordPanels:
 
     @property
     def height(self) -> int:
-        """Return the pixels from the top of the first panel to the bottom of the last."""
+        """Pixels from the top of the first panel to the bottom of the last."""
         return _PITCH * self.info.length
 
     @cached_property
     def bars(self) -> int:
-        """Return the number of bars of a panel: the words, and for free text "no word"."""
+        """Number of bars of a panel: one for each word, and for free text one for "no word"."""
         return len(self.info.vocabulary) + (not slot_words(self.info, self.attributes))
 
     @cached_property
     def label_width(self) -> int:
-        """Return the pixels to the left of the bars, for the words."""
-        longest = max(round(font(_TYPE).getlength(word)) for word in self.info.vocabulary)
+        """Width in pixels of the drawn words to the left of the bars."""
+        longest = max(round(load_font(_TYPE).getlength(word)) for word in self.info.vocabulary)
         return min(longest + 10, round(0.45 * self.width))
 
     @cached_property
     def bar_pitch(self) -> int:
-        """Return the pixels from one bar to the next.
+        """Pixels from one bar to the next.
 
         Raises:
-            UsageError: So many words do not fit.
+            UsageError: The vocabulary does not fit into the width.
         """
         pitch = (self.width - self.label_width) // self.bars
         if pitch < 2:
-            raise UsageError(f"a histogram of {self.bars} words is wider than {self.width} pixels; draw fewer words")
+            raise UsageError(
+                f"a histogram of {self.bars} words does not fit into {self.width} pixels; use a smaller vocabulary"
+            )
         return pitch
 
-    def bar(self, position: int, code: int, probability: float, left: int, top: int) -> tuple[int, int, int, int]:
+    def bar_box(self, position: int, code: int, probability: float, left: int, top: int) -> tuple[int, int, int, int]:
         """Return the box (left, top, right, bottom; the last two excluded) of a bar in panels at (left, top)."""
         floor = top + position * _PITCH + _HEIGHT
         x = left + self.label_width + code * self.bar_pitch
         return x, floor - round(_HEIGHT * probability), x + max(1, self.bar_pitch - 1), floor
 
-    def draw(self, canvas: ImageDraw.ImageDraw, text: Text, left: int, top: int) -> None:
+    def draw(self, canvas: ImageDraw.ImageDraw, text: TextWithDistributions, left: int, top: int) -> None:
         """Draw the panels of a text with their upper left corner at (left, top)."""
-        letters, pitch = font(_TYPE), self.bar_pitch
+        letters, pitch = load_font(_TYPE), self.bar_pitch
         kinds = slot_words(self.info, self.attributes)
         for position in range(self.info.length):
             base = top + position * _PITCH + _HEIGHT
@@ -143,21 +145,24 @@ class WordPanels:
                 word = word[:-2] + "…"
             canvas.text((left, base - _TYPE - 3), word, font=letters, fill=INK if drawn != self.bars else MUTED)
             for code in kinds[position] if kinds else []:
-                x, _, right, _ = self.bar(position, code, 1.0, left, top)
+                x, _, right, _ = self.bar_box(position, code, 1.0, left, top)
                 canvas.rectangle((x, base - _HEIGHT, right, base - 1), fill=FAINT)
             start = left + self.label_width
             canvas.line((start, base, start + self.bars * pitch, base), fill=RULE)
             for code, probability in enumerate(text.probabilities[position][: self.bars]):
-                x, y, right, floor = self.bar(position, code, float(np.clip(probability, 0, 1)), left, top)
+                x, y, right, floor = self.bar_box(position, code, float(np.clip(probability, 0, 1)), left, top)
                 if y < floor:
                     canvas.rectangle((x, y, right - 1, floor - 1), fill=INK if code == drawn else _BAR)
 
 
-def average_entropies(texts: Sequence[Text]) -> np.ndarray:
+def mean_entropies(texts: Sequence[TextWithDistributions]) -> np.ndarray:
     """Compute the mean entropy at each position over texts, bits [T]."""
-    return np.asarray(np.mean([entropies(text.probabilities) for text in texts], axis=0))
+    return np.asarray(np.mean([word_entropies(text.probabilities) for text in texts], axis=0))
 
 
-def texts_of(spoken: DecodedTexts) -> list[Text]:
-    """Return the drawn texts with their distributions."""
-    return [Text(tokens, table) for tokens, table in zip(spoken.tokens, spoken.probabilities, strict=True)]
+def pair_with_distributions(decoded: DecodedTexts) -> list[TextWithDistributions]:
+    """Pair each decoded text with the distributions of its words."""
+    return [
+        TextWithDistributions(tokens, table)
+        for tokens, table in zip(decoded.tokens, decoded.probabilities, strict=True)
+    ]

@@ -1,4 +1,4 @@
-"""What every posterior draws for the descriptions of a page, what the judge reads there, and where it lies."""
+"""Pictures that each posterior draws for the descriptions of a page, with predictions and densities on the map."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from torch import Tensor
 
-from mmgen.figures.explore.density import Chart, densities
+from mmgen.figures.explore.density import Chart, compute_densities
 from mmgen.figures.explore.questions import Questions
-from mmgen.figures.explore.sprites import tiles
+from mmgen.figures.explore.sprites import picture_bytes
 from mmgen.figures.session import Session, Source, draw_pictures
 from mmgen.generation.descriptions import Descriptions, empty_description
 from mmgen.generation.draws import Draws
 
-__all__ = ["Answer", "Answers", "draw_answers", "reference"]
+__all__ = ["Answer", "Answers", "draw_answers", "draw_reference"]
 
 
 @dataclass(frozen=True)
@@ -21,17 +21,17 @@ class Answer:
     """Pictures that one posterior draws for one description.
 
     Attributes:
-        row: Which description.
-        pictures: uint8 [n, H, W, C].
-        judged: What the judge sees, uint8 [n, A]; None without one.
-        correct: Words that the judge agrees with, and words asked for.
-        density: Where it lies on the map, uint8 [CELLS, CELLS, 1]; None without a map.
-        outside: Share of it that lies beside the map.
+        row: Position of the description.
+        pictures: Pictures uint8 [n, H, W, C].
+        predicted: Attribute codes that the classifier predicts, uint8 [n, A]; None without a classifier.
+        correct: Number of described attributes that the classifier confirms, and of all described ones.
+        density: Density of the posterior on the map, uint8 [CELLS, CELLS, 1]; None without a map.
+        outside: Share of the density outside the map.
     """
 
     row: int
     pictures: np.ndarray
-    judged: np.ndarray | None
+    predicted: np.ndarray | None
     correct: tuple[int, int]
     density: np.ndarray | None
     outside: float = 0.0
@@ -39,22 +39,18 @@ class Answer:
 
 @dataclass
 class Answers:
-    """Pictures that one posterior draws for all descriptions of a page; guided ones lack the empty description."""
+    """Pictures that one posterior draws for the descriptions of a page, if guided without the empty description."""
 
     source: Source
     items: list[Answer] = field(default_factory=list)
 
     def first(self, count: int) -> "Answers":
-        """Return the part of the first ``count`` descriptions."""
+        """Return the answers to the first ``count`` descriptions."""
         return Answers(self.source, [one for one in self.items if one.row < count])
 
 
-def _draw(session: Session, source: Source, descriptions: Descriptions, count: int) -> Draws:
-    return draw_pictures(session, source, descriptions, count)
-
-
-def _by_description(draws: Draws) -> list[tuple[np.ndarray, np.ndarray | None, tuple[int, int]]]:
-    """Split draws by description: pictures, attributes read off them, and counts of correct words."""
+def _split_by_description(draws: Draws) -> list[tuple[np.ndarray, np.ndarray | None, tuple[int, int]]]:
+    """Split draws by description: pictures, predicted codes, and counts of correct attributes."""
     found = []
     for row in range(len(draws.means)):
         judged = None if draws.predicted is None else draws.predicted[row]
@@ -67,20 +63,20 @@ def _by_description(draws: Draws) -> list[tuple[np.ndarray, np.ndarray | None, t
             z=draws.z[part],
             predicted=judged if judged is None else judged[None],
         )
-        found.append((tiles(draws.means[row]), judged, one.correct))
+        found.append((picture_bytes(draws.means[row]), judged, one.correct))
     return found
 
 
 def draw_answers(
     session: Session, answers: Sequence[Answers], questions: Questions, rows: range, count: int, chart: Chart | None
 ) -> None:
-    """Draw for some descriptions from every posterior, and append the pictures to ``answers``.
+    """Draw pictures for the descriptions of ``rows`` from each posterior, and append them to ``answers``.
 
     Args:
-        session: The model and its judge.
-        answers: One for each posterior.
+        session: The model and its classifier.
+        answers: The answers of each posterior.
         questions: All descriptions.
-        rows: Which are drawn now.
+        rows: Positions of the descriptions to draw.
         count: n, pictures of each.
         chart: The map; None without one.
     """
@@ -92,16 +88,16 @@ def draw_answers(
             if not readable:
                 continue
             descriptions = Descriptions(group.codes[readable], None if group.tokens is None else group.tokens[readable])
-            parts = _by_description(_draw(session, source, descriptions, count))
+            parts = _split_by_description(draw_pictures(session, source, descriptions, count))
             lies: list[tuple[np.ndarray | None, float]] = [(None, 0.0)] * len(readable)
             if chart is not None:
-                lies = [*densities(source, descriptions, chart, session.seed, cache)]
+                lies = [*compute_densities(source, descriptions, chart, session.seed, cache)]
             for place, (pictures, judged, right), (density, outside) in zip(readable, parts, lies, strict=True):
                 pictures_by_row.append(Answer(int(places[place]), pictures, judged, right, density, outside))
         one.items += sorted(pictures_by_row, key=lambda each: each.row)
 
 
-def reference(session: Session, source: Source, count: int) -> Answers:
-    """Draw without a description, from the prior or a learned one."""
-    (part,) = _by_description(_draw(session, source, empty_description(source.loaded), count))
+def draw_reference(session: Session, source: Source, count: int) -> Answers:
+    """Draw pictures without a description from a prior, for comparison."""
+    (part,) = _split_by_description(draw_pictures(session, source, empty_description(source.loaded), count))
     return Answers(source, [Answer(0, *part, None)])

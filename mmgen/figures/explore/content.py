@@ -1,4 +1,4 @@
-"""All that a page holds, and as plain values for its script."""
+"""The content of a page, and its conversion to plain values for the page's script."""
 
 import base64
 from dataclasses import dataclass, field
@@ -6,24 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from mmgen.figures.drawing.style import rim, value_colours
+from mmgen.figures.drawing.style import outline_colour, value_colours
 from mmgen.figures.explore.answers import Answers
 from mmgen.figures.explore.density import CELLS, DRAWS, Chart
 from mmgen.figures.explore.questions import Questions
-from mmgen.figures.explore.space import Decoded, Landscape, Neighbours, Traversals
-from mmgen.figures.explore.sprites import Sheets, lighter, pack
+from mmgen.figures.explore.space import ClassifiedPictures, Landscape, Neighbours, Traversals
+from mmgen.figures.explore.sprites import Sheets, lighten_if_dark, pack_sheets
 from mmgen.figures.session import Session
 from mmgen.latent import Axis
 
 __all__ = ["Content", "Part", "page_data"]
 
 _GRID = 1000
-"""Steps along a side of the map that points are placed by."""
+"""Number of positions of points along a side of the map."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Descriptions of one kind, and the pictures of each posterior that reads them."""
+    """Part of a page: descriptions of one kind, and the pictures of each posterior that reads them."""
 
     questions: Questions
     answers: list[Answers]
@@ -32,33 +32,33 @@ class Part:
         """Return the part of the first ``count`` descriptions."""
         return Part(self.questions.first(count), [one.first(count) for one in self.answers])
 
-    def letters(self) -> int:
-        """Return the size on the page in letters, without pictures on a lighter background."""
+    def size_in_letters(self) -> int:
+        """Return the approximate size on the page in letters."""
         size = len(str(self.questions.keys.tolist())) + self.questions.descriptions.codes.size * 4 // 3
         size += 40 * len(self.questions)  # words
         for one in self.answers:
             if one.items:
-                size += len(pack(np.concatenate([each.pictures for each in one.items])))
-                size += sum(each.judged.size * 4 // 3 for each in one.items if each.judged is not None)
-                size += len(pack(lies)) + 4 * len(lies) if len(lies := _densities(one)) else 0
+                size += len(pack_sheets(np.concatenate([each.pictures for each in one.items])))
+                size += sum(each.predicted.size * 4 // 3 for each in one.items if each.predicted is not None)
+                size += len(pack_sheets(lies)) + 4 * len(lies) if len(lies := _stack_densities(one)) else 0
         return size
 
 
 @dataclass
 class Content:
-    """Everything that was drawn for a page.
+    """All content of a page.
 
     Attributes:
-        session: The model, what was fitted to it, its judge.
+        session: The model, its fitted posteriors and its classifier.
         number: n, pictures of each description and posterior.
-        notices: What is missing, and what to do about it.
-        parts: Descriptions of each kind with what was drawn for them.
-        references: What is drawn where nothing is given.
-        landscape: The encodings; None without data.
-        traversals: Dimensions one at a time; None without data.
-        over_map: What is decoded on the map; None where decoders want a description.
-        neighbours: What is decoded from encodings; None where the map shows all of z, or decoders want a description.
-        cells: Cells along each side of the map.
+        notices: Warnings about missing files, with the next step.
+        parts: Descriptions of each kind with their pictures.
+        references: Pictures from priors, without a description.
+        landscape: The map of encodings; None without data.
+        traversals: Traversals of z; None without data.
+        over_map: Pictures decoded from the cells of the map; None if decoders need a description.
+        neighbours: Pictures decoded from encodings; None if the map shows all of z, or if decoders need a description.
+        cells: Number of cells along each side of the map.
     """
 
     session: Session
@@ -68,25 +68,25 @@ class Content:
     references: list[Answers] = field(default_factory=list)
     landscape: Landscape | None = None
     traversals: Traversals | None = None
-    over_map: Decoded | None = None
+    over_map: ClassifiedPictures | None = None
     neighbours: Neighbours | None = None
     cells: int = 0
 
     @property
     def chart(self) -> Chart | None:
-        """Return the map that densities are drawn on."""
+        """The square of the map, on which densities are drawn; None without data."""
         return self.landscape.chart if self.landscape is not None else None
 
-    def space_size(self) -> int:
+    def latent_space_size(self) -> int:
         """Return the size in letters of traversals and map."""
-        sheets = [*self._space(), *(_pictures(one) for one in self.references)]
+        sheets = [*self.latent_space_pictures(), *(_concatenate_pictures(one) for one in self.references)]
         drawn = [*(self.traversals.pictures if self.traversals else ()), *([self.over_map] if self.over_map else ())]
         drawn += [self.neighbours.decoded] if self.neighbours else []
-        judged = sum(part.judged.size * 4 // 3 for part in drawn if part.judged is not None)
+        judged = sum(part.predicted.size * 4 // 3 for part in drawn if part.predicted is not None)
         points = len(self.landscape.places) * 14 if self.landscape else 0
-        return sum(len(pack(part)) for part in sheets if len(part)) + judged + points
+        return sum(len(pack_sheets(part)) for part in sheets if len(part)) + judged + points
 
-    def _space(self) -> list[np.ndarray]:
+    def latent_space_pictures(self) -> list[np.ndarray]:
         pictures = [self.over_map.pictures] if self.over_map is not None else []
         pictures += [self.neighbours.decoded.pictures] if self.neighbours is not None else []
         if self.traversals is not None:
@@ -94,35 +94,35 @@ class Content:
         return pictures
 
 
-def _pictures(answers: Answers) -> np.ndarray:
+def _concatenate_pictures(answers: Answers) -> np.ndarray:
     return (
         np.concatenate([each.pictures for each in answers.items]) if answers.items else np.zeros((0, 1, 1, 1), np.uint8)
     )
 
 
-def _densities(answers: Answers) -> np.ndarray:
+def _stack_densities(answers: Answers) -> np.ndarray:
     found = [each.density for each in answers.items if each.density is not None]
     return np.stack(found) if found else np.zeros((0, 1, 1, 1), np.uint8)
 
 
-def _bytes(codes: np.ndarray | None) -> str | None:
+def _encode_bytes(codes: np.ndarray | None) -> str | None:
     return None if codes is None else base64.b64encode(np.ascontiguousarray(codes, np.uint8).tobytes()).decode()
 
 
-def _verdict(answers: Answers) -> str:
-    """Return the share of correct words over all pictures; "" without a classifier."""
+def _format_share_correct(answers: Answers) -> str:
+    """Format the share of correct attributes over all pictures; "" without a classifier."""
     right, asked = (sum(each.correct[place] for each in answers.items) for place in (0, 1))
     share = f"{100 * right / max(asked, 1):.1f}\N{NO-BREAK SPACE}%"
     return f"{share} of {asked:,} words right over all descriptions of this page" if asked else ""
 
 
-def _source(answers: Answers, sheets: Sheets | None, count: int) -> dict[str, Any]:
-    """Return a posterior for the page: its name, the command that draws from it, its pictures."""
+def _source_data(answers: Answers, sheets: Sheets | None, count: int) -> dict[str, Any]:
+    """Return the data of one posterior: its name, the options that draw from it, its pictures."""
     source, rows = answers.source, [each.row for each in answers.items]
     name, _, what = source.name.partition(": ")
     what = what or source.loaded.posteriors[source.posterior].title.partition(": ")[2]
-    judged = [each.judged for each in answers.items if each.judged is not None]
-    densities = _densities(answers)
+    judged = [each.predicted for each in answers.items if each.predicted is not None]
+    densities = _stack_densities(answers)
     return {
         "name": name,
         "about": what,
@@ -131,29 +131,31 @@ def _source(answers: Answers, sheets: Sheets | None, count: int) -> dict[str, An
         "guidance": str(source.loaded.guidance) if source.loaded.guidance.balanced else source.loaded.guidance.weight,
         "rows": None if rows == list(range(count)) else rows,
         "pictures": sheets.to_json() if sheets else None,
-        "judged": _bytes(np.stack(judged)) if judged else None,
-        "verdict": _verdict(answers),
-        "density": pack(densities).to_json() if len(densities) else None,
+        "judged": _encode_bytes(np.stack(judged)) if judged else None,
+        "verdict": _format_share_correct(answers),
+        "density": pack_sheets(densities).to_json() if len(densities) else None,
         "outside": [round(100 * each.outside) for each in answers.items],
     }
 
 
-def _part(part: Part, packed: list[Sheets | None], session: Session) -> dict[str, Any]:
+def _part_data(part: Part, packed: list[Sheets | None], session: Session) -> dict[str, Any]:
     questions = part.questions
     return {
         "given": questions.kind,
         "menus": [{"name": m.name, "values": list(m.values), "any": m.any} for m in questions.menus],
         "keys": questions.keys.tolist(),
         "words": questions.descriptions.words(session.model),
-        "asked": _bytes(questions.descriptions.codes),
+        "asked": _encode_bytes(questions.descriptions.codes),
         "starts": list(questions.starts),
-        "selection": _selection(questions),
-        "sources": [_source(one, sheets, len(questions)) for one, sheets in zip(part.answers, packed, strict=True)],
+        "selection": _explain_selection(questions),
+        "sources": [
+            _source_data(one, sheets, len(questions)) for one, sheets in zip(part.answers, packed, strict=True)
+        ],
     }
 
 
-def _selection(questions: Questions) -> str:
-    """Describe which descriptions are offered, if not all."""
+def _explain_selection(questions: Questions) -> str:
+    """Explain which descriptions the page holds; "" if all."""
     count, total = len(questions), questions.total
     if count >= total:
         return ""
@@ -162,33 +164,33 @@ def _selection(questions: Questions) -> str:
     return f"This page holds {count:,} of {many} descriptions: {how}. Others are greyed out; mmgen sample draws them."
 
 
-def _first(axis: Axis) -> int:
-    """Return the first place of an axis of z, which it is known by."""
+def _first_place(axis: Axis) -> int:
+    """Return the first position in z of an axis, which identifies it."""
     return axis if isinstance(axis, int) else axis[0]
 
 
-def _short(values: list[float]) -> list[float]:
+def _round_values(values: list[float]) -> list[float]:
     """Round values to three digits; rounding errors of 0 become 0."""
     span = max(values) - min(values) or 1.0
     return [float(f"{round(value / span, 4) * span:.3g}") + 0.0 for value in values]
 
 
-def _name(name: str) -> str:
+def _short_name(name: str) -> str:
     """Name a dimension "z3", or "z1 3" for z with layers."""
     return name.replace("z ", "z")
 
 
-def _traversals(traversals: Traversals, land: Landscape, packed: Sheets, originals: Sheets) -> dict[str, Any]:
-    judged = [part.judged for part in traversals.pictures]
+def _traversal_data(traversals: Traversals, land: Landscape, packed: Sheets, originals: Sheets) -> dict[str, Any]:
+    judged = [part.predicted for part in traversals.pictures]
     said = dict(zip(land.ranking.dimensions, land.ranking.values, strict=True))
     named = dict(zip(land.ranking.dimensions, land.ranking.names, strict=True))
     return {
-        "values": [_short(values) for values in traversals.values],
+        "values": [_round_values(values) for values in traversals.values],
         "reach": traversals.reach,
         "dimensions": [
             {
-                "number": _first(d) + 1,
-                "name": _name(named[d]),
+                "number": _first_place(d) + 1,
+                "name": _short_name(named[d]),
                 "value": float(f"{said[d]:.3g}"),
             }
             for d in traversals.dimensions
@@ -198,14 +200,16 @@ def _traversals(traversals: Traversals, land: Landscape, packed: Sheets, origina
         "measure": land.ranking.measure,
         "means": [[round(float(value), 3) for value in row] for row in traversals.means],
         "rows": [int(row) for row in traversals.examples.rows],
-        "codes": _bytes(traversals.examples.codes),
+        "codes": _encode_bytes(traversals.examples.codes),
         "pictures": packed.to_json(),
         "originals": originals.to_json(),
-        "judged": _bytes(np.stack([part for part in judged if part is not None])) if judged[0] is not None else None,
+        "judged": _encode_bytes(np.stack([part for part in judged if part is not None]))
+        if judged[0] is not None
+        else None,
     }
 
 
-def _map(content: Content, land: Landscape, packed: Sheets | None, near: Sheets | None) -> dict[str, Any]:
+def _map_data(content: Content, land: Landscape, packed: Sheets | None, near: Sheets | None) -> dict[str, Any]:
     chart, info = land.chart, content.session.model.attributes
     colours = [value_colours(words) for words in info.values] if info is not None else []
     places = np.rint((land.places + 1) / 2 * _GRID).astype(int)
@@ -226,15 +230,18 @@ def _map(content: Content, land: Landscape, packed: Sheets | None, near: Sheets 
         "shares": [round(100 * share) for share in land.shares],
         "exact": chart.projection.axes.shape[1] <= 2,
         "points": places.tolist(),
-        "codes": _bytes(land.codes),
+        "codes": _encode_bytes(land.codes),
         "colours": colours,
-        "rims": [["#ffffff" if rim(colour) == colour else rim(colour) for colour in each] for each in colours],
+        "rims": [
+            ["#ffffff" if outline_colour(colour) == colour else outline_colour(colour) for colour in each]
+            for each in colours
+        ],
         "pictures": packed.to_json() if packed else None,
-        "judged": _bytes(content.over_map.judged) if content.over_map is not None else None,
+        "judged": _encode_bytes(content.over_map.predicted) if content.over_map is not None else None,
         "neighbours": {
             "points": beside.points.tolist(),
             "pictures": near.to_json(),
-            "judged": _bytes(beside.decoded.judged),
+            "judged": _encode_bytes(beside.decoded.predicted),
         }
         if beside is not None and near is not None
         else None,
@@ -245,21 +252,21 @@ def _map(content: Content, land: Landscape, packed: Sheets | None, near: Sheets 
 
 
 def page_data(content: Content, seed: int) -> dict[str, Any]:
-    """Return the data of the page's script as plain values for JSON."""
+    """Return the data for the page's script as plain values for JSON."""
     info, judge, session = content.session.model.attributes, content.session.judge, content.session
     every = [one for part in content.parts for one in part.answers] + content.references
-    blocks, remark = lighter([*(_pictures(one) for one in every), *content._space()])
-    packed = [pack(block) if len(block) else None for block in blocks]
+    blocks, remark = lighten_if_dark([*(_concatenate_pictures(one) for one in every), *content.latent_space_pictures()])
+    packed = [pack_sheets(block) if len(block) else None for block in blocks]
     answered, space = iter(packed), packed[len(every) :]
-    parts = [_part(part, [next(answered) for _ in part.answers], session) for part in content.parts]
-    references = [_source(one, next(answered), 1) for one in content.references]
+    parts = [_part_data(part, [next(answered) for _ in part.answers], session) for part in content.parts]
+    references = [_source_data(one, next(answered), 1) for one in content.references]
     over = space.pop(0) if content.over_map is not None else None
     near = space.pop(0) if content.neighbours is not None else None
     moved = None
     if content.traversals is not None and content.landscape is not None:
         first, originals = space
         assert first is not None and originals is not None
-        moved = _traversals(content.traversals, content.landscape, first, originals)
+        moved = _traversal_data(content.traversals, content.landscape, first, originals)
     names = {"names": list(info.names), "values": [list(words) for words in info.values]} if info is not None else None
     return {
         "number": content.number,
@@ -270,5 +277,5 @@ def page_data(content: Content, seed: int) -> dict[str, Any]:
         "parts": parts,
         "references": references,
         "traversals": moved,
-        "map": _map(content, content.landscape, over, near) if content.landscape is not None else None,
+        "map": _map_data(content, content.landscape, over, near) if content.landscape is not None else None,
     }

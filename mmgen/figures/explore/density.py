@@ -1,4 +1,4 @@
-"""Where a posterior lies on the map, for every description: exact in two dimensions, else of projected draws."""
+"""Densities of posteriors on the map: exact for two dimensions, else estimated from projected draws."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,18 +17,18 @@ from mmgen.posteriors import Guided
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
 
-__all__ = ["CELLS", "DRAWS", "Chart", "split_middle", "densities", "inside", "smoothed"]
+__all__ = ["CELLS", "DRAWS", "Chart", "split_middle", "compute_densities", "contour_bytes", "smooth_points"]
 
 CELLS = 31
-"""Cells along each side of a density; pages draw it smoothly."""
+"""Number of cells along each side of a density; pages draw it smoothly."""
 DRAWS = 160
-"""Draws of z that a density in a plane of more dimensions is estimated from."""
+"""Number of draws of z behind an estimated density."""
 _AROUND = 3
-"""Times as wide as the map is the square about it in which a density is looked at too."""
+"""Side of the square in which densities are computed, as a multiple of the map's side."""
 _COARSE = 9
-"""Cells along each side of the map, and of each of the eight squares beside it, where grids look outside of it."""
+"""Number of coarse cells along a side of the map, for densities outside of it."""
 _SMALLEST = 0.6
-"""Cells of smoothing at least."""
+"""Smallest standard deviation of smoothing, in cells."""
 
 
 @dataclass(frozen=True)
@@ -36,40 +36,40 @@ class Chart:
     """A square of the latent plane, centred on zero.
 
     Attributes:
-        projection: From z to the plane.
+        projection: Projection from z to the plane.
         reach: Half the side, in units of z.
-        exact: Whether the plane is all of z.
+        exact: Whether the plane is the whole of z.
     """
 
     projection: Projection
     reach: float
     exact: bool
 
-    def centres(self, cells: int, times: int = 1) -> Tensor:
-        """Return z [cells * cells, D] at the middles of cells, row by row from the bottom, each from the left.
+    def cell_centres(self, cells: int, times: int = 1) -> Tensor:
+        """Return z [cells * cells, D] at the centres of cells, row by row from the bottom, each from the left.
 
         Args:
-            cells: Along each side.
-            times: How many times as wide as the chart the square is.
+            cells: Number of cells along each side.
+            times: Side of the square, as a multiple of the chart's side.
         """
         step = 2 * times * self.reach / cells
         line = torch.linspace(step / 2 - times * self.reach, times * self.reach - step / 2, cells)
         up, across = torch.meshgrid(line, line, indexing="ij")
         return self.projection.to_latents(torch.stack([across, up], -1).reshape(-1, 2).to(self.projection.axes))
 
-    def places(self, z: Tensor) -> np.ndarray:
+    def project(self, z: Tensor) -> np.ndarray:
         """Project z [n, D] to the chart, [n, 2], from -1 to 1."""
         return (self.projection(z.cpu().float()) / self.reach).numpy()
 
 
-def smoothed(places: np.ndarray, weights: np.ndarray, cells: int = CELLS) -> np.ndarray:
-    """Smooth weighted points [n, 2] by Gaussian kernels of Scott's width to the mass of each cell; row 0 is the bottom.
+def smooth_points(places: np.ndarray, weights: np.ndarray, cells: int = CELLS) -> np.ndarray:
+    """Estimate the mass of each cell from weighted points [n, 2] by Gaussian kernels; row 0 is the bottom.
 
-    Scott's rule with the effective number of draws: sd * n^(-1/6), along each axis, as wide as the square at most: one
-    draw of a model that has hardly been trained may lie anywhere.
+    The width of kernels follows Scott's rule with the effective number of draws, sd * n^(-1/6) along each axis, at most
+    the side of the square.
 
     Returns:
-        [3 cells, 3 cells], of which those in the middle are the chart; what is missing from 1 lies farther away.
+        Mass [3 cells, 3 cells], with the chart in the middle; the rest of the mass, up to 1, lies farther away.
     """
     weights = weights / weights.sum()
     centre = weights @ places
@@ -81,21 +81,23 @@ def smoothed(places: np.ndarray, weights: np.ndarray, cells: int = CELLS) -> np.
 
 
 def split_middle(around: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Split a grid [3 n, 3 n] into its middle ninth [n, n], which is the chart, and the rest, flat."""
+    """Split a grid [3 n, 3 n] into its middle ninth [n, n], which is the chart, and the flat rest [8 n n]."""
     n = len(around) // _AROUND
     middle = np.zeros(around.shape, bool)
     middle[n : 2 * n, n : 2 * n] = True
     return around[middle].reshape(n, n), around[~middle]
 
 
-def inside(density: np.ndarray, outside: np.ndarray | None = None, area: float = 1.0, total: float = 0.0) -> np.ndarray:
-    """Return 1 minus the mass of the smallest region that each cell bounds, as bytes: half the mass is above 127.
+def contour_bytes(
+    density: np.ndarray, outside: np.ndarray | None = None, area: float = 1.0, total: float = 0.0
+) -> np.ndarray:
+    """Return 1 minus the mass of all denser cells, as bytes: cells above 127 hold half of the mass.
 
     Args:
         density: Mass of each cell of the chart.
-        outside: Mass of cells beside the chart, each for an area as large as a cell of the chart.
-        area: How many cells of the chart one beside it is as large as.
-        total: All mass; by default that of these cells.
+        outside: Density of cells outside the chart, as mass per area of a cell of the chart.
+        area: Area of a cell outside the chart, in cells of the chart.
+        total: Total mass; by default that of these cells.
 
     Example:
         >>> inside(np.array([[0.0, 0.1], [0.3, 0.6]])).tolist()
@@ -122,21 +124,21 @@ def _log_guidance(loaded: "TrainedModel", posterior: str, z: Tensor, description
 
 
 @torch.no_grad()
-def densities(
+def compute_densities(
     source: Source,
     descriptions: Descriptions,
     chart: Chart,
     seed: int,
     cache: dict[tuple[str, str, tuple[int | str, ...]], Tensor],
 ) -> list[tuple[np.ndarray, float]]:
-    """Compute :func:`inside` [CELLS, CELLS, 1] for each of Q descriptions, and the share of mass beside the map."""
+    """Compute :func:`contour_bytes` [CELLS, CELLS, 1] for each of Q descriptions, and the share of mass off the map."""
     loaded, posterior, found = source.loaded, source.posterior, []
     base = loaded.guided(0.0) if loaded.guidance else loaded
     grid = None
     if chart.exact:
         coarse = _AROUND * _COARSE
         _, rest = split_middle(np.arange(coarse**2).reshape(coarse, coarse))
-        grid = torch.cat([chart.centres(CELLS), chart.centres(coarse, _AROUND)[rest]]).to(loaded.device)
+        grid = torch.cat([chart.cell_centres(CELLS), chart.cell_centres(coarse, _AROUND)[rest]]).to(loaded.device)
     for row in range(len(descriptions)):
         if grid is not None:
             z = grid
@@ -159,8 +161,8 @@ def densities(
             total = float(density.sum() + area * beside.sum())
             outside = area * float(beside.sum()) / total
         else:
-            places = chart.places(z)
-            (density, beside), area, total = split_middle(smoothed(places, weights)), 1.0, 1.0
+            places = chart.project(z)
+            (density, beside), area, total = split_middle(smooth_points(places, weights)), 1.0, 1.0
             outside = float(weights[(np.abs(places) > 1).any(1)].sum() / weights.sum())
-        found.append((inside(density, beside, area, total)[..., None], outside))
+        found.append((contour_bytes(density, beside, area, total)[..., None], outside))
     return found

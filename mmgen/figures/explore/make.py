@@ -1,6 +1,6 @@
-"""One page to play with: pictures for any words from each posterior, traversals, a map of encodings.
+"""A page to explore a model: pictures for descriptions from each posterior, traversals, a map of encodings.
 
-The page refers to nothing outside itself; all that it shows is drawn beforehand, and its script only chooses.
+The page is one file without references to others; its script only selects among pictures drawn beforehand.
 """
 
 import base64
@@ -19,15 +19,15 @@ from mmgen.core.errors import UsageError
 from mmgen.core.parsing import strip_controls
 from mmgen.core.progress import Progress, Work
 from mmgen.core.version import __version__
-from mmgen.figures.drawing.comparison import judge_note
-from mmgen.figures.explore.answers import Answers, draw_answers, reference
+from mmgen.figures.drawing.comparison import explain_red_frames
+from mmgen.figures.explore.answers import Answers, draw_answers, draw_reference
 from mmgen.figures.explore.content import Content, Part, page_data
-from mmgen.figures.explore.questions import Questions, questions_of
-from mmgen.figures.explore.space import landscape, neighbours, over_map, traversals
-from mmgen.figures.explore.sprites import pack
-from mmgen.figures.report.context import about
+from mmgen.figures.explore.questions import Questions, choose_questions
+from mmgen.figures.explore.space import decode_map, decode_neighbours, decode_traversals, make_landscape
+from mmgen.figures.explore.sprites import pack_sheets
+from mmgen.figures.report.context import describe_model
 from mmgen.figures.report.make import page_environment
-from mmgen.figures.session import Group, Session, gather, open_session
+from mmgen.figures.session import Group, Session, gather_material, open_session
 from mmgen.generation.classifiers import classifier_sees_samples
 from mmgen.generation.decode import drawable_pictures
 from mmgen.generation.encodings import traversable_axes
@@ -36,26 +36,26 @@ from mmgen.posteriors import AnyGuidance
 __all__ = ["Limits", "make_explorer"]
 
 _CHUNK = 24
-"""Descriptions drawn together; from the first so many the size of all is estimated."""
+"""Number of descriptions drawn together; the size of the page is estimated from the first chunk."""
 _EXAMPLES = 6
 _DIMENSIONS = 16
 _CELLS = (41, 31, 21, 15)
 _NEIGHBOURS = 700
-"""Encodings on the map whose pictures are shown."""
+"""Number of encodings on the map with pictures."""
 _PART = 0.12
-"""Share of the page that the traversals take at most, the pictures of the map, and those of encodings."""
+"""Largest share of the page for each of traversals, pictures of the map and pictures of encodings."""
 _MARGIN = 0.96
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a page holds: descriptions, pictures, dimensions, size.
+    """Limits of a page: descriptions, pictures, dimensions, size.
 
     Attributes:
         number: n, pictures of each description and posterior.
-        descriptions: Descriptions at most, of each kind.
-        dimensions: Dimensions of z that are traversed; None for those with the most to say, 16 at most.
-        size: Bytes of the page at most.
+        descriptions: Largest number of descriptions of each kind.
+        dimensions: Number of traversed dimensions of z; None for the most informative ones, at most 16.
+        size: Largest size of the page in bytes.
     """
 
     number: int = 6
@@ -64,16 +64,16 @@ class Limits:
     size: int = 3_000_000
 
 
-def _only(groups: list[Group]) -> Group:
+def _single_group(groups: list[Group]) -> Group:
     if len(groups) != 1:
         names = ", ".join(group.model.name for group in groups) or "none"
         raise UsageError(
-            f"a page to explore shows one model with what was fitted to it, got {names}; name files of one model"
+            f"a page to explore shows one model and its fitted posteriors, got {names}; name files of one model"
         )
     return groups[0]
 
 
-def _check(session: Session, limits: Limits) -> None:
+def _check_model(session: Session, limits: Limits) -> None:
     """Refuse a model that a page cannot show: without pictures, or with too few dimensions."""
     loaded = session.model
     layer, places = traversable_axes(loaded.model)
@@ -82,16 +82,17 @@ def _check(session: Session, limits: Limits) -> None:
     if limits.dimensions is not None and limits.dimensions > len(places):
         what = "z" if len(loaded.model.latent.layers) == 1 else f"layer {layer} of z"
         raise UsageError(
-            f"--dimensions got {limits.dimensions}, but {what} of {loaded.path} has {len(places)}; ask for no more"
+            f"--dimensions got {limits.dimensions}, but {what} of {loaded.path} has {len(places)}; give at most "
+            f"{len(places)}"
         )
 
 
-def _questions(session: Session, limits: Limits) -> list[tuple[Questions, list[Answers]]]:
-    """Return the descriptions that can be offered, with the posteriors that read them, by kind of description."""
+def _collect_questions(session: Session, limits: Limits) -> list[tuple[Questions, list[Answers]]]:
+    """Return the possible descriptions and the posteriors that read them, for each kind of description."""
     found = []
     for given in ("attributes", "text"):
         sources = [source for source in session.sources if source.given == given]
-        questions = questions_of(session, given, limits.descriptions) if sources else None
+        questions = choose_questions(session, given, limits.descriptions) if sources else None
         if questions is not None:
             found.append((questions, [Answers(source) for source in sources]))
     return found
@@ -109,49 +110,48 @@ def make_explorer(
     command: str = "",
     report: Path | None = None,
 ) -> Work[Path]:
-    """Return a page as work to do: draw everything that it shows, and write it.
+    """Return the work that draws the pictures of a page to explore and writes it.
 
     Args:
-        paths: A model, what was fitted to it, a judge; what is missing is found by lineage.
-        out: The page.
-        title: Its heading; by default it names the model.
-        limits: How much it holds.
-        guidance: Weight w of guided posteriors, which are shown beside the others, or "3:balanced"; 0 for none.
+        paths: A model, its fitted posteriors, a classifier; missing ones are found by lineage.
+        out: The file of the page.
+        title: Heading of the page; by default it names the model.
+        limits: Limits of the page.
+        guidance: Weight w of additional guided posteriors, or "3:balanced"; 0 for none.
         seed: Seed of every choice and draw.
-        device: Where models run.
-        command: The command that makes it, for its foot.
-        report: The report that it links to, which need not be there yet; by default report.html beside it.
+        device: Device of the models.
+        command: The command that makes the page, for its foot.
+        report: The report that the page links to, which may not exist yet; by default report.html beside it.
 
     Raises:
-        UsageError: The files are of no model, or of several, or of one that a page cannot show; or ``report`` is no
-            report.
+        UsageError: The files are not of one model, or a page cannot show it; or ``report`` is no report.
         ArtifactError: A file cannot be read.
     """
     limits = limits or Limits()
     paths = list(paths)
-    material = gather(paths)
-    group = _only(material.groups)
-    if unread := material.unread(paths, scores=True):
-        material.notices.append(f"The page shows nothing of {material.describe(unread)}.")
+    material = gather_material(paths)
+    group = _single_group(material.groups)
+    if unread := material.unused_files(paths, scores=True):
+        material.notices.append(f"The page does not use {material.describe(unread)}.")
     models = [group.header.content_id]
-    link_to(out, "report", models, report)  # what is wrong with it is said before work starts
+    link_to(out, "report", models, report)  # refuse a wrong file before the work starts
     session = open_session(group, seed, device, guidance)
-    _check(session, limits)
-    questions = _questions(session, limits)
+    _check_model(session, limits)
+    questions = _collect_questions(session, limits)
     total = sum(len(asked) for asked, _ in questions) + 3
 
     def generator() -> Generator[Progress, None, Path]:
         content = Content(session, limits.number, [*material.notices, *session.notices])
         content.references = [
-            reference(session, source, limits.number)
+            draw_reference(session, source, limits.number)
             for source in session.priors
             if not session.model.model.conditional_on
         ]
         yield Progress(1)
-        _draw_space(content, limits)
+        _draw_latent_space(content, limits)
         done = 3
         yield Progress(done)
-        left = limits.size - content.space_size() - _page_size()
+        left = limits.size - content.latent_space_size() - _page_size()
         for place, (asked, answers) in enumerate(questions):
             room = left / (len(questions) - place)
             drawn, limit = 0, min(_CHUNK, len(asked))
@@ -165,8 +165,8 @@ def make_explorer(
             kept = asked.first(min(drawn, limit))
             done += len(asked)
             content.parts.append(Part(kept, [one.first(len(kept)) for one in answers]))
-            left -= content.parts[-1].letters()
-        page = _page(content, limits, title, command, seed, link_to(out, "report", models, report))
+            left -= content.parts[-1].size_in_letters()
+        page = _fit_page(content, limits, title, command, seed, link_to(out, "report", models, report))
         write_text_atomic(out, page)
         yield Progress(total)
         return out
@@ -174,17 +174,17 @@ def make_explorer(
     return Work(f"drawing {out.name}", total, "description", generator)
 
 
-def _draw_space(content: Content, limits: Limits) -> None:
-    """Draw traversals and map, in smaller size if they need too much of the page."""
+def _draw_latent_space(content: Content, limits: Limits) -> None:
+    """Draw traversals and map, fewer or coarser ones if they need too much of the page."""
     session, most = content.session, int(limits.size * _PART)
-    land = content.landscape = landscape(session)
+    land = content.landscape = make_landscape(session)
     if land is None:
         content.notices.append("Without its data there are no encodings: no traversals and no map.")
         return
     examples, dimensions = _EXAMPLES, limits.dimensions or min(_DIMENSIONS, len(land.ranking.dimensions))
     while True:
-        content.traversals = traversals(session, land, examples, dimensions)
-        size = len(pack(np.concatenate([one.pictures for one in content.traversals.pictures])))
+        content.traversals = decode_traversals(session, land, examples, dimensions)
+        size = len(pack_sheets(np.concatenate([one.pictures for one in content.traversals.pictures])))
         if size <= most or (examples == 1 and (limits.dimensions or dimensions == 1)):
             break
         if examples > 2 or limits.dimensions or dimensions == 1:
@@ -193,19 +193,19 @@ def _draw_space(content: Content, limits: Limits) -> None:
             dimensions = max(1, min(dimensions - 1, int(dimensions * most / size)))
     count = _NEIGHBOURS
     while True:
-        near = content.neighbours = neighbours(session, land, count)
-        if near is None or count == 1 or len(pack(near.decoded.pictures)) <= most:
+        near = content.neighbours = decode_neighbours(session, land, count)
+        if near is None or count == 1 or len(pack_sheets(near.decoded.pictures)) <= most:
             break
         count //= 2
     for cells in _CELLS:
-        content.over_map, content.cells = over_map(session, land.chart, cells), cells
-        if content.over_map is None or len(pack(content.over_map.pictures)) <= most:
+        content.over_map, content.cells = decode_map(session, land.chart, cells), cells
+        if content.over_map is None or len(pack_sheets(content.over_map.pictures)) <= most:
             break
 
 
 def _count_that_fits(questions: Questions, answers: list[Answers], count: int, room: float) -> int:
-    """Return how many descriptions fit into ``room``, judging by the size of those drawn so far."""
-    each = Part(questions.first(count), answers).letters() / count
+    """Return the number of descriptions that fit into ``room`` letters, from the size of the first ``count``."""
+    each = Part(questions.first(count), answers).size_in_letters() / count
     return max(1, min(len(questions), int(_MARGIN * room / each)))
 
 
@@ -214,17 +214,17 @@ def _read_template(name: str) -> str:
 
 
 def _page_size() -> int:
-    """Return the bytes of a page without pictures."""
+    """Return the size in bytes of a page without pictures."""
     return sum(len(_read_template(name)) for name in ("explore.html.jinja", "explore.css", "explore.js")) + 20_000
 
 
-def _hash(text: str) -> str:
+def _policy_hash(text: str) -> str:
     """Return the hash by which a content security policy allows a script or a style sheet."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _without_control_characters(value: Any) -> Any:
-    """Remove control characters from names, so that files cannot steer a page."""
+    """Remove control characters from all strings of nested values."""
     if isinstance(value, str):
         return strip_controls(value, keep="")
     if isinstance(value, dict):
@@ -232,24 +232,24 @@ def _without_control_characters(value: Any) -> Any:
     return [_without_control_characters(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _page(content: Content, limits: Limits, title: str, command: str, seed: int, report: str) -> str:
+def _fit_page(content: Content, limits: Limits, title: str, command: str, seed: int, report: str) -> str:
     """Render the page, with fewer descriptions if it would be too large."""
     while True:
-        page = _rendered(content, title, command, seed, report)
+        page = _render_page(content, title, command, seed, report)
         size, most = len(page.encode()), max((len(part.questions) for part in content.parts), default=0)
         if size <= limits.size:
             return page
         if most <= 1:
             raise UsageError(
-                f"--max-size got {limits.size / 1e6:g} MB, but the page takes {size / 1e6:.1f} MB at the least; allow "
-                "more, or ask for a smaller --number or fewer --dimensions"
+                f"--max-size got {limits.size / 1e6:g} MB, but the page takes at least {size / 1e6:.1f} MB; allow "
+                "more, or give a smaller --number or fewer --dimensions"
             )
-        drawn = sum(part.letters() for part in content.parts)
+        drawn = sum(part.size_in_letters() for part in content.parts)
         share = max(0.0, min(_MARGIN, _MARGIN * (drawn - (size - limits.size)) / drawn))
         content.parts = [part.first(max(1, int(share * len(part.questions)))) for part in content.parts]
 
 
-def _rendered(content: Content, title: str, command: str, seed: int, report: str) -> str:
+def _render_page(content: Content, title: str, command: str, seed: int, report: str) -> str:
     from jinja2.utils import htmlsafe_json_dumps
 
     session, group = content.session, content.session.group
@@ -257,16 +257,16 @@ def _rendered(content: Content, title: str, command: str, seed: int, report: str
     judge = session.judge
     return page_environment("explore").get_template("explore.html.jinja").render(
         title=title or f"Explore {group.model.stem}",
-        about=f"{group.model.name}: {about(group)}. Pictures are means of p(image|z), drawn with seed {seed}.",
-        judged=judge_note(judge.accuracy if judge else None, classifier_sees_samples(session.model))
+        about=f"{group.model.name}: {describe_model(group)}. Pictures are means of p(image|z), drawn with seed {seed}.",
+        judged=explain_red_frames(judge.accuracy if judge else None, classifier_sees_samples(session.model))
         + (f" It is {group.judge.name}." if judge and group.judge else ""),
         notices=content.notices,
         model=group.header.content_id,
         report=report,
         style=style,
         script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+        style_hash=_policy_hash(style),
+        script_hash=_policy_hash(script),
         data=htmlsafe_json_dumps(_without_control_characters(page_data(content, seed))),
         footer=f"Made with mmgen {__version__}" + (f": {command}" if command else "."),
     )  # fmt: skip

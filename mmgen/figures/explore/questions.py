@@ -1,4 +1,4 @@
-"""What can be asked on a page: descriptions by menus of attributes, of a caption's words, or of whole captions."""
+"""Descriptions that a page offers: by menus of attributes, of a caption's words, or of whole captions."""
 
 import heapq
 import itertools
@@ -18,25 +18,25 @@ from mmgen.generation.descriptions import Descriptions, complete_descriptions
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
 
-__all__ = ["Menu", "Questions", "frequent", "near", "questions_of"]
+__all__ = ["Menu", "Questions", "descriptions_by_frequency", "captions_by_difference", "choose_questions"]
 
 _ROWS = 20_000
-"""Examples that frequencies are counted over."""
+"""Number of examples from which frequencies are counted."""
 _CAPTIONS = 300
-"""Whole captions in a menu: more are no menu any more."""
+"""Largest number of whole captions in a menu."""
 _STARTS = 5
-"""Captions whose neighbours a page holds where all captions are too many."""
+"""Number of captions whose neighbours a page holds if all captions are too many."""
 ANY = -1
 
 
 @dataclass(frozen=True)
 class Menu:
-    """One menu of a page: its name and its choices.
+    """A menu of a page.
 
     Attributes:
-        name: What it is about.
-        values: What can be chosen.
-        any: Whether it can be left open.
+        name: Name of the menu, such as an attribute.
+        values: The choices.
+        any: Whether the choice can be left open.
     """
 
     name: str
@@ -50,12 +50,12 @@ class Questions:
 
     Attributes:
         kind: The kind of description, "attributes" or "text".
-        menus: M of them.
-        keys: What is chosen in each menu, int [Q, M]; -1 where it is left open. The most important come first.
+        menus: The M menus.
+        keys: Choice in each menu, int [Q, M], -1 if left open; the most important descriptions come first.
         descriptions: The Q descriptions.
-        starts: Captions to begin with, rows of ``keys``; none where every choice can be made from every other.
-        total: How many there would be in all; 0 where nobody can say.
-        selection: How these were chosen, a sentence; "" where they are all.
+        starts: Rows of ``keys`` with captions to start from; none if all combinations are there.
+        total: Number of possible descriptions; 0 if unknown.
+        selection: Rule by which these were chosen; "" for all.
     """
 
     kind: str
@@ -70,14 +70,14 @@ class Questions:
         return len(self.keys)
 
     def first(self, count: int) -> "Questions":
-        """Return the first ``count`` descriptions alone."""
+        """Return the first ``count`` descriptions."""
         if count >= len(self):
             return self
         starts = tuple(start for start in self.starts if start < count)
         return replace(self, keys=self.keys[:count], descriptions=self.descriptions[:count], starts=starts)
 
     def group_by_completeness(self, loaded: "TrainedModel", rows: range) -> list[tuple[np.ndarray, Descriptions]]:
-        """Group rows by the kind of their description, so that each draws as it would alone."""
+        """Group rows into complete and partial descriptions, since complete ones are also read as captions."""
         if self.descriptions.tokens is not None:
             return [(np.array(rows), self.descriptions[slice(rows.start, rows.stop)])]
         codes, text, info = self.descriptions.codes[rows.start : rows.stop], loaded.text, loaded.attributes
@@ -88,18 +88,17 @@ class Questions:
         return [(group + rows.start, complete_descriptions(loaded, codes[group])) for group in groups if len(group)]
 
 
-def frequent(codes: np.ndarray, sizes: Sequence[int]) -> Iterator[np.ndarray]:
-    """Yield partial descriptions, most frequent first; of equally frequent ones the shorter first.
+def descriptions_by_frequency(codes: np.ndarray, sizes: Sequence[int]) -> Iterator[np.ndarray]:
+    """Yield partial descriptions, most frequent first; among equally frequent ones the shorter first.
 
-    A description is no more frequent than what is left of it without one of its words, so that the next is always among
-    those with one word more than some that came before.
+    A description is at most as frequent as any part of it, so the next one always adds one value to an earlier one.
 
     Args:
-        codes: uint8 [N, A] of examples; 255 is unknown, which fits no word.
-        sizes: How many values each attribute has, [A].
+        codes: Attribute codes of examples, uint8 [N, A]; 255 is unknown.
+        sizes: Number of values of each attribute, [A].
 
     Yields:
-        uint8 [A], 255 where nothing is said; all of them, if nobody stops.
+        Codes uint8 [A], 255 where unspecified, of all possible descriptions.
 
     Example:
         >>> codes = np.array([[0, 0], [0, 1], [0, 1]], np.uint8)
@@ -123,12 +122,12 @@ def frequent(codes: np.ndarray, sizes: Sequence[int]) -> Iterator[np.ndarray]:
                 heapq.heappush(heap, (-int(counts[value]), length + 1, next(order), longer, rows, attribute))
 
 
-def near(starts: np.ndarray, values: Sequence[Sequence[int]]) -> Iterator[np.ndarray]:
-    """Yield captions as words, then those that differ from one of them in one word, then in two, each once.
+def captions_by_difference(starts: np.ndarray, values: Sequence[Sequence[int]]) -> Iterator[np.ndarray]:
+    """Yield captions, then captions that differ from one of them in one word, then in two, each once.
 
     Args:
-        starts: Choices int [n, M].
-        values: What can be chosen in each menu, [M].
+        starts: Choices of the first captions, int [n, M].
+        values: Possible choices of each menu, [M].
     """
     yielded = set()
     for changes in range(3):
@@ -143,11 +142,13 @@ def near(starts: np.ndarray, values: Sequence[Sequence[int]]) -> Iterator[np.nda
                         yield key
 
 
-def _by_attributes(info: Vocabulary, codes: np.ndarray, most: int) -> Questions:
-    sizes = [len(words) for words in info.values]
+def _questions_by_attributes(vocabulary: Vocabulary, codes: np.ndarray, limit: int) -> Questions:
+    sizes = [len(words) for words in vocabulary.values]
     total = int(np.prod([size + 1 for size in sizes], dtype=object))
-    codes_by_frequency = np.stack(list(itertools.islice(frequent(codes, sizes), most)))
-    menus = tuple(Menu(name, tuple(words), True) for name, words in zip(info.names, info.values, strict=True))
+    codes_by_frequency = np.stack(list(itertools.islice(descriptions_by_frequency(codes, sizes), limit)))
+    menus = tuple(
+        Menu(name, tuple(words), True) for name, words in zip(vocabulary.names, vocabulary.values, strict=True)
+    )
     keys = np.where(codes_by_frequency == UNKNOWN, ANY, codes_by_frequency.astype(np.int64))
     selection = "the most frequent in the data" if len(codes) else "the shortest"
     return Questions(
@@ -156,16 +157,16 @@ def _by_attributes(info: Vocabulary, codes: np.ndarray, most: int) -> Questions:
         keys,
         Descriptions(codes_by_frequency),
         total=total,
-        selection=selection if total > most else "",
+        selection=selection if total > limit else "",
     )
 
 
-def _by_slots(
-    text: TextVocabulary, info: Vocabulary, tokens: np.ndarray, most: int, seed: int, loaded: "TrainedModel"
+def _questions_by_slots(
+    text: TextVocabulary, vocabulary: Vocabulary, tokens: np.ndarray, limit: int, seed: int, loaded: "TrainedModel"
 ) -> Questions:
-    places = [info.names.index(slot) for slot in text.slots]
-    values = [[code for code, word in enumerate(info.values[a]) if word in text.vocabulary] for a in places]
-    captions, counts = np.unique(caption_to_attributes(tokens, text, info)[:, places], axis=0, return_counts=True)
+    places = [vocabulary.names.index(slot) for slot in text.slots]
+    values = [[code for code, word in enumerate(vocabulary.values[a]) if word in text.vocabulary] for a in places]
+    captions, counts = np.unique(caption_to_attributes(tokens, text, vocabulary)[:, places], axis=0, return_counts=True)
     whole = (captions != UNKNOWN).all(1)
     captions, counts = captions[whole].astype(np.int64), counts[whole]
     shuffled = numpy_generator(seed, "captions to start from").permutation(len(captions))
@@ -174,25 +175,25 @@ def _by_slots(
         starts = np.array([[choice[0] for choice in values]])
     total = int(np.prod([len(choice) for choice in values], dtype=object))
     selection = ""
-    if total > most:
-        keys = np.stack(list(itertools.islice(near(starts, values), most)))
+    if total > limit:
+        keys = np.stack(list(itertools.islice(captions_by_difference(starts, values), limit)))
         selection = f"those that differ from one of {len(starts)} captions of the data in at most two words"
     else:
         found = [starts[0], *(np.array(key) for key in itertools.product(*values))]
         keys = np.array(list(dict.fromkeys(tuple(int(code) for code in key) for key in found)))
-    codes = np.full((len(keys), len(info.names)), UNKNOWN, np.uint8)
+    codes = np.full((len(keys), len(vocabulary.names)), UNKNOWN, np.uint8)
     codes[:, places] = keys
-    menus = tuple(Menu(slot, tuple(info.values[a]), False) for slot, a in zip(text.slots, places, strict=True))
-    descriptions = complete_descriptions(loaded, tokens=attributes_to_caption(codes, text, info))
+    menus = tuple(Menu(slot, tuple(vocabulary.values[a]), False) for slot, a in zip(text.slots, places, strict=True))
+    descriptions = complete_descriptions(loaded, tokens=attributes_to_caption(codes, text, vocabulary))
     first = tuple(range(min(len(starts), len(keys)))) if selection else ()
     return Questions("text", menus, keys, descriptions, first, total, selection)
 
 
-def _by_captions(tokens: np.ndarray, most: int, seed: int, loaded: "TrainedModel") -> Questions:
-    """Offer a menu of whole captions, the most frequent first; random ones among equals."""
+def _questions_by_captions(tokens: np.ndarray, limit: int, seed: int, loaded: "TrainedModel") -> Questions:
+    """Make one menu of whole captions, the most frequent first, equally frequent ones in random order."""
     captions, counts = np.unique(tokens, axis=0, return_counts=True)
     shuffled = numpy_generator(seed, "captions").permutation(len(captions))
-    frequent_captions = captions[shuffled[np.argsort(-counts[shuffled], kind="stable")]][: min(most, _CAPTIONS)]
+    frequent_captions = captions[shuffled[np.argsort(-counts[shuffled], kind="stable")]][: min(limit, _CAPTIONS)]
     descriptions = complete_descriptions(loaded, tokens=frequent_captions)
     menu = Menu("caption", tuple(descriptions.words(loaded)), False)
     selection = "the most frequent of the test part" if len(captions) > len(frequent_captions) else ""
@@ -206,13 +207,13 @@ def _by_captions(tokens: np.ndarray, most: int, seed: int, loaded: "TrainedModel
     )
 
 
-def questions_of(session: Session, kind: str, most: int) -> Questions | None:
-    """Return the descriptions of one kind that a page can offer for a model; None without any.
+def choose_questions(session: Session, kind: str, limit: int) -> Questions | None:
+    """Choose the descriptions of one kind that a page offers for a model; None without any.
 
     Args:
         session: The model.
         kind: "attributes" or "text".
-        most: Descriptions at most.
+        limit: Largest number of descriptions.
     """
     loaded, dataset = session.model, session.group.dataset
     text, info = loaded.text, loaded.attributes
@@ -229,10 +230,12 @@ def questions_of(session: Session, kind: str, most: int) -> Questions | None:
     if kind == "attributes":
         if info is None:
             return None
-        return _by_attributes(info, np.zeros((0, len(info.names)), np.uint8) if codes is None else codes, most)
+        return _questions_by_attributes(
+            info, np.zeros((0, len(info.names)), np.uint8) if codes is None else codes, limit
+        )
     if text is None:
         return None
     if text.slots and info is not None and set(text.slots) <= set(info.names):
         none = np.zeros((0, text.length), np.int64)
-        return _by_slots(text, info, none if tokens is None else tokens, most, session.seed, loaded)
-    return None if tokens is None else _by_captions(tokens, most, session.seed, loaded)
+        return _questions_by_slots(text, info, none if tokens is None else tokens, limit, session.seed, loaded)
+    return None if tokens is None else _questions_by_captions(tokens, limit, session.seed, loaded)

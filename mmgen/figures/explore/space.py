@@ -1,4 +1,4 @@
-"""The latent space on a page: what each dimension changes, where the encodings lie, what is decoded between them."""
+"""The latent space on a page: traversals of dimensions, a map of encodings, and pictures decoded on the map."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from mmgen.artifacts import Dataset
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator, torch_generator
 from mmgen.figures.explore.density import Chart
-from mmgen.figures.explore.sprites import tiles
+from mmgen.figures.explore.sprites import picture_bytes
 from mmgen.figures.session import Session
 from mmgen.generation import decode
 from mmgen.generation.classifiers import classifier_sees_samples, classify_images
@@ -26,53 +26,55 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STEPS",
-    "Decoded",
+    "ClassifiedPictures",
     "Landscape",
     "Neighbours",
     "Traversals",
-    "decode_pictures",
-    "landscape",
-    "neighbours",
-    "over_map",
-    "traversals",
+    "decode_and_classify",
+    "make_landscape",
+    "decode_neighbours",
+    "decode_map",
+    "decode_traversals",
 ]
 
 STEPS = 11
-"""Values that each dimension takes."""
+"""Number of values of each dimension in a traversal."""
 _FARTHEST = 3.0
-"""Standard deviations to either side: 99.7 % of N(0, 1)."""
+"""Reach of traversals in standard deviations to either side."""
 _POINTS = 1500
-"""Encodings on the map."""
+"""Number of encodings on the map."""
 _EDGE = 0.995
-"""Part of the encodings that the map is to show."""
+"""Share of the encodings inside the map."""
 
 
 @dataclass(frozen=True)
-class Decoded:
-    """Pictures decoded from z.
+class ClassifiedPictures:
+    """Pictures decoded from z, with the attribute classifier's predictions.
 
     Attributes:
         pictures: Means, uint8 [n, H, W, C].
-        judged: What the judge sees, uint8 [n, A]; None without one.
+        predicted: Attribute codes, uint8 [n, A]; None without a classifier.
     """
 
     pictures: np.ndarray
-    judged: np.ndarray | None
+    predicted: np.ndarray | None
 
-    def first(self, count: int) -> "Decoded":
-        return Decoded(self.pictures[:count], None if self.judged is None else self.judged[:count])
+    def first(self, count: int) -> "ClassifiedPictures":
+        return ClassifiedPictures(self.pictures[:count], None if self.predicted is None else self.predicted[:count])
 
 
 @torch.no_grad()
-def decode_pictures(session: Session, z: Tensor, description: Descriptions, purpose: str, number: int = 0) -> Decoded:
-    """Decode z [n, D], with a classifier's answers; a conditional decoder gets one description for all.
+def decode_and_classify(
+    session: Session, z: Tensor, description: Descriptions, purpose: str, number: int = 0
+) -> ClassifiedPictures:
+    """Decode pictures from z [n, D] and predict their attributes.
 
     Args:
-        session: The model and its judge.
+        session: The model and its classifier.
         z: Latents.
-        description: One description.
-        purpose: What the stream of pixels is known by, together with ``number``.
-        number: See ``purpose``.
+        description: One description of all pictures, for conditional decoders.
+        purpose: Key of the random stream of pixels, together with ``number``.
+        number: Second part of the key.
     """
     loaded, main = session.model, session.model.observation
     assert main is not None
@@ -83,7 +85,7 @@ def decode_pictures(session: Session, z: Tensor, description: Descriptions, purp
     if session.judge is not None:
         seen = (drawn if classifier_sees_samples(loaded) else means).cpu().numpy()
         judged = classify_images(session.judge, seen, np.repeat(description.codes, len(seen), axis=0))
-    return Decoded(tiles(main.picture(means.cpu().numpy())), judged)
+    return ClassifiedPictures(picture_bytes(main.picture(means.cpu().numpy())), judged)
 
 
 @dataclass(frozen=True)
@@ -91,12 +93,12 @@ class Landscape:
     """Encodings of test examples on a map.
 
     Attributes:
-        encodings: q(z|x) of them.
-        ranking: Dimensions of z by how much they say.
-        chart: The map.
-        places: Where they are on it, [n, 2], -1 to 1.
-        codes: Their attributes, uint8 [n, A]; None where the data have none.
-        shares: Part of the variance that each axis holds.
+        encodings: q(z|x) of the examples.
+        ranking: Dimensions of z by information.
+        chart: The square of the map.
+        places: Positions of the encodings on the map, [n, 2], -1 to 1.
+        codes: Attribute codes of the examples, uint8 [n, A]; None without attributes.
+        shares: Share of the variance along each axis of the map.
     """
 
     encodings: Encodings
@@ -107,8 +109,8 @@ class Landscape:
     shares: tuple[float, float]
 
 
-def landscape(session: Session) -> Landscape | None:
-    """Make the map of a model; None without its dataset."""
+def make_landscape(session: Session) -> Landscape | None:
+    """Encode test examples and make their map; None without the model's dataset."""
     dataset, loaded = session.group.dataset, session.model
     if dataset is None:
         return None
@@ -123,14 +125,14 @@ def landscape(session: Session) -> Landscape | None:
         with Dataset.open(dataset) as data:
             codes = data.read_attributes(loaded.attributes.name, encodings.rows)
     ranked = rank_axes(loaded, encodings)
-    return Landscape(encodings, ranked, chart, chart.places(encodings.mean), codes, projection.shares)
+    return Landscape(encodings, ranked, chart, chart.project(encodings.mean), codes, projection.shares)
 
 
-def over_map(session: Session, chart: Chart, cells: int) -> Decoded | None:
-    """Decode every cell of the map, row by row from the bottom; None if decoders need a description."""
+def decode_map(session: Session, chart: Chart, cells: int) -> ClassifiedPictures | None:
+    """Decode a picture for each cell of the map, row by row from the bottom; None if decoders need a description."""
     if session.model.model.conditional_on:
         return None
-    return decode_pictures(session, chart.centres(cells), empty_description(session.model), "map")
+    return decode_and_classify(session, chart.cell_centres(cells), empty_description(session.model), "map")
 
 
 @dataclass(frozen=True)
@@ -138,21 +140,21 @@ class Neighbours:
     """Pictures decoded from the encodings of some of the examples on the map.
 
     Attributes:
-        points: Which of the map's points, int [m].
+        points: Positions of these examples among the encodings, int [m].
         decoded: Their pictures.
     """
 
     points: np.ndarray
-    decoded: Decoded
+    decoded: ClassifiedPictures
 
 
-def neighbours(session: Session, land: Landscape, count: int) -> Neighbours | None:
-    """Decode examples to show beside the pointer; None if z is the plane, or if decoders need a description."""
+def decode_neighbours(session: Session, land: Landscape, count: int) -> Neighbours | None:
+    """Decode the encodings of ``count`` examples; None if the map is all of z, or if decoders need a description."""
     if land.chart.exact or session.model.model.conditional_on:
         return None
     points = np.unique(np.linspace(0, len(land.places) - 1, count).round().astype(int))
     z = land.encodings.mean[torch.from_numpy(points)]
-    return Neighbours(points, decode_pictures(session, z, empty_description(session.model), "encodings"))
+    return Neighbours(points, decode_and_classify(session, z, empty_description(session.model), "encodings"))
 
 
 @dataclass(frozen=True)
@@ -162,12 +164,12 @@ class Traversals:
     Attributes:
         examples: P examples.
         dimensions: d axes of z.
-        values: What each takes, [d, STEPS].
-        reach: What these values are, in words.
+        values: Values of each dimension, [d, STEPS].
+        reach: Explanation of these values.
         originals: The examples' own pictures, uint8 [P, H, W, C].
-        means: The value that each dimension has in q(z|x), [P, d].
-        pictures: For each example first what is decoded where nothing is moved, then dimension by dimension.
-        fixed_labels: Labels that are part of z, which stay the likeliest of each example; "" where none is.
+        means: Value of each dimension in the mean of q(z|x), [P, d].
+        pictures: For each example its reconstruction, then the pictures of each dimension.
+        fixed_labels: Names of labels that are part of z and keep their likeliest values; "" without any.
     """
 
     examples: Examples
@@ -176,18 +178,18 @@ class Traversals:
     reach: str
     originals: np.ndarray
     means: np.ndarray
-    pictures: list[Decoded]
+    pictures: list[ClassifiedPictures]
     fixed_labels: str = ""
 
 
-def traversals(session: Session, land: Landscape, examples: int, dimensions: int) -> Traversals:
-    """Decode traversals of some test examples, most informative dimensions first.
+def decode_traversals(session: Session, land: Landscape, examples: int, dimensions: int) -> Traversals:
+    """Decode traversals of test examples, the most informative dimensions first.
 
     Args:
         session: The model.
-        land: Its encodings.
-        examples: P at most.
-        dimensions: d at most.
+        land: The map of its encodings.
+        examples: Largest number of examples, P.
+        dimensions: Largest number of dimensions, d.
     """
     loaded, dataset, encodings = session.model, session.group.dataset, land.encodings
     assert dataset is not None and loaded.observation is not None
@@ -206,8 +208,8 @@ def traversals(session: Session, land: Landscape, examples: int, dimensions: int
         tokens = None if shown.tokens is None else shown.tokens[place : place + 1]
         every = torch.cat([means[place : place + 1], z.flatten(0, 1)])
         pictures.append(
-            decode_pictures(session, every, Descriptions(codes, tokens), "traversal", int(shown.rows[place]))
+            decode_and_classify(session, every, Descriptions(codes, tokens), "traversal", int(shown.rows[place]))
         )
     held = " and ".join(loaded.model.latent_modalities)
-    originals, own = tiles(loaded.observation.picture(shown.images)), project_onto_axes(means, ranked).numpy()
+    originals, own = picture_bytes(loaded.observation.picture(shown.images)), project_onto_axes(means, ranked).numpy()
     return Traversals(shown, ranked, values.tolist(), reach, originals, own, pictures, held)

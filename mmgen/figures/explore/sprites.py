@@ -1,4 +1,4 @@
-"""Many small pictures in few images, as a page holds them: 16 greys as PNG, colours as WebP."""
+"""Sheets of many small pictures for a page: 16 greys as PNG, colours as WebP."""
 
 import base64
 import io
@@ -11,21 +11,21 @@ import numpy as np
 from PIL import Image
 
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.page import lit
+from mmgen.figures.drawing.page import lighten_dark_images
 
-__all__ = ["STEP", "Sheets", "lighter", "pack", "tiles"]
+__all__ = ["STEP", "Sheets", "lighten_if_dark", "pack_sheets", "picture_bytes"]
 
 STEP = 17
-"""Between two of the 16 greys of a sheet, of 255."""
+"""Difference of two of the 16 greys of a sheet, in levels of 0 to 255."""
 _SIDE = 2048
-"""Pixels along a sheet at most: what every browser decodes at once."""
+"""Largest side of a sheet in pixels, which every browser decodes."""
 _QUALITY = 80
 """Quality of WebP, 100 at most."""
 
 
 @dataclass(frozen=True)
 class Sheets:
-    """n pictures of one size in few large images, row by row.
+    """Pictures of one size in few large images, row by row.
 
     Attributes:
         size: Width and height of a picture, pixels.
@@ -40,47 +40,47 @@ class Sheets:
     images: tuple[str, ...]
 
     def __len__(self) -> int:
-        """Return the size on the page in letters."""
+        """Return the number of letters of all sheets on the page."""
         return sum(map(len, self.images))
 
     def to_json(self) -> dict[str, Any]:
-        """Return where the page's script finds each picture."""
+        """Return the values from which the page's script locates each picture."""
         return {"size": list(self.size), "columns": self.columns, "each": self.per_sheet, "images": list(self.images)}
 
 
-def tiles(images: np.ndarray) -> np.ndarray:
+def picture_bytes(images: np.ndarray) -> np.ndarray:
     """Convert pictures float [..., C, H, W] in [0, 1] to bytes uint8 [n, H, W, C].
 
     Raises:
-        UsageError: Neither one nor three channels.
+        UsageError: The pictures have neither one nor three channels.
     """
     if images.shape[-3] not in (1, 3):
         raise UsageError(f"got pictures of {images.shape[-3]} channels, expected 1 or 3")
-    # NaN would cast to any byte: it shows as black, as it does in figures.
+    # NaN would cast to any byte; it is drawn as black, as in figures.
     levels = np.rint(np.clip(np.nan_to_num(images), 0, 1) * 255).astype(np.uint8)
     return np.moveaxis(levels.reshape(-1, *levels.shape[-3:]), 1, -1)
 
 
-def lighter(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
-    """Put pictures uint8 [n, H, W, C] on a lighter background if some are nearly black; return a sentence on it."""
+def lighten_if_dark(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
+    """Draw black as dark grey if some pictures uint8 [n, H, W, C] are nearly black; also return a remark on it."""
     full = [block for block in blocks if len(block)]
     if not full:
         return list(blocks), ""
-    found, remark = lit(full)
+    found, remark = lighten_dark_images(full)
     places = iter(found)
     return [next(places) if len(block) else block for block in blocks], remark
 
 
-def pack(pictures: np.ndarray) -> Sheets:
+def pack_sheets(pictures: np.ndarray) -> Sheets:
     """Pack pictures uint8 [n, H, W, C] into sheets: one channel in 16 greys, three as WebP."""
     count, height, width, channels = pictures.shape
     columns = max(1, min(_SIDE // width, math.ceil(math.sqrt(count * height / width))))
     each = columns * max(1, min(_SIDE // height, math.ceil(count / columns)))
-    images = [_image(pictures[start : start + each], columns, channels) for start in range(0, count, each)]
+    images = [_encode_sheet(pictures[start : start + each], columns, channels) for start in range(0, count, each)]
     return Sheets((width, height), columns, each, tuple(images))
 
 
-def _image(pictures: np.ndarray, columns: int, channels: int) -> str:
+def _encode_sheet(pictures: np.ndarray, columns: int, channels: int) -> str:
     count, height, width = pictures.shape[:3]
     rows = math.ceil(count / columns)
     whole = np.zeros((rows * columns, height, width, channels), np.uint8)

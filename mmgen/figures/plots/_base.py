@@ -18,24 +18,32 @@ from mmgen.settings.registry import format_unknown_name
 if TYPE_CHECKING:
     from mmgen.modalities.text import TextDescription
 
-__all__ = ["Plot", "PlotOptions", "PlotOption", "descriptions_of", "dataset_of", "accepts", "judged_note"]
+__all__ = [
+    "Plot",
+    "PlotOptions",
+    "PlotOption",
+    "select_descriptions",
+    "dataset_path_of",
+    "accepts",
+    "explain_compared_words",
+]
 
 
 @dataclass(frozen=True)
 class PlotOptions:
-    """The options of a figure.
+    """Options of a figure; the figure chooses where one is empty.
 
     Attributes:
-        descriptions: In words; empty: the figure chooses.
-        number: How many examples, images or descriptions it shows; None: as many as fit well.
-        sources: Image modalities to start from; empty: the figure chooses.
-        targets: Image modalities to draw; empty: the figure chooses.
-        metrics: What is measured along the axes; empty: the figure chooses.
-        scores: Scores of the files that were named.
-        guidance: What guides posteriors that are shown beside the others; false for none.
-        rows: Rows of the dataset to start from; empty: the figure chooses.
-        by: The attribute or factor that points are coloured by; "": the figure chooses.
-        straight: Go straight from one z to another, where the figure would go by the arc.
+        descriptions: Descriptions as a person types them.
+        number: Number of examples, images or descriptions; None for as many as fit well.
+        sources: Image modalities to start from.
+        targets: Image modalities to draw.
+        metrics: Metrics of the axes.
+        scores: Scores from files.
+        guidance: Guidance of additional posteriors; false for none.
+        rows: Rows of the dataset to start from.
+        by: Attribute or factor that points are coloured by.
+        straight: Whether to interpolate along a straight line instead of an arc.
     """
 
     descriptions: tuple[str, ...] = ()
@@ -63,15 +71,15 @@ OPTIONS: dict[PlotOption, str] = {
 
 @dataclass(frozen=True)
 class Plot:
-    """Base of figures: from models with their fits, and options, to one picture.
+    """Figure: a function from opened models or scores, and options, to one picture.
 
     Attributes:
-        draw: What draws it.
-        accepts: The options that it accepts.
-        shows: Its subject: one "model" with what was fitted to it, the "plane" of one with two latent dimensions,
+        draw: Function that draws the picture.
+        accepts: The accepted options.
+        shows: Its subject: one "model" with its fitted posteriors, the "plane" of a model with two latent dimensions,
             several "models", files of "scores", or "scores and models".
-        frames: Whether a judge looks at its images, and frames those that it reads differently.
-        lines: Whether it is drawn in lines and points, and can be .pdf or .svg too.
+        frames: Whether images are framed red where the attribute classifier disagrees.
+        lines: Whether it is a line drawing, which can also be written as .pdf or .svg.
     """
 
     draw: Callable[[Sequence[Session], PlotOptions], Picture]
@@ -82,7 +90,7 @@ class Plot:
 
     @property
     def reads_scores(self) -> bool:
-        """Return whether the figure is drawn from files of scores."""
+        """Whether the figure is drawn from files of scores."""
         return self.shows.startswith("scores")
 
     def __call__(self, sessions: Sequence[Session], options: PlotOptions) -> Picture:
@@ -96,7 +104,7 @@ class Plot:
             options: The options of the user.
 
         Raises:
-            UsageError: It names those that the figure accepts.
+            UsageError: The figure does not accept an option; the message lists the accepted ones.
         """
         unused = [typed for field, typed in OPTIONS.items() if getattr(options, field) and field not in self.accepts]
         if unused:
@@ -113,31 +121,31 @@ class Plot:
         """Refuse a file name with a wrong ending, before anything is computed.
 
         Args:
-            path: Where it is to go.
+            path: The output file.
 
         Raises:
-            UsageError: The name has another ending.
+            UsageError: The file name has another ending.
         """
         check_ending(path, self.lines)
 
     def check_models(self, name: str, groups: Sequence[Group]) -> None:
-        """Refuse models that the figure cannot show, by their headers alone.
+        """Refuse models that the figure cannot show, from their headers.
 
         Args:
             name: Name of the figure.
             groups: The models.
 
         Raises:
-            UsageError: It cannot.
+            UsageError: The figure cannot show these models.
         """
         if self.shows in ("model", "plane") and len(groups) != 1:
             names = ", ".join(group.model.name for group in groups) or "none"
-            raise UsageError(f"{name} shows one model with what was fitted to it, got {names}; name files of one model")
+            raise UsageError(f"{name} shows one model and its fitted posteriors, got {names}; name files of one model")
         for group in groups if self.shows == "plane" else ():
             if labels := labels_in_latent(group.header):
                 raise UsageError(
-                    f"z of {group.model} holds {' and '.join(labels)} beside a style, so that no plane holds all of "
-                    "it; mmgen plot analogies shows styles with every label, and embedding where examples lie"
+                    f"z of {group.model} holds {' and '.join(labels)} beside a style, so {name} cannot show it in a "
+                    "plane; use mmgen plot analogies for styles with each label, or embedding for a map of encodings"
                 )
             size = latent_sizes(group.header)
             if size != "2":
@@ -151,46 +159,49 @@ class Plot:
 def accepts(
     *options: PlotOption, shows: Subject = "model", frames: bool = False, lines: bool = False
 ) -> Callable[[Callable[[Sequence[Session], PlotOptions], Picture]], Plot]:
-    """Make a :class:`Plot` of a function, as a decorator, by the options that it accepts; all others are refused."""
+    """Decorate a function that draws a figure, to make a :class:`Plot` that accepts only these options."""
     return lambda draw: Plot(draw, frozenset(options), shows, frames, lines)
 
 
-def dataset_of(session: Session) -> Path:
-    """Return the dataset of a model."""
+def dataset_path_of(session: Session) -> Path:
+    """Return the path of the dataset of a model."""
     return session.group.dataset or session.model.dataset_path()
 
 
-def descriptions_of(session: Session, options: PlotOptions, number: int) -> Descriptions:
-    """Return the descriptions of the options, else ``number`` that differ."""
+def select_descriptions(session: Session, options: PlotOptions, number: int) -> Descriptions:
+    """Return the descriptions in the options, else ``number`` various ones."""
     model = session.model
     count = options.number or number
     if not options.descriptions:
         if not len(session.concepts):
-            raise UsageError(f"{model.path} knows neither attributes nor text, so it draws for no description")
+            raise UsageError(f"{model.path} has neither attributes nor text, so it reads no descriptions")
         return session.concepts[:count]
     for words in options.descriptions:
         operators = parse_words(words, model.attributes).operators if "=" in words and model.attributes else ()
         if NOT in operators or OR in operators:
             raise UsageError(
-                f"a figure compares plain descriptions, got '{words}'; draw it with mmgen sample --guidance"
+                f"figures take descriptions without operators, got '{words}'; draw it with mmgen sample --guidance"
             )
     descriptions = parse_descriptions(model, options.descriptions)
     for expression in descriptions.expressions:
         if expression is not None:
-            raise UsageError(f"a figure compares plain descriptions, got '{expression}'; draw it with mmgen sample")
+            raise UsageError(
+                f"figures take descriptions without operators, got '{expression}'; draw it with mmgen sample"
+            )
     for source in session.sources:
         check_posterior_reads(source.loaded, source.posterior, descriptions)
     for row, words in enumerate(options.descriptions):
         modalities = descriptions.modalities(model, row)
         if not session.sources and modalities and not set(modalities) & set(model.likelihood.names):
             raise UsageError(
-                f"got the description '{words}', but {model.path} says and reads no {' and '.join(modalities)}"
+                f"got the description '{words}', but {model.path} has neither an encoder nor a decoder of "
+                f"{' and '.join(modalities)}; leave the description out"
             )
     return descriptions
 
 
-def judged_note(session: Session, text: "TextDescription") -> str:
-    """Explain which words the classifier compared."""
+def explain_compared_words(session: Session, text: "TextDescription") -> str:
+    """Explain for a caption which words the attribute classifier compared."""
     judge = session.judge
     if judge is None or not text.slots:
         return "No judge compared images and texts."

@@ -1,4 +1,4 @@
-"""Examples that figures of z start from, with their z and what is decoded from a grid of them."""
+"""Examples that figures of z start from, with their encodings and decoded pictures."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import format_caption, format_values
-from mmgen.figures.plots._base import dataset_of
+from mmgen.figures.plots._base import dataset_path_of
 from mmgen.generation.decode import decode_means, drawable_pictures
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encode import encode_examples, encode_pictures
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from mmgen.figures.session import Session
 
-__all__ = ["StartExamples", "start_examples"]
+__all__ = ["StartExamples", "encode_start_examples"]
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class StartExamples:
     Attributes:
         session: The model that encoded them.
         examples: The examples.
-        z: [n, D].
-        conditions: What the posteriors were given: the image alone where the model has such a posterior.
+        z: Means of their posteriors, [n, D].
+        conditions: Modalities that the posteriors read: only the image if the model has such a posterior.
     """
 
     session: "Session"
@@ -43,7 +43,7 @@ class StartExamples:
     conditions: tuple[str, ...]
 
     def label(self, number: int) -> str:
-        """Return the words of an example, else its number."""
+        """Return the description of an example, else its row."""
         info, text, shown = self.session.model.attributes, self.session.model.text, self.examples
         if info is not None and shown.codes is not None and (shown.codes[number] != UNKNOWN).any():
             return format_values(shown.codes[number], info)
@@ -53,12 +53,12 @@ class StartExamples:
 
     @property
     def name(self) -> str:
-        """Return the main modality of the examples."""
+        """Name of the main modality of the examples."""
         return self.session.model.observation.name if self.session.model.observation is not None else ""
 
     @property
     def pictures(self) -> np.ndarray:
-        """Return pictures [n, C, H, W] of the examples."""
+        """Pictures [n, C, H, W] of the examples."""
         assert self.session.model.observation is not None
         return self.session.model.observation.picture(self.examples.images)
 
@@ -76,18 +76,18 @@ class StartExamples:
         return main.pictures(decode_means(model, main.name, z, condition).cpu().numpy())
 
 
-def start_examples(session: "Session", rows: "Sequence[int]", count: int) -> StartExamples:
-    """Encode the examples of the given rows, else test examples at random.
+def encode_start_examples(session: "Session", rows: "Sequence[int]", count: int) -> StartExamples:
+    """Encode the examples of ``rows``, by default ``count`` random test examples.
 
     Raises:
-        UsageError: The model does not draw images or does not encode them, or the data have no test examples.
-        MissingParentError: The data are gone.
+        UsageError: The model does not draw or encode images, or the data have no test examples.
+        MissingParentError: The dataset is missing.
     """
     model = session.model
     main = model.observation
     if main is None or main.name not in drawable_pictures(model):
-        raise UsageError(f"{session.group.model} draws no images from z, which this figure shows")
-    path = dataset_of(session)
+        raise UsageError(f"{session.group.model} draws no images, which this figure shows; use a model of images")
+    path = dataset_path_of(session)
     with Dataset.open(path) as data:
         row_numbers = np.asarray(rows, np.int64)
         if not rows:

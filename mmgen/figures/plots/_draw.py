@@ -1,4 +1,4 @@
-"""From files to one figure: what ``mmgen plot`` does."""
+"""Drawing of a figure from files, as ``mmgen plot`` does."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ from mmgen.core.errors import UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import Plot, PlotOptions
-from mmgen.figures.session import gather, open_session
+from mmgen.figures.session import gather_material, open_session
 from mmgen.posteriors import AnyGuidance, Guidance
 
 __all__ = ["draw_plot"]
@@ -34,21 +34,21 @@ def draw_plot(
 
     Args:
         name: One of ``mmgen.figures.plots.names()``.
-        paths: Models, aggregates, judges, scores; their parents and the judge are found by lineage.
-        descriptions: In words; by default the figure chooses.
-        number: How many examples or descriptions it shows; by default as many as fit well.
+        paths: Models, fitted posteriors, classifiers, scores; parents and the classifier are found by lineage.
+        descriptions: Descriptions as a person types them; by default the figure chooses.
+        number: Number of examples or descriptions; by default as many as fit well.
         sources: Image modalities to start from, several at once as "edges+mask"; by default the figure chooses.
         targets: Image modalities to draw; by default the figure chooses.
-        metrics: What is measured along the axes; by default the figure chooses.
-        guidance: Weight w of guided posteriors, which are shown beside the others, or "3:balanced"; 0 for none.
+        metrics: Metrics of the axes; by default the figure chooses.
+        guidance: Weight w of additional guided posteriors, or "3:balanced"; 0 for none.
         rows: Rows of the dataset to start from; by default the figure chooses.
-        by: The attribute or factor that points are coloured by; by default the figure chooses.
-        straight: Interpolate straight instead of by the arc.
-        device: Where models run.
+        by: Attribute or factor that points are coloured by; by default the figure chooses.
+        straight: Whether to interpolate along a straight line instead of an arc.
+        device: Device of the models.
         seed: Seed of every choice and draw.
 
     Returns:
-        The picture, and what could not be opened.
+        The picture, and notices about files that could not be opened.
 
     Raises:
         UsageError: There is no such figure, it cannot be drawn from these files, or does not accept an option.
@@ -61,19 +61,19 @@ def draw_plot(
     )  # fmt: skip
     member.check(name, options)
     paths = list(paths)
-    material = gather(paths, frames=member.frames)
+    material = gather_material(paths, frames=member.frames)
     if not (material.scores if member.reads_scores else material.groups):
         expected = "files of scores (.jsonl), which mmgen eval MODEL -o writes"
-        expected = expected if member.reads_scores else "a model, or something fitted to one"
-        raise UsageError(f"{name} got {material.describe(paths)}, expected {expected}")
+        expected = expected if member.reads_scores else "a model, or a posterior fitted to one"
+        raise UsageError(f"{name} got {material.describe(paths)}, expected {expected}; name such a file")
     member.check_models(name, material.groups)
-    if unread := material.unread(
+    if unread := material.unused_files(
         paths,
         scores=member.reads_scores or member.frames,
         models=member.shows != "scores",
         judges=not member.reads_scores,
     ):
-        material.notices.append(f"{name} shows nothing of {material.describe(unread)}.")
+        material.notices.append(f"{name} does not use {material.describe(unread)}.")
     shown = material.groups if member.shows != "scores" else []
     sessions = [open_session(group, seed, device, guidance) for group in shown]
     notices = material.notices + [notice for session in sessions for notice in session.notices]

@@ -9,14 +9,14 @@ from mmgen.core.errors import UsageError
 from mmgen.results.groups import Group, group_runs
 from mmgen.results.score import Score
 
-__all__ = ["Axis", "Families", "Family", "Point", "families"]
+__all__ = ["Axis", "Families", "Family", "Point", "group_into_families"]
 
 _TITLES = {
     "elbo": "beta-VAE", "factor-vae": "FactorVAE", "beta-tcvae": "beta-TCVAE", "capacity": "capacity", "hfvae": "HFVAE",
 }  # fmt: skip
-"""What papers call models of an objective."""
+"""Names of models in papers, by objective."""
 _LETTERS = {"beta", "gamma", "alpha", "capacity"}
-"""Weights that are named beside points where several settings of an objective differ."""
+"""Weights that label points if no setting of an objective differs."""
 
 
 @dataclass(frozen=True)
@@ -30,20 +30,20 @@ class Axis:
 
     @property
     def label(self) -> str:
-        """Return the label of the axis, with the direction that is better."""
+        """Label of the axis, with the better direction."""
         name = self.quantity if self.metric == "negative-elbo" else f"{self.metric}: {self.quantity}"
         return f"{name}, {self.unit}" + ("" if self.better == "neither" else f" ({self.better} is better)")
 
 
 @dataclass(frozen=True)
 class Point:
-    """Runs that differ in their seed alone.
+    """Point of runs that differ only in their seed.
 
     Attributes:
-        label: The settings of the objective by which it differs from others of its family: "beta = 4".
-        key: The values of these, for the order of points.
-        x: Scores of one measure.
-        y: Scores of the other, of the same models.
+        label: The settings that distinguish it from other points of its family: "beta = 4".
+        key: Sort key from the values of these settings.
+        x: Scores on the horizontal axis.
+        y: Scores of the same models on the vertical axis.
     """
 
     label: str
@@ -65,21 +65,30 @@ class Families:
     """All families of points in one figure.
 
     Attributes:
-        x: The axis to the right.
-        y: The upward one.
-        families: Lines.
-        alone: How many models were left out because only one of both measures is there.
+        x: The horizontal axis.
+        y: The vertical axis.
+        families: Families, each drawn as a line.
+        unpaired: Number of models left out since they lack one of the two scores.
     """
 
     x: Axis
     y: Axis
     families: tuple[Family, ...]
-    alone: int
+    unpaired: int
 
 
-def families(scores: Sequence[Score], x: tuple[str, str], y: str) -> Families:
-    """Group models with both measures by their objective."""
-    across, up = _of(scores, x[0], x[1]), _of(scores, y)
+def group_into_families(scores: Sequence[Score], x: tuple[str, str], y: str) -> Families:
+    """Group models with scores on both axes by their objective.
+
+    Args:
+        scores: Scores of all models.
+        x: Metric and quantity of the horizontal axis.
+        y: Metric of the vertical axis.
+
+    Raises:
+        UsageError: No model has both scores, or they were measured in different ways.
+    """
+    across, up = _scores_by_model(scores, x[0], x[1]), _scores_by_model(scores, y)
     both = [model for model in across if model in up]
     if not both:
         options = " ".join(f"--metric {name}" for name in dict.fromkeys((x[0], y)))
@@ -92,26 +101,26 @@ def families(scores: Sequence[Score], x: tuple[str, str], y: str) -> Families:
     _check_comparable([up[model] for model in both], encodings=True)
     by_family: dict[str, list[str]] = {}
     for model in both:
-        objective = _objective(across[model])
-        by_family.setdefault(_title(str(objective.get("name", "")), objective), []).append(model)
+        objective = _objective_settings(across[model])
+        by_family.setdefault(_family_title(str(objective.get("name", "")), objective), []).append(model)
     found = []
     for name, models in by_family.items():
-        settings = [_settings(_objective(across[model])) for model in models]
-        differing = [key for key in _keys(settings) if len({one.get(key) for one in settings}) > 1]
+        settings = [_comparable_settings(_objective_settings(across[model])) for model in models]
+        differing = [key for key in _all_keys(settings) if len({one.get(key) for one in settings}) > 1]
         if not differing:
-            differing = [key for key in _keys(settings) if key in _LETTERS]
+            differing = [key for key in _all_keys(settings) if key in _LETTERS]
         runs: dict[tuple[tuple[Any, ...], str], list[str]] = {}
         for model, one in zip(models, settings, strict=True):
             run = str(across[model].run.get("settings", ""))
             runs.setdefault((tuple(one.get(key) for key in differing), run), []).append(model)
         points = [
             Point(
-                ", ".join(_setting_text(setting, value) for setting, value in zip(differing, key, strict=True)),
-                tuple(map(_order, key)),
+                ", ".join(_format_setting(setting, value) for setting, value in zip(differing, key, strict=True)),
+                tuple(map(_sort_key, key)),
                 group_runs([across[model] for model in same]),
                 group_runs([up[model] for model in same]),
             )
-            for (key, _), same in sorted(runs.items(), key=lambda one: (tuple(map(_order, one[0][0])), one[0][1]))
+            for (key, _), same in sorted(runs.items(), key=lambda one: (tuple(map(_sort_key, one[0][0])), one[0][1]))
         ]
         found.append(Family(name, tuple(points)))
     first, second = across[both[0]], up[both[0]]
@@ -123,58 +132,58 @@ def families(scores: Sequence[Score], x: tuple[str, str], y: str) -> Families:
     )
 
 
-def _of(scores: Sequence[Score], metric: str, quantity: str = "") -> dict[str, Score]:
-    """Return scores of a metric by model, the last one for each."""
+def _scores_by_model(scores: Sequence[Score], metric: str, quantity: str = "") -> dict[str, Score]:
+    """Return the last score of a metric for each model, by content id."""
     own = [score for score in scores if score.metric == metric and math.isfinite(score.value)]
     quantity = quantity or (own[0].quantity if own else "")
     return {str(score.ids.get("model", "")): score for score in own if score.quantity == quantity}
 
 
-def _objective(score: Score) -> dict[str, Any]:
+def _objective_settings(score: Score) -> dict[str, Any]:
     found = score.details.get("objective")
     return found if isinstance(found, dict) else {"name": score.run.get("name", "models")}
 
 
-def _title(name: str, objective: dict[str, Any]) -> str:
-    """Return the usual name of an objective for pictures alone, such as beta-VAE; else its name and modalities."""
+def _family_title(name: str, objective: dict[str, Any]) -> str:
+    """Return the usual name of models of an objective, such as beta-VAE; for several modalities name and modalities."""
     modalities = objective.get("modalities")
     if not isinstance(modalities, list | tuple) or len(modalities) < 2:
         return _TITLES.get(name, name)
     return f"{name} of {' and '.join(map(str, modalities))}"
 
 
-def _settings(objective: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings in which points of an objective differ, numbers as such and others as text."""
+def _comparable_settings(objective: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of an objective that can distinguish points, as numbers or text."""
     return {
-        key: float(value) if isinstance(value, int | float) and not isinstance(value, bool) else _text(value)
+        key: float(value) if isinstance(value, int | float) and not isinstance(value, bool) else _format_value(value)
         for key, value in objective.items()
         if key not in ("name", "modalities") and value is not None
     }
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return ", ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else str(value)
 
 
-def _setting_text(name: str, value: Any) -> str:
-    """Return a setting as ``beta = 4`` or ``groups = 2, 3``; "default" if a file lacks it."""
-    said = "default" if value is None else f"{value:g}" if isinstance(value, float) else value
-    return f"{name} = {said}"
+def _format_setting(name: str, value: Any) -> str:
+    """Format a setting as ``beta = 4`` or ``groups = 2, 3``; "default" if a file lacks it."""
+    text = "default" if value is None else f"{value:g}" if isinstance(value, float) else value
+    return f"{name} = {text}"
 
 
-def _order(value: Any) -> tuple[int, float, str]:
+def _sort_key(value: Any) -> tuple[int, float, str]:
     """Return a sort key: numbers by size, then words, then missing values."""
     if value is None:
         return 2, 0.0, ""
     return (0, value, "") if isinstance(value, float) else (1, 0.0, value)
 
 
-def _keys(settings: Sequence[dict[str, Any]]) -> list[str]:
+def _all_keys(settings: Sequence[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(key for one in settings for key in one))
 
 
 def _check_comparable(scores: Sequence[Score], encodings: bool = False) -> None:
-    """Refuse points that were measured on other data or in another way than the rest."""
+    """Refuse scores that were measured on different data or in different ways."""
     conditions: dict[str, Callable[[Score], Any]] = {
         "dataset": lambda score: score.ids.get("dataset"),
         "split": lambda score: score.conditions.get("split"),
@@ -189,6 +198,6 @@ def _check_comparable(scores: Sequence[Score], encodings: bool = False) -> None:
         if len(values) > 1:
             shown = " and ".join(f"'{value[:40]}'" for value in values[:2])
             raise UsageError(
-                f"disentanglement compares models that were measured alike, got {scores[0].metric} of {name} {shown}; "
-                "name scores of one"
+                f"disentanglement compares models measured in the same way, got {scores[0].metric} of {name} {shown}; "
+                "name scores of one of them"
             )

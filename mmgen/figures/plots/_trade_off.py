@@ -1,4 +1,4 @@
-"""Two measures of the same pictures against each other: from scores to a curve of each posterior over its weights."""
+"""The trade-off between two metrics of the same pictures: a curve for each posterior over its weights of guidance."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,13 @@ from mmgen.results.groups import group_runs
 from mmgen.results.published import published_tables
 from mmgen.results.score import Score
 
-__all__ = ["Axis", "Curve", "Point", "Trade", "published_points", "trade_off", "axes_of_trade_off"]
+__all__ = ["Axis", "Curve", "Point", "TradeOff", "published_points", "compute_trade_off", "choose_axes"]
 
 _PARTNERS = {"correctness": "coverage", "precision": "recall"}
 _PROTOCOLS = ("exact", "description")
-"""Preferred where scores of several protocols are there."""
+"""Protocols that are preferred if there are scores of several."""
 _OWN = ("prior", "own", "image")
-"""Posteriors of the model itself, whichever file names them."""
+"""Posteriors of the model itself, even in the file of a fitted posterior."""
 _NAMES = {"true": "q_true", "aggregate": "q_agg", "own": "q(z|y)", "prior": "p(z)", "image": "q(z|x)", "scan": "q_scan"}
 
 
@@ -31,7 +31,7 @@ class Axis:
 
     @property
     def label(self) -> str:
-        """Return the label of the axis."""
+        """Label of the axis."""
         words = {
             "correctness": "correctness: given words that the judge reads, %",
             "coverage": "coverage: variety of what is not given, %",
@@ -42,21 +42,21 @@ class Axis:
 
     @property
     def given_text(self) -> str:
-        """Return how many attributes were given, in brackets."""
+        """Number of given attributes, in brackets; "" without any."""
         return f" ({self.given} given)" if self.given is not None else ""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One posterior with one weight of guidance.
+    """Point of one posterior with one weight of guidance.
 
     Attributes:
-        weight: Power of p(y|z); 0 where it is not guided.
-        x: Mean over models, in percent.
-        y: The same of the other measure.
-        x_error: Standard deviation over models; of a single one the standard error; None where there is none.
-        y_error: The same of the other measure.
-        models: How many there are.
+        weight: Power of p(y|z); 0 without guidance.
+        x: Score on the horizontal axis, mean over models, in percent.
+        y: Score on the vertical axis.
+        x_error: Standard deviation over models, or standard error of a single one; None without one.
+        y_error: The same for the vertical axis.
+        models: Number of models.
     """
 
     weight: float
@@ -79,30 +79,30 @@ class Curve:
 
     @property
     def label(self) -> str:
-        """Return the label beside the curve."""
+        """Label beside the curve."""
         name = _NAMES.get(self.posterior, self.posterior)
         if self.text_weight is not None:
             name += f"(w = {self.text_weight:g})"
         return name + (", guided" if self.guided else "") + (", balanced" if self.balanced else "")
 
     def point_label(self, point: Point) -> str:
-        """Return the label of a point: its weight, or that it is not guided; "" for a posterior without weights."""
+        """Format the label of a point: its weight, or the unguided posterior; "" for a posterior without weights."""
         if self.guided and not point.weight:
             return _NAMES.get(self.posterior, self.posterior)
         return f"w = {point.weight:g}" if self.guided or self.posterior == "true" else ""
 
 
 @dataclass(frozen=True)
-class Trade:
+class TradeOff:
     """All curves of the figure, with their axes.
 
     Attributes:
-        y: The upward axis.
-        x: The other.
-        curves: The most varied first.
-        corner: What real pictures get: (x, y), None where that is not known.
-        models: Models that a point is at most a mean of.
-        alone: Posteriors that were left out because only one of both measures is there.
+        y: The vertical axis.
+        x: The horizontal axis.
+        curves: Curves, those with the highest sum of both scores first.
+        corner: Scores of real pictures (x, y); None if unknown.
+        models: Largest number of models behind a point.
+        unpaired: Posteriors left out since they lack one of the two scores.
     """
 
     y: Axis
@@ -110,42 +110,44 @@ class Trade:
     curves: tuple[Curve, ...]
     corner: tuple[float | None, float | None]
     models: int
-    alone: tuple[str, ...]
+    unpaired: tuple[str, ...]
 
 
-def axes_of_trade_off(metrics: Sequence[str]) -> tuple[str, str]:
+def choose_axes(metrics: Sequence[str]) -> tuple[str, str]:
     """Return the vertical and the horizontal metric, by default correctness and coverage."""
     if not metrics:
         return "correctness", "coverage"
     if len(metrics) > 2 or len(set(metrics)) < len(metrics):
-        raise UsageError(f"trade-off got --metric {' --metric '.join(metrics)}, expected two that differ, upward first")
+        raise UsageError(
+            f"trade-off got --metric {' --metric '.join(metrics)}, expected two different ones, the vertical axis first"
+        )
     if len(metrics) == 2:
         return metrics[0], metrics[1]
     if metrics[0] not in _PARTNERS:
         raise UsageError(
-            f"trade-off got one --metric {metrics[0]}, expected correctness, precision, or two: the upward one first"
+            f"trade-off got one --metric {metrics[0]}, expected correctness, precision, or two, the vertical axis first"
         )
     return metrics[0], _PARTNERS[metrics[0]]
 
 
 Key = tuple[str, float | None, float, bool]
-"""Posterior, its text weight where it is also guided or of q_true, guidance, whether that is balanced."""
+"""Posterior, text weight (of q_true only), weight of guidance, whether guidance is balanced."""
 
 
-def _key(score: Score) -> Key:
+def _posterior_key(score: Score) -> Key:
     posterior = score.base if score.posterior == "guided" else score.posterior
     weight = score.text_weight or 1.0 if posterior == "true" else None
     return posterior, weight, score.guidance or 0.0, score.balanced
 
 
-def _model(score: Score, key: Key) -> tuple[str, str]:
-    """Return the model of a score and the file that was fitted to it."""
+def _model_and_fit(score: Score, key: Key) -> tuple[str, str]:
+    """Return the content ids of the model and of the fitted posterior behind a score; "" for none."""
     fitted = "" if key[0] in _OWN else str(score.ids.get("aggregate") or "")
     return str(score.ids.get("model") or fitted), fitted
 
 
 def _scores_of_axis(scores: Sequence[Score], metric: str) -> tuple[Axis, list[Score]]:
-    """Return the scores of a metric by one protocol, with the most attributes given."""
+    """Return the scores of a metric by one protocol with the most given attributes, and their axis."""
     matching = [score for score in scores if score.metric == metric and math.isfinite(score.value)]
     if not matching:
         there = ", ".join(dict.fromkeys(score.metric for score in scores)) or "none"
@@ -153,7 +155,10 @@ def _scores_of_axis(scores: Sequence[Score], metric: str) -> tuple[Axis, list[Sc
             f"trade-off shows {metric}, got scores of {there}; measure it with mmgen eval --metric {metric} -o"
         )
     if matching[0].unit != "%" or matching[0].better != "higher":
-        raise UsageError(f"trade-off shows measures in % of which more is better, got {metric} in {matching[0].unit}")
+        raise UsageError(
+            f"trade-off shows metrics in % whose higher values are better, got {metric} in {matching[0].unit}; choose "
+            "another --metric"
+        )
     protocols = list(dict.fromkeys(score.protocol for score in matching))
     protocol = next((name for name in _PROTOCOLS if name in protocols), protocols[0])
     matching = [score for score in matching if score.protocol == protocol]
@@ -161,29 +166,30 @@ def _scores_of_axis(scores: Sequence[Score], metric: str) -> tuple[Axis, list[Sc
     return Axis(metric, protocol, given), [score for score in matching if score.given == given]
 
 
-Found = dict[Key, dict[tuple[str, str], Score]]
+ScoresByPosterior = dict[Key, dict[tuple[str, str], Score]]
 
 
-def _by_posterior(scores: Sequence[Score]) -> Found:
-    """Index scores by posterior and files: the last of one classifier, the first of several."""
-    found: Found = {}
+def _by_posterior(scores: Sequence[Score]) -> ScoresByPosterior:
+    """Index scores by posterior and files: the last score of the first classifier."""
+    found: ScoresByPosterior = {}
     for score in scores:
-        key = _key(score)
-        same = found.setdefault(key, {}).setdefault(_model(score, key), score)
+        key = _posterior_key(score)
+        same = found.setdefault(key, {}).setdefault(_model_and_fit(score, key), score)
         if same.ids.get("judge") == score.ids.get("judge"):
-            found[key][_model(score, key)] = score
+            found[key][_model_and_fit(score, key)] = score
     for key, by_files in found.items():
         models = [model for model, _ in by_files]
         if len(set(models)) < len(models):
             name = Curve(key[0], bool(key[2]), (), balanced=key[3]).label
             raise UsageError(
-                f"trade-off got scores of several fits of {name} with the same weight to one model; name those of one"
+                f"trade-off got scores of several fits of {name} with the same weight to one model; name scores of one "
+                "fit"
             )
     return found
 
 
-def _check_comparable(groups: Sequence[Found]) -> None:
-    """Refuse points that were measured on other data or by another classifier than the rest."""
+def _check_comparable(groups: Sequence[ScoresByPosterior]) -> None:
+    """Refuse scores that were measured on different data or by different classifiers."""
     for name, of in (
         ("split", lambda score: score.conditions.get("split", "")),
         ("part", lambda score: score.conditions.get("part", "")),
@@ -194,17 +200,25 @@ def _check_comparable(groups: Sequence[Found]) -> None:
         if len(each) > 1:
             values = sorted({value[:12] or "none" for group in each for value in group})
             raise UsageError(
-                f"trade-off compares posteriors by the same {name}s, got some by others than the rest "
-                f"({', '.join(values)}); name scores that were measured alike"
+                f"trade-off compares posteriors with the same {name}, got several ({', '.join(values)}); name scores "
+                "measured in the same way"
             )
 
 
-def trade_off(scores: Sequence[Score], metrics: tuple[str, str]) -> Trade:
-    """Make curves of all posteriors with both measures."""
+def compute_trade_off(scores: Sequence[Score], metrics: tuple[str, str]) -> TradeOff:
+    """Make a curve for each posterior with scores on both axes.
+
+    Args:
+        scores: Scores of all posteriors.
+        metrics: The vertical and the horizontal metric.
+
+    Raises:
+        UsageError: No posterior has both scores, or they were measured in different ways.
+    """
     (y, upward), (x, across) = (_scores_of_axis(scores, metric) for metric in metrics)
     ys, xs = _by_posterior(upward), _by_posterior(across)
     points: dict[Key, Point] = {}
-    kept: list[Found] = [{}, {}]
+    kept: list[ScoresByPosterior] = [{}, {}]
     for key in ys.keys() & xs.keys():
         files = sorted(ys[key].keys() & xs[key].keys())
         if not files:
@@ -217,7 +231,7 @@ def trade_off(scores: Sequence[Score], metrics: tuple[str, str]) -> Trade:
         points[key] = Point(weight, far.value, high.value, far.error, high.error, len(files))
     if not points:
         raise UsageError(
-            f"trade-off needs {y.metric} and {x.metric} of the same posterior, got none with both; measure both with "
+            f"trade-off needs {y.metric} and {x.metric} of the same posterior, got none with both; measure with "
             f"mmgen eval --metric {y.metric} --metric {x.metric} -o"
         )
     for group in kept:
@@ -226,35 +240,35 @@ def trade_off(scores: Sequence[Score], metrics: tuple[str, str]) -> Trade:
         {Curve(key[0], bool(key[2]), (), balanced=key[3]).label for key in (ys.keys() | xs.keys()) - points.keys()}
     )
     every = [score for group in kept for by_files in group.values() for score in by_files.values()]
-    corner = (_real(every, x), _real(every, y))
-    return Trade(y, x, _curves(points), corner, max(point.models for point in points.values()), tuple(alone))
+    corner = (_score_of_real_pictures(every, x), _score_of_real_pictures(every, y))
+    return TradeOff(y, x, _curves(points), corner, max(point.models for point in points.values()), tuple(alone))
 
 
 def _curves(points: Mapping[Key, Point]) -> tuple[Curve, ...]:
-    """Make a curve for each posterior; a guided one starts at the unguided point."""
+    """Make a curve for each posterior; guided curves start at the unguided point."""
     curves = []
     for posterior in sorted({key[0] for key in points}):
         own = {key: point for key, point in points.items() if key[0] == posterior}
         if posterior == "true":
             plain = [point for key, point in own.items() if not key[2]]
             if plain:
-                curves.append(Curve(posterior, False, _ordered(plain)))
+                curves.append(Curve(posterior, False, _sort_by_weight(plain)))
             for weight, how in sorted({(key[1] or 0.0, key[3]) for key in own if key[2]}):
                 guided = [point for key, point in own.items() if key[1] == weight and key[2] and key[3] == how]
-                curves.append(Curve(posterior, True, _ordered(guided), weight, how))
+                curves.append(Curve(posterior, True, _sort_by_weight(guided), weight, how))
         else:
             for how in sorted({key[3] for key in own if key[2]} or {False}):
                 line = [point for key, point in own.items() if not key[2] or key[3] == how]
-                curves.append(Curve(posterior, any(key[2] for key in own), _ordered(line), balanced=how))
+                curves.append(Curve(posterior, any(key[2] for key in own), _sort_by_weight(line), balanced=how))
     return tuple(sorted(curves, key=lambda curve: -max(point.x + point.y for point in curve.points)))
 
 
-def _ordered(points: Sequence[Point]) -> tuple[Point, ...]:
+def _sort_by_weight(points: Sequence[Point]) -> tuple[Point, ...]:
     return tuple(sorted(points, key=lambda point: point.weight))
 
 
-def _real(scores: Sequence[Score], axis: Axis) -> float | None:
-    """Return the score of real pictures in percent: the classifier's accuracy, 100, or that of two halves."""
+def _score_of_real_pictures(scores: Sequence[Score], axis: Axis) -> float | None:
+    """Return the score of real pictures in percent; None if unknown."""
     if axis.metric == "coverage":
         return 100.0
     own = [score for score in scores if score.metric == axis.metric]
@@ -266,8 +280,8 @@ def _real(scores: Sequence[Score], axis: Axis) -> float | None:
     return float(np.mean(values)) if values else None
 
 
-def published_points(trade: Trade, recipe: str) -> list[tuple[str, str, float, float]]:
-    """Return published methods on the same recipe and protocol: (source, method, x, y)."""
+def published_points(trade: TradeOff, recipe: str) -> list[tuple[str, str, float, float]]:
+    """Return published points of the same recipe and protocol: (source, method, x, y)."""
     found = []
     for table in published_tables():
         if not recipe or table.recipe != recipe:

@@ -1,4 +1,4 @@
-"""One style over all values of an attribute: rows are pictures whose style is inferred, columns the values.
+"""Analogies: the styles of pictures (rows) with each value of an attribute (columns).
 
 References:
     Semi-Supervised Learning with Deep Generative Models (Kingma, Rezende, Mohamed, Welling, 2014), arXiv:1406.5298,
@@ -15,7 +15,7 @@ from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, image_table
 from mmgen.figures.plots._base import PlotOptions, accepts
-from mmgen.figures.plots._chosen import StartExamples, start_examples
+from mmgen.figures.plots._chosen import StartExamples, encode_start_examples
 from mmgen.figures.session import Session
 from mmgen.generation.decode import decode_means
 from mmgen.generation.descriptions import Descriptions
@@ -32,15 +32,15 @@ def analogies(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """Draw each picture's style with every value of an attribute.
 
     Raises:
-        UsageError: The model has no label beside its style, or no such attribute, or draws no images.
+        UsageError: The model has no label beside its style, not this attribute, or draws no images.
     """
     session = sessions[0]
-    info = _labels(session)
-    column = _column(info, options.by)
-    start = start_examples(session, options.rows, options.number or _EXAMPLES)
+    info = _label_attributes(session)
+    column = _column_of_attribute(info, options.by)
+    start = encode_start_examples(session, options.rows, options.number or _EXAMPLES)
     values, name = info.values[column], info.names[column]
     with torch.inference_mode():
-        drawn = [_with_value(session, start, info, column, code) for code in range(len(values))]
+        drawn = [_decode_with_value(session, start, info, column, code) for code in range(len(values))]
     panels = [Panel("picture", start.pictures[:, None])]
     panels += [Panel(value, images[:, None]) for value, images in zip(values, drawn, strict=True)]
     others = " and its other attributes" if len(info.names) > 1 else ""
@@ -52,8 +52,8 @@ def analogies(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     return Picture(f"Analogies: one style over all values of {name}", caption, image_table(panels, rows))
 
 
-def _labels(session: Session) -> AttributesDescription:
-    """Return the attributes that are part of z beside the style."""
+def _label_attributes(session: Session) -> AttributesDescription:
+    """Return the attributes beside the style: those in z, or inputs of the decoder."""
     info, model = session.model.attributes, session.model.model
     if info is None or info.name not in (*model.latent_modalities, *model.conditional_on):
         raise UsageError(
@@ -63,29 +63,31 @@ def _labels(session: Session) -> AttributesDescription:
     return info
 
 
-def _column(info: AttributesDescription, by: str) -> int:
+def _column_of_attribute(info: AttributesDescription, by: str) -> int:
     if by and by not in info.names:
         raise UsageError(format_unknown_name("attribute", by, list(info.names)))
     return info.names.index(by) if by else 0
 
 
-def _with_value(
+def _decode_with_value(
     session: Session, start: StartExamples, info: AttributesDescription, column: int, code: int
 ) -> np.ndarray:
-    """Decode the examples' styles with the value ``code`` of attribute ``column``, [n, C, H, W]."""
+    """Decode the styles of examples with one value of an attribute, [n, C, H, W]."""
     loaded = session.model
     main = loaded.observation
     assert main is not None
     if loaded.model.conditional_on:
         codes = start.examples.codes
         assert codes is not None
-        told = np.where(np.arange(len(info.names)) == column, code, codes).astype(np.uint8)
-        condition = Descriptions(told).batch(loaded, slice(0, len(told)))
+        changed = np.where(np.arange(len(info.names)) == column, code, codes).astype(np.uint8)
+        condition = Descriptions(changed).batch(loaded, slice(0, len(changed)))
         return main.pictures(decode_means(loaded, main.name, start.z, condition).cpu().numpy())
-    return main.pictures(decode_means(loaded, main.name, _swapped(start.z, info.sizes, column, code)).cpu().numpy())
+    return main.pictures(
+        decode_means(loaded, main.name, _replace_label(start.z, info.sizes, column, code)).cpu().numpy()
+    )
 
 
-def _swapped(z: Tensor, sizes: Sequence[int], column: int, code: int) -> Tensor:
+def _replace_label(z: Tensor, sizes: Sequence[int], column: int, code: int) -> Tensor:
     """Replace one attribute in z [n, D], which begins with one-hot values of all attributes."""
     start = sum(sizes[:column])
     changed = z.clone()

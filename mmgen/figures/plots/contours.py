@@ -1,4 +1,4 @@
-"""True posteriors, aggregates of image posteriors and what was fitted, in a 2-D latent space (CK Fig. 1).
+"""True, aggregated and fitted posteriors in a latent space of two dimensions (CK Fig. 1).
 
 References:
     On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),
@@ -17,14 +17,14 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import torch_generator
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.planes import (
-    Concept,
+    ConceptDensities,
     Plane,
     aggregate_density,
-    normalise,
-    posterior_contours,
+    draw_posterior_contours,
+    normalise_density,
     share_outside,
 )
-from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of, descriptions_of
+from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of, select_descriptions
 from mmgen.figures.session import Session
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encode import encode_examples
@@ -51,8 +51,8 @@ class _Encodings:
     log_sd: np.ndarray
 
 
-def _rows(session: Session, data: Dataset, descriptions: Descriptions) -> np.ndarray:
-    """Return training rows with this description, as many as are encoded."""
+def _matching_rows(session: Session, data: Dataset, descriptions: Descriptions) -> np.ndarray:
+    """Return training rows that match a description, at most as many as can be encoded."""
     model = session.model
     rows = data.split(model.settings.data.split, "train")
     if descriptions.tokens is not None and model.text is not None:
@@ -65,12 +65,12 @@ def _rows(session: Session, data: Dataset, descriptions: Descriptions) -> np.nda
     return np.asarray(rows[np.flatnonzero(matching)[:_MOST_IMAGES]])
 
 
-def _encodings(session: Session, descriptions: Descriptions) -> _Encodings:
+def _encode_matching(session: Session, descriptions: Descriptions) -> _Encodings:
     model = session.model
     assert session.group.dataset is not None and model.observation is not None
     means, log_sds = [np.zeros((0, 2), np.float32)], [np.zeros((0, 2), np.float32)]
     with Dataset.open(session.group.dataset) as data:
-        rows = _rows(session, data, descriptions)
+        rows = _matching_rows(session, data, descriptions)
         for start in range(0, len(rows), _IMAGES):
             part = rows[start : start + _IMAGES]
             encoded = encode_examples(model, read_examples(model, data, part))
@@ -94,10 +94,12 @@ def _true_posterior(session: Session, descriptions: Descriptions, z: "torch.Tens
     if described is not None and described.name in model.generates:
         parts = [model.log_likelihood(described.name, part, condition)[:, 0] for part in torch.split(z, _POINTS)]
         log_true = log_true + torch.cat(parts)
-    return normalise(log_true.reshape(plane.cells, plane.cells).float().cpu().numpy(), plane)
+    return normalise_density(log_true.reshape(plane.cells, plane.cells).float().cpu().numpy(), plane)
 
 
-def _concept(session: Session, descriptions: Descriptions, encodings: _Encodings, plane: Plane) -> Concept:
+def _compute_densities(
+    session: Session, descriptions: Descriptions, encodings: _Encodings, plane: Plane
+) -> ConceptDensities:
     """Compute the densities of one description on the plane."""
     import torch
 
@@ -108,19 +110,19 @@ def _concept(session: Session, descriptions: Descriptions, encodings: _Encodings
         posterior = source.loaded.posteriors[source.posterior]
         condition = descriptions.batch(source.loaded, 0)
         log_q = torch.cat([posterior.log_prob(part, condition)[:, 0] for part in torch.split(z, _POINTS)])
-        fitted[source.name] = normalise(log_q.reshape(plane.cells, plane.cells).float().cpu().numpy(), plane)
+        fitted[source.name] = normalise_density(log_q.reshape(plane.cells, plane.cells).float().cpu().numpy(), plane)
     name = descriptions.words(session.model)[0]
-    return Concept(name, _true_posterior(session, descriptions, z, plane), aggregate, fitted)
+    return ConceptDensities(name, _true_posterior(session, descriptions, z, plane), aggregate, fitted)
 
 
-def _plane(encodings: list[_Encodings]) -> Plane:
-    """Return a plane that is large enough for nearly all images."""
+def _fit_plane(encodings: list[_Encodings]) -> Plane:
+    """Return a plane that covers the encodings of nearly all images."""
     outermost = [float(np.quantile(np.abs(each.mean).max(1), 0.98)) + 0.5 for each in encodings if len(each.mean)]
     return Plane(reach=max([3.0, *outermost]), cells=_CELLS)
 
 
-def _share_without_images(concepts: list[Concept]) -> str:
-    """Describe how much of each posterior lies where (nearly) no image of the description is encoded."""
+def _share_without_images(concepts: list[ConceptDensities]) -> str:
+    """Format for a caption the share of each posterior where hardly any image of the description is encoded."""
     shares: dict[str, list[float]] = {}
     for concept in concepts:
         if concept.aggregate is not None:
@@ -132,12 +134,12 @@ def _share_without_images(concepts: list[Concept]) -> str:
     return f" In holes, outside the smallest region that holds 95 % of the aggregate, lies: {listed}."
 
 
-def contour_pictures(session: Session, descriptions: Descriptions | None = None) -> list[Picture]:
-    """Draw CK Fig. 1: true posteriors, aggregated posteriors, and fits; [] for a model without them.
+def draw_contour_pictures(session: Session, descriptions: Descriptions | None = None) -> list[Picture]:
+    """Draw true, aggregated and fitted posteriors (CK Fig. 1); [] for a model without a latent plane.
 
     Args:
-        session: A model of two latent dimensions with what was fitted to it.
-        descriptions: The descriptions; by default some that differ.
+        session: A model of two latent dimensions with its fitted posteriors.
+        descriptions: The descriptions; by default various ones.
     """
     import torch
 
@@ -152,16 +154,16 @@ def contour_pictures(session: Session, descriptions: Descriptions | None = None)
         return []
     with torch.inference_mode():
         each = [descriptions[row : row + 1] for row in range(len(descriptions))]
-        encodings = [_encodings(session, one) for one in each]
-        plane = _plane(encodings)
-        found = [_concept(session, *pair, plane) for pair in zip(each, encodings, strict=True)]
+        encodings = [_encode_matching(session, one) for one in each]
+        plane = _fit_plane(encodings)
+        found = [_compute_densities(session, *pair, plane) for pair in zip(each, encodings, strict=True)]
     counts = ", ".join(f"{len(one.mean):,}" for one in encodings)
     caption = (
         f"Dashed: true posterior, proportional to p(y|z) p(z), normalised on {_CELLS} x {_CELLS} points. Filled: the "
         f"aggregate of the posteriors of {counts} training images with these words. Solid: what was fitted. Dark and "
         f"pale, thick and thin hold 50 % and 90 %.{_share_without_images(found)}"
     )
-    figure = posterior_contours(found, plane)
+    figure = draw_posterior_contours(found, plane)
     return [Picture("Posteriors of descriptions in the latent plane", caption, figure)]
 
 
@@ -170,11 +172,13 @@ def contours(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """Draw contours for a few descriptions of one model.
 
     Raises:
-        UsageError: It has no images.
+        UsageError: The model encodes no images.
     """
     session = sessions[0]
-    dataset_of(session)
-    found = contour_pictures(session, descriptions_of(session, options, 4))
+    dataset_path_of(session)
+    found = draw_contour_pictures(session, select_descriptions(session, options, 4))
     if not found:
-        raise UsageError(f"{session.group.model} encodes no images, whose posteriors this figure shows")
+        raise UsageError(
+            f"{session.group.model} encodes no images, whose posteriors this figure shows; use a model of images"
+        )
     return found[0]

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.labels import Labels
+from mmgen.figures.drawing.labels import LabelPlacer
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.style import FAINT, INK, category_colours, new_figure, tidy
+from mmgen.figures.drawing.style import FAINT, INK, category_colours, new_figure, style_axes
 from mmgen.figures.plots._base import PlotOptions, accepts
-from mmgen.figures.plots._families import Families, families
+from mmgen.figures.plots._families import Families, group_into_families
 from mmgen.figures.session import Session
 from mmgen.results.groups import Group
 
@@ -29,18 +29,18 @@ def disentanglement(sessions: Sequence[Session], options: PlotOptions) -> Pictur
     """Draw the scores of score files; models beside them are ignored.
 
     Raises:
-        UsageError: No model has both measures, or they were not measured alike.
+        UsageError: No model has both scores, or they were measured in different ways.
     """
     if len(options.metrics) > 1:
         raise UsageError(
-            f"disentanglement got --metric {' --metric '.join(options.metrics)}, expected one, which goes upward over "
-            "the reconstruction error"
+            f"disentanglement got --metric {' --metric '.join(options.metrics)}, expected one metric for the vertical "
+            "axis; the horizontal axis is the reconstruction error"
         )
-    found = families(options.scores, _ACROSS, options.metrics[0] if options.metrics else _UPWARD)
-    return Picture("Disentanglement and reconstruction", _caption(found), draw_families(found))
+    found = group_into_families(options.scores, _ACROSS, options.metrics[0] if options.metrics else _UPWARD)
+    return Picture("Disentanglement and reconstruction", _format_caption(found), draw_families(found))
 
 
-def _caption(families: Families) -> str:
+def _format_caption(families: Families) -> str:
     points = [point for family in families.families for point in family.points]
     counts = sorted({group.n for point in points for group in (point.x, point.y)})
     scores = [score for point in points for score in point.x.runs]
@@ -52,23 +52,23 @@ def _caption(families: Families) -> str:
         number = " or ".join(map(str, counts))
         single = ", of a single one its standard error" if 1 in counts else ""
         said.append(f"Points are means over {number} seeds, bars their standard deviations{single}.")
-    if families.alone:
+    if families.unpaired:
         said.append(
-            f"Left out, for only one of both was measured: {families.alone} "
-            f"{'model' if families.alone == 1 else 'models'}."
+            f"Left out, for only one of both was measured: {families.unpaired} "
+            f"{'model' if families.unpaired == 1 else 'models'}."
         )
     return " ".join(said)
 
 
-def _error(group: Group) -> float:
-    """Return half the length of an error bar: the standard deviation over seeds, or a single score's standard error."""
+def _error_bar(group: Group) -> float:
+    """Return half the length of an error bar: the standard deviation over seeds, or the error of a single score."""
     return group.stderr or 0.0 if group.sd is None else group.sd
 
 
 def draw_families(families: Families) -> Figure:
-    """Draw lines with markers, error bars, weights beside the points and names at the ends."""
+    """Draw families as lines with markers and error bars, and label each point with its weights."""
     figure = new_figure(7.2, 5.0)
-    axes = tidy(figure.add_subplot(), "", families.x.label, families.y.label)
+    axes = style_axes(figure.add_subplot(), "", families.x.label, families.y.label)
     axes.tick_params(labelsize=9)
     axes.grid(color=FAINT, linewidth=1)
     axes.set_axisbelow(True)
@@ -77,8 +77,8 @@ def draw_families(families: Families) -> Figure:
         axes.errorbar(
             [point.x.mean for point in family.points],
             [point.y.mean for point in family.points],
-            xerr=[_error(point.x) for point in family.points],
-            yerr=[_error(point.y) for point in family.points],
+            xerr=[_error_bar(point.x) for point in family.points],
+            yerr=[_error_bar(point.y) for point in family.points],
             color=colour,
             marker=_MARKERS[number % len(_MARKERS)],
             markersize=6,
@@ -88,16 +88,16 @@ def draw_families(families: Families) -> Figure:
         )
     axes.margins(0.12)
     axes.autoscale_view()
-    labels = Labels(axes)
+    labels = LabelPlacer(axes)
     for family in families.families:
         labels.keep_free([point.x.mean for point in family.points], [point.y.mean for point in family.points])
         for point in family.points:
-            across, up = _error(point.x), _error(point.y)
+            across, up = _error_bar(point.x), _error_bar(point.y)
             labels.keep_free([point.x.mean], [point.y.mean], 5)
             labels.keep_free([point.x.mean - across, point.x.mean + across], [point.y.mean] * 2, 1)
             labels.keep_free([point.x.mean] * 2, [point.y.mean - up, point.y.mean + up], 1)
     for family, colour in zip(families.families, colours, strict=True):
         for point in family.points:
-            labels.put(point.x.mean, point.y.mean, point.label or family.title, colour)
+            labels.place_label(point.x.mean, point.y.mean, point.label or family.title, colour)
     axes.legend(frameon=False, fontsize=9, labelcolor=INK)
     return figure

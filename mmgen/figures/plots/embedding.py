@@ -1,4 +1,4 @@
-"""Where examples lie in z: two dimensions as they are, more by their principal components, coloured by what is known.
+"""A map of encodings: two dimensions of z, or its principal components, coloured by attributes or factors.
 
 References:
     On Lines and Planes of Closest Fit to Systems of Points in Space (Pearson, 1901): principal components
@@ -16,8 +16,17 @@ from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.style import MUTED, RULE, SMALL, category_colours, new_figure, rim, tidy, value_colours
-from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
+from mmgen.figures.drawing.style import (
+    MUTED,
+    RULE,
+    SMALL,
+    category_colours,
+    new_figure,
+    outline_colour,
+    style_axes,
+    value_colours,
+)
+from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of
 from mmgen.figures.session import Session
 from mmgen.generation.encodings import Projection, encode_split, principal_plane
 from mmgen.settings.registry import format_unknown_name
@@ -30,34 +39,34 @@ _MOST_PANELS, _MOST_COLOURS = 6, 12
 
 @dataclass(frozen=True)
 class Colouring:
-    """Values of n points that colour them.
+    """Values that colour n points.
 
     Attributes:
         values: Codes int [n], -1 where unknown, or numbers float [n], NaN where unknown.
-        names: What codes mean; empty of numbers.
+        names: Names of the codes; empty for numbers.
     """
 
     values: np.ndarray
     names: tuple[str, ...] = ()
 
 
-def embeddings(session: Session, count: int = _POINTS, by: str = "") -> Picture:
+def draw_embedding(session: Session, count: int = _POINTS, by: str = "") -> Picture:
     """Draw encodings of test examples in a plane.
 
     Args:
-        session: A model that encodes something.
-        count: Points at most.
-        by: Attribute or factor that colours mean; by default a panel for each of several attributes.
+        session: The model.
+        count: Largest number of points.
+        by: Attribute or factor that colours the points; by default a panel for each of several attributes.
 
     Raises:
         UsageError: There is no such attribute or factor, or the data have no test examples.
     """
-    path = dataset_of(session)
+    path = dataset_path_of(session)
     encodings = encode_split(session.model, path, "test", count, session.seed)
     plane = principal_plane(encodings.mean)
     with Dataset.open(path) as data:
-        known = _colourings(session, data, encodings.rows, by)
-    figure = _draw(plane(encodings.mean).double().numpy(), plane, known)
+        known = _choose_colourings(session, data, encodings.rows, by)
+    figure = _draw_figure(plane(encodings.mean).double().numpy(), plane, known)
     size = encodings.mean.shape[1]
     given = ", ".join(encodings.inputs)
     if size > 2:
@@ -79,8 +88,8 @@ def embeddings(session: Session, count: int = _POINTS, by: str = "") -> Picture:
     return Picture("Map of encodings", caption, figure, telling=telling)
 
 
-def _colourings(session: Session, data: Dataset, rows: np.ndarray, by: str) -> dict[str, Colouring]:
-    """Return the values that can colour the points: the one chosen by the user, else attributes of few values."""
+def _choose_colourings(session: Session, data: Dataset, rows: np.ndarray, by: str) -> dict[str, Colouring]:
+    """Return the values that colour the points, by name: ``by``, or by default attributes of few values."""
     found: dict[str, Colouring] = {}
     for part in data.attributes.values():
         codes = data.read_attributes(part.name, rows).astype(np.int64)
@@ -94,12 +103,14 @@ def _colourings(session: Session, data: Dataset, rows: np.ndarray, by: str) -> d
         return {by: found[by]}
     if by not in data.factors:
         raise UsageError(format_unknown_name("attribute or factor", by, [*found, *data.factors]))
-    return {by: _of_factor(by, data.factor(by)[rows])}
+    return {by: _colouring_of_factor(by, data.factor(by)[rows])}
 
 
-def _of_factor(name: str, values: np.ndarray) -> Colouring:
+def _colouring_of_factor(name: str, values: np.ndarray) -> Colouring:
     if values.ndim != 1:
-        raise UsageError(f"factor '{name}' has {math.prod(values.shape[1:])} numbers for each example, expected one")
+        raise UsageError(
+            f"factor '{name}' has {math.prod(values.shape[1:])} numbers for each example, expected one; choose another"
+        )
     if values.dtype.kind not in "iufb":
         words, codes = np.unique(values.astype(str), return_inverse=True)
         return Colouring(codes.astype(np.int64), tuple(map(str, words)))
@@ -109,7 +120,7 @@ def _of_factor(name: str, values: np.ndarray) -> Colouring:
     return Colouring(values.astype(np.float64))
 
 
-def _draw(points: np.ndarray, plane: Projection, colourings: Mapping[str, Colouring]) -> Figure:
+def _draw_figure(points: np.ndarray, plane: Projection, colourings: Mapping[str, Colouring]) -> Figure:
     panels: list[tuple[str, Colouring | None]] = list(colourings.items()) or [("", None)]
     columns = min(3, len(panels))
     rows = math.ceil(len(panels) / columns)
@@ -118,7 +129,7 @@ def _draw(points: np.ndarray, plane: Projection, colourings: Mapping[str, Colour
     flat = [f"PC {place + 1} ({100 * share:.0f} % of the variance)" for place, share in enumerate(plane.shares)]
     labels = flat if size > 2 else ["$z_1$", "$z_2$" if size == 2 else ""]
     for place, (name, colouring) in enumerate(panels):
-        axes = tidy(figure.add_subplot(rows, columns, place + 1), name, *labels)
+        axes = style_axes(figure.add_subplot(rows, columns, place + 1), name, *labels)
         axes.set_aspect("equal", adjustable="datalim")
         _scatter(figure, axes, points, colouring)
     return figure
@@ -141,7 +152,7 @@ def _scatter(figure: Figure, axes: Axes, points: np.ndarray, colouring: Colourin
         return
     # In the order of the data, so that no value always lies on top.
     palette = np.array(value_colours(colouring.names))
-    rims = np.array([rim(colour) for colour in palette])
+    rims = np.array([outline_colour(colour) for colour in palette])
     shown, wide = values[~unknown], 0.5 if (rims != palette).any() else 0
     axes.scatter(
         points[~unknown, 0], points[~unknown, 1], s=size, c=palette[shown], alpha=0.75, edgecolors=rims[shown],
@@ -163,4 +174,4 @@ def embedding(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     Raises:
         UsageError: There is no such attribute or factor, or the data have no test examples.
     """
-    return embeddings(sessions[0], options.number or _POINTS, options.by)
+    return draw_embedding(sessions[0], options.number or _POINTS, options.by)

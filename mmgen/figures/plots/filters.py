@@ -1,4 +1,4 @@
-"""What the layers next to the pixels look for and draw with, as small pictures.
+"""Filters: the weights of layers next to the pixels, as small pictures.
 
 References:
     Salakhutdinov's lecture on variational autoencoders, "Learned Filters" of a model of image patches
@@ -17,7 +17,7 @@ from torch import nn
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
+from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of
 from mmgen.figures.session import Session
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.patch import PatchDescription
@@ -35,10 +35,10 @@ class _Pixels:
     """The modality of pictures or patches that filters apply to.
 
     Attributes:
-        name: The modality.
-        size: How many numbers a network sees of one.
+        name: Name of the modality.
+        size: Number of inputs of a network for one picture.
         shape: Height and width in pixels.
-        dropped: Whether the last pixel is not among the numbers, since it is minus the sum of the others.
+        dropped: Whether the last pixel is no input, since it is minus the sum of the others.
     """
 
     name: str
@@ -68,7 +68,7 @@ def filters(sessions: Sequence[Session], options: PlotOptions) -> Picture:
         UsageError: The model has no fully connected layer next to grey pixels.
     """
     session, count = sessions[0], options.number or _SHOWN
-    pixels = _pixels(session)
+    pixels = _pixel_modality(session)
     model = session.model.model
     decoder = dict(model.decoders.items()).get(pixels.name)
     inside = set(decoder.modules()) if decoder is not None else set()
@@ -79,16 +79,16 @@ def filters(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     writers = [m for m in (decoder.modules() if decoder is not None else ()) if m in outputs]
     if reader is None or not writers:
         raise UsageError(
-            f"filters shows fully connected layers over pixels, and {session.group.model} has none over "
-            f"{pixels.name}; train one with image_network.name=mlp"
+            f"filters shows fully connected layers over pixels, but {session.group.model} has none over "
+            f"{pixels.name}; train one with --set model.image_network.name=mlp"
         )
-    components, examples = _components(session, pixels, count)
+    components, examples = _principal_components(session, pixels, count)
     blocks = [
-        ("encoder's first layer", pixels.weights_as_filters(_largest(_numbers(reader.weight), count))),
+        ("encoder's first layer", pixels.weights_as_filters(_largest_rows(_to_numpy(reader.weight), count))),
         # Of several parameters a value, means come first.
         (
             "decoder's last layer, means",
-            pixels.directions_as_pictures(_largest(_numbers(writers[-1].weight)[: pixels.size].T, count)),
+            pixels.directions_as_pictures(_largest_rows(_to_numpy(writers[-1].weight)[: pixels.size].T, count)),
         ),
         ("principal components of the data", components),
     ]
@@ -99,10 +99,10 @@ def filters(sessions: Sequence[Session], options: PlotOptions) -> Picture:
         f"The {count} units of largest weights, in that order; the {len(components)} first principal components of "
         f"{examples:,} training examples. {restored}Grey is 0, and each tile has its own scale."
     )
-    return Picture("Filters", caption, _figure(blocks))
+    return Picture("Filters", caption, _draw_figure(blocks))
 
 
-def _pixels(session: Session) -> _Pixels:
+def _pixel_modality(session: Session) -> _Pixels:
     described = session.model.settings.data.modalities
     for name, each in described.items():
         if isinstance(each, PatchDescription):
@@ -110,22 +110,24 @@ def _pixels(session: Session) -> _Pixels:
     main = session.model.image
     if isinstance(main, ImageDescription) and main.shape[0] == 1:
         return _Pixels(main.name, main.pixels, main.shape[1:], dropped=False)
-    raise UsageError(f"filters shows weights over grey pictures or patches, and {session.group.model} has none")
+    raise UsageError(
+        f"filters shows weights over grey pictures or patches, but {session.group.model} has neither; use another model"
+    )
 
 
-def _numbers(weight: torch.Tensor) -> NDArray[np.float64]:
+def _to_numpy(weight: torch.Tensor) -> NDArray[np.float64]:
     return np.asarray(weight.detach().double().cpu().numpy())
 
 
-def _largest(weights: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+def _largest_rows(weights: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     """Return the ``count`` rows of largest norm, largest first."""
     order = np.argsort(-np.square(weights).sum(1), kind="stable")
     return weights[order[:count]]
 
 
-def _components(session: Session, pixels: _Pixels, count: int) -> tuple[NDArray[np.float64], int]:
-    """Compute principal components of training examples as pictures [n, H, W], and the number of examples."""
-    with Dataset.open(dataset_of(session)) as dataset:
+def _principal_components(session: Session, pixels: _Pixels, count: int) -> tuple[NDArray[np.float64], int]:
+    """Compute principal components of training examples as pictures [n, H, W]; also return the number of examples."""
+    with Dataset.open(dataset_path_of(session)) as dataset:
         split = session.model.settings.data.split
         rows = DatasetRows.of_split(dataset, split, "train", torch.device("cpu"), (pixels.name,))
         examples = min(len(rows), _EXAMPLES)
@@ -137,7 +139,7 @@ def _components(session: Session, pixels: _Pixels, count: int) -> tuple[NDArray[
     return directions[:, order].T.reshape(-1, *pixels.shape), examples
 
 
-def _mosaic(tiles: NDArray[np.float64]) -> NDArray[np.float64]:
+def _place_tiles(tiles: NDArray[np.float64]) -> NDArray[np.float64]:
     """Place tiles [n, H, W] side by side, each scaled to [-1, 1], with NaN between them."""
     across = math.ceil(math.sqrt(len(tiles)))
     down = math.ceil(len(tiles) / across)
@@ -153,11 +155,11 @@ def _mosaic(tiles: NDArray[np.float64]) -> NDArray[np.float64]:
     return canvas
 
 
-def _figure(blocks: Sequence[tuple[str, NDArray[np.float64]]]) -> Figure:
+def _draw_figure(blocks: Sequence[tuple[str, NDArray[np.float64]]]) -> Figure:
     figure = Figure(figsize=(_INCHES * len(blocks), _INCHES + 0.4), layout="constrained")
     for place, (title, tiles) in enumerate(blocks, 1):
         axes = figure.add_subplot(1, len(blocks), place)
-        axes.imshow(_mosaic(tiles), cmap="gray", vmin=-1, vmax=1, interpolation="nearest")
+        axes.imshow(_place_tiles(tiles), cmap="gray", vmin=-1, vmax=1, interpolation="nearest")
         axes.set_title(title, fontsize=10)
         axes.set_axis_off()
     return figure

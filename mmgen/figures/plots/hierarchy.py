@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import format_query
-from mmgen.figures.drawing.comparison import hierarchy as hierarchy_grid
+from mmgen.figures.drawing.comparison import draw_hierarchy as hierarchy_grid
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.plots._base import PlotOptions, accepts, descriptions_of
-from mmgen.figures.session import Session, across, blocks, draw_all
+from mmgen.figures.plots._base import PlotOptions, accepts, select_descriptions
+from mmgen.figures.session import Session, draw_from_sources, images_per_row, name_blocks
 from mmgen.generation.concepts import abstraction_levels
 from mmgen.generation.descriptions import Descriptions
 
 __all__ = ["hierarchy"]
 
 
-def abstraction(session: Session, concepts: Descriptions | None = None) -> list[Picture]:
+def draw_abstraction(session: Session, concepts: Descriptions | None = None) -> list[Picture]:
     """Draw a concept, the first of ``concepts``, and its ancestors (VE Fig. 4b)."""
     concepts = session.concepts if concepts is None else concepts
     info = session.model.attributes
@@ -31,12 +31,12 @@ def abstraction(session: Session, concepts: Descriptions | None = None) -> list[
     known = int((concept != UNKNOWN).sum())
     # Beyond six levels rows only repeat the lesson; the last attributes then stay given.
     levels = abstraction_levels(concept)[max(0, known - 6) :]
-    count = across(sources)
-    draws = draw_all(session, Descriptions(levels), count, sources)
+    count = images_per_row(sources)
+    draws = draw_from_sources(session, Descriptions(levels), count, sources)
     grid = hierarchy_grid(draws, info)
     caption = (
         f"From abstract (top) to {format_query(levels[-1], info)} (bottom): attributes are dropped one by one, and "
-        f"what is not given should vary. {count} images a row from each of: {blocks(draws)}."
+        f"what is not given should vary. {count} images a row from each of: {name_blocks(draws)}."
     )
     return [Picture("Abstraction hierarchy", caption, grid, session.note)]
 
@@ -46,15 +46,15 @@ def hierarchy(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """Draw the abstraction hierarchy of a concept.
 
     Raises:
-        UsageError: Nothing that was named draws from partial descriptions, or several concepts are wanted.
+        UsageError: No posterior reads partial descriptions, or there are several descriptions.
     """
     if (count := len(options.descriptions)) > 1:
-        raise UsageError(f"hierarchy drops the attributes of one concept, got {count} --given; give one")
+        raise UsageError(f"hierarchy drops the attributes of one description, got {count} --given; give one")
     session = sessions[0]
-    found = abstraction(session, descriptions_of(session, options, 1))
+    found = draw_abstraction(session, select_descriptions(session, options, 1))
     if not found:
         raise UsageError(
-            f"{session.group.model} has no posterior given attributes of which some are unknown; fit one with "
+            f"{session.group.model} has no posterior that reads partial descriptions; fit one with "
             "mmgen fit-aggregate --given attributes"
         )
     return found[0]

@@ -1,4 +1,4 @@
-"""The way through z from one picture to another, or from what one description draws to what another does."""
+"""Interpolation through z between two pictures, or between draws for two descriptions."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,8 @@ import torch
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, image_table
-from mmgen.figures.plots._base import PlotOptions, accepts, descriptions_of
-from mmgen.figures.plots._chosen import start_examples
+from mmgen.figures.plots._base import PlotOptions, accepts, select_descriptions
+from mmgen.figures.plots._chosen import encode_start_examples
 from mmgen.figures.session import Session
 from mmgen.generation.decode import decode_means, drawable_pictures
 from mmgen.generation.latents import draw_latents
@@ -25,26 +25,28 @@ _WAYS = {
 }
 
 
-def interpolations(session: Session, count: int = _PAIRS, rows: Sequence[int] = (), straight: bool = False) -> Picture:
+def draw_interpolations(
+    session: Session, count: int = _PAIRS, rows: Sequence[int] = (), straight: bool = False
+) -> Picture:
     """Draw interpolations between pairs of pictures.
 
     Args:
         session: A model that encodes and draws images.
-        count: Pairs.
-        rows: The pictures, in pairs; test examples at random by default.
-        straight: Not by the arc.
+        count: Number of pairs.
+        rows: Rows of the dataset, in pairs; by default random test examples.
+        straight: Whether to interpolate along a straight line instead of an arc.
 
     Raises:
-        UsageError: An odd number of rows, or the model does not draw images.
+        UsageError: The number of rows is odd, or the model does not draw images.
     """
     if len(rows) % 2:
         raise UsageError(f"interpolation got {len(rows)} rows, expected pairs: --dataset-row A --dataset-row B")
     if session.model.model.conditional_on:
         raise UsageError(
-            f"{session.group.model} draws from z and a description together, so that there is no way between pictures "
-            "of two descriptions through z alone; choose a model that draws from z"
+            f"{session.group.model} draws from z and a description together, so interpolation through z alone does not "
+            "connect pictures of two descriptions; choose a model that draws from z"
         )
-    start = start_examples(session, rows, 2 * count)
+    start = encode_start_examples(session, rows, 2 * count)
     pairs = len(start.z) // 2
     if not pairs:
         raise UsageError("interpolation needs two test examples, got one; choose rows with --dataset-row")
@@ -64,22 +66,22 @@ def interpolations(session: Session, count: int = _PAIRS, rows: Sequence[int] = 
 
 
 def _explain_labels(model: Model) -> str:
-    """Explain for a caption how labels in z change along the way; "" without labels."""
+    """Explain for a caption how labels in z change during the interpolation; "" without labels."""
     labels = " and ".join(model.latent_modalities)
     return f", with the {labels} of the first in the first half and of the last after it" if labels else ""
 
 
-def _between_descriptions(session: Session, options: PlotOptions) -> Picture:
+def _interpolate_descriptions(session: Session, options: PlotOptions) -> Picture:
     """Draw interpolations between draws for two descriptions, a block for each posterior."""
     if (count := len(options.descriptions)) != 2:
-        raise UsageError(f"interpolation goes between two descriptions, got {count} --given; give two")
+        raise UsageError(f"interpolation needs two descriptions, got {count} --given; give two")
     if options.rows:
         raise UsageError("interpolation got --given and --dataset-row, expected one of them; leave the other out")
-    model, wanted = session.model, descriptions_of(session, options, 2)
+    model, descriptions = session.model, select_descriptions(session, options, 2)
     main = model.observation
     if main is None or main.name not in drawable_pictures(model) or not session.sources:
         raise UsageError(
-            f"{session.group.model} draws no images for a description; fit something with mmgen fit-aggregate"
+            f"{session.group.model} draws no images for a description; fit a posterior with mmgen fit-aggregate"
         )
     if model.model.conditional_on:
         raise UsageError(
@@ -87,12 +89,12 @@ def _between_descriptions(session: Session, options: PlotOptions) -> Picture:
         )
     count, panels = options.number or _DRAWS, []
     for source in session.sources:
-        z = draw_latents(source.loaded, source.posterior, wanted, count, session.seed)  # [2, n, D]
+        z = draw_latents(source.loaded, source.posterior, descriptions, count, session.seed)  # [2, n, D]
         way = interpolate_with_labels(model.model, z[0], z[1], _STEPS, not options.straight).transpose(
             0, 1
         )  # [n, S, D]
         panels.append(Panel(source.name, main.pictures(decode_means(model, main.name, way).cpu().numpy())))
-    first, last = wanted.words(model)
+    first, last = descriptions.words(model)
     caption = (
         f"Each row from a draw of z for '{first}' to one for '{last}' in {_STEPS} steps, {_WAYS[options.straight]}"
         f"{_explain_labels(model.model)}. Shown: means of p({main.name}|z). Seed {session.seed}."
@@ -106,9 +108,9 @@ def interpolation(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """Draw interpolations of one model, between pictures or two descriptions.
 
     Raises:
-        UsageError: It does not draw images from z, or the ends are not two by two.
+        UsageError: The model does not draw images from z, or there is an odd number of rows or descriptions.
     """
     with torch.no_grad():
         if options.descriptions:
-            return _between_descriptions(sessions[0], options)
-        return interpolations(sessions[0], options.number or _PAIRS, options.rows, options.straight)
+            return _interpolate_descriptions(sessions[0], options)
+        return draw_interpolations(sessions[0], options.number or _PAIRS, options.rows, options.straight)

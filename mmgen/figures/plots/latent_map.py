@@ -1,4 +1,4 @@
-"""What is decoded at each point of a 2-D latent space, coloured by p(y|z) (VE Fig. 7).
+"""A map of a latent space of two dimensions: images decoded at its points, coloured by p(y|z) (VE Fig. 7).
 
 References:
     Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
@@ -15,7 +15,7 @@ import torch
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.planes import Plane, latent_map as map_figure
+from mmgen.figures.drawing.planes import Plane, draw_latent_map as map_figure
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.session import Session
 from mmgen.generation import decode
@@ -33,14 +33,14 @@ _MOST_IMAGES = 2000
 _MOST_COLOURS = 8
 
 
-def _points(session: Session, plane: Plane) -> "torch.Tensor":
+def _plane_points(session: Session, plane: Plane) -> "torch.Tensor":
     import torch
 
     return torch.from_numpy(plane.points.reshape(-1, 2)).to(session.model.device)
 
 
-def _by_attribute(session: Session, z: "torch.Tensor") -> list[tuple[str, list[str], np.ndarray]]:
-    """Return p(y|z) of all attributes together if their combinations are few, else of each: (title, values, [M, V])."""
+def _probabilities_by_attribute(session: Session, z: "torch.Tensor") -> list[tuple[str, list[str], np.ndarray]]:
+    """Return (title, values, p(y|z) [M, V]) of all attributes jointly if combinations are few, else of each."""
     info = session.model.attributes
     assert info is not None
     table = decode.decode_means(session.model, info.name, z).cpu().numpy()  # [M, A, V]
@@ -55,8 +55,8 @@ def _by_attribute(session: Session, z: "torch.Tensor") -> list[tuple[str, list[s
     return [(name, list(info.values[a]), table[:, a, : sizes[a]]) for a, name in enumerate(info.names)]
 
 
-def _by_text(session: Session, z: "torch.Tensor") -> list[tuple[str, list[str], np.ndarray]]:
-    """Return p(y|z) of the dataset's texts, if they are few: (title, texts, [M, V])."""
+def _probabilities_by_text(session: Session, z: "torch.Tensor") -> list[tuple[str, list[str], np.ndarray]]:
+    """Return (title, texts, p(y|z) [M, V]) of the dataset's texts; [] if they are many."""
     text, dataset = session.model.text, session.group.dataset
     if text is None or text.name not in session.model.model.generates or dataset is None:
         return []
@@ -78,8 +78,8 @@ def _by_text(session: Session, z: "torch.Tensor") -> list[tuple[str, list[str], 
     return [("texts", descriptions_of.words(session.model), table)]
 
 
-def _nearest(session: Session, z: np.ndarray) -> tuple[list[tuple[str, list[str], np.ndarray]], int]:
-    """Return the label of the training image encoded closest to each z (VE Fig. 7a), and the number of images."""
+def _nearest_labels(session: Session, z: np.ndarray) -> tuple[list[tuple[str, list[str], np.ndarray]], int]:
+    """Return attributes of the training image encoded nearest to each z (VE Fig. 7a), and the number of images."""
     info, main = session.model.attributes, session.model.observation
     if info is None or main is None or session.group.dataset is None:
         return [], 0
@@ -98,21 +98,21 @@ def _nearest(session: Session, z: np.ndarray) -> tuple[list[tuple[str, list[str]
     return found, len(rows)
 
 
-def latent_maps(session: Session) -> list[Picture]:
-    """Draw VE Fig. 7: decoded images over the plane, coloured by attribute."""
+def draw_latent_maps(session: Session) -> list[Picture]:
+    """Draw images decoded over the plane, coloured by attributes or texts (VE Fig. 7)."""
     model, main = session.model.model, session.model.observation
     if main is None or main.picture_shape is None or model.conditional_on or model.discrete_layers:
         return []
-    z = _points(session, _TILES)
+    z = _plane_points(session, _TILES)
     images = main.pictures(decode.decode_means(session.model, main.name, z).cpu().numpy())
     side = _TILES.cells
     images = images.reshape(side, side, *images.shape[1:])
     info = session.model.attributes
-    coloured, how = _by_text(session, z), "coloured by p(y|z), black where none of these texts is likely"
+    coloured, how = _probabilities_by_text(session, z), "coloured by p(y|z), black where none of these texts is likely"
     if info is not None and info.name in model.generates:
-        coloured, how = _by_attribute(session, z), "coloured by p(y|z)"
+        coloured, how = _probabilities_by_attribute(session, z), "coloured by p(y|z)"
     elif not coloured:
-        coloured, searched = _nearest(session, z.cpu().numpy())
+        coloured, searched = _nearest_labels(session, z.cpu().numpy())
         how = f"coloured by the nearest of {searched:,} training images, since the model has no p(y|z) of few values"
     return [
         Picture(
@@ -129,11 +129,11 @@ def latent_map(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """Draw the map of one model, coloured by its attributes together, or by the first one if they are too many.
 
     Raises:
-        UsageError: It does not draw images from z alone.
+        UsageError: The model does not draw images from z alone.
     """
     session = sessions[0]
     with torch.inference_mode():
-        found = latent_maps(session)
+        found = draw_latent_maps(session)
     if not found:
         raise UsageError(f"{session.group.model} does not decode images from z alone, which this figure shows")
     return found[0]

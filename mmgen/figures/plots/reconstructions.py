@@ -14,9 +14,9 @@ from mmgen.core.errors import UsageError
 from mmgen.core.seeding import torch_generator
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_table, tile_table
-from mmgen.figures.drawing.words import HISTOGRAM_NOTE, texts_of, vocabulary_note
-from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of, judged_note
-from mmgen.figures.plots._chosen import start_examples
+from mmgen.figures.drawing.words import HISTOGRAM_NOTE, pair_with_distributions, vocabulary_note
+from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of, explain_compared_words
+from mmgen.figures.plots._chosen import encode_start_examples
 from mmgen.figures.session import Session
 from mmgen.generation.descriptions import empty_description
 from mmgen.generation.encode import encode_examples
@@ -37,21 +37,21 @@ _PICTURES = 12
 _PARTS = {"train": "training", "val": "validation"}
 
 
-def _row(label: str, spoken: DecodedTexts, judged: Verdicts) -> TileRow:
+def _tile_row(label: str, spoken: DecodedTexts, judged: Verdicts) -> TileRow:
     right, words = judged.correct
     counted = f"Judge: {100 * right / words:.0f} % of {words} words match" if words else ""
     tiles = [
         Tile(image, wrong=bool(wrong), remark=remark, text=text)
         for image, text, wrong, remark in zip(
-            spoken.images, texts_of(spoken), judged.wrong, judged.remarks, strict=True
+            spoken.images, pair_with_distributions(spoken), judged.wrong, judged.remarks, strict=True
         )
     ]
     return TileRow(f"{label}. {counted}" if counted else label, [tiles])
 
 
-def _reconstructed_tests(session: Session, count: int) -> Picture:
+def _draw_test_reconstructions(session: Session, count: int) -> Picture:
     """Draw test pictures above their reconstructions."""
-    start = start_examples(session, (), count)
+    start = encode_start_examples(session, (), count)
     with torch.inference_mode():
         decoded = np.stack([start.decode(number, z[None])[0] for number, z in enumerate(start.z)])
     through = f"q(z|{', '.join(start.conditions)})"
@@ -65,22 +65,25 @@ def _reconstructed_tests(session: Session, count: int) -> Picture:
 def reconstructions(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """Draw training and validation examples above their reconstructions, then samples of each prior.
 
-    Of a model without text they are test examples above what is decoded from the mean of their posteriors.
+    For a model without text, draw test examples above their reconstructions from the mean of the posterior.
 
     Raises:
-        UsageError: The model does not draw images, or infers nothing from them.
+        UsageError: The model does not draw or encode images.
     """
     session = sessions[0]
     if session.model.text is None:
-        return _reconstructed_tests(session, options.number or _PICTURES)
+        return _draw_test_reconstructions(session, options.number or _PICTURES)
     model, seed = session.model, session.seed
     text, device = generated_text(model), str(model.device)
     through = "q(z|x,y)" if len(model.encoder_inputs) > 1 else "q(z|x)"
-    wanted_number = options.number or _ACROSS
-    parts = {part: random_examples(model, dataset_of(session), part, wanted_number, seed) for part in _PARTS}
+    number = options.number or _ACROSS
+    parts = {part: random_examples(model, dataset_path_of(session), part, number, seed) for part in _PARTS}
     count = min(len(shown.images) for shown in parts.values())
     if not count:
-        raise UsageError(f"the dataset of {session.group.model} has no training or no validation examples to show")
+        raise UsageError(
+            f"the dataset of {session.group.model} has no training or no validation examples, but this figure shows "
+            "both; use a dataset with both"
+        )
     rows = []
     for part, name in _PARTS.items():
         shown = parts[part].first(count)
@@ -91,15 +94,19 @@ def reconstructions(sessions: Sequence[Session], options: PlotOptions) -> Pictur
         originals = [Tile(image, split_words(tokens, text)) for image, tokens in pairs]
         rows.append(TileRow(f"{name.capitalize()} images and their texts", [originals]))
         rows.append(
-            _row(f"The same, decoded from {through}", spoken, compare_with_classifier(model, session.judge, spoken))
+            _tile_row(
+                f"The same, decoded from {through}", spoken, compare_with_classifier(model, session.judge, spoken)
+            )
         )
     for source in session.priors:
         generator = torch_generator(seed, "prior", source.name, device=device)
         condition = empty_description(model).batch(model, 0)
         z = source.loaded.posteriors[source.posterior].sample(condition, count, generator)[:, 0]
         spoken = decode_with_text(model, z, torch_generator(seed, "prior words", source.name, device=device))
-        rows.append(_row(f"Drawn from {source.name}", spoken, compare_with_classifier(model, session.judge, spoken)))
+        rows.append(
+            _tile_row(f"Drawn from {source.name}", spoken, compare_with_classifier(model, session.judge, spoken))
+        )
     grid = tile_table(rows, info=text, attributes=model.attributes)
     words = f"{HISTOGRAM_NOTE} {vocabulary_note(text, model.attributes)}"
-    note = f"{words} {judged_note(session, text)} Shown: means of p(image|z). Seed {seed}."
+    note = f"{words} {explain_compared_words(session, text)} Shown: means of p(image|z). Seed {seed}."
     return Picture("Reconstructions and prior samples", note, grid)

@@ -8,11 +8,11 @@ References:
 from collections.abc import Sequence
 
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.comparison import judge_note
+from mmgen.figures.drawing.comparison import explain_red_frames
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.samples import tiles_with_text
 from mmgen.figures.drawing.tables import TileRow, tile_table
-from mmgen.figures.plots._base import PlotOptions, accepts, descriptions_of
+from mmgen.figures.plots._base import PlotOptions, accepts, select_descriptions
 from mmgen.figures.session import Session, draw_pictures
 from mmgen.generation.classifiers import classifier_sees_samples
 from mmgen.generation.draws import format_share_correct
@@ -25,10 +25,10 @@ _ROWS = 6
 
 @accepts("descriptions", "number", "guidance", frames=True)
 def text_to_image(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Draw a row for each text and a block for each posterior: three images, each above the text from the same z.
+    """Draw a row for each text and a block for each posterior: images, each above the text from the same z.
 
     Raises:
-        UsageError: The model does not generate images and text, or nothing draws z for a text.
+        UsageError: The model does not generate images and text, or no posterior reads texts.
     """
     session = sessions[0]
     model = session.model
@@ -36,10 +36,10 @@ def text_to_image(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     sources = session.sources
     if not sources:
         raise UsageError(
-            f"nothing draws z for a text of {session.group.model}; fit something with mmgen fit-aggregate "
+            f"no posterior of {session.group.model} reads texts; fit one with mmgen fit-aggregate "
             f"{session.group.model} --given text, and name its file"
         )
-    descriptions = descriptions_of(session, options, _ROWS)
+    descriptions = select_descriptions(session, options, _ROWS)
     images = {1: 6, 2: 3, 3: 3}.get(len(sources), 2)  # CK has three
     draws = [draw_pictures(session, source, descriptions, images) for source in sources]
     rows = [
@@ -49,12 +49,12 @@ def text_to_image(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     heads = [(source.name, format_share_correct(drawn)) for source, drawn in zip(sources, draws, strict=True)]
     note = (
         f"Left: the text given. Each image is decoded from one draw of z, and the text under it from the same z; its "
-        f"words that differ from the given ones are bold. {_judged(session)} Seed {session.seed}."
+        f"words that differ from the given ones are bold. {_explain_classifier(session)} Seed {session.seed}."
     )
     return Picture("From text to images and texts", note, tile_table(rows, heads=heads))
 
 
-def _judged(session: Session) -> str:
-    note = judge_note(session.judge.accuracy if session.judge else None, classifier_sees_samples(session.model))
+def _explain_classifier(session: Session) -> str:
+    note = explain_red_frames(session.judge.accuracy if session.judge else None, classifier_sees_samples(session.model))
     told = session.judge.hints if session.judge else ()
     return f"{note} It is told the {', '.join(told)}." if told else note

@@ -1,4 +1,4 @@
-"""Right and varied at once: correctness over coverage, a curve of each posterior over its weights (after VE Fig. 4a).
+"""The trade-off of correctness and coverage: a curve for each posterior over its weights (after VE Fig. 4a).
 
 References:
     Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mmgen.artifacts import read_header
-from mmgen.figures.drawing.labels import Labels
+from mmgen.figures.drawing.labels import LabelPlacer
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.style import FAINT, INK, MUTED, category_colours, new_figure, tidy
+from mmgen.figures.drawing.style import FAINT, INK, MUTED, category_colours, new_figure, style_axes
 from mmgen.figures.plots._base import PlotOptions, accepts
-from mmgen.figures.plots._trade_off import Curve, Trade, axes_of_trade_off, published_points, trade_off
+from mmgen.figures.plots._trade_off import Curve, TradeOff, choose_axes, compute_trade_off, published_points
 from mmgen.figures.session import Session
 from mmgen.results.score import Score, classifier_names
 
@@ -31,19 +31,19 @@ Published = list[tuple[str, str, float, float]]
 
 @accepts("metrics", shows="scores and models", lines=True)
 def trade_off_figure(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Draw the scores of score files; of models beside them only the dataset's recipe is read.
+    """Draw the scores of score files; of models only the dataset's recipe is read.
 
     Raises:
-        UsageError: No posterior has both measures, or they were not measured alike.
+        UsageError: No posterior has both scores, or they were measured in different ways.
     """
-    trade = trade_off(options.scores, axes_of_trade_off(options.metrics))
-    published = published_points(trade, _recipe(sessions))
-    caption = f"{_caption(trade, published)}{_of_judges(options.scores)}"
-    return Picture(_title(trade), caption, draw_trade(trade, published))
+    trade = compute_trade_off(options.scores, choose_axes(options.metrics))
+    published = published_points(trade, _recipe_of_datasets(sessions))
+    caption = f"{_format_caption(trade, published)}{_name_classifiers(options.scores)}"
+    return Picture(_format_title(trade), caption, draw_trade(trade, published))
 
 
-def _of_judges(scores: Sequence[Score]) -> str:
-    """Name the classifier behind the scores, if there were several."""
+def _name_classifiers(scores: Sequence[Score]) -> str:
+    """Name the attribute classifier behind the shown scores, if there are scores of several."""
     judges: dict[str, dict[str, str]] = {}
     for score, name in zip(scores, classifier_names(scores), strict=True):
         if name:
@@ -53,20 +53,20 @@ def _of_judges(scores: Sequence[Score]) -> str:
     return f" Of several judges of the same pictures the first is shown: {', '.join(first)}." if several else ""
 
 
-def _recipe(sessions: Sequence[Session]) -> str:
-    """Return the recipe of the models' datasets if its pictures are like the papers'; "" otherwise."""
+def _recipe_of_datasets(sessions: Sequence[Session]) -> str:
+    """Return the recipe of the models' datasets if they are like those of the paper, else ""."""
     known = [read_header(session.group.dataset).settings for session in sessions if session.group.dataset is not None]
     known = known if not any(settings.get("content") for settings in known) else []
     alike = known and all(all(settings.get(key) == value for key, value in _VE.items()) for settings in known)
     return str(_VE["recipe"]) if alike else ""
 
 
-def _title(trade: Trade) -> str:
+def _format_title(trade: TradeOff) -> str:
     words = {"correctness": "right", "coverage": "varied", "precision": "like real pictures", "recall": "as varied"}
     return f"How {words.get(trade.y.metric, trade.y.metric)} and how {words.get(trade.x.metric, trade.x.metric)}"
 
 
-def _caption(trade: Trade, published: Published) -> str:
+def _format_caption(trade: TradeOff, published: Published) -> str:
     said = [
         f"Upward {trade.y.metric}{trade.y.given_text}, to the right {trade.x.metric}{trade.x.given_text}; both in %."
     ]
@@ -89,15 +89,15 @@ def _caption(trade: Trade, published: Published) -> str:
         said.append(f"The star: {parts[0]}, {parts[1]}.")
     if published:
         said.append(f"Squares in grey: {published[0][0]}, by their own judge.")
-    if trade.alone:
-        said.append(f"Left out, for only one of both was measured: {', '.join(trade.alone)}.")
+    if trade.unpaired:
+        said.append(f"Left out, for only one of both was measured: {', '.join(trade.unpaired)}.")
     return " ".join(said)
 
 
-def draw_trade(trade: Trade, published: Published) -> Figure:
-    """Draw curves with their names, error bars, and the corner that real pictures mark."""
+def draw_trade(trade: TradeOff, published: Published) -> Figure:
+    """Draw curves with names and error bars, and the scores of real pictures as a star."""
     figure = new_figure(7.2, 5.0)
-    axes = tidy(figure.add_subplot(), "", trade.x.label, trade.y.label)
+    axes = style_axes(figure.add_subplot(), "", trade.x.label, trade.y.label)
     axes.tick_params(labelsize=9)
     axes.grid(color=FAINT, linewidth=1)
     axes.set_axisbelow(True)
@@ -117,7 +117,7 @@ def draw_trade(trade: Trade, published: Published) -> Figure:
     axes.autoscale_view()
     axes.set_xlim(right=min(axes.get_xlim()[1], 101.5))
     axes.set_ylim(top=min(axes.get_ylim()[1], 101.5))
-    _label(axes, trade, colours, published)
+    _add_labels(axes, trade, colours, published)
     return figure
 
 
@@ -139,9 +139,9 @@ def _draw_curve(axes: Axes, curve: Curve, colour: str, number: int) -> None:
     )
 
 
-def _label(axes: Axes, trade: Trade, colours: Sequence[str], published: Published) -> None:
+def _add_labels(axes: Axes, trade: TradeOff, colours: Sequence[str], published: Published) -> None:
     """Label the ends of curves, then real pictures, then weights where there is room."""
-    labels = Labels(axes)
+    labels = LabelPlacer(axes)
     for curve in trade.curves:
         labels.keep_free([point.x for point in curve.points], [point.y for point in curve.points])
         for point in curve.points:
@@ -156,12 +156,12 @@ def _label(axes: Axes, trade: Trade, colours: Sequence[str], published: Publishe
         labels.keep_free([far], [high], 8)
         labels.keep_free(axes.get_xlim(), [high, high], 1)
         labels.keep_free([far, far], axes.get_ylim(), 1)
-        labels.put(far, high, "real pictures", INK, bold=True)
+        labels.place_label(far, high, "real pictures", INK, bold=True)
     for curve, colour in zip(trade.curves, colours, strict=True):
         end = curve.points[-1]
-        labels.put(end.x, end.y, f"{curve.label}", colour, bold=True)
+        labels.place_label(end.x, end.y, f"{curve.label}", colour, bold=True)
     for source, method, x, y in published:
-        labels.put(x, y, f"{method} ({source})", MUTED)
+        labels.place_label(x, y, f"{method} ({source})", MUTED)
     said: set[tuple[float, float, str]] = set()  # guided curves of one posterior, balanced or not, begin together
     for curve in trade.curves:
         ends = (curve.points[0], curve.points[-1])
@@ -169,4 +169,4 @@ def _label(axes: Axes, trade: Trade, colours: Sequence[str], published: Publishe
             told = curve.point_label(point)
             if told and (point.x, point.y, told) not in said:
                 said.add((point.x, point.y, told))
-                labels.put(point.x, point.y, told, INK, must=point in ends)
+                labels.place_label(point.x, point.y, told, INK, required=point in ends)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.layout import Block, Column, Group, block_table
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
+from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of
 from mmgen.figures.session import Session
 from mmgen.generation.translations import PairedExamples, Translation, read_paired_examples, select_routes, translate
 
@@ -23,7 +23,7 @@ def transformations(sessions: Sequence[Session], options: PlotOptions) -> Pictur
     """Draw a block for each source and a row for each test example: drawn pictures beside true ones.
 
     Raises:
-        UsageError: The model has one kind of picture, or infers z from none of them, or a choice is not among them.
+        UsageError: The model has one kind of picture, cannot infer z from one kind alone, or lacks a chosen one.
     """
     from mmgen.generation.decode import drawable_pictures
 
@@ -37,12 +37,12 @@ def transformations(sessions: Sequence[Session], options: PlotOptions) -> Pictur
     translations = select_routes(model, options.sources, options.targets)
     if not translations:
         raise UsageError(
-            f"{session.group.model} infers z from no kind of picture alone; name several with --from edges+mask, or "
-            "train one with --objective mvae"
+            f"{session.group.model} cannot infer z from a single kind of picture; name several with --from edges+mask, "
+            "or train a model with --objective mvae"
         )
-    shown = read_paired_examples(model, dataset_of(session), options.number or _ROWS, session.seed)
+    shown = read_paired_examples(model, dataset_path_of(session), options.number or _ROWS, session.seed)
     found = [translate(model, shown, sources, targets) for sources, targets in translations]
-    grid = block_table([_block(shown, translation) for translation in found])
+    grid = block_table([_build_block(shown, translation) for translation in found])
     note = (
         f"Rows: {len(shown)} test examples, drawn at random. On grey: what is given. Drawn: the mean of "
         "p(drawn picture | z), z being the mean of q(z | given picture) and nothing else known; beside it the true "
@@ -51,8 +51,8 @@ def transformations(sessions: Sequence[Session], options: PlotOptions) -> Pictur
     return Picture("Transformations: each kind of picture from others", note, grid)
 
 
-def _block(examples: PairedExamples, translation: Translation) -> Block:
-    """Make a block of sources, then drawn and true pictures of each target."""
+def _build_block(examples: PairedExamples, translation: Translation) -> Block:
+    """Make a block with the sources, then drawn and true pictures of each target."""
     given = [Group(name, [Column(examples.pictures[name], "given", is_source=True)]) for name in translation.sources]
     drawn = [
         Group(name, [Column(images, "drawn"), Column(examples.pictures[name], "truth")])

@@ -1,6 +1,6 @@
-"""What each dimension of z does to a picture: one moved at a time, those that say most of the data first.
+"""Traversals: pictures with one dimension of z changed at a time, the most informative dimensions first.
 
-Beside each stands the factor that it follows, where the data have factors.
+Each dimension is labelled with the factor that it follows, if the data have factors.
 
 References:
     beta-VAE (Higgins et al., 2017), Fig. 1
@@ -17,8 +17,8 @@ from mmgen.core.errors import UsageError
 from mmgen.evaluation import LEAST, Code, Factors, chance_information, read_factors, relative_information
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tables import Panel, image_table
-from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
-from mmgen.figures.plots._chosen import StartExamples, start_examples
+from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of
+from mmgen.figures.plots._chosen import StartExamples, encode_start_examples
 from mmgen.figures.session import Session
 from mmgen.generation.encodings import Encodings, Ranking, encode_split, project_onto_axes, rank_axes, traversable_axes
 from mmgen.generation.traversals import traversal_values, traverse as moved
@@ -29,36 +29,36 @@ __all__ = ["traversal"]
 _REACH, _STEPS = 3.0, 7
 _EXAMPLES, _DIMENSIONS = 2, 10
 _ENCODED, _ENCODED_WITH_FACTORS = 1000, 3000
-"""Training examples; more of them where each value of a factor is to be seen often enough."""
+"""Numbers of training examples; factors need more, so that each value is frequent enough."""
 _INACTIVE = 0.01
-"""Mean KL in nats below which q(z_d|x) is taken for p(z_d): what the dimension then says of x is at most as much."""
+"""Mean KL in nats below which a dimension counts as inactive: it carries at most this much information on x."""
 
 
-def traversals(session: Session, count: int = _EXAMPLES, rows: Sequence[int] = ()) -> Picture:
-    """Draw rows of dimensions, a block for each picture.
+def draw_traversals(session: Session, count: int = _EXAMPLES, rows: Sequence[int] = ()) -> Picture:
+    """Draw traversals: a row for each dimension of z, a block for each picture.
 
     Args:
         session: A model that encodes and draws images.
-        count: Pictures.
-        rows: Those to start from; test examples at random by default.
+        count: Number of pictures.
+        rows: Rows of the dataset to start from; by default random test examples.
 
     Raises:
-        UsageError: The model does not draw images or the data have none to start from.
+        UsageError: The model does not draw images, or the data have no test examples.
     """
-    examples = start_examples(session, rows, count)
-    followed = _with_factors(session)
+    examples = encode_start_examples(session, rows, count)
+    followed = _rank_dimensions(session)
     encodings, ranked = followed.encodings, followed.ranked
     shown = ranked.dimensions[:_DIMENSIONS]
     values, reach = traversal_values(encodings, shown, _REACH, _STEPS)
-    panels = [_panel(examples, number, shown, values) for number in range(len(examples.z))]
+    panels = [_build_panel(examples, number, shown, values) for number in range(len(examples.z))]
     labels = ["the picture, decoded from its z"]
     labels += [followed.label(*row) for row in zip(shown, ranked.names, ranked.values, strict=False)]
     caption = (
-        f"Each row one {_axis(session)} of {_layer(session)} {reach}, in {_STEPS} equal steps, all others as in the "
-        f"picture{_explain_labels(session)}; ordered by "
-        f"{ranked.measure} over {len(encodings.rows):,} training examples.{followed.label}{_left_out(ranked)} z of a "
-        f"picture: the mean of q(z|{', '.join(examples.conditions)}). Shown: means of "
-        f"p({examples.name}|z). Seed {session.seed}."
+        f"Each row one {_axis_noun(session)} of {_layer_name(session)} {reach}, in {_STEPS} equal steps, all others as "
+        f"in the picture{_explain_labels(session)}; ordered by "
+        f"{ranked.measure} over {len(encodings.rows):,} training examples.{followed.explanation}"
+        f"{_explain_omitted(ranked)} z of a picture: the mean of q(z|{', '.join(examples.conditions)}). Shown: means "
+        f"of p({examples.name}|z). Seed {session.seed}."
     )
     return Picture("Traversals of z", caption, image_table(panels, labels))
 
@@ -70,9 +70,9 @@ class _RankedDimensions:
     Attributes:
         encodings: Encodings of training examples.
         ranked: The dimensions.
-        names: Factors that were looked for; none where the data have no two.
-        best: By dimension the factor that it says most of and I(v; z) / H(v), where that is ``LEAST`` above chance.
-        rare: Whether the data have factors, of which too few values are frequent enough to be looked for.
+        names: Factors that were considered; none if the data have fewer than two.
+        best: Most informed factor and I(v; z) / H(v) by dimension, if that is ``LEAST`` above chance.
+        rare: Whether the data have factors, but too few with frequent values.
     """
 
     encodings: Encodings
@@ -81,24 +81,24 @@ class _RankedDimensions:
     best: Mapping[Axis, tuple[str, float]]
     rare: bool = False
 
-    def inactive(self, value: float) -> bool:
-        """Return whether a dimension of this KL carries no information on the data."""
+    def is_inactive(self, value: float) -> bool:
+        """Return whether a dimension with this KL carries no information on the data."""
         return "nats" in self.ranked.measure and value < _INACTIVE
 
     def label(self, dimension: Axis, name: str, value: float) -> str:
-        """Return the label of a row: "z 3: 2.41 nats, x (0.81)"."""
-        digits = 2 if value >= 0.1 else 3  # on which side of the threshold it is can be seen
+        """Format the label of a row: "z 3: 2.41 nats, x (0.81)"."""
+        digits = 2 if value >= 0.1 else 3  # enough to compare with the threshold
         measured = f"{name}: {value:.{digits}f} {'nats' if 'nats' in self.ranked.measure else ''}".rstrip()
-        if self.inactive(value):
+        if self.is_inactive(value):
             return f"{measured}, inactive"
         if not self.names:
             return measured
         return f"{measured}, " + ("{} ({:.2f})".format(*self.best[dimension]) if dimension in self.best else "-")
 
     @property
-    def said(self) -> str:
+    def explanation(self) -> str:
         """Explain the labels in sentences."""
-        unused = f" Inactive: below {_INACTIVE:g} nats." if any(map(self.inactive, self.ranked.values)) else ""
+        unused = f" Inactive: below {_INACTIVE:g} nats." if any(map(self.is_inactive, self.ranked.values)) else ""
         if self.rare:
             return (
                 f"{unused} No factors stand beside the rows: fewer than two have values that are frequent enough among "
@@ -113,9 +113,9 @@ class _RankedDimensions:
         )
 
 
-def _with_factors(session: Session) -> _RankedDimensions:
-    """Encode the examples, with factors if the dataset has at least two."""
-    path = dataset_of(session)
+def _rank_dimensions(session: Session) -> _RankedDimensions:
+    """Encode training examples and rank the dimensions of z; find the factor of each if there are at least two."""
+    path = dataset_path_of(session)
     with Dataset.open(path) as data:
         some = any(data.attributes) or any(data.factors)
     count = _ENCODED_WITH_FACTORS if some else _ENCODED
@@ -126,11 +126,11 @@ def _with_factors(session: Session) -> _RankedDimensions:
             factors = read_factors(data, encodings.rows)
         except UsageError:  # none to label rows with
             return _RankedDimensions(encodings, ranked, (), {}, rare=some)
-    return _RankedDimensions(encodings, ranked, factors.names, _best(encodings, ranked, factors))
+    return _RankedDimensions(encodings, ranked, factors.names, _best_factors(encodings, ranked, factors))
 
 
-def _best(encodings: Encodings, ranked: Ranking, factors: Factors) -> dict[Axis, tuple[str, float]]:
-    """Return for each dimension the factor it tells most about, if above chance."""
+def _best_factors(encodings: Encodings, ranked: Ranking, factors: Factors) -> dict[Axis, tuple[str, float]]:
+    """Return for each dimension the factor that it informs most about, if above chance."""
     means = project_onto_axes(encodings.mean.double(), ranked.dimensions).numpy()[np.isin(encodings.rows, factors.rows)]
     code = Code(means, factors.values, factors.names)
     known, noise = relative_information(code), chance_information(code)
@@ -142,8 +142,8 @@ def _best(encodings: Encodings, ranked: Ranking, factors: Factors) -> dict[Axis,
     return found
 
 
-def _panel(examples: StartExamples, number: int, dimensions: Sequence[Axis], values: torch.Tensor) -> Panel:
-    """Draw the picture and its reconstruction above its traversals."""
+def _build_panel(examples: StartExamples, number: int, dimensions: Sequence[Axis], values: torch.Tensor) -> Panel:
+    """Draw a picture and its reconstruction above the traversals."""
     z = examples.z[number]
     drawn = examples.decode(number, moved(z[None], dimensions, values)[0])  # [d, S, C, H, W]
     first = np.ones((1, *drawn.shape[1:]), drawn.dtype)
@@ -151,25 +151,25 @@ def _panel(examples: StartExamples, number: int, dimensions: Sequence[Axis], val
     return Panel(examples.label(number), np.concatenate([first, drawn]))
 
 
-def _axis(session: Session) -> str:
-    """Return the word for an axis of the layer that is moved."""
+def _axis_noun(session: Session) -> str:
+    """Return the noun for an axis of the traversed layer: "dimension" or "channel"."""
     model = session.model.model
     return "dimension" if len(model.latent.shapes[traversable_axes(model)[0]]) == 1 else "channel"
 
 
-def _layer(session: Session) -> str:
-    """Name the layer of z that rows are dimensions of."""
+def _layer_name(session: Session) -> str:
+    """Return the name of the traversed layer of z."""
     model = session.model.model
     return f"the layer {traversable_axes(model)[0]}" if len(model.latent.layers) > 1 else "z"
 
 
 def _explain_labels(session: Session) -> str:
-    """Explain for a caption what happens to labels in z; "" without labels."""
+    """Explain in a caption that labels in z stay fixed; "" without labels."""
     labels = session.model.model.latent_modalities
     return f", and {' and '.join(labels)} held at its likeliest" if labels else ""
 
 
-def _left_out(ranked: Ranking) -> str:
+def _explain_omitted(ranked: Ranking) -> str:
     rest = ranked.values[_DIMENSIONS:]
     return f" {len(rest)} further ones, of at most {rest[0]:.2g}, are left out." if rest else ""
 
@@ -179,6 +179,6 @@ def traversal(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """Draw traversals of one model.
 
     Raises:
-        UsageError: It does not draw images or the data have none to start from.
+        UsageError: The model does not draw images, or the data have no test examples.
     """
-    return traversals(sessions[0], options.number or _EXAMPLES, options.rows)
+    return draw_traversals(sessions[0], options.number or _EXAMPLES, options.rows)

@@ -14,7 +14,7 @@ from matplotlib.ticker import NullFormatter
 
 from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.style import FAINT, INK, MUTED, SMALL, category_colours, new_figure, tidy
+from mmgen.figures.drawing.style import FAINT, INK, MUTED, SMALL, category_colours, new_figure, style_axes
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.session import Session
 from mmgen.results.groups import group_runs
@@ -37,14 +37,14 @@ _MARKERS = "osD^vP*XphH"
 
 @dataclass(frozen=True)
 class Point:
-    """One accuracy of a method at one number of pairs.
+    """Accuracy of a method at one number of pairs.
 
     Attributes:
-        pairs: Number of pairs.
-        value: Percent right, the mean over seeds where there are several.
+        pairs: Number of paired examples.
+        value: Accuracy in percent, mean over seeds.
         stderr: Its standard error.
-        n: Test images.
-        by_seed: Percent right of each seed; empty where there is one.
+        n: Number of test images.
+        by_seed: Accuracy of each seed; empty for a single seed.
     """
 
     pairs: int
@@ -63,35 +63,35 @@ class Curve:
 
     @property
     def label(self) -> str:
-        """Return the name of the method."""
+        """Name of the method."""
         return _NAMES.get(self.method, self.method)
 
-    def at(self, pairs: int) -> Point | None:
-        """Return the accuracy with this many pairs."""
+    def point_at(self, pairs: int) -> Point | None:
+        """Return the point with this number of pairs; None if there is none."""
         return next((point for point in self.points if point.pairs == pairs), None)
 
 
-def curves_of(scores: Sequence[Score]) -> list[Curve]:
-    """Make curves of all methods, joint models first; a point is the mean over seeds.
+def make_curves(scores: Sequence[Score]) -> list[Curve]:
+    """Make a curve for each method, joint models first; a point is the mean over seeds.
 
-    Of the two ways to read a label through a model the one at the mean of q(z|x) is taken; of several scores of the
-    same method, number of pairs and seed the last (:func:`repeated` counts them).
+    Labels of models are predicted at the mean of q(z|x). The last of several scores of the same method, number of pairs
+    and seed counts (:func:`count_repeated` counts the others).
 
     Raises:
-        UsageError: No score says how many pairs it is of, or runs of a point differ in more than their seed.
+        UsageError: No score has a number of pairs, or runs of a point differ in more than their seed.
     """
-    found = _by_point(scores)
+    found = _group_by_point(scores)
     if not found:
         raise UsageError(
-            "weak-supervision shows accuracies over numbers of pairs, got none; make some with mmgen train --paired "
-            "and mmgen eval --metric label-accuracy -o, and with mmgen baseline --paired"
+            "weak-supervision shows accuracies over numbers of pairs, got no such scores; make some with mmgen train "
+            "--paired and mmgen eval --metric label-accuracy -o, and with mmgen baseline --paired"
         )
     methods = {method for method, _ in found}
     order = [name for name in _NAMES if name in methods] + sorted(methods - _NAMES.keys())
     return [
         Curve(
             method,
-            tuple(_point(*key, list(runs.values())) for key, runs in sorted(found.items()) if key[0] == method),
+            tuple(_mean_point(*key, list(runs.values())) for key, runs in sorted(found.items()) if key[0] == method),
         )
         for method in order
     ]
@@ -110,7 +110,7 @@ def _belongs_to_figure(score: Score) -> bool:
     )
 
 
-def _by_point(scores: Sequence[Score]) -> dict[tuple[str, int], dict[str, Score]]:
+def _group_by_point(scores: Sequence[Score]) -> dict[tuple[str, int], dict[str, Score]]:
     """Group scores by method and number of pairs, then by the seed of the run; "" without a seed."""
     found: dict[tuple[str, int], dict[str, Score]] = {}
     for score in filter(_belongs_to_figure, scores):
@@ -121,17 +121,17 @@ def _by_point(scores: Sequence[Score]) -> dict[tuple[str, int], dict[str, Score]
     return found
 
 
-def repeated(scores: Sequence[Score]) -> int:
-    """Count scores that a later one of the same method, number of pairs and seed replaces."""
-    return sum(map(_belongs_to_figure, scores)) - sum(map(len, _by_point(scores).values()))
+def count_repeated(scores: Sequence[Score]) -> int:
+    """Count scores that are replaced by a later one of the same method, number of pairs and seed."""
+    return sum(map(_belongs_to_figure, scores)) - sum(map(len, _group_by_point(scores).values()))
 
 
-def _point(method: str, pairs: int, runs: Sequence[Score]) -> Point:
-    """Return the mean of runs; its error combines sd / sqrt(n) over seeds with that over test images."""
+def _mean_point(method: str, pairs: int, runs: Sequence[Score]) -> Point:
+    """Return the mean point of runs; its error combines those over seeds and over test images."""
     if len({score.run.get("settings", "") for score in runs}) > 1:
         raise UsageError(
             f"{_NAMES.get(method, method)} with {pairs:,} pairs got {len(runs)} runs whose settings differ, expected "
-            "seeds of one; give the scores of one, or plot each for itself"
+            "runs that differ only in their seed; name scores of one setting, or plot each setting separately"
         )
     group = group_runs(runs)
     of_images = math.sqrt(fmean((score.stderr or 0.0) ** 2 for score in runs))
@@ -146,7 +146,7 @@ def _leading_points(curves: Sequence[Curve]) -> list[tuple[Point, Point]]:
     by_method = {curve.method: curve for curve in curves}
     if "mvae" not in by_method or "supervised" not in by_method:
         return []
-    both = [(point, by_method["supervised"].at(point.pairs)) for point in by_method["mvae"].points]
+    both = [(point, by_method["supervised"].point_at(point.pairs)) for point in by_method["mvae"].points]
     return [
         (ours, theirs)
         for ours, theirs in both
@@ -154,8 +154,8 @@ def _leading_points(curves: Sequence[Curve]) -> list[tuple[Point, Point]]:
     ]
 
 
-def finding(curves: Sequence[Curve]) -> str:
-    """Describe what the curves show about MVAE; the paper found that it leads in the middle."""
+def describe_finding(curves: Sequence[Curve]) -> str:
+    """Describe for a caption where MVAE leads the other methods; the paper found that it leads in the middle."""
     mvae = next((curve for curve in curves if curve.method == "mvae"), None)
     if mvae is None:
         return ""
@@ -166,7 +166,7 @@ def finding(curves: Sequence[Curve]) -> str:
         where = f"{ours.pairs:,} pairs"
         said.append(
             f"MVAE is above the supervised network by more than two standard errors at "
-            f"{_joined_by_and([f'{point.pairs:,}' for point, _ in ahead])} pairs, most of all at {where}: "
+            f"{_join_with_and([f'{point.pairs:,}' for point, _ in ahead])} pairs, most of all at {where}: "
             f"{ours.value:.1f} % against {theirs.value:.1f} %."
         )
     elif any(curve.method == "supervised" for curve in curves):
@@ -177,22 +177,22 @@ def finding(curves: Sequence[Curve]) -> str:
         if len(curves) > 1
         and all(
             other is None or point.value > other.value
-            for other in (curve.at(point.pairs) for curve in curves if curve is not mvae)
+            for other in (curve.point_at(point.pairs) for curve in curves if curve is not mvae)
         )
     ]
     if first:
-        said.append(f"It is above every other method at {_joined_by_and([f'{pairs:,}' for pairs in first])} pairs.")
+        said.append(f"It is above every other method at {_join_with_and([f'{pairs:,}' for pairs in first])} pairs.")
     return " ".join(said)
 
 
-def unlabelled_sentence(curves: Sequence[Curve]) -> str:
-    """Describe which methods learn from images without labels."""
+def describe_unlabelled_use(curves: Sequence[Curve]) -> str:
+    """Describe for a caption which methods learn from images without labels."""
     alone = [curve.label.removesuffix(", pairs alone") for curve in curves if curve.method in _PAIRS_ALONE]
     if not alone:
         return "All methods learn from the same pairs, and from the other images without labels."
     if len(alone) == len(curves):
         return "All methods learn from the same pairs alone."
-    return f"All methods learn from the same pairs; all but {_joined_by_and(alone)} also from images without labels."
+    return f"All methods learn from the same pairs; all but {_join_with_and(alone)} also from images without labels."
 
 
 def differences_from_paper(scores: Sequence[Score]) -> str:
@@ -204,20 +204,20 @@ def differences_from_paper(scores: Sequence[Score]) -> str:
             said["drawn"] = f"at least {100 * drawn:g} % of the examples drawn are paired"
         if isinstance(predicts, dict):
             each = [
-                f"q(z|{name}) explains {_joined_by_and(list(map(str, others)))}" for name, others in predicts.items()
+                f"q(z|{name}) explains {_join_with_and(list(map(str, others)))}" for name, others in predicts.items()
             ]
-            said["predicts"] = f"{_joined_by_and(each)} of paired examples too"
-    return f"Unlike in the paper, {_joined_by_and(list(said.values()))}." if said else ""
+            said["predicts"] = f"{_join_with_and(each)} of paired examples too"
+    return f"Unlike in the paper, {_join_with_and(list(said.values()))}." if said else ""
 
 
-def _joined_by_and(words: Sequence[str]) -> str:
+def _join_with_and(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def draw_curves(curves: Sequence[Curve]) -> Figure:
     """Draw accuracy over the number of pairs with standard errors, shaded where MVAE leads the network."""
     figure = new_figure(7.6, 4.4)
-    axes = tidy(figure.add_subplot(), "", "number of paired examples", "labels read off test images, % right")
+    axes = style_axes(figure.add_subplot(), "", "number of paired examples", "labels read off test images, % right")
     axes.set_xscale("log")
     pairs = sorted({point.pairs for curve in curves for point in curve.points})
     for ours, _ in _leading_points(curves):
@@ -271,9 +271,9 @@ def weak_supervision(sessions: Sequence[Session], options: PlotOptions) -> Pictu
     """Draw the accuracies of score files; models beside them are ignored.
 
     Raises:
-        UsageError: No score says how many pairs it is of.
+        UsageError: No score has a number of pairs.
     """
-    curves, over = curves_of(options.scores), repeated(options.scores)
+    curves, over = make_curves(options.scores), count_repeated(options.scores)
     counts = sorted({point.n for curve in curves for point in curve.points})
     seeds = sorted({len(point.by_seed) or 1 for curve in curves for point in curve.points})
     images = f"{' or '.join(f'{count:,}' for count in counts)} test images"
@@ -285,7 +285,7 @@ def weak_supervision(sessions: Sequence[Session], options: PlotOptions) -> Pictu
     )
     if over:
         caption += f" {over:,} earlier scores of the same method, number of pairs and seed are not shown."
-    said = [caption, unlabelled_sentence(curves), differences_from_paper(options.scores), finding(curves)]
+    said = [caption, describe_unlabelled_use(curves), differences_from_paper(options.scores), describe_finding(curves)]
     return Picture(
         "Labels read off images, by number of paired examples", " ".join(filter(None, said)), draw_curves(curves)
     )

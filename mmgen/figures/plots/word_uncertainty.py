@@ -1,4 +1,4 @@
-"""How sure models are of each word of their texts: joint against marginal inference (CK Fig. 7).
+"""Uncertainty of models about each word of their texts: joint against marginal inference (CK Fig. 7).
 
 References:
     On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),
@@ -14,12 +14,12 @@ from mmgen.core.errors import UsageError
 from mmgen.core.parsing import printable
 from mmgen.core.seeding import torch_generator
 from mmgen.descriptions import TextVocabulary
-from mmgen.figures.drawing.page import MARGIN, below
+from mmgen.figures.drawing.page import MARGIN, stack_below
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.style import DOTS, category_colours, figure_image, new_figure, tidy
+from mmgen.figures.drawing.style import DOTS, category_colours, new_figure, render_figure, style_axes
 from mmgen.figures.drawing.tables import Tile, TileRow, tile_table
-from mmgen.figures.drawing.words import HISTOGRAM_NOTE, average_entropies, texts_of, vocabulary_note
-from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
+from mmgen.figures.drawing.words import HISTOGRAM_NOTE, mean_entropies, pair_with_distributions, vocabulary_note
+from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of
 from mmgen.figures.session import Session
 from mmgen.generation.encode import encode_examples
 from mmgen.generation.examples import Examples, random_examples
@@ -29,16 +29,16 @@ __all__ = ["word_uncertainty"]
 
 _ACROSS = 6
 _MEASURED = 256
-"""Validation images over which entropies are averaged."""
+"""Number of validation images over which entropies are averaged."""
 
 
 def _inference_name(session: Session) -> str:
-    """Return how a model infers z: "q(z|x)" or "q(z|x,y)"."""
+    """Return the name of a model's inference: of q(z|x) or q(z|x,y)."""
     return "joint inference q(z|x,y)" if len(session.model.encoder_inputs) > 1 else "marginal inference q(z|x)"
 
 
-def _names(sessions: Sequence[Session]) -> list[str]:
-    """Name each model by its inference, and by its file where that is ambiguous."""
+def _name_models(sessions: Sequence[Session]) -> list[str]:
+    """Name each model by its inference, and by its file if that is ambiguous."""
     kinds = [_inference_name(session) for session in sessions]
     return [
         kind if kinds.count(kind) == 1 else f"{kind}, {session.group.model.stem}"
@@ -46,23 +46,23 @@ def _names(sessions: Sequence[Session]) -> list[str]:
     ]
 
 
-def _decode(session: Session, examples: Examples) -> DecodedTexts:
+def _decode_examples(session: Session, examples: Examples) -> DecodedTexts:
     model, seed, device = session.model, session.seed, str(session.model.device)
     z = encode_examples(model, examples).sample(torch_generator(seed, "reconstructions", "val", device=device))
     return decode_with_text(model, z, torch_generator(seed, "reconstructed words", "val", device=device))
 
 
-def entropy_chart(names: Sequence[str], bits: Sequence[np.ndarray], info: TextVocabulary, width: int) -> Figure:
-    """Draw the mean entropy of each word's distribution, a bar for each model.
+def draw_entropy_chart(names: Sequence[str], bits: Sequence[np.ndarray], info: TextVocabulary, width: int) -> Figure:
+    """Draw the mean entropy of each word's distribution, with a bar for each model.
 
     Args:
-        names: The models.
-        bits: Mean entropies [T] of each.
-        info: The text.
-        width: Pixels across.
+        names: Names of the models.
+        bits: Mean entropies [T] of each model.
+        info: The text modality.
+        width: Width in pixels.
     """
     figure = new_figure(width / DOTS, 2.7)
-    axes = tidy(figure.add_subplot(), "Mean uncertainty of each word, given the words before it", "", "bits")
+    axes = style_axes(figure.add_subplot(), "Mean uncertainty of each word, given the words before it", "", "bits")
     places = np.arange(info.length)
     thick = 0.8 / len(names)
     for i, (name, each, colour) in enumerate(zip(names, bits, category_colours(len(names)), strict=True)):
@@ -80,38 +80,42 @@ def word_uncertainty(sessions: Sequence[Session], options: PlotOptions) -> Pictu
     """Draw the same validation images decoded by each model, and the mean uncertainty of their words.
 
     Raises:
-        UsageError: No models, models of other words, or models that do not generate images and text.
+        UsageError: There are no models, vocabularies differ, or a model does not generate images and text.
     """
     if not sessions:
         raise UsageError(
-            "word-uncertainty got no models, expected one or more, such as one of q(z|x) and one of q(z|x,y)"
+            "word-uncertainty got no models, expected one or more; name some, such as one of q(z|x) and one of q(z|x,y)"
         )
     text = generated_text(sessions[0].model)
     for session in sessions[1:]:
         if generated_text(session.model).vocabulary != text.vocabulary:
             raise UsageError(
                 f"{session.group.model} has another vocabulary than {sessions[0].group.model}; "
-                "compare models of the same words"
+                "compare models of the same vocabulary"
             )
     first = sessions[0]
-    shown = random_examples(first.model, dataset_of(first), "val", _MEASURED, first.seed)
+    shown = random_examples(first.model, dataset_path_of(first), "val", _MEASURED, first.seed)
     if not len(shown.images):
-        raise UsageError(f"the dataset of {first.group.model} has no validation examples to show")
+        raise UsageError(
+            f"the dataset of {first.group.model} has no validation examples, which this figure shows; use one that has"
+        )
     count = min(options.number or _ACROSS, len(shown.images))
-    names = _names(sessions)
-    decoded = [_decode(session, shown) for session in sessions]
-    bits = [average_entropies(texts_of(spoken)) for spoken in decoded]
+    names = _name_models(sessions)
+    decoded = [_decode_examples(session, shown) for session in sessions]
+    bits = [mean_entropies(pair_with_distributions(spoken)) for spoken in decoded]
     assert shown.tokens is not None  # the model generates text
     pairs = list(zip(shown.images, shown.tokens, strict=True))[:count]
     rows = [TileRow("Validation images and their texts", [[Tile(x, split_words(y, text)) for x, y in pairs]])]
     for name, spoken in zip(names, decoded, strict=True):
-        tiles = [Tile(image, text=words) for image, words in zip(spoken.images, texts_of(spoken), strict=True)]
+        tiles = [
+            Tile(image, text=words) for image, words in zip(spoken.images, pair_with_distributions(spoken), strict=True)
+        ]
         rows.append(TileRow(f"Decoded from {name}", [tiles[:count]]))
     grid = tile_table(rows, info=text, attributes=first.model.attributes)
-    chart = figure_image(entropy_chart(names, bits, text, max(960, grid.image.width - 2 * MARGIN)))
+    chart = render_figure(draw_entropy_chart(names, bits, text, max(960, grid.image.width - 2 * MARGIN)))
     note = (
         f"Entropies are means over {len(shown.images):,} validation images, one z and one text each; one bit is the "
         f"doubt between two equally likely words. {HISTOGRAM_NOTE} {vocabulary_note(text, first.model.attributes)} "
         f"Shown: means of p(image|z). Seed {first.seed}."
     )
-    return Picture("How sure the models are of each word", note, below(chart, grid))
+    return Picture("How sure the models are of each word", note, stack_below(chart, grid))

@@ -1,4 +1,4 @@
-"""The tables and lists of a report: everything on its page that is not drawn by a model."""
+"""The tables and lists of a report: all values of its page's template."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,11 @@ from mmgen.core.errors import MmgenError
 from mmgen.core.parsing import flatten
 from mmgen.core.version import __version__
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.report.curves import cut, learning_curves, read_log, term_curves
-from mmgen.figures.report.findings import findings
+from mmgen.figures.report.curves import draw_learning_curves, draw_term_curves, explain_cut_off, read_log
+from mmgen.figures.report.findings import describe_findings
 from mmgen.figures.report.judges import Confusion
-from mmgen.figures.report.scores import ScoreTable, score_tables
-from mmgen.figures.session import Group, Material, latent_sizes, setting
+from mmgen.figures.report.scores import ScoreTable, make_score_tables
+from mmgen.figures.session import Group, Material, get_setting, latent_sizes
 from mmgen.results.published import PublishedTable, published_classifiers, published_papers, published_tables
 from mmgen.settings import presets
 from mmgen.settings.config import json_values, merge
@@ -30,22 +30,22 @@ from mmgen.settings.registry import registry_of
 from mmgen.training.model_run import read_experiment
 from mmgen.training.settings import TrainingSettings
 
-__all__ = ["about", "context", "flatten"]
+__all__ = ["describe_model", "page_context", "flatten"]
 
 
-def _plural(count: int, noun: str) -> str:
+def _format_count(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def about(group: Group) -> str:
-    """Return a line on a model: objective, size, training."""
+def describe_model(group: Group) -> str:
+    """Describe a model in a line: objective, latent size, training."""
     header = group.header
-    objective, steps = setting(header, "objective", "name"), format_training(header)
+    objective, steps = get_setting(header, "objective", "name"), format_training(header)
     return f"objective {objective}, latent size {latent_sizes(header)}{f', {steps}' if steps else ''}"
 
 
-def _compared(material: Material) -> dict[str, Any] | None:
-    """Return the settings in which models differ; None for a single model."""
+def _differing_settings(material: Material) -> dict[str, Any] | None:
+    """Return a table of the settings in which models differ; None for a single model or without differences."""
     settings = [flatten({**group.header.settings, "seed": group.header.seed}) for group in material.groups]
     keys = list(dict.fromkeys(key for one in settings for key in one))
     rows = [(key, [one.get(key, "–") for one in settings]) for key in keys]
@@ -55,12 +55,12 @@ def _compared(material: Material) -> dict[str, Any] | None:
     return {"names": [material.names[group.header.content_id] for group in material.groups], "rows": rows}
 
 
-def _data(material: Material) -> list[str]:
-    """Return a line for each dataset: its recipe and the settings that differ from the defaults."""
+def _describe_data(material: Material) -> list[str]:
+    """Describe each dataset in a line: its recipe and the settings that differ from the defaults."""
     lines = []
     for path, header in material.headers.values():
         if header.kind == "dataset":
-            _, chosen = _chosen(header)
+            _, chosen = _split_settings(header)
             made = ", ".join(
                 f"{key} {value}"
                 for key, value in chosen.items()
@@ -72,7 +72,7 @@ def _data(material: Material) -> list[str]:
 
 
 _NOTHING = ("null", "[]", "{}", "")
-"""Values that a line leaves out."""
+"""Values that a description of a dataset leaves out."""
 
 
 def _recipe_defaults(name: str) -> dict[str, str]:
@@ -85,7 +85,7 @@ def _recipe_defaults(name: str) -> dict[str, str]:
 
 
 def _default_settings(header: Header) -> dict[str, str]:
-    """Return the default settings of a file, by the preset that its command names; {} where they are unknown."""
+    """Return the default settings of a file, from the preset in its command; {} if unknown."""
     settings = header.settings
     try:
         if header.kind == "dataset":
@@ -107,8 +107,8 @@ def _default_settings(header: Header) -> dict[str, str]:
         return {}
 
 
-def _files(material: Material) -> list[dict[str, Any]]:
-    """List the settings of every file and, separately, the facts of its run."""
+def _list_files(material: Material) -> list[dict[str, Any]]:
+    """List the settings of each file and, separately, the facts of its run."""
     return [
         {
             "name": path.name,
@@ -123,36 +123,36 @@ def _files(material: Material) -> list[dict[str, Any]]:
             "usual": [(key, value) for key, value in settings.items() if key not in chosen],
             "measured": [
                 ("step of these weights" if key == "step" else key, value)
-                for key, value in flatten(_rounded(header.facts)).items()
+                for key, value in flatten(_round_numbers(header.facts)).items()
             ],
         }
         for path, header in material.headers.values()
-        for settings, chosen in [_chosen(header)]
+        for settings, chosen in [_split_settings(header)]
     ]
 
 
-def _chosen(header: Header) -> tuple[dict[str, str], dict[str, str]]:
-    """Return all settings of a file, and those that differ from its defaults, without those of its dataset."""
+def _split_settings(header: Header) -> tuple[dict[str, str], dict[str, str]]:
+    """Return all settings of a file, and those that differ from their defaults, without settings of the dataset."""
     settings, usual = flatten(header.settings), _default_settings(header)
     differs = {key: value for key, value in settings.items() if not usual or usual.get(key) != value}
     return settings, {key: value for key, value in differs.items() if not key.startswith("data.modalities")}
 
 
-def _rounded(value: Any) -> Any:
-    """Round to four digits; whole numbers and words stay."""
+def _round_numbers(value: Any) -> Any:
+    """Round the floats of nested values to four digits."""
     if isinstance(value, Mapping):
-        return {key: _rounded(each) for key, each in value.items()}
+        return {key: _round_numbers(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(each) for each in value]
+        return [_round_numbers(each) for each in value]
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
-def _percent(value: Any) -> str:
+def _format_percent(value: Any) -> str:
     return f"{value:.1f}" if isinstance(value, int | float) else "–"
 
 
-def _judges(material: Material, mistaken: Mapping[str, Sequence[Confusion]]) -> list[dict[str, Any]]:
-    """Return accuracies of attribute classifiers, by attribute, beside published ones."""
+def _classifier_accuracies(material: Material, mistaken: Mapping[str, Sequence[Confusion]]) -> list[dict[str, Any]]:
+    """Return the accuracies of attribute classifiers by attribute, with published ones of the same data."""
     found: list[dict[str, Any]] = []
     for path, header in material.headers.values():
         if header.kind != "classifier":
@@ -161,16 +161,16 @@ def _judges(material: Material, mistaken: Mapping[str, Sequence[Confusion]]) -> 
         accuracy = held_out_accuracy(path, header)
         if not accuracy:
             continue
-        described = setting(header, "classifier", "names")
+        described = get_setting(header, "classifier", "names")
         order = [str(name) for name in described] if isinstance(described, list) else []
         names = [n for n in order if n in accuracy] + [n for n in accuracy if n not in order]  # the mean comes last
-        rows = [{"label": path.name, "published": False, "cells": [_percent(accuracy.get(n)) for n in names]}]
+        rows = [{"label": path.name, "published": False, "cells": [_format_percent(accuracy.get(n)) for n in names]}]
         others = []
         data = next((material.data[p.content_id] for p in header.parents if p.content_id in material.data), {})
         for paper in published_classifiers():
             if paper.recipe != data.get("recipe"):
                 continue
-            cells = [_percent(paper.accuracy.get(name)) for name in names]
+            cells = [_format_percent(paper.accuracy.get(name)) for name in names]
             if differing := paper.differences(data):
                 others.append({"label": paper.source, "cells": cells, "differences": ", ".join(differing)})
             else:
@@ -184,29 +184,30 @@ def _judges(material: Material, mistaken: Mapping[str, Sequence[Confusion]]) -> 
     return found
 
 
-def _quantity(kind: str) -> str:
-    """Name the quantity of a learning curve; only models, and fits to a true posterior, maximise a bound."""
+def _curve_quantity(kind: str) -> str:
+    """Return the name of the quantity of a learning curve, by the kind of run."""
     names = {"judge": "log p(labels|image)", "aggregate, target aggregate": "minus the KL from the images' posteriors"}
     names["log alone"] = "the quantity that is maximised"
     return next((name for start, name in names.items() if kind.startswith(start)), "the bound")
 
 
-def _curves(material: Material) -> tuple[list[Picture], list[Picture]]:
-    """Draw learning curves, one picture for each kind of bound, and the terms of each run."""
+def _draw_curves(material: Material) -> tuple[list[Picture], list[Picture]]:
+    """Draw learning curves, a picture for each kind of bound, and term curves, a picture for each run."""
     kinds: dict[str, list[tuple[str, Path]]] = {}
     for name, kind, path in material.logs:
         kinds.setdefault(kind, []).append((name, path))
     together, apart = [], []
     for kind, named in kinds.items():
         logs = [read_log(path, name) for name, path in named]
-        caption = f"{_plural(len(logs), 'run')}, by training step: {_quantity(kind)}; higher is better.{cut(logs)}"
-        together.append(Picture(kind[:1].upper() + kind[1:], caption, learning_curves(logs)))
+        runs = _format_count(len(logs), "run")
+        caption = f"{runs}, by training step: {_curve_quantity(kind)}; higher is better.{explain_cut_off(logs)}"
+        together.append(Picture(kind[:1].upper() + kind[1:], caption, draw_learning_curves(logs)))
         for log in logs:
-            apart.append(Picture(log.name, f"{kind}; training batches and their running mean.", term_curves(log)))
+            apart.append(Picture(log.name, f"{kind}; training batches and their running mean.", draw_term_curves(log)))
     return together, apart
 
 
-def _elsewhere(tables: Sequence[ScoreTable]) -> list[PublishedTable]:
+def _published_elsewhere(tables: Sequence[ScoreTable]) -> list[PublishedTable]:
     """Return published tables of the same metrics on data of other recipes."""
     shown = {row.posterior for table in tables for row in table.rows if row.published}
     shown |= {other.source for table in tables for other in table.others}
@@ -218,7 +219,7 @@ def _elsewhere(tables: Sequence[ScoreTable]) -> list[PublishedTable]:
     ]
 
 
-def context(
+def page_context(
     material: Material,
     runs: Sequence[Mapping[str, Any]],
     title: str,
@@ -226,37 +227,37 @@ def context(
     seed: int,
     mistaken: Mapping[str, Sequence[Confusion]] | None = None,
 ) -> dict[str, Any]:
-    """Return all values that the page's template names.
+    """Return the values of the page's template by name.
 
     Args:
-        material: The files.
-        runs: For each model its name and pictures.
+        material: The files of the report.
+        runs: Name and pictures of each model.
         title: Heading of the page.
-        command: The command that makes it.
+        command: The command that makes the page.
         seed: Seed of its pictures.
-        mistaken: Confusions of attribute classifiers, by their content ids.
+        mistaken: Confusions of attribute classifiers, by content id.
     """
-    together, apart = _curves(material)
-    tables = score_tables(material.scores, material.names, data=material.data, models=material.models)
+    together, apart = _draw_curves(material)
+    tables = make_score_tables(material.scores, material.names, data=material.data, models=material.models)
     beside = any(row.published for table in tables for row in table.rows)
     counts = {"file": len(material.headers), "model": len(material.groups), "score": len(material.scores)}
-    counted = ", ".join(_plural(number, noun) for noun, number in counts.items())
+    counted = ", ".join(_format_count(number, noun) for noun, number in counts.items())
     return {
         "title": title,
         "subtitle": f"{counted}; pictures drawn with seed {seed}.",
-        "findings": findings(material),
-        "data": _data(material),
+        "findings": describe_findings(material),
+        "data": _describe_data(material),
         "notices": material.notices,
         "tables": tables,
         "scores_title": "Scores beside the papers’ numbers" if beside else "Scores",
-        "elsewhere": _elsewhere(tables),
+        "elsewhere": _published_elsewhere(tables),
         "papers": published_papers(),
         "runs": runs,
         "curves": together,
         "terms": apart,
-        "judges": _judges(material, mistaken or {}),
+        "judges": _classifier_accuracies(material, mistaken or {}),
         "outline": outline_lineage(material.nodes),
-        "compared": _compared(material),
-        "files": _files(material),
+        "compared": _differing_settings(material),
+        "files": _list_files(material),
         "footer": f"Made with mmgen {__version__}" + (f": {command}" if command else "."),
     }

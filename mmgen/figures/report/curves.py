@@ -12,27 +12,27 @@ from matplotlib.figure import Figure
 
 from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import MAX_LOG_BYTES, MalformedError, parse_json, read_text
-from mmgen.figures.drawing.style import MUTED, SMALL, category_colours, new_figure, tidy
+from mmgen.figures.drawing.style import MUTED, SMALL, category_colours, new_figure, style_axes
 
-__all__ = ["TrainingLog", "cut", "learning_curves", "read_log", "term_curves"]
+__all__ = ["TrainingLog", "explain_cut_off", "draw_learning_curves", "read_log", "draw_term_curves"]
 
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """A training log as arrays; T lines of training, V of validation.
+    """Arrays of a training log with T lines of training and V of validation.
 
     Attributes:
-        name: What the curves are labelled with.
-        steps: [T].
-        seconds: Since the start, [T].
+        name: Label of the curves.
+        steps: Training steps, [T].
+        seconds: Seconds since the start, [T].
         bound: Training bound of a batch, nats per example, [T].
-        terms: Its terms by name, each [T]; NaN where a line lacks one.
+        terms: Terms of the bound by name, each [T]; NaN if a line lacks one.
         rate: Examples per second, [T].
-        learning_rate: Step size, [T].
+        learning_rate: Learning rate, [T].
         gradient_norm: Norm of the gradient before clipping, [T].
-        validation_steps: [V].
+        validation_steps: Training steps of validation, [V].
         validation: Validation bound, nats per example, [V].
-        validation_stderr: Its standard error, [V]; NaN where a line lacks it.
+        validation_stderr: Its standard error, [V]; NaN if a line lacks it.
     """
 
     name: str
@@ -48,11 +48,11 @@ class TrainingLog:
     validation_stderr: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
-def _number(value: Any) -> float:
+def _to_float(value: Any) -> float:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
 
 
-def _records(path: Path) -> list[dict[str, Any]]:
+def _read_records(path: Path) -> list[dict[str, Any]]:
     try:
         lines = read_text(path, MAX_LOG_BYTES).splitlines()
     except OSError as error:
@@ -67,7 +67,7 @@ def _records(path: Path) -> list[dict[str, Any]]:
             if number == len(lines):  # a killed run may leave half a line
                 break
             raise ArtifactError(
-                f"{path} is not a training log: line {number} is no JSON ({error}); check the path"
+                f"{path} is not a training log: line {number} is not JSON ({error}); check the path"
             ) from None
         if not isinstance(record, dict) or not isinstance(record.get("step"), int):
             raise ArtifactError(f"{path} is not a training log: line {number} has no step; check the path")
@@ -75,23 +75,23 @@ def _records(path: Path) -> list[dict[str, Any]]:
     return records
 
 
-def _part(record: dict[str, Any], key: str) -> dict[str, Any]:
-    """Return a table of a record; {} where there is none."""
-    found = record.get(key)
-    return found if isinstance(found, dict) else {}
+def _inner_table(record: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return the inner table ``key`` of a record; {} if there is none."""
+    table = record.get(key)
+    return table if isinstance(table, dict) else {}
 
 
-def _of_first_player(record: dict[str, Any]) -> dict[str, Any]:
-    """Flatten a line of several players: the first one's figures, those of the others as terms."""
-    players = {name: _part(_part(record, "players"), name) for name in _part(record, "players")}
+def _flatten_players(record: dict[str, Any]) -> dict[str, Any]:
+    """Flatten a record of several players: the figures of the first one, those of the others as terms."""
+    players = {name: _inner_table(_inner_table(record, "players"), name) for name in _inner_table(record, "players")}
     if not players:
         return record
     first, *others = players
     further: dict[str, Any] = {}
     for name in others:
-        figures = {"bound": players[name].get("bound"), **_part(players[name], "terms")}
+        figures = {"bound": players[name].get("bound"), **_inner_table(players[name], "terms")}
         further |= {f"{name}/{key}": figure for key, figure in figures.items()}
-    return record | players[first] | {"terms": _part(players[first], "terms") | further}
+    return record | players[first] | {"terms": _inner_table(players[first], "terms") | further}
 
 
 def read_log(path: Path, name: str = "") -> TrainingLog:
@@ -100,24 +100,24 @@ def read_log(path: Path, name: str = "") -> TrainingLog:
     Args:
         path: JSON lines: ``{"step", "seconds", "bound", "terms", "rate", "learning_rate", "gradient_norm"}`` for
             training, ``{"step", "validation": {"bound", "stderr"}}`` for validation. A line of several players has
-            these figures for each under ``"players"``: the first one's are the curves, the others' are terms by their
-            names. An unfinished last line is skipped.
-        name: Label; the file's stem by default.
+            the figures of each under ``"players"``: those of the first are the curves, those of others are terms. An
+            unfinished last line is skipped.
+        name: Label of the curves; by default the file's stem.
 
     Raises:
-        ArtifactError: It cannot be read, or is no such log.
+        ArtifactError: The file cannot be read, or is no training log.
     """
-    records = [_of_first_player(record) for record in _records(path)]
+    records = [_flatten_players(record) for record in _read_records(path)]
     training = [record for record in records if "bound" in record]
     checks = [record for record in records if isinstance(record.get("validation"), dict)]
 
     def column(rows: Sequence[dict[str, Any]], key: str) -> np.ndarray:
-        return np.array([_number(row.get(key)) for row in rows])
+        return np.array([_to_float(row.get(key)) for row in rows])
 
-    terms = [_part(record, "terms") for record in training]
+    terms = [_inner_table(record, "terms") for record in training]
     names = list(dict.fromkeys(key for row in terms for key in row))
     # Where nothing selects the best weights, the bound is one of the terms.
-    validation = [_part(record["validation"], "terms") | record["validation"] for record in checks]
+    validation = [_inner_table(record["validation"], "terms") | record["validation"] for record in checks]
     return TrainingLog(
         name or path.name.removesuffix(".jsonl").removesuffix(".log"),
         column(training, "step"),
@@ -133,8 +133,8 @@ def read_log(path: Path, name: str = "") -> TrainingLog:
     )
 
 
-def _window(values: Sequence[np.ndarray]) -> tuple[float, float] | None:
-    """Return limits that the settled part of the curves fills; a steep start may leave the picture."""
+def _settled_range(values: Sequence[np.ndarray]) -> tuple[float, float] | None:
+    """Return the range (low, high) of the curves after their steep start; None without values."""
     settled = [v[np.isfinite(v)][len(v) // 20 :] for v in values]
     joined = np.concatenate([v for v in settled if len(v)] or [np.zeros(0)])
     if not len(joined):
@@ -145,12 +145,12 @@ def _window(values: Sequence[np.ndarray]) -> tuple[float, float] | None:
     return float(low - margin), float(high + margin)
 
 
-def cut(logs: Sequence[TrainingLog]) -> str:
-    """Return a sentence, after a space, on the part of the curves below the axis; "" where there is none."""
+def explain_cut_off(logs: Sequence[TrainingLog]) -> str:
+    """Explain for a caption which part of the curves lies below the axis; "" if none does."""
     curves = [(log.steps, _smooth(log.bound)) for log in logs] + [
         (log.validation_steps, log.validation) for log in logs
     ]
-    limits = _window([values for _, values in curves])
+    limits = _settled_range([values for _, values in curves])
     below = [(steps[values < limits[0]], values[values < limits[0]]) for steps, values in curves] if limits else []
     below = [(steps, values) for steps, values in below if len(values)]
     if not limits or not below:
@@ -172,14 +172,14 @@ def _smooth(values: np.ndarray) -> np.ndarray:
     return np.asarray(np.divide(total, count, out=np.full(len(values), np.nan), where=count > 0))
 
 
-def _steps_axis(axes: Axes) -> None:
+def _label_steps(axes: Axes) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k" if value >= 1000 else f"{value:g}")
 
 
-def learning_curves(logs: Sequence[TrainingLog]) -> Figure:
-    """Draw the objective of every run over steps, nats per example: training thin, validation with standard error."""
+def draw_learning_curves(logs: Sequence[TrainingLog]) -> Figure:
+    """Draw the bound of each run over steps, nats per example: training thin, validation with standard error."""
     figure = new_figure(5.4, 3.4)
-    axes = tidy(figure.add_subplot(), "", "step", "nats per example")
+    axes = style_axes(figure.add_subplot(), "", "step", "nats per example")
     for log, colour in zip(logs, category_colours(len(logs)), strict=True):
         axes.plot(log.steps, _smooth(log.bound), color=colour, linewidth=1.0, alpha=0.45)
         label = log.name
@@ -192,10 +192,10 @@ def learning_curves(logs: Sequence[TrainingLog]) -> Figure:
             axes.plot(log.validation_steps, log.validation, color=colour, lw=1.8, marker=marker, ms=3, label=label)
         else:
             axes.plot([], [], color=colour, linewidth=1.0, alpha=0.45, label=f"{label} (training only)")
-    limits = _window([curve for log in logs for curve in (_smooth(log.bound), log.validation)])
+    limits = _settled_range([curve for log in logs for curve in (_smooth(log.bound), log.validation)])
     if limits:
         axes.set_ylim(*limits)
-    _steps_axis(axes)
+    _label_steps(axes)
     if logs:
         axes.legend(frameon=False, fontsize=SMALL, loc="lower right")
     axes.text(
@@ -205,8 +205,8 @@ def learning_curves(logs: Sequence[TrainingLog]) -> Figure:
     return figure
 
 
-def term_curves(log: TrainingLog) -> Figure:
-    """Draw every term of the bound, gradient norm, learning rate and speed of a run, each in a small panel."""
+def draw_term_curves(log: TrainingLog) -> Figure:
+    """Draw each term of the bound, gradient norm, learning rate and speed of a run in a small panel."""
     panels = [(name, values, "nats") for name, values in log.terms.items() if np.isfinite(values).any()]
     panels += [
         (name, values, "")
@@ -221,12 +221,12 @@ def term_curves(log: TrainingLog) -> Figure:
     rows = max(1, math.ceil(len(panels) / columns))
     figure = new_figure(2.75 * columns, 1.9 * rows)
     for position, (name, values, unit) in enumerate(panels):
-        axes = tidy(figure.add_subplot(rows, columns, position + 1), "", "", unit)
+        axes = style_axes(figure.add_subplot(rows, columns, position + 1), "", "", unit)
         axes.set_title(name.replace("_", " "), loc="left", fontsize=SMALL)
         axes.plot(log.steps, values, color=category_colours(1)[0], linewidth=0.5, alpha=0.35)
         axes.plot(log.steps, _smooth(values), color=category_colours(1)[0], linewidth=1.3)
-        limits = _window([values])
+        limits = _settled_range([values])
         if limits and name != "learning rate":
             axes.set_ylim(*limits)
-        _steps_axis(axes)
+        _label_steps(axes)
     return figure

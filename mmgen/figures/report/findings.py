@@ -1,4 +1,4 @@
-"""The main comparison of a report in words: which posterior follows descriptions, and varies the rest."""
+"""The main comparison of a report in words: correctness and coverage of the posteriors of each model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ from mmgen.figures.session import Material
 from mmgen.results.conditions import Conditions
 from mmgen.results.score import Score
 
-__all__ = ["Finding", "findings"]
+__all__ = ["Finding", "describe_findings"]
 
 _RIGHT, _VARIED = "correctness", "coverage"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Sentences on a model.
+    """Sentences on the posteriors of a model.
 
     Attributes:
-        best: The posterior with the highest sum of both measures.
-        others: The same numbers for the others; "" for a single posterior.
+        best: Sentence on the posterior with the highest sum of correctness and coverage.
+        others: Sentence on the other posteriors; "" for a single posterior.
     """
 
     best: str
@@ -27,14 +27,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class _Row:
-    """Correctness with the most attributes given and coverage with the fewest, of one posterior."""
+    """Scores of one posterior: correctness and, if measured, coverage, each with the most given attributes."""
 
     right: Score
     varied: Score | None
 
     @property
     def sum(self) -> tuple[bool, float]:
-        """Sort key: rows with both measures first."""
+        """Sort key: rows with both scores first, then their sum."""
         return self.varied is not None, self.right.value + (self.varied.value if self.varied else 0.0)
 
     @property
@@ -42,17 +42,17 @@ class _Row:
         return " and ".join(str(score.number_with_unit) for score in (self.right, self.varied) if score)
 
 
-def findings(material: Material) -> list[Finding]:
-    """Return sentences on each model that was measured with descriptions, by the first classifier on the first data."""
+def describe_findings(material: Material) -> list[Finding]:
+    """Describe the scores of each model's posteriors, as measured by the first classifier on the first dataset."""
     return [
-        _finding(material.names[group.header.content_id], rows)
+        _describe_model(material.names[group.header.content_id], rows)
         for group in material.groups
-        if (rows := _rows(material, group.header.content_id))
+        if (rows := _rank_posteriors(material, group.header.content_id))
     ]
 
 
-def _rows(material: Material, model: str) -> list[_Row]:
-    """Return posteriors of a model under the same conditions, those with the highest sums first."""
+def _rank_posteriors(material: Material, model: str) -> list[_Row]:
+    """Return the scores of a model's posteriors under the same conditions, highest sums first."""
     owners = material.models
     # One sentence holds numbers of the same classifier on the same data.
     measured: dict[Conditions, dict[tuple[str, int], dict[str, Score]]] = {}
@@ -67,19 +67,19 @@ def _rows(material: Material, model: str) -> list[_Row]:
         alike = named._replace(metric="", unit="", further=further)
         measured.setdefault(alike, {}).setdefault((score.metric, score.given), {}).setdefault(score.source, score)
     for found in measured.values():
-        right, varied = _most_given(found, _RIGHT), _most_given(found, _VARIED)
+        right, varied = _with_most_attributes(found, _RIGHT), _with_most_attributes(found, _VARIED)
         if right:
             rows = [_Row(score, varied.get(source)) for source, score in right.items()]
             return sorted(rows, key=lambda row: row.sum, reverse=True)
     return []
 
 
-def _most_given(found: Mapping[tuple[str, int], dict[str, Score]], metric: str) -> dict[str, Score]:
-    """Return the scores of a metric with the most attributes given, by posterior."""
+def _with_most_attributes(found: Mapping[tuple[str, int], dict[str, Score]], metric: str) -> dict[str, Score]:
+    """Return the scores of a metric with the most given attributes, by posterior."""
     return found.get(max((key for key in found if key[0] == metric), default=("", 0)), {})
 
 
-def _finding(name: str, rows: list[_Row]) -> Finding:
+def _describe_model(name: str, rows: list[_Row]) -> Finding:
     best, *others = rows
     count = best.right.given
     words = f"{count} attributes that are asked for" if count != 1 else "attribute that is asked for"

@@ -1,6 +1,6 @@
-"""One self-contained page about models and what was fitted to them: scores, samples, latent maps, curves, lineage.
+"""A report on models and their fitted posteriors: scores, samples, latent maps, curves, lineage.
 
-The page refers to nothing outside itself, runs no script, and shows whatever stands in a file as text.
+The page is one file without references to others, runs no script, and shows all contents of files as plain text.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -15,21 +15,21 @@ from mmgen.core.progress import Progress, Work
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots import PlotOptions
-from mmgen.figures.plots.weak_supervision import curves_of
-from mmgen.figures.report.context import about, context
-from mmgen.figures.report.judges import confusions
+from mmgen.figures.plots.weak_supervision import make_curves
+from mmgen.figures.report.context import describe_model, page_context
+from mmgen.figures.report.judges import tabulate_confusions
 from mmgen.figures.report.pictures import (
     TileSheet,
-    abstracted,
-    folded,
-    latents,
-    maps,
-    same_words,
-    varied_words,
-    without_words,
+    draw_abstractions,
+    draw_folded,
+    draw_latent_space,
+    draw_maps,
+    draw_same_words,
+    draw_varied_words,
+    draw_without_words,
 )
-from mmgen.figures.report.reconstructions import reconstructed
-from mmgen.figures.session import Session, gather, latent_sizes, open_session
+from mmgen.figures.report.reconstructions import draw_reconstructions
+from mmgen.figures.session import Session, gather_material, latent_sizes, open_session
 from mmgen.generation.decode import drawable_pictures
 from mmgen.posteriors import AnyGuidance, Guidance
 from mmgen.results.score import Score
@@ -38,18 +38,18 @@ from mmgen.results.table import Table
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["make_report", "render"]
+__all__ = ["make_report", "render_page"]
 
 
-def _speaks(session: Session) -> bool:
+def _generates_text(session: Session) -> bool:
     """Return whether the model generates images and text."""
     text = session.model.text
     return text is not None and bool(drawable_pictures(session.model)) and text.name in session.model.model.generates
 
 
-def _texts(session: Session) -> list[Picture]:
-    """Draw text-to-image and reconstructions for a model of images and text; [] for others."""
-    if not _speaks(session):
+def _draw_texts(session: Session) -> list[Picture]:
+    """Draw the figures text-to-image and reconstructions for a model of images and text; [] for others."""
+    if not _generates_text(session):
         return []
     found = [plots.get("text-to-image")([session], PlotOptions())] if session.sources else []
     if session.group.dataset is not None:
@@ -57,8 +57,8 @@ def _texts(session: Session) -> list[Picture]:
     return found
 
 
-def _transformations(session: Session) -> list[Picture]:
-    """Draw each kind of picture from the others, for a model of several kinds; [] for others."""
+def _draw_transformations(session: Session) -> list[Picture]:
+    """Draw the figure transformations for a model of several kinds of pictures; [] for others."""
     from mmgen.generation.translations import select_routes
 
     if (
@@ -70,9 +70,9 @@ def _transformations(session: Session) -> list[Picture]:
     return [plots.get("transformations")([session], PlotOptions())]
 
 
-def _uncertainty(sessions: Sequence[Session]) -> list[Picture]:
-    """Draw how uncertain models are of their words, for models with the first one's modalities."""
-    speaking = [session for session in sessions if session.group.dataset is not None and _speaks(session)]
+def _draw_uncertainty(sessions: Sequence[Session]) -> list[Picture]:
+    """Draw the figure word-uncertainty for models with the modalities of the first; [] without any."""
+    speaking = [session for session in sessions if session.group.dataset is not None and _generates_text(session)]
     alike = [
         session
         for session in speaking
@@ -82,25 +82,25 @@ def _uncertainty(sessions: Sequence[Session]) -> list[Picture]:
 
 
 _STAGES: dict[str, Callable[[Session], Sequence[Picture | TileSheet]]] = {
-    "same_words": same_words,
-    "folded": folded,
-    "varied_words": varied_words,
-    "without_words": without_words,
-    "reconstructed": reconstructed,
-    "abstraction": abstracted,
-    "texts": _texts,
-    "transformations": _transformations,
-    "maps": maps,
-    "latents": latents,
+    "same_words": draw_same_words,
+    "folded": draw_folded,
+    "varied_words": draw_varied_words,
+    "without_words": draw_without_words,
+    "reconstructed": draw_reconstructions,
+    "abstraction": draw_abstractions,
+    "texts": _draw_texts,
+    "transformations": _draw_transformations,
+    "maps": draw_maps,
+    "latents": draw_latent_space,
 }
 _WITHOUT_PICTURES = ("latents",)
-"""Stages for models that draw no pictures."""
+"""Stages that also apply to models without pictures."""
 
 
-def _curves(scores: Sequence[Score]) -> list[Picture]:
-    """Draw accuracies over numbers of pairs, where scores are of several such numbers."""
+def _draw_curves(scores: Sequence[Score]) -> list[Picture]:
+    """Draw the figure weak-supervision if there are scores of several numbers of pairs; else []."""
     try:
-        curves = curves_of(scores)
+        curves = make_curves(scores)
     except UsageError:
         return []
     if len({point.pairs for curve in curves for point in curve.points}) < 2:
@@ -108,15 +108,15 @@ def _curves(scores: Sequence[Score]) -> list[Picture]:
     return [plots.get("weak-supervision")([], PlotOptions(scores=tuple(scores)))]
 
 
-def _plain_letters(value: Any) -> Any:
-    """Return text without control characters, numbers and their units on one line."""
-    if type(value) is not str:  # what is marked as a page's own
+def _strip_control_characters(value: Any) -> Any:
+    """Strip control characters from text, and keep numbers and their units on one line."""
+    if type(value) is not str:  # markup of the page itself
         return value
     return strip_controls(value).replace(" %", "\N{NO-BREAK SPACE}%")  # a number and its unit stay on one line
 
 
 def page_environment(room: str = "report") -> "Environment":
-    """Return the environment of a room's templates: every value is escaped and shown as plain letters."""
+    """Return the jinja environment of a room's templates, which escapes all values and shows them as plain letters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
@@ -124,12 +124,12 @@ def page_environment(room: str = "report") -> "Environment":
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
-        finalize=_plain_letters,
+        finalize=_strip_control_characters,
     )
 
 
-def render(values: Mapping[str, Any]) -> str:
-    """Return the page for the values of :func:`mmgen.figures.report.context.context`."""
+def render_page(values: Mapping[str, Any]) -> str:
+    """Render the page from the values of :func:`mmgen.figures.report.context.page_context`."""
     return page_environment().get_template("report.html.jinja").render(values)
 
 
@@ -145,29 +145,29 @@ def make_report(
     guidance: AnyGuidance = 0.0,
     explore: Path | None = None,
 ) -> Work[Path]:
-    """Return a report as work to do: read the files, draw the pictures, write the page.
+    """Return the work that draws the pictures of a report and writes its page.
 
     Args:
-        paths: Checkpoints, aggregates, judges, datasets, samples, scores and logs; their parents are found by lineage.
-        out: The page.
-        title: Its heading; by default it names the models.
-        seed: Seed of every choice and draw in its pictures.
-        device: Where models run.
-        command: The command that makes it, for its foot.
-        summaries: Tables to open the page with, such as a paper's numbers beside one's own.
-        guidance: Weight w of guided posteriors, which are shown beside the others, or "3:balanced"; 0 for none.
-        explore: The page to explore that it links to, which need not be there yet; by default explore.html beside it.
+        paths: Models, fitted posteriors, classifiers, datasets, samples, scores and logs; parents are found by lineage.
+        out: The file of the page.
+        title: Heading of the page; by default it names the models.
+        seed: Seed of every choice and draw.
+        device: Device of the models.
+        command: The command that makes the page, for its foot.
+        summaries: Tables at the top of the page, such as a comparison with a paper.
+        guidance: Weight w of additional guided posteriors, or "3:balanced"; 0 for none.
+        explore: The linked page to explore, which may not exist yet; by default explore.html beside the report.
 
     Raises:
-        UsageError: No model that was named can be guided so, or ``explore`` is no such page.
-        ArtifactError: A file cannot be read, or is nothing that a report shows.
+        UsageError: Guidance without a model that can be guided, or ``explore`` is no page to explore.
+        ArtifactError: A file cannot be read, or a report cannot show it.
     """
-    material = gather(paths)
+    material = gather_material(paths)
     if Guidance.of(guidance) and not material.groups:
-        raise UsageError("got guidance, but no model that could draw with it; leave it out, or name a model")
+        raise UsageError("got guidance, but no model to guide; leave guidance out, or name a model")
     models = [group.header.content_id for group in material.groups]
-    link_to(out, "explore", models, explore)  # what is wrong with it is said before work starts
-    curves = _curves(material.scores)
+    link_to(out, "explore", models, explore)  # refuse a wrong file before the work starts
+    curves = _draw_curves(material.scores)
     if curves:  # they show what baselines reached; a table of models has no row for them
         material.scores = [score for score in material.scores if score.protocol != "baseline"]
     names = [material.names[group.header.content_id] for group in material.groups]
@@ -182,7 +182,7 @@ def make_report(
             session = open_session(group, seed, device, guidance)
             material.notices += session.notices
             sessions.append(session)
-            run: dict[str, Any] = {"name": material.names[group.header.content_id], "about": about(group)}
+            run: dict[str, Any] = {"name": material.names[group.header.content_id], "about": describe_model(group)}
             run["dimensions"] = f"z of {latent_sizes(group.header)} dimensions"
             pictured = bool(drawable_pictures(session.model))
             if not pictured:
@@ -202,11 +202,11 @@ def make_report(
                 done += 1
                 yield Progress(done)
             runs.append(run)
-        mistaken = {str(s.judge.content_id): confusions(s) for s in sessions if s.judge is not None}
-        values = context(material, runs, heading, command, seed, mistaken)
+        mistaken = {str(s.judge.content_id): tabulate_confusions(s) for s in sessions if s.judge is not None}
+        values = page_context(material, runs, heading, command, seed, mistaken)
         values |= {"models": models, "explored": link_to(out, "explore", models, explore)}
-        values |= {"uncertainty": _uncertainty(sessions), "summaries": list(summaries), "curves_of_pairs": curves}
-        write_text_atomic(out, render(values))
+        values |= {"uncertainty": _draw_uncertainty(sessions), "summaries": list(summaries), "curves_of_pairs": curves}
+        write_text_atomic(out, render_page(values))
         yield Progress(total)
         return out
 

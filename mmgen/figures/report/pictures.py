@@ -1,21 +1,21 @@
-"""Pictures of a model in a report: the same words from each posterior, many words, no words."""
+"""Pictures of a model in a report: the same descriptions from each posterior, many descriptions, none."""
 
 from dataclasses import dataclass, replace
 
 from PIL import Image
 
-from mmgen.figures.drawing.comparison import comparison
-from mmgen.figures.drawing.page import lit, to_bytes
+from mmgen.figures.drawing.comparison import draw_comparison
+from mmgen.figures.drawing.page import convert_to_rgb, lighten_dark_images
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.style import data_uri, font
+from mmgen.figures.drawing.style import data_uri, load_font
 from mmgen.figures.drawing.tables import Panel, image_table
-from mmgen.figures.plots.contours import contour_pictures
-from mmgen.figures.plots.embedding import embeddings
-from mmgen.figures.plots.hierarchy import abstraction
-from mmgen.figures.plots.interpolation import interpolations
-from mmgen.figures.plots.latent_map import latent_maps
-from mmgen.figures.plots.traversal import traversals
-from mmgen.figures.session import Session, across, blocks, draw_all, draw_pictures
+from mmgen.figures.plots.contours import draw_contour_pictures
+from mmgen.figures.plots.embedding import draw_embedding
+from mmgen.figures.plots.hierarchy import draw_abstraction
+from mmgen.figures.plots.interpolation import draw_interpolations
+from mmgen.figures.plots.latent_map import draw_latent_maps
+from mmgen.figures.plots.traversal import draw_traversals
+from mmgen.figures.session import Session, draw_from_sources, draw_pictures, images_per_row, name_blocks
 from mmgen.generation.decode import drawable_pictures
 from mmgen.generation.descriptions import empty_description
 from mmgen.generation.draws import format_share_correct
@@ -23,50 +23,50 @@ from mmgen.generation.draws import format_share_correct
 __all__ = [
     "PageTile",
     "TileSheet",
-    "abstracted",
-    "folded",
-    "latents",
-    "maps",
-    "same_words",
-    "varied_words",
-    "without_words",
+    "draw_abstractions",
+    "draw_folded",
+    "draw_latent_space",
+    "draw_maps",
+    "draw_same_words",
+    "draw_varied_words",
+    "draw_without_words",
 ]
 
 
-def _single(session: Session) -> bool:
-    """Return whether a description is the value of a single attribute, such as a digit."""
-    asked = session.concepts
-    return len(asked) > 0 and asked.tokens is None and asked.codes.shape[1] == 1
+def _has_single_attribute(session: Session) -> bool:
+    """Return whether descriptions have a single attribute, such as a digit."""
+    concepts = session.concepts
+    return len(concepts) > 0 and concepts.tokens is None and concepts.codes.shape[1] == 1
 
 
-def _with_sources(session: Session, *, aside: bool) -> Session:
-    """Return the session with the folded posteriors alone, or with the others alone."""
-    return replace(session, sources=[source for source in session.sources if source.aside is aside])
+def _select_sources(session: Session, *, folded: bool) -> Session:
+    """Return the session with only the folded posteriors, or only the others."""
+    return replace(session, sources=[source for source in session.sources if source.folded is folded])
 
 
-def same_words(session: Session) -> list[Picture]:
-    """Draw the same descriptions by every posterior that is not folded, the best one first."""
-    return _same_words(_with_sources(session, aside=False))
+def draw_same_words(session: Session) -> list[Picture]:
+    """Draw the same descriptions by each posterior that is not folded, the best one first."""
+    return _draw_words(_select_sources(session, folded=False))
 
 
-def folded(session: Session) -> list[Picture]:
-    """Draw the same descriptions by the posteriors that are folded."""
-    return _same_words(_with_sources(session, aside=True))
+def draw_folded(session: Session) -> list[Picture]:
+    """Draw the same descriptions by the folded posteriors, which a page hides at first."""
+    return _draw_words(_select_sources(session, folded=True))
 
 
-def abstracted(session: Session) -> list[Picture]:
-    """Draw a concept and its ancestors by every posterior that is not folded."""
-    return abstraction(_with_sources(session, aside=False))
+def draw_abstractions(session: Session) -> list[Picture]:
+    """Draw a concept and its ancestors by each posterior that is not folded."""
+    return draw_abstraction(_select_sources(session, folded=False))
 
 
-def _same_words(session: Session) -> list[Picture]:
+def _draw_words(session: Session) -> list[Picture]:
     if not len(session.concepts) or not session.sources:
         return []
-    count = across(session.sources)
-    asked = session.concepts[: 12 if _single(session) else 6]
-    draws = draw_all(session, asked, count, session.sources)
-    grid = comparison(draws, asked.values(session.model))
-    caption = f"Each row one description, {count} images from each of: {blocks(draws)}."
+    count = images_per_row(session.sources)
+    asked = session.concepts[: 12 if _has_single_attribute(session) else 6]
+    draws = draw_from_sources(session, asked, count, session.sources)
+    grid = draw_comparison(draws, asked.values(session.model))
+    caption = f"Each row one description, {count} images from each of: {name_blocks(draws)}."
     return [Picture("The same words, drawn from each posterior", caption, grid, session.note)]
 
 
@@ -75,13 +75,13 @@ _SIZE = 24  # font size at which words are measured
 
 @dataclass(frozen=True)
 class PageTile:
-    """An image with its words as HTML text, which follows the reader's font size.
+    """An image of a page with its text in HTML.
 
     Attributes:
         uri: The image as a ``data:`` address, at its own size.
         words: The description.
-        remark: The classifier's reading where it differs; else "".
-        wrong: Whether it differs.
+        remark: The classifier's predictions that differ from it; "" if none do.
+        wrong: Whether any prediction differs.
     """
 
     uri: str
@@ -106,24 +106,24 @@ class TileSheet:
 
     @property
     def widest(self) -> float:
-        """Width of the widest word under an image in units of the font size, for a wide typeface; dashes may break."""
-        said = " ".join(f"{tile.words} {tile.remark}" for tile in self.tiles)
-        return max((font(_SIZE).getlength(word) for word in said.replace("-", "- ").split()), default=0.0) / _SIZE
+        """Width of the widest word under an image, in units of the font size; words may break at dashes."""
+        text = " ".join(f"{tile.words} {tile.remark}" for tile in self.tiles)
+        return max((load_font(_SIZE).getlength(word) for word in text.replace("-", "- ").split()), default=0.0) / _SIZE
 
 
-def varied_words(session: Session) -> list[TileSheet]:
-    """Draw one image for each of many descriptions, with the classifier's reading where it differs (VE Fig. 3, 10)."""
+def draw_varied_words(session: Session) -> list[TileSheet]:
+    """Draw one image for each of many descriptions, with the classifier's differing predictions (VE Fig. 3, 10)."""
     info, asked = session.model.attributes, session.concepts
-    if not len(asked) or (_single(session) and len(asked) <= 12):  # all of them are among the same words
+    if not len(asked) or (_has_single_attribute(session) and len(asked) <= 12):  # all of them are among the same words
         return []
     sheets = []
-    for name, drawn in draw_all(session, asked, 1, _with_sources(session, aside=False).sources):
+    for name, drawn in draw_from_sources(session, asked, 1, _select_sources(session, folded=False).sources):
         captions = asked.values(session.model)
         wrong, read = [False] * len(captions), [""] * len(captions)
         if info is not None and drawn.predicted is not None and drawn.wrong is not None:
             wrong = drawn.wrong[:, 0].tolist()
             read = [drawn.describe_mismatch(row, 0, info) for row in range(len(drawn.descriptions))]
-        (shown,), remark = lit([to_bytes(drawn.means[:, 0])])
+        (shown,), remark = lighten_dark_images([convert_to_rgb(drawn.means[:, 0])])
         uris = [data_uri(Image.fromarray(pixels)) for pixels in shown]
         tiles = [PageTile(*tile) for tile in zip(uris, captions, read, wrong, strict=True)]
         verdict = format_share_correct(drawn)
@@ -133,15 +133,15 @@ def varied_words(session: Session) -> list[TileSheet]:
     return sheets
 
 
-def without_words(session: Session) -> list[Picture]:
+def draw_without_words(session: Session) -> list[Picture]:
     """Draw images from the prior and the learned prior, without a description."""
-    if session.model.model.conditional_on:  # its decoder wants a description
+    if session.model.model.conditional_on:  # the decoder needs a description
         return []
-    columns, rows = across(session.priors), 3
+    columns, rows = images_per_row(session.priors), 3
     panels = []
     for source in session.priors:
         name = source.name
-        drawn = draw_pictures(session, source, empty_description(source.loaded), columns * rows, judged=False)
+        drawn = draw_pictures(session, source, empty_description(source.loaded), columns * rows, classify=False)
         images = drawn.means[0].reshape(rows, columns, *drawn.means.shape[2:])
         panels.append(Panel(name, images))
     grid = image_table(panels, ["nothing given"] + [""] * (rows - 1))
@@ -150,26 +150,26 @@ def without_words(session: Session) -> list[Picture]:
     return [Picture("Without words", caption, grid)]
 
 
-def latents(session: Session) -> list[Picture]:
+def draw_latent_space(session: Session) -> list[Picture]:
     """Draw the latent space: a map of encodings, traversals of each dimension, interpolations between pictures.
 
-    A model that draws no pictures has the map alone.
+    A model that draws no pictures has only the map.
     """
     if session.group.dataset is None:
         return []
-    model, found = session.model, [embeddings(session)]
+    model, found = session.model, [draw_embedding(session)]
     if model.observation is not None and model.observation.name in drawable_pictures(model):
-        found.append(traversals(session))
+        found.append(draw_traversals(session))
         if not model.model.conditional_on:
-            found.append(interpolations(session))
+            found.append(draw_interpolations(session))
     return found
 
 
-def maps(session: Session) -> list[Picture]:
+def draw_maps(session: Session) -> list[Picture]:
     """Draw maps of a model with two latent dimensions; [] for others."""
     import torch
 
     if session.model.model.latent_size != 2 or session.model.observation is None:
         return []
     with torch.inference_mode():
-        return latent_maps(session) + contour_pictures(session)
+        return draw_latent_maps(session) + draw_contour_pictures(session)

@@ -12,15 +12,15 @@ from mmgen.generation.encode import encode_examples, encode_pictures
 from mmgen.generation.examples import read_examples
 from mmgen.generation.images import random_test_rows
 
-__all__ = ["reconstructed"]
+__all__ = ["draw_reconstructions"]
 
 _ACROSS = 12
 
 
-def reconstructed(session: Session) -> list[Picture]:
-    """Draw two rows of pictures, the true ones above the decoded ones; [] without the dataset.
+def draw_reconstructions(session: Session) -> list[Picture]:
+    """Draw test images above their reconstructions; [] without the dataset.
 
-    Models of texts and of several kinds of pictures have figures of their own, and [] here.
+    The result is [] for models of texts and of several kinds of pictures, which have other figures.
     """
     model, dataset = session.model, session.group.dataset
     main, info, text = model.observation, model.attributes, model.text

@@ -1,4 +1,4 @@
-"""Tables of scores for a page, with published numbers beside one's own."""
+"""Tables of scores for a page, with published numbers of the same data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,17 +12,17 @@ from mmgen.results.number import Number
 from mmgen.results.published import PublishedTable, published_tables
 from mmgen.results.score import Score
 
-__all__ = ["AttributeTable", "OtherData", "Row", "ScoreTable", "score_tables"]
+__all__ = ["AttributeTable", "OtherData", "Row", "ScoreTable", "make_score_tables"]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One model and posterior, or one published method.
+    """A row of a table: one model and posterior, or one published method.
 
     Attributes:
         label: Name of the file or method.
-        posterior: Where z came from; the source of a published number.
-        cells: One for each column; None where nothing was measured.
+        posterior: Name of the posterior, or source of a published number.
+        cells: Number in each column; None if not measured.
         published: Whether it comes from a paper.
     """
 
@@ -34,13 +34,13 @@ class Row:
 
 @dataclass(frozen=True)
 class OtherData:
-    """Published numbers of other data that the same recipe makes.
+    """Published numbers of other data by the same recipe.
 
     Attributes:
         source: The paper and its table.
-        dataset: Its data, and what its errors are.
-        differences: How one's own data differ: "size 32 instead of 64".
-        rows: Its numbers, in the columns of the table that they stand below.
+        dataset: Description of its data and of its errors.
+        differences: Differences of the measured data: "size 32 instead of 64".
+        rows: Its numbers, in the columns of the score table.
     """
 
     source: str
@@ -51,10 +51,10 @@ class OtherData:
 
 @dataclass(frozen=True)
 class AttributeTable:
-    """Scores by attribute.
+    """Table of scores by attribute.
 
     Attributes:
-        names: The attributes.
+        names: Names of the attributes.
         rows: Posterior, column of the score ("2 given"), and for each attribute its number, else "–".
     """
 
@@ -64,20 +64,20 @@ class AttributeTable:
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """All scores of one metric by one protocol, on the same data, by the same attribute classifier.
+    """Table of comparable scores: one metric and protocol, the same data and attribute classifier.
 
     Attributes:
-        metric: "correctness".
+        metric: Name of the metric.
         about: Conditions in the heading: "protocol exact, split iid, judge judge-2".
-        unit: "%", "nats", ...
-        better: "higher", "lower" or "neither".
+        unit: Unit of the scores: "%", "nats", ...
+        better: The better direction: "higher", "lower" or "neither".
         columns: Headings: "4 given", "log p(x)".
-        rows: One's own first, then the papers'.
+        rows: Measured scores, then published ones.
         footnotes: Meaning of the errors, datasets of the published numbers, scores that were measured twice.
-        others: Published numbers of other data by the same recipe, which are not to be compared.
+        others: Published numbers of other data by the same recipe, which cannot be compared.
         explained: Meaning of the protocol and the columns, in a sentence or two.
-        bounds: The same measure of real pictures, and by chance, in the same columns.
-        by_attribute: The same scores attribute by attribute; None where they are of no attributes.
+        bounds: Scores of real pictures and of chance, in the same columns.
+        by_attribute: The same scores by attribute; None if there are none.
     """
 
     metric: str
@@ -93,24 +93,24 @@ class ScoreTable:
     by_attribute: AttributeTable | None = None
 
 
-def score_tables(
+def make_score_tables(
     scores: Sequence[Score],
     names: Mapping[str, str],
     *,
     data: Mapping[str, Mapping[str, Any]] | None = None,
     models: Mapping[str, str] | None = None,
 ) -> list[ScoreTable]:
-    """Return scores as tables, one for all that may be compared, with the papers' numbers for the same dataset below.
+    """Make tables of scores, one for each group of comparable scores, with published numbers of the same data.
 
     Args:
         scores: The scores.
-        names: Names of files by content id; others are called by the start of their id.
-        data: Settings of the datasets by content id: published numbers stand beside those of the same data.
-        models: Content ids of models by those of the aggregates fitted to them: samples of a model's own prior or
-            encoder are the model's, whichever file was measured.
+        names: Names of files by content id; others are named by the start of their id.
+        data: Settings of datasets by content id, to find published numbers of the same data.
+        models: Content ids of models by those of their fitted posteriors, since scores of a model's prior or encoder
+            belong to the model even if a fitted posterior's file was measured.
     """
     entries = [_entry(score, names, models or {}) for score in scores]
-    return [_table(table, data or {}) for table in compare_entries(entries, names=names).tables]
+    return [_score_table(table, data or {}) for table in compare_entries(entries, names=names).tables]
 
 
 def _entry(score: Score, names: Mapping[str, str], models: Mapping[str, str]) -> Entry:
@@ -120,31 +120,31 @@ def _entry(score: Score, names: Mapping[str, str], models: Mapping[str, str]) ->
     return Entry(score.run.get("settings", identity), names.get(identity) or identity[:12] or "?", score)
 
 
-def _table(table: ComparedTable, data: Mapping[str, Mapping[str, Any]]) -> ScoreTable:
+def _score_table(table: ComparedTable, data: Mapping[str, Mapping[str, Any]]) -> ScoreTable:
     conditions, columns = table.conditions, list(table.columns)
     groups = [
         (row, column, cell) for row in table.rows for column, cell in zip(columns, row.cells, strict=True) if cell
     ]
     rows = [
-        Row(row.name, row.title, [_own_cell(*cell) for cell in zip(row.cells, row.best, strict=True)])
+        Row(row.name, row.title, [_measured_cell(*cell) for cell in zip(row.cells, row.best, strict=True)])
         for row in table.rows
     ]
-    papers, footnotes, others = _papers(conditions, columns, data)
+    papers, footnotes, others = _published_numbers(conditions, columns, data)
     seeds = sorted({group.n for *_, group in groups if group.n > 1})
     if seeds:
         counts = " or ".join(map(str, seeds))
         footnotes.insert(0, f"Rows of {counts} seeds: mean ± standard deviation; of a single run ± its standard error.")
     last = [group.runs[-1] for *_, group in groups]
-    bounds = [row for row in (_ceiling(last, columns), _by_chance(last, columns)) if row]
-    by_attribute = _by_attribute([(row.title, column.heading, group) for row, column, group in groups])
+    bounds = [row for row in (_ceiling_row(last, columns), _chance_row(last, columns)) if row]
+    by_attribute = _attribute_table([(row.title, column.heading, group) for row, column, group in groups])
     headings = [column.heading for column in columns]
     return ScoreTable(
         conditions.metric, table.about, conditions.unit, table.better, headings, [*rows, *papers],
-        [*table.notes, *footnotes], others, _explained(conditions, headings), bounds, by_attribute,
+        [*table.notes, *footnotes], others, _explain_conditions(conditions, headings), bounds, by_attribute,
     )  # fmt: skip
 
 
-def _own_cell(group: Group | None, best: bool) -> Number | None:
+def _measured_cell(group: Group | None, best: bool) -> Number | None:
     if group is None:
         return None
     score = group.runs[-1]
@@ -163,11 +163,11 @@ def _own_cell(group: Group | None, best: bool) -> Number | None:
 
 
 def _published_rows(table: PublishedTable, conditions: Conditions, columns: Sequence[Column]) -> list[Row]:
-    """Return the rows of a published table in the columns of a metric and protocol."""
+    """Return the rows of a published table for these conditions and columns."""
     places = {}
     for row in table.row:
         if row.get("metric") == conditions.metric and row.get("protocol", conditions.protocol) == conditions.protocol:
-            same = (column for column in columns if _is_of(row, column))
+            same = (column for column in columns if _matches_column(row, column))
             places.update({columns.index(column): row for column in same})
     found = []
     for position, method in enumerate(table.columns):
@@ -183,16 +183,16 @@ def _published_rows(table: PublishedTable, conditions: Conditions, columns: Sequ
     return found
 
 
-def _is_of(row: Mapping[str, Any], column: Column) -> bool:
+def _matches_column(row: Mapping[str, Any], column: Column) -> bool:
     if column.share is not None:
         return False
     return row.get("given") == column.given if column.given is not None else row.get("quantity", "") == column.quantity
 
 
-def _papers(
+def _published_numbers(
     conditions: Conditions, columns: Sequence[Column], data: Mapping[str, Mapping[str, Any]]
 ) -> tuple[list[Row], list[str], list[OtherData]]:
-    """Return published numbers of the same data, footnotes about them, and numbers of other data by the same recipe."""
+    """Return published numbers of the same data, their footnotes, and numbers of other data by the same recipe."""
     settings = data.get(conditions.dataset, {})
     if not conditions.dataset and len(data) == 1:
         settings = next(iter(data.values()))
@@ -211,8 +211,8 @@ def _papers(
     return same, footnotes, others
 
 
-def _by_attribute(groups: Sequence[tuple[str, str, Group]]) -> AttributeTable | None:
-    """Return scores by attribute, with the classifier's own accuracy below them."""
+def _attribute_table(groups: Sequence[tuple[str, str, Group]]) -> AttributeTable | None:
+    """Make the table of scores by attribute, with the classifier's accuracy at the bottom; None without any."""
     counted = [(posterior, column, group) for posterior, column, group in groups if group.by_attribute]
     attributes = list(dict.fromkeys(name for *_, group in counted for name in group.by_attribute))
     if not attributes:
@@ -228,8 +228,8 @@ def _by_attribute(groups: Sequence[tuple[str, str, Group]]) -> AttributeTable | 
     return AttributeTable(attributes, rows)
 
 
-def _ceiling(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
-    """Return the classifier's own accuracy, which bounds scores that count its answers."""
+def _ceiling_row(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
+    """Make the row of the classifier's accuracy on real pictures, which bounds the scores; None without any."""
     cells: list[Number | None] = [None] * len(columns)
     for score in scores:
         if score.by_attribute and score.real_accuracy is not None:
@@ -237,8 +237,8 @@ def _ceiling(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
     return Row("held-out pictures of the dataset", "judge on real pictures", cells) if any(cells) else None
 
 
-def _by_chance(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
-    """Return the score of answers by chance, and among how many."""
+def _chance_row(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
+    """Make the row of scores by chance; None without any."""
     cells: list[Number | None] = [None] * len(columns)
     pools = set()
     for score in scores:
@@ -250,8 +250,8 @@ def _by_chance(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None
     return Row(f"among {among}" if among else "", "chance", cells) if any(cells) else None
 
 
-def _explained(conditions: Conditions, headings: Sequence[str]) -> str:
-    """Return sentences for a reader who has not read the papers."""
+def _explain_conditions(conditions: Conditions, headings: Sequence[str]) -> str:
+    """Explain the protocol and the columns in sentences."""
     from mmgen import metrics
 
     known = conditions.metric in metrics.names()

@@ -1,4 +1,4 @@
-"""A sheet of the images of a file."""
+"""Contact sheets: a picture of the images of a file, as ``mmgen show`` draws it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
 from mmgen.descriptions import format_caption, format_values
-from mmgen.figures.drawing.comparison import judge_note
+from mmgen.figures.drawing.comparison import explain_red_frames
 from mmgen.figures.drawing.page import SENTENCE_TILE, TILE, Grid
 from mmgen.figures.drawing.tables import image_grid
 from mmgen.figures.drawing.views import strip_page
@@ -25,26 +25,26 @@ from mmgen.generation.images import read_pictures
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
 
-__all__ = ["contact_sheet"]
+__all__ = ["draw_contact_sheet"]
 
 
-def _main_images(data: Dataset, rows: np.ndarray) -> np.ndarray:
-    """Read the main modality, float32 [n, C, H, W] in [0, 1] of images."""
+def _read_main_images(data: Dataset, rows: np.ndarray) -> np.ndarray:
+    """Read the main modality of rows, such as images float32 [n, C, H, W] in [0, 1]."""
     return next(iter(read_pictures(data, rows, list(data.observed)[:1]).values()))
 
 
-def _some_rows(data: Dataset, part: str | None, count: int, seed: int) -> np.ndarray:
+def _random_rows(data: Dataset, part: str | None, count: int, seed: int) -> np.ndarray:
     rows = data.split(data.default_scheme, part) if part and data.schemes else np.arange(data.size)
     chosen = numpy_generator(seed, "contact sheet").choice(len(rows), min(count, len(rows)), replace=False)
     return np.sort(rows[chosen])
 
 
-def _dataset_sheet(path: Path, count: int, seed: int) -> Grid:
+def _draw_dataset(path: Path, count: int, seed: int) -> Grid:
     with Dataset.open(path) as data:
         shown = [name for name, each in data.observed.items() if each.picture_shape is not None]
         if not shown:
-            raise UsageError(f"{path} holds no images; a contact sheet needs some")
-        rows = _some_rows(data, None, count, seed)
+            raise UsageError(f"{path} has no images, which a contact sheet shows; choose a dataset of images")
+        rows = _random_rows(data, None, count, seed)
         captions = None
         if data.texts:
             text = next(iter(data.texts.values()))
@@ -56,10 +56,10 @@ def _dataset_sheet(path: Path, count: int, seed: int) -> Grid:
         tile = SENTENCE_TILE if data.texts else TILE
         pictures = read_pictures(data, rows, shown if not data.images else ())
         pictures = {name: data.observed[name].picture(values) for name, values in pictures.items()}
-        return _sheet(pictures, captions, title=path.name, note=note, tile=tile)
+        return _draw_examples(pictures, captions, title=path.name, note=note, tile=tile)
 
 
-def _sheet(
+def _draw_examples(
     pictures: Mapping[str, np.ndarray],
     captions: Sequence[str] | None,
     *,
@@ -68,14 +68,14 @@ def _sheet(
     note: str,
     tile: int = TILE,
 ) -> Grid:
-    """Draw examples with their words: under a single picture, else left of all kinds of pictures of the example."""
+    """Draw examples with captions: under single pictures, or to the left of several kinds of pictures."""
     if len(pictures) > 1:
         return strip_page(pictures, captions or (), wrong=wrong, title=title, note=note)
     images = next(iter(pictures.values()))
     return image_grid(images, captions=captions, wrong=wrong, title=title, note=note, tile=tile)
 
 
-def _samples_sheet(path: Path, count: int) -> Grid:
+def _draw_samples(path: Path, count: int) -> Grid:
     from mmgen.artifacts.samples import read_samples
 
     samples = read_samples(path)
@@ -92,18 +92,18 @@ def _samples_sheet(path: Path, count: int) -> Grid:
     pictures = {samples.image: samples.images[shown]}
     pictures |= {name: means[shown] for name, (means, _) in samples.further.items()}
     note = f"{len(asked)} of {len(samples.images):,} samples, seed {samples.header.seed}. {said}"
-    note += judge_note(None if judged is None else {})
-    return _sheet(pictures, captions, wrong=wrong, title=path.name, note=note, tile=tile)
+    note += explain_red_frames(None if judged is None else {})
+    return _draw_examples(pictures, captions, wrong=wrong, title=path.name, note=note, tile=tile)
 
 
-def _judge_sheet(path: Path, count: int, seed: int) -> Grid:
-    """Draw held-out images, framed red where the classifier misreads them."""
+def _draw_classifier_mistakes(path: Path, count: int, seed: int) -> Grid:
+    """Draw test images, framed red if the classifier misreads them."""
     from mmgen.classifier import load_classifier
 
     judge = load_classifier(path)
     with Dataset.open(find_parent(path, "dataset")) as data:
-        rows = _some_rows(data, "test", count, seed)
-        images = _main_images(data, rows)
+        rows = _random_rows(data, "test", count, seed)
+        images = _read_main_images(data, rows)
         info, described = next(iter(data.attributes.values())), next(iter(data.observed.values()))
         codes = data.read_attributes(info.name, rows)
     seen = classify_images(judge, images, codes)
@@ -121,14 +121,14 @@ def _judge_sheet(path: Path, count: int, seed: int) -> Grid:
     )
 
 
-def _model_sheet(path: Path, count: int, seed: int) -> Grid:
+def _draw_model(path: Path, count: int, seed: int) -> Grid:
     from mmgen.generation import load
     from mmgen.generation.decode import drawable_pictures
 
     loaded = load(path)
     posterior = loaded.posteriors.default
     with Dataset.open(loaded.dataset_path()) as data:
-        described = _described(loaded, data, posterior, count, seed)
+        described = _choose_descriptions(loaded, data, posterior, count, seed)
     targets = drawable_pictures(loaded)
     captions = None
     if described is None:  # nothing is given: each image comes with the text of the same z, if there is any
@@ -150,11 +150,15 @@ def _model_sheet(path: Path, count: int, seed: int) -> Grid:
         what += ", and the text drawn with them" if captions and described is None else ""
     title = f"{path.name}: {loaded.posteriors[posterior].title}"
     tile = SENTENCE_TILE if loaded.text is not None and captions else TILE
-    return _sheet(pictures, captions, title=title, note=f"{what}, seed {seed}. {judge_note(None)}", tile=tile)
+    return _draw_examples(
+        pictures, captions, title=title, note=f"{what}, seed {seed}. {explain_red_frames(None)}", tile=tile
+    )
 
 
-def _described(loaded: "TrainedModel", data: Dataset, posterior: str, count: int, seed: int) -> Descriptions | None:
-    """Return various descriptions for a posterior; None for one that reads nothing."""
+def _choose_descriptions(
+    loaded: "TrainedModel", data: Dataset, posterior: str, count: int, seed: int
+) -> Descriptions | None:
+    """Choose various descriptions for a posterior; None if it reads none."""
     if not loaded.reads(posterior):
         return None
     if loaded.description_kind == "text" and loaded.text is not None:
@@ -165,12 +169,12 @@ def _described(loaded: "TrainedModel", data: Dataset, posterior: str, count: int
     return complete_descriptions(loaded, choose_concepts(data.read_attributes(loaded.attributes.name), count, seed))
 
 
-def contact_sheet(path: Path, count: int = 32, seed: int = 0) -> Grid:
-    """Draw the images of a file that holds or can draw some.
+def draw_contact_sheet(path: Path, count: int = 32, seed: int = 0) -> Grid:
+    """Draw a contact sheet: images that a file holds or can draw.
 
     Args:
-        path: A dataset (random examples), samples (the first), a model or an aggregate (one image for each of various
-            descriptions), a classifier (test images, framed red where it misreads them).
+        path: A dataset (random examples), samples (the first ones), a model or fitted posterior (an image for each of
+            various descriptions), or a classifier (test images, framed red if it misreads them).
         count: Largest number of images.
         seed: Seed of the choice.
 
@@ -179,14 +183,14 @@ def contact_sheet(path: Path, count: int = 32, seed: int = 0) -> Grid:
     """
     kind = read_header(path).kind
     if kind == "dataset":
-        return _dataset_sheet(path, count, seed)
+        return _draw_dataset(path, count, seed)
     if kind == "samples":
-        return _samples_sheet(path, count)
+        return _draw_samples(path, count)
     if kind == "classifier":
-        return _judge_sheet(path, count, seed)
+        return _draw_classifier_mistakes(path, count, seed)
     if kind in ("model", "aggregate"):
-        return _model_sheet(path, count, seed)
+        return _draw_model(path, count, seed)
     raise UsageError(
-        f"{path} is of kind {kind} and has no images, expected one of: "
-        f"{', '.join(k for k in KINDS if k not in ('latents', 'training-state'))}"
+        f"{path} is of kind {kind}, which has no images, expected a file of kind "
+        f"{', '.join(k for k in KINDS if k not in ('latents', 'training-state'))}; choose another file"
     )

@@ -1,18 +1,18 @@
 from .material import (
     Group as Group,
     Material as Material,
-    gather as gather,
+    gather_material as gather_material,
+    get_setting as get_setting,
     labels_in_latent as labels_in_latent,
     latent_sizes as latent_sizes,
-    setting as setting,
     target_of as target_of,
 )
 from .session import (
     Session as Session,
     Source as Source,
-    across as across,
-    blocks as blocks,
-    draw_all as draw_all,
+    draw_from_sources as draw_from_sources,
     draw_pictures as draw_pictures,
+    images_per_row as images_per_row,
+    name_blocks as name_blocks,
     open_session as open_session,
 )

@@ -1,4 +1,4 @@
-"""Files of a report or figure: those that were named, and those that their lineage leads to."""
+"""Files of a report or figure: the named ones, and those of their lineage."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -22,21 +22,21 @@ from mmgen.results.score import Score, read_scores
 from mmgen.settings.config import build_member, validate
 from mmgen.training.log import log_path
 
-__all__ = ["Group", "Material", "gather", "setting"]
+__all__ = ["Group", "Material", "gather_material", "get_setting"]
 
 _ABOUT = "a checkpoint, an aggregate, a judge, a dataset, samples, scores of mmgen eval or a training log"
 
 
 @dataclass
 class Group:
-    """One model and what was fitted to it.
+    """Files of one model and its fitted posteriors.
 
     Attributes:
         model: The model's file.
         header: Its header.
-        aggregates: Files of the aggregates, fitted to the true posterior before fitted to the aggregate.
-        judge: The judge of its images; None where there is none.
-        dataset: Its dataset; None where it is gone.
+        aggregates: Files of fitted posteriors; those fitted to the true posterior come first.
+        judge: File of the attribute classifier of its images; None without one.
+        dataset: Its dataset; None if missing.
     """
 
     model: Path
@@ -48,16 +48,16 @@ class Group:
 
 @dataclass
 class Material:
-    """Everything that a report shows.
+    """Files of a report with their lineage, scores and logs.
 
     Attributes:
-        nodes: The lineage of each artifact named.
-        groups: Models with their aggregates.
-        scores: Lines of all score files.
-        score_files: These files.
-        logs: Training logs by what they belong to: (name, kind of curve, path).
-        names: What to call a file, by content id.
-        notices: What is missing, and what to do about it.
+        nodes: The lineage of each named artifact.
+        groups: Models with their fitted posteriors.
+        scores: Scores of all score files.
+        score_files: Paths of the score files.
+        logs: Training logs: (name of the run, kind of curve, path).
+        names: Name of each file for people, by content id.
+        notices: Warnings about missing files, with the next step.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -78,14 +78,16 @@ class Material:
                     found.setdefault(node.content_id, (node.path, node.header))
         return found
 
-    def unread(self, paths: Iterable[Path], *, scores: bool, models: bool = True, judges: bool = True) -> list[Path]:
-        """Return the files that a reader of scores, models or classifiers alone does not use.
+    def unused_files(
+        self, paths: Iterable[Path], *, scores: bool, models: bool = True, judges: bool = True
+    ) -> list[Path]:
+        """Return the files among ``paths`` that a figure or page does not use.
 
         Args:
             paths: The files.
-            scores: Whether scores are read; a page with a judge asks them which one gave them.
-            models: Whether models are read, what was fitted to them, and their datasets.
-            judges: Whether judges are.
+            scores: Whether score files are used, such as to choose the classifier behind them.
+            models: Whether models, fitted posteriors and datasets are used.
+            judges: Whether classifiers are used.
         """
         read: list[Path | None] = list(self.score_files) if scores else []
         for group in self.groups if models else ():
@@ -94,14 +96,14 @@ class Material:
         return [path for path in paths if path.resolve() not in known]
 
     def describe(self, paths: Iterable[Path]) -> str:
-        """List files with their kinds: "a.h5 (a dataset) and b.log.jsonl (a log of training)"."""
+        """Format files with their kinds: "a.h5 (a dataset) and b.log.jsonl (a log of training)"."""
         kinds = {node.path: with_article(node.kind) for node in self.nodes if node.kind}
         kinds |= dict.fromkeys(self.score_files, "scores")
         return " and ".join(f"{path} ({kinds.get(path, 'a log of training')})" for path in paths)
 
     @property
     def models(self) -> dict[str, str]:
-        """Return the model that each aggregate was fitted to, both by content id."""
+        """Content id of the model of each fitted posterior, by the posterior's content id."""
         return {
             content_id: parent.content_id
             for content_id, (_, header) in self.headers.items()
@@ -112,41 +114,43 @@ class Material:
 
     @property
     def data(self) -> dict[str, dict[str, Any]]:
-        """Return settings of the datasets by content id, to find published numbers on the same data."""
+        """Settings of the datasets, by content id."""
         return {key: dict(header.settings) for key, (_, header) in self.headers.items() if header.kind == "dataset"}
 
 
-def setting(header: Header, room: str, key: str) -> Any:
-    """Return a setting of a file, "?" if the file lacks it."""
+def get_setting(header: Header, room: str, key: str) -> Any:
+    """Return the setting ``room.key`` of a file; "?" if the file lacks it."""
     values = header.settings.get(room)
     return values.get(key, "?") if isinstance(values, dict) else "?"
 
 
 def target_of(header: Header) -> dict[str, Any]:
     """Return the target of a fit with its settings; {} if the file has none."""
-    target = setting(header, "aggregate", "target")
+    target = get_setting(header, "aggregate", "target")
     return target if isinstance(target, dict) else {}
 
 
 def latent_sizes(header: Header) -> str:
-    """Return the dimensions of z in words: "10", or "100 and 50" for layers."""
-    sizes = setting(header, "model", "latent_sizes")
-    return " and ".join(map(str, sizes)) if isinstance(sizes, list) else str(setting(header, "model", "latent_size"))
+    """Format the number of dimensions of z: "10", or "100 and 50" for layers."""
+    sizes = get_setting(header, "model", "latent_sizes")
+    return (
+        " and ".join(map(str, sizes)) if isinstance(sizes, list) else str(get_setting(header, "model", "latent_size"))
+    )
 
 
 def labels_in_latent(header: Header) -> tuple[str, ...]:
-    """Return the modalities that are part of a model's z, over which its objective sums; () if it names none."""
+    """Return the modalities that are labels in a model's z, over which its objective sums; () without any."""
     settings = header.settings.get("objective")
     if not isinstance(settings, dict):
         return ()
     try:
         objective: Objective = build_member(mmgen.objectives, settings, "objective")
-    except (SettingsError, UsageError):  # whoever opens the model says what is wrong
+    except (SettingsError, UsageError):  # opening the model reports the error
         return ()
     return objective.demands.marginalises
 
 
-def _is_lines(path: Path) -> bool:
+def _is_json_lines(path: Path) -> bool:
     """Return whether a file is JSON lines rather than an artifact."""
     regular_file_size(path)
     try:
@@ -157,26 +161,26 @@ def _is_lines(path: Path) -> bool:
     return start.startswith((b"{", *MARKS)) or (not start and path.suffix == ".jsonl")
 
 
-def _first_record(path: Path) -> dict[str, Any]:
+def _read_first_record(path: Path) -> dict[str, Any]:
     try:
         with closing(read_lines(path)) as lines:
             record = parse_json(next((line for line in lines if line.strip()), "{}"))
-    except MalformedError:  # whoever reads all of it says what is wrong
+    except MalformedError:  # reading the whole file reports the error
         record = {}
     return record if isinstance(record, dict) else {}
 
 
 def _kind_of_curve(header: Header) -> str:
-    """Name the bound in a training log: curves of different kinds do not share axes."""
+    """Name the kind of bound in a training log; only curves of the same kind share axes."""
     if header.kind == "aggregate":
-        given = "" if setting(header, "aggregate", "given") == "attributes" else ", given nothing"
+        given = "" if get_setting(header, "aggregate", "given") == "attributes" else ", given nothing"
         target = target_of(header)
         weights = {key.replace("_", " "): target[key] for key in ("text_weight", "guidance") if key in target}
         weighed = "".join(f" with {key} {format_weight(weight)}" for key, weight in weights.items())
         return f"aggregate, target {target.get('name', '?')}{weighed}{given}"
     if header.kind == "classifier":
         return "judge"
-    return f"model, objective {setting(header, 'objective', 'name')}"
+    return f"model, objective {get_setting(header, 'objective', 'name')}"
 
 
 def _add_logs(material: Material, extra: Sequence[Path]) -> None:
@@ -192,7 +196,7 @@ def _add_logs(material: Material, extra: Sequence[Path]) -> None:
 
 
 def _add_names(material: Material) -> None:
-    """Name each file; add its folder where two have the same name."""
+    """Name each file; add its folder if two have the same name."""
     paths = {content_id: path for content_id, (path, _) in material.headers.items()}
     names = [path.stem for path in paths.values()]
     for content_id, path in paths.items():
@@ -200,7 +204,7 @@ def _add_names(material: Material) -> None:
         material.names[content_id] = f"{path.resolve().parent.name}/{path.stem}" if shared else path.stem
 
 
-def _group_of(material: Material, path: Path, header: Header) -> Group:
+def _find_group(material: Material, path: Path, header: Header) -> Group:
     for group in material.groups:
         if group.header.content_id == header.content_id:
             return group
@@ -216,7 +220,7 @@ def _group_of(material: Material, path: Path, header: Header) -> Group:
 def _add_groups(material: Material, judges: Sequence[Path], frames: bool) -> None:
     for node in material.nodes:
         if node.kind == "model" and node.header is not None:
-            _group_of(material, node.path, node.header)
+            _find_group(material, node.path, node.header)
         elif node.kind == "aggregate":
             model = next((parent for parent in node.parents if parent.role == "model"), None)
             if model is None or model.header is None:
@@ -225,16 +229,16 @@ def _add_groups(material: Material, judges: Sequence[Path], frames: bool) -> Non
                     f"{node.path} is left out: its model is missing; make it again with: {command}."
                 )
                 continue
-            group = _group_of(material, model.path, model.header)
+            group = _find_group(material, model.path, model.header)
             if node.path.resolve() not in {path.resolve() for path in group.aggregates}:
                 group.aggregates.append(node.path)
     fitted = {node.path: node.header for node in material.nodes if node.header is not None}
     for group in material.groups:
         group.aggregates.sort(key=lambda path: "text_weight" not in target_of(fitted[path]))
-        group.judge = _judge_of(group, material, judges, frames)
+        group.judge = _choose_classifier(group, material, judges, frames)
 
 
-def _judged(group: Group) -> bool:
+def _can_be_classified(group: Group) -> bool:
     """Return whether an attribute classifier can judge a model's images."""
     data = group.header.settings.get("data")
     try:
@@ -243,8 +247,8 @@ def _judged(group: Group) -> bool:
         return True
 
 
-def _judge_of(group: Group, material: Material, judges: Sequence[Path], frames: bool) -> Path | None:
-    """Choose the judge named for the report if it saw the same dataset, else one beside the files."""
+def _choose_classifier(group: Group, material: Material, judges: Sequence[Path], frames: bool) -> Path | None:
+    """Choose the classifier among the named files if it was trained on the same dataset, else search one."""
     datasets = {parent.content_id for parent in group.header.parents if parent.role == "dataset"}
     gave = {str(s.ids["judge"]) for s in material.scores if s.ids.get("judge") and s.ids.get("dataset") in datasets}
     named = {path: header for path, header in material.headers.values() if path in judges}
@@ -259,7 +263,7 @@ def _judge_of(group: Group, material: Material, judges: Sequence[Path], frames: 
             material.nodes.append(read_lineage(found))
     if not frames:
         return found
-    if found is None and _judged(group):
+    if found is None and _can_be_classified(group):
         material.notices.append(
             f"No judge was found for the images of {group.model.name}, so no frame is red: make one with "
             f"mmgen train-classifier {group.dataset or 'DATASET'}."
@@ -277,24 +281,24 @@ def _judge_of(group: Group, material: Material, judges: Sequence[Path], frames: 
     return found
 
 
-def gather(paths: Iterable[Path], frames: bool = True) -> Material:
-    """Sort the files of a report and follow their lineage.
+def gather_material(paths: Iterable[Path], frames: bool = True) -> Material:
+    """Sort the files of a report or figure by kind and follow their lineage.
 
     Args:
-        paths: Checkpoints, aggregates, judges, datasets, samples, scores (JSON lines of ``mmgen eval``), training logs.
-        frames: Whether images are to be framed, so that a missing judge is worth a notice.
+        paths: Models, fitted posteriors, classifiers, datasets, samples, scores of ``mmgen eval`` and training logs.
+        frames: Whether images will be framed, so that a missing classifier gives a notice.
 
     Raises:
-        UsageError: No files.
+        UsageError: There are no files.
         ArtifactError: A file is none of these.
     """
     material, logs, judges = Material(), [], []
     paths = list(dict.fromkeys(paths))
     if not paths:
-        raise UsageError(f"got no files to report on, expected {_ABOUT}")
+        raise UsageError(f"got no files to report on, expected {_ABOUT}; name at least one")
     for path in paths:
-        if _is_lines(path):
-            if "step" in _first_record(path):
+        if _is_json_lines(path):
+            if "step" in _read_first_record(path):
                 logs.append(path)
             else:
                 material.scores += read_scores(path)

@@ -1,4 +1,4 @@
-"""A model with what was fitted to it and its judge, opened for drawing."""
+"""A model with its fitted posteriors and attribute classifier, opened for drawing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ import numpy as np
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.seeding import numpy_generator
-from mmgen.figures.drawing.comparison import judge_note
+from mmgen.figures.drawing.comparison import explain_red_frames
 from mmgen.figures.session.material import Group
 from mmgen.generation.classifiers import check_classifier, classifier_sees_samples
 from mmgen.generation.concepts import choose_concepts
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
     from mmgen.posteriors import Posterior
 
-__all__ = ["Session", "Source", "across", "blocks", "draw_all", "draw_pictures", "open_session"]
+__all__ = ["Session", "Source", "images_per_row", "name_blocks", "draw_from_sources", "draw_pictures", "open_session"]
 
 _MOST_COMBINATIONS = 200_000
 
 
 @dataclass(frozen=True)
 class Source:
-    """A posterior of one file, under the name that figures show.
+    """A posterior of one file, with its name in figures.
 
     Attributes:
-        name: Its name.
-        loaded: The model or aggregate.
-        posterior: The posterior to ask it for.
+        name: Its name in figures.
+        loaded: The model, perhaps with a fitted posterior.
+        posterior: Key of the posterior in ``loaded.posteriors``.
         path: Its file.
-        given: What it reads: "attributes", any of them unknown, a whole "text", or "nothing".
-        aside: Whether a report folds it: the exact q_true beside the one with the weight of the training.
+        given: Kind of description that it reads: "attributes" (some may be unknown), "text" or "nothing".
+        folded: Whether a report folds it: an exact q_true beside one with the weight of the training.
     """
 
     name: str
@@ -46,11 +46,11 @@ class Source:
     posterior: str
     path: Path
     given: str = "attributes"
-    aside: bool = False
+    folded: bool = False
 
     @property
     def rank(self) -> int:
-        """Place among others: guided ones, fits to encodings, fits to the exact posterior, the model's own."""
+        """Sort key: guided posteriors, then fits to encodings, fits to the exact posterior, the encoder."""
         if self.loaded.guidance:
             return 0
         source = self.loaded.posteriors[self.posterior]
@@ -64,11 +64,11 @@ class Session:
     Attributes:
         group: The files.
         model: The model.
-        judge: The judge, or None.
+        judge: The attribute classifier; None without one.
         sources: Posteriors that read descriptions, by rank: guided, fitted, the encoder q(z|y).
         priors: Densities that read no description: p(z), learned q(z).
-        notices: Files that could not be opened, and the next step.
-        concepts: Descriptions to draw, the most varied first; none for a model that knows neither attributes nor text.
+        notices: Warnings about files that could not be opened, with the next step.
+        concepts: Descriptions to draw, the most varied first; none for a model without attributes and text.
         seed: Seed of every choice and draw.
     """
 
@@ -83,32 +83,32 @@ class Session:
 
     @property
     def note(self) -> str:
-        """Return an explanation of frames and seeds for readers."""
+        """Explanation of red frames and seeds for captions."""
         accuracy = self.judge.accuracy if self.judge else None
-        return f"{judge_note(accuracy, classifier_sees_samples(self.model))} Seed {self.seed}."
+        return f"{explain_red_frames(accuracy, classifier_sees_samples(self.model))} Seed {self.seed}."
 
 
-def _distinct(sources: list[Source]) -> list[Source]:
-    """Append the file to names that several sources share."""
+def _make_names_distinct(sources: list[Source]) -> list[Source]:
+    """Append the file to the names that several sources share."""
     names = [source.name for source in sources]
     return [replace(s, name=f"{s.name} ({s.path.stem})") if names.count(s.name) > 1 else s for s in sources]
 
 
 def _fits_encodings(posterior: "Posterior") -> bool:
-    """Return whether a posterior was fitted to encodings, not to the exact posterior."""
+    """Return whether a posterior was fitted to encodings instead of the exact posterior."""
     return posterior.is_fitted and "text_weight" not in posterior.weights
 
 
-def _in_order(sources: list[Source]) -> list[Source]:
-    """Sort sources by rank and mark those that a report folds."""
+def _sort_sources(sources: list[Source]) -> list[Source]:
+    """Sort sources by rank, and set ``folded`` of each."""
     weights = [source.loaded.posteriors[source.posterior].weights.get("text_weight") for source in sources]
     several = bool({weight for weight in weights if weight is not None} - {1.0})
-    marked = [replace(s, aside=several and weight == 1.0) for s, weight in zip(sources, weights, strict=True)]
+    marked = [replace(s, folded=several and weight == 1.0) for s, weight in zip(sources, weights, strict=True)]
     return sorted(marked, key=lambda source: source.rank)
 
 
-def _guided(session: Session, guidance: Guidance) -> list[Source]:
-    """Guide the posteriors that were fitted to encodings, or all if there are none."""
+def _guide_sources(session: Session, guidance: Guidance) -> list[Source]:
+    """Return guided copies of the posteriors fitted to encodings, or of all if there are none."""
     every = (*session.sources, *session.priors)
     fitted = [source for source in every if _fits_encodings(source.loaded.posteriors[source.posterior])]
     found = []
@@ -122,16 +122,16 @@ def _guided(session: Session, guidance: Guidance) -> list[Source]:
 
 
 def open_session(group: Group, seed: int, device: str = "cpu", guidance: AnyGuidance = 0.0) -> Session:
-    """Load a model, its aggregates and its judge.
+    """Load a model, its fitted posteriors and its classifier.
 
     Args:
         group: The files.
         seed: Seed of every choice and draw.
-        device: Where models run.
-        guidance: What guides posteriors that are sources beside the others; 0 for none.
+        device: Device of the models.
+        guidance: Weight w of additional guided posteriors; 0 for none.
 
     Raises:
-        UsageError: The model has no p(words | z) to guide with.
+        UsageError: The model has no decoder of attributes or text to guide with.
     """
     from mmgen.classifier import load_classifier
     from mmgen.generation import load
@@ -144,7 +144,7 @@ def open_session(group: Group, seed: int, device: str = "cpu", guidance: AnyGuid
             check_classifier(model.attributes, session.judge)
         except (ArtifactError, UsageError) as error:  # the pictures are worth showing without red frames
             session.judge = None
-            session.notices.append(f"Nobody judged the images of {group.model.name}: {error}.")
+            session.notices.append(f"The images of {group.model.name} are not judged: {error}.")
     session.priors.append(Source(model.posteriors["prior"].title, model, "prior", group.model, "nothing"))
     fitted = [load(path, device) for path in group.aggregates]
     session.notices += dict.fromkeys(notice for loaded in (model, *fitted) for notice in loaded.notices)
@@ -157,18 +157,21 @@ def open_session(group: Group, seed: int, device: str = "cpu", guidance: AnyGuid
     elif model.model.conditional_on:
         session.sources.insert(0, Source("p(z), the decoder sees y", model, "prior", group.model))
     if weight := Guidance.of(guidance):
-        session.sources += _guided(session, weight)
-    session.sources, session.priors = _in_order(_distinct(session.sources)), _distinct(session.priors)
-    session.concepts = _concepts(session)
+        session.sources += _guide_sources(session, weight)
+    session.sources, session.priors = (
+        _sort_sources(_make_names_distinct(session.sources)),
+        _make_names_distinct(session.priors),
+    )
+    session.concepts = _choose_concepts(session)
     return session
 
 
-def _read_text(session: Session, text: str) -> bool:
+def _any_reads_text(session: Session, text: str) -> bool:
     """Return whether any posterior reads captions."""
     return any(text in source.loaded.reads(source.posterior) for source in session.sources)
 
 
-def _concepts(session: Session, count: int = 24) -> Descriptions:
+def _choose_concepts(session: Session, count: int = 24) -> Descriptions:
     """Choose descriptions from the test split, or from the vocabulary if the dataset is gone."""
     model = session.model
     info, text = model.attributes, model.text
@@ -176,7 +179,7 @@ def _concepts(session: Session, count: int = 24) -> Descriptions:
     if session.group.dataset is not None:
         with Dataset.open(session.group.dataset) as data:
             rows = data.split(model.settings.data.split, "test")
-            if text is not None and not spelled and (info is None or _read_text(session, text.name)):
+            if text is not None and not spelled and (info is None or _any_reads_text(session, text.name)):
                 captions, places = np.unique(data.read_text(text.name, rows), axis=0, return_index=True)
                 chosen = numpy_generator(session.seed, "captions").permutation(len(captions))[:count]
                 # Free text says nothing of attributes: those of an example with that text go with it.
@@ -198,24 +201,28 @@ def _concepts(session: Session, count: int = 24) -> Descriptions:
     return complete_descriptions(model, choose_concepts(drawn, count, session.seed))
 
 
-def draw_all(session: Session, asked: Descriptions, count: int, sources: Sequence[Source]) -> list[tuple[str, Draws]]:
-    """Draw for descriptions from several posteriors; names and draws."""
-    return [(source.name, draw_pictures(session, source, asked, count)) for source in sources]
+def draw_from_sources(
+    session: Session, descriptions: Descriptions, count: int, sources: Sequence[Source]
+) -> list[tuple[str, Draws]]:
+    """Draw ``count`` pictures for each description from several posteriors; return names and draws."""
+    return [(source.name, draw_pictures(session, source, descriptions, count)) for source in sources]
 
 
-def draw_pictures(session: Session, source: Source, asked: Descriptions, count: int, *, judged: bool = True) -> Draws:
-    """Draw for descriptions from one posterior, values of other kinds than images as their kinds show them."""
-    judge = session.judge if judged else None
-    drawn = draw(source.loaded, asked, count, posterior=source.posterior, seed=session.seed, classifier=judge)
+def draw_pictures(
+    session: Session, source: Source, descriptions: Descriptions, count: int, *, classify: bool = True
+) -> Draws:
+    """Draw ``count`` pictures for each description from one posterior, also for kinds of data other than images."""
+    judge = session.judge if classify else None
+    drawn = draw(source.loaded, descriptions, count, posterior=source.posterior, seed=session.seed, classifier=judge)
     return convert_draws_to_pictures(source.loaded, drawn)
 
 
-def across(sources: Sequence[Source]) -> int:
-    """Return the images per row and source that fit on a screen."""
+def images_per_row(sources: Sequence[Source]) -> int:
+    """Return the number of images in a row for each of several posteriors, so that they fit on a screen."""
     return {1: 10, 2: 6}.get(len(sources), max(2, 12 // max(1, len(sources))))
 
 
-def blocks(draws: Sequence[tuple[str, Draws]]) -> str:
-    """Name the blocks of a picture for text search and screen readers."""
+def name_blocks(draws: Sequence[tuple[str, Draws]]) -> str:
+    """Format the names of a picture's blocks with their shares of correct attributes, for a caption."""
     verdicts = [(name, format_share_correct(drawn)) for name, drawn in draws]
     return "; ".join(f"{name} ({verdict})" if verdict else name for name, verdict in verdicts)
