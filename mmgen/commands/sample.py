@@ -217,7 +217,11 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
             return drawn
         if self._write_values(output, drawn):
             return drawn
-        pictures = convert_examples_to_pictures(loaded, start_pictures), start.sources, convert_draws_to_pictures(loaded, drawn)
+        pictures = (
+            convert_examples_to_pictures(loaded, start_pictures),
+            start.sources,
+            convert_draws_to_pictures(loaded, drawn),
+        )
         grid = translation_grid(*pictures, description=description, sampled=self.mean is False)
         if output is not None:
             grid.save(output)

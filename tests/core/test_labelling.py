@@ -199,7 +199,7 @@ def test_planes_say_why_they_cannot_show_it(bars: Path, tmp_path: Path) -> None:
     for _ in train_model(bars, settings_of(bars, training={"steps": 1}), out, "mmgen train"):
         pass
     for figure in ("latent-map", "contours"):
-        with pytest.raises(UsageError, match="holds attributes beside a style, so .* cannot show it in a plane"):
+        with pytest.raises(UsageError, match=r"holds attributes beside a style, so .* cannot show it in a plane"):
             draw_plot(figure, [out])
 
 
