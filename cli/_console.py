@@ -97,7 +97,7 @@ def print_result_lines(terminal_lines: Sequence[str], rows: Sequence[Sequence[st
     from mmgen.results.table import Table
 
     columns = [""] * max(map(len, rows), default=0)
-    print_result("\n".join(terminal_lines) if sys.stdout.isatty() else Table("", columns, rows).tabs())
+    print_result("\n".join(terminal_lines) if sys.stdout.isatty() else Table("", columns, rows).tab_separated())
 
 
 def print_table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[Cell]]") -> None:
@@ -115,7 +115,7 @@ def print_result_table(title: str, columns: "Sequence[str]", rows: "Sequence[Seq
 
     table = Table(title, columns, rows)
     if not sys.stdout.isatty():
-        print_result(table.tabs())
+        print_result(table.tab_separated())
         return
     from rich.console import Console
 

@@ -32,7 +32,7 @@ def compare_command(
         print_result((compared.number_table().csv() if as_csv else formats_of[chosen[0]]()).rstrip("\n"))
         return
     if not sys.stdout.isatty():
-        print_result(compared.number_table().tabs())
+        print_result(compared.number_table().tab_separated())
         return
     for table in compared.printable_tables():
         print_result_table(table.title, table.columns, table.rows)

@@ -73,7 +73,7 @@ def abstraction_levels(codes: np.ndarray, dropping_order: Sequence[int] | None =
     known = [position for position, code in enumerate(codes) if code != UNKNOWN]
     dropping = known if dropping_order is None else list(dropping_order)
     if sorted(dropping) != known:
-        raise UsageError(f"order of dropping got {dropping}, expected each of the known attributes {known} once")
+        raise UsageError(f"dropping_order got {dropping}, expected each of the known attributes {known} once")
     levels = [np.array(codes, np.uint8)]
     for position in dropping:
         level = levels[-1].copy()

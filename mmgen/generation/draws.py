@@ -183,7 +183,7 @@ def draw(
     )  # fmt: skip
 
 
-def convert_draws_to_pictures(loaded: "TrainedModel", drawn: Draws) -> Draws:
+def convert_draws_to_pictures(loaded: "TrainedModel", draws: Draws) -> Draws:
     """Convert draws of any kind of data to pictures, for figures.
 
     Raises:
@@ -191,10 +191,10 @@ def convert_draws_to_pictures(loaded: "TrainedModel", drawn: Draws) -> Draws:
     """
     further = {
         name: (loaded.observed[name].pictures(means), loaded.observed[name].pictures(sampled))
-        for name, (means, sampled) in drawn.further.items()
+        for name, (means, sampled) in draws.further.items()
     }
-    main = loaded.observed[drawn.image]
-    return replace(drawn, means=main.pictures(drawn.means), sampled=main.pictures(drawn.sampled), further=further)
+    main = loaded.observed[draws.image]
+    return replace(draws, means=main.pictures(draws.means), sampled=main.pictures(draws.sampled), further=further)
 
 
 def warn_of_unrestricted(draws: Draws) -> list[str]:

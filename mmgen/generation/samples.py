@@ -19,7 +19,7 @@ __all__ = ["save_samples", "write_values"]
 
 def save_samples(
     path: Path,
-    drawn: Draws,
+    draws: Draws,
     loaded: "TrainedModel",
     *,
     classifier_path: Path | None = None,
@@ -30,7 +30,7 @@ def save_samples(
 
     Args:
         path: The file to write.
-        drawn: The images.
+        draws: The images.
         loaded: The model that drew them; becomes a parent of the file.
         classifier_path: The classifier whose predictions they have; becomes a parent of the file.
         command: The command to record.
@@ -39,7 +39,7 @@ def save_samples(
     Raises:
         ArtifactError: The file cannot be written.
     """
-    descriptions, each = drawn.means.shape[:2]
+    descriptions, each = draws.means.shape[:2]
 
     def flatten(array: np.ndarray) -> np.ndarray:
         return array.reshape(descriptions * each, *array.shape[2:])
@@ -50,33 +50,33 @@ def save_samples(
         return np.rint(np.clip(flatten(sampled), 0, 1) * 255).astype(np.uint8)
 
     settings: dict[str, Any] = {
-        "posterior": drawn.posterior,
-        **(loaded.posteriors[drawn.posterior].weights if drawn.posterior in loaded.posteriors else {}),
+        "posterior": draws.posterior,
+        **(loaded.posteriors[draws.posterior].weights if draws.posterior in loaded.posteriors else {}),
         "number": each,
-        "given": drawn.descriptions.words(loaded),
-        **({"guidance": drawn.guidance.weight, "base": drawn.guidance.base} if drawn.guidance else {}),
+        "given": draws.descriptions.words(loaded),
+        **({"guidance": draws.guidance.weight, "base": draws.guidance.base} if draws.guidance else {}),
         **(
-            {"effective": loaded.guidance.effective, "candidates": loaded.guidance.candidates} if drawn.guidance else {}
+            {"effective": loaded.guidance.effective, "candidates": loaded.guidance.candidates} if draws.guidance else {}
         ),
         **(start or {}),
     }
-    captions = None if drawn.descriptions.tokens is None else np.repeat(drawn.descriptions.tokens, each, axis=0)
+    captions = None if draws.descriptions.tokens is None else np.repeat(draws.descriptions.tokens, each, axis=0)
     parents = [parent_record(loaded.path, loaded.header.kind, path)]
-    if classifier_path is not None and drawn.predicted is not None:
+    if classifier_path is not None and draws.predicted is not None:
         parents.append(parent_record(classifier_path, "judge", path))
     return write_samples(
         path,
-        images=flatten(drawn.means),
-        images_sampled=to_bytes(drawn.image, drawn.sampled),
-        attributes=np.repeat(drawn.descriptions.codes, each, axis=0),
-        attributes_judged=None if drawn.predicted is None else flatten(drawn.predicted),
-        z=flatten(drawn.z),
+        images=flatten(draws.means),
+        images_sampled=to_bytes(draws.image, draws.sampled),
+        attributes=np.repeat(draws.descriptions.codes, each, axis=0),
+        attributes_judged=None if draws.predicted is None else flatten(draws.predicted),
+        z=flatten(draws.z),
         settings=settings,
-        seed=drawn.seed,
+        seed=draws.seed,
         info=loaded.attributes,
-        image=drawn.image,
-        further={name: (flatten(means), to_bytes(name, sampled)) for name, (means, sampled) in drawn.further.items()},
-        text=None if drawn.words is None else flatten(drawn.words).astype(np.uint16),
+        image=draws.image,
+        further={name: (flatten(means), to_bytes(name, sampled)) for name, (means, sampled) in draws.further.items()},
+        text=None if draws.words is None else flatten(draws.words).astype(np.uint16),
         text_asked=captions,
         text_info=loaded.text,
         parents=parents,
@@ -84,18 +84,18 @@ def save_samples(
     )
 
 
-def write_values(path: Path, loaded: "TrainedModel", drawn: Draws, *, sampled: bool = False) -> None:
+def write_values(path: Path, loaded: "TrainedModel", draws: Draws, *, sampled: bool = False) -> None:
     """Write the main values of draws to a file of their kind of data, such as a sound file, whole or not at all.
 
     Args:
         path: The file, with an ending for this kind of data.
         loaded: The model.
-        drawn: The draws: all of the first description, then of the next.
+        draws: The draws: all of the first description, then of the next.
         sampled: Whether to write draws from p(x | z) instead of means.
 
     Raises:
         ArtifactError: The file cannot be written.
     """
-    values = drawn.sampled if sampled else drawn.means
+    values = draws.sampled if sampled else draws.means
     with atomic_path(path) as temporary:
-        loaded.observed[drawn.image].write(temporary, values.reshape(-1, *values.shape[2:]))
+        loaded.observed[draws.image].write(temporary, values.reshape(-1, *values.shape[2:]))

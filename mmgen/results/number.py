@@ -75,7 +75,7 @@ class Number:
     @property
     def value_text(self) -> str:
         """Rounded value, without its error."""
-        return self._round(self.value)
+        return self._format_rounded(self.value)
 
     @property
     def error_text(self) -> str:
@@ -93,7 +93,7 @@ class Number:
             return min(_MOST, 1 - math.floor(math.log10(abs(self.value))))
         return decimal_places(self.error)
 
-    def _round(self, value: float) -> str:
+    def _format_rounded(self, value: float) -> str:
         if not math.isfinite(value):
             return "not finite"
         return f"{value:{'+' if self.signed else ''},.{self._decimals}f}"
@@ -102,7 +102,7 @@ class Number:
         """Format the number with ``before`` and ``after`` around its value."""
         text = f"{before}{self.value_text}{after}"
         if self.interval is not None:
-            text += f" [{', '.join(map(self._round, self.interval))}]"
+            text += f" [{', '.join(map(self._format_rounded, self.interval))}]"
         elif self.error_text:
             text += f" ± {self.error_text}"
         return text + (f" {self.unit}" if self.unit else "") + self.note

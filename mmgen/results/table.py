@@ -71,7 +71,7 @@ class Table:
         lines = _format_columns(words, width) or _format_blocks(words, width or 80)
         return "\n".join(line.rstrip() for line in [*lines, *filter(None, [strip_controls(self.note)])])
 
-    def tabs(self) -> str:
+    def tab_separated(self) -> str:
         """Format rows for ``grep`` and ``cut``: cells separated by tabs, unrounded numbers, no headings."""
         _, rows = self._unrounded_cells()
         return "\n".join("\t".join(" ".join(cell.split()) for cell in row) for row in rows)

@@ -45,7 +45,7 @@ def _check_path(path: str | Path) -> str | Path:
     try:
         raw = os.fsencode(text)
     except UnicodeEncodeError:
-        raise ValueError(f"got {format_value(text)}, expected a path of letters that have a place in UTF-8") from None
+        raise ValueError(f"got {format_value(text)}, expected a path that can be encoded in UTF-8") from None
     longest = max(len(part) for part in raw.split(os.fsencode(os.sep)))
     if longest > _LONGEST_NAME or len(raw) > _LONGEST_PATH:
         most = _LONGEST_NAME if longest > _LONGEST_NAME else _LONGEST_PATH

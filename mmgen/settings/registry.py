@@ -180,10 +180,10 @@ class Registry(Generic[T_co]):
         fault = f"the name is offered by {' and by '.join(origins)}; uninstall or rename one of them"
         return replace(member, fault=fault)
 
-    def _accepts(self, one: Member) -> bool:
+    def _accepts(self, member: Member) -> bool:
         """Return whether an object of a user's file derives from this room's base class."""
         base = getattr(sys.modules.get(f"{self.package}._base"), self.base, None)
-        return base is not None and _is_member(one.load(), base)
+        return base is not None and _is_member(member.load(), base)
 
     def names(self) -> list[str]:
         """List the names of the package's members, sorted, then those from outside, without importing them."""

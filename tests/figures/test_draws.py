@@ -114,7 +114,7 @@ def test_hierarchy_drops_attributes_one_by_one() -> None:
         [3, 0, 255, 2],
     ]
     assert concept.tolist() == [3, 0, 255, 2]
-    with pytest.raises(UsageError, match="order of dropping"):
+    with pytest.raises(UsageError, match="dropping_order got"):
         abstraction_levels(concept, dropping_order=[0, 1, 2])
 
 

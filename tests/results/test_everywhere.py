@@ -70,7 +70,7 @@ def test_notebook(scores: list[Score]) -> None:
 
 
 def test_files_keep_full_precision(scores: list[Score]) -> None:
-    assert "85.94,1.08" in tabulate_scores(scores).csv() and "85.94\t1.08" in tabulate_scores(scores).tabs()
+    assert "85.94,1.08" in tabulate_scores(scores).csv() and "85.94\t1.08" in tabulate_scores(scores).tab_separated()
     assert scores[0].to_json()["value"] == 85.94
 
 

@@ -64,7 +64,7 @@ def test_files_get_full_precision() -> None:
     table = Table("", ["a", "b"], [["x\ty", Number(1 / 3, 1 / 7)], ["z", Number(2.0)]])
     rows = list(csv.DictReader(io.StringIO(table.csv())))
     assert [(float(row["b"]), row["b: error"]) for row in rows] == [(1 / 3, str(1 / 7)), (2.0, "")]
-    assert table.tabs() == f"x y\t{1 / 3}\t{1 / 7}\nz\t2.0\t"
+    assert table.tab_separated() == f"x y\t{1 / 3}\t{1 / 7}\nz\t2.0\t"
 
 
 def test_what_a_file_says_stays_text() -> None:

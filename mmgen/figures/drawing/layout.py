@@ -71,7 +71,7 @@ class Column:
         is_source: Whether they are the sources of a translation, which have a grey background.
         wrong: Whether the classifier's prediction differs from the description, bool [R]; None without a classifier.
         words: Captions of each row from top to bottom; none by default.
-        least: Minimal width in pixels; if set, captions start at the left edge instead of being centred.
+        min_width: Minimal width in pixels; if set, captions start at the left edge instead of being centred.
     """
 
     images: np.ndarray | Sequence[np.ndarray | None]
@@ -79,7 +79,7 @@ class Column:
     is_source: bool = False
     wrong: np.ndarray | None = None
     words: Sequence[Sequence[CaptionPart]] = ()
-    least: int = 0
+    min_width: int = 0
 
 
 @dataclass(frozen=True)
@@ -147,9 +147,9 @@ class _SizedColumn:
     """A column of enlarged pictures with its width in pixels."""
 
     def __init__(self, column: Column, cells: Sequence[_Cell | None]) -> None:
-        self.cells, self.is_source, self.centred = cells, column.is_source, not column.least
+        self.cells, self.is_source, self.centred = cells, column.is_source, not column.min_width
         widths = [cell.pixels.shape[1] + 2 * FRAME for cell in cells if cell is not None]
-        self.width = max([column.least, *widths])
+        self.width = max([column.min_width, *widths])
         self.head = fit_text(column.head, 17, self.width, MUTED)
 
 

@@ -261,7 +261,7 @@ def tile_table(
             [None if tile is None else tile.image for tile in tiles],
             wrong=np.array([tile is not None and tile.wrong for tile in tiles]),
             words=[words(tile) if tile else () for tile in tiles],
-            least=width,
+            min_width=width,
         )
 
     blocks = []

@@ -27,10 +27,10 @@ def _split_long(word: str, size: int, bold: bool, width: int) -> list[str]:
     return [*pieces, current]
 
 
-def column_width(texts: Sequence[str], size: int, least: int, most: int) -> int:
-    """Return the width in pixels of the longest word of ``texts``, limited to between ``least`` and ``most``."""
+def column_width(texts: Sequence[str], size: int, min_width: int, max_width: int) -> int:
+    """Return the width in pixels of the longest word of ``texts``, at least ``min_width``, at most ``max_width``."""
     words = (word for text in texts for word in text.split())
-    return min(most, max([least, *(math.ceil(load_font(size).getlength(word)) for word in words)]))
+    return min(max_width, max([min_width, *(math.ceil(load_font(size).getlength(word)) for word in words)]))
 
 
 def wrap_text(text: str, size: int, width: int, bold: bool = False, max_lines: int = 0) -> list[str]:

@@ -138,7 +138,7 @@ def _source_data(answers: Answers, sheets: Sheets | None, count: int) -> dict[st
     }
 
 
-def _part_data(part: Part, packed: list[Sheets | None], session: Session) -> dict[str, Any]:
+def _part_data(part: Part, sheets_by_source: list[Sheets | None], session: Session) -> dict[str, Any]:
     questions = part.questions
     return {
         "given": questions.kind,
@@ -149,7 +149,8 @@ def _part_data(part: Part, packed: list[Sheets | None], session: Session) -> dic
         "starts": list(questions.starts),
         "selection": _explain_selection(questions),
         "sources": [
-            _source_data(one, sheets, len(questions)) for one, sheets in zip(part.answers, packed, strict=True)
+            _source_data(one, sheets, len(questions))
+            for one, sheets in zip(part.answers, sheets_by_source, strict=True)
         ],
     }
 
@@ -180,10 +181,10 @@ def _short_name(name: str) -> str:
     return name.replace("z ", "z")
 
 
-def _traversal_data(traversals: Traversals, land: Landscape, packed: Sheets, originals: Sheets) -> dict[str, Any]:
+def _traversal_data(traversals: Traversals, landscape: Landscape, sheets: Sheets, originals: Sheets) -> dict[str, Any]:
     judged = [part.predicted for part in traversals.pictures]
-    said = dict(zip(land.ranking.dimensions, land.ranking.values, strict=True))
-    named = dict(zip(land.ranking.dimensions, land.ranking.names, strict=True))
+    said = dict(zip(landscape.ranking.dimensions, landscape.ranking.values, strict=True))
+    named = dict(zip(landscape.ranking.dimensions, landscape.ranking.names, strict=True))
     return {
         "values": [_round_values(values) for values in traversals.values],
         "reach": traversals.reach,
@@ -196,12 +197,12 @@ def _traversal_data(traversals: Traversals, land: Landscape, packed: Sheets, ori
             for d in traversals.dimensions
         ],
         "held": traversals.fixed_labels,
-        "of": len(land.ranking.dimensions),
-        "measure": land.ranking.measure,
+        "of": len(landscape.ranking.dimensions),
+        "measure": landscape.ranking.measure,
         "means": [[round(float(value), 3) for value in row] for row in traversals.means],
         "rows": [int(row) for row in traversals.examples.rows],
         "codes": _encode_bytes(traversals.examples.codes),
-        "pictures": packed.to_json(),
+        "pictures": sheets.to_json(),
         "originals": originals.to_json(),
         "judged": _encode_bytes(np.stack([part for part in judged if part is not None]))
         if judged[0] is not None
@@ -209,14 +210,16 @@ def _traversal_data(traversals: Traversals, land: Landscape, packed: Sheets, ori
     }
 
 
-def _map_data(content: Content, land: Landscape, packed: Sheets | None, near: Sheets | None) -> dict[str, Any]:
-    chart, info = land.chart, content.session.model.attributes
+def _map_data(
+    content: Content, landscape: Landscape, map_sheets: Sheets | None, neighbour_sheets: Sheets | None
+) -> dict[str, Any]:
+    chart, info = landscape.chart, content.session.model.attributes
     colours = [value_colours(words) for words in info.values] if info is not None else []
-    places = np.rint((land.places + 1) / 2 * _GRID).astype(int)
+    places = np.rint((landscape.places + 1) / 2 * _GRID).astype(int)
     if chart.projection.axes.shape[1] <= 2:
         axes = ["z1", "z2"][: chart.projection.axes.shape[1]] + ["no second dimension"] * (not chart.exact)
     else:
-        axes = [f"principal component {k + 1} ({100 * share:.0f} %)" for k, share in enumerate(land.shares)]
+        axes = [f"principal component {k + 1} ({100 * share:.0f} %)" for k, share in enumerate(landscape.shares)]
     beside = content.neighbours
     how = "on a grid, exactly." if chart.exact else f"of {DRAWS} draws of z, projected on the plane and smoothed."
     if not chart.exact and any(source.loaded.guidance for source in content.session.sources):
@@ -227,23 +230,23 @@ def _map_data(content: Content, land: Landscape, packed: Sheets | None, near: Sh
         "cells": content.cells,
         "reach": float(f"{chart.reach:.3g}"),
         "axes": axes,
-        "shares": [round(100 * share) for share in land.shares],
+        "shares": [round(100 * share) for share in landscape.shares],
         "exact": chart.projection.axes.shape[1] <= 2,
         "points": places.tolist(),
-        "codes": _encode_bytes(land.codes),
+        "codes": _encode_bytes(landscape.codes),
         "colours": colours,
         "rims": [
             ["#ffffff" if outline_colour(colour) == colour else outline_colour(colour) for colour in each]
             for each in colours
         ],
-        "pictures": packed.to_json() if packed else None,
+        "pictures": map_sheets.to_json() if map_sheets else None,
         "judged": _encode_bytes(content.over_map.predicted) if content.over_map is not None else None,
         "neighbours": {
             "points": beside.points.tolist(),
-            "pictures": near.to_json(),
+            "pictures": neighbour_sheets.to_json(),
             "judged": _encode_bytes(beside.decoded.predicted),
         }
-        if beside is not None and near is not None
+        if beside is not None and neighbour_sheets is not None
         else None,
         "density": f"Density: {how} Dark and pale hold 50 % and 90 % of all of it, as far as these lie on the map.",
         "densityCells": CELLS,

@@ -148,12 +148,12 @@ class Neighbours:
     decoded: ClassifiedPictures
 
 
-def decode_neighbours(session: Session, land: Landscape, count: int) -> Neighbours | None:
+def decode_neighbours(session: Session, landscape: Landscape, count: int) -> Neighbours | None:
     """Decode the encodings of ``count`` examples; None if the map is all of z, or if decoders need a description."""
-    if land.chart.exact or session.model.model.conditional_on:
+    if landscape.chart.exact or session.model.model.conditional_on:
         return None
-    points = np.unique(np.linspace(0, len(land.places) - 1, count).round().astype(int))
-    z = land.encodings.mean[torch.from_numpy(points)]
+    points = np.unique(np.linspace(0, len(landscape.places) - 1, count).round().astype(int))
+    z = landscape.encodings.mean[torch.from_numpy(points)]
     return Neighbours(points, decode_and_classify(session, z, empty_description(session.model), "encodings"))
 
 
@@ -182,22 +182,22 @@ class Traversals:
     fixed_labels: str = ""
 
 
-def decode_traversals(session: Session, land: Landscape, examples: int, dimensions: int) -> Traversals:
+def decode_traversals(session: Session, landscape: Landscape, examples: int, dimensions: int) -> Traversals:
     """Decode traversals of test examples, the most informative dimensions first.
 
     Args:
         session: The model.
-        land: The map of its encodings.
+        landscape: The map of its encodings.
         examples: Largest number of examples, P.
         dimensions: Largest number of dimensions, d.
     """
-    loaded, dataset, encodings = session.model, session.group.dataset, land.encodings
+    loaded, dataset, encodings = session.model, session.group.dataset, landscape.encodings
     assert dataset is not None and loaded.observation is not None
     order = numpy_generator(session.seed, "traversals").permutation(len(encodings.rows))
     chosen = np.sort(order[:examples])
     with Dataset.open(dataset) as data:
         shown = read_examples(loaded, data, encodings.rows[chosen])
-    ranked = land.ranking.dimensions[:dimensions]
+    ranked = landscape.ranking.dimensions[:dimensions]
     values, reach = traversal_values(encodings, ranked, _FARTHEST, STEPS)
     means = encodings.mean[torch.from_numpy(chosen)]
     moved = traverse(means, ranked, values)  # [P, d, STEPS, D]

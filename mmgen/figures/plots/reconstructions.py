@@ -37,13 +37,13 @@ _PICTURES = 12
 _PARTS = {"train": "training", "val": "validation"}
 
 
-def _tile_row(label: str, spoken: DecodedTexts, judged: Verdicts) -> TileRow:
-    right, words = judged.correct
+def _tile_row(label: str, decoded: DecodedTexts, verdicts: Verdicts) -> TileRow:
+    right, words = verdicts.correct
     counted = f"Judge: {100 * right / words:.0f} % of {words} words match" if words else ""
     tiles = [
         Tile(image, wrong=bool(wrong), remark=remark, text=text)
         for image, text, wrong, remark in zip(
-            spoken.images, pair_with_distributions(spoken), judged.wrong, judged.remarks, strict=True
+            decoded.images, pair_with_distributions(decoded), verdicts.wrong, verdicts.remarks, strict=True
         )
     ]
     return TileRow(f"{label}. {counted}" if counted else label, [tiles])

@@ -74,9 +74,9 @@ def _rank_posteriors(material: Material, model: str) -> list[_Row]:
     return []
 
 
-def _with_most_attributes(found: Mapping[tuple[str, int], dict[str, Score]], metric: str) -> dict[str, Score]:
+def _with_most_attributes(scores: Mapping[tuple[str, int], dict[str, Score]], metric: str) -> dict[str, Score]:
     """Return the scores of a metric with the most given attributes, by posterior."""
-    return found.get(max((key for key in found if key[0] == metric), default=("", 0)), {})
+    return scores.get(max((key for key in scores if key[0] == metric), default=("", 0)), {})
 
 
 def _describe_model(name: str, rows: list[_Row]) -> Finding:

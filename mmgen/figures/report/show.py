@@ -33,8 +33,8 @@ def _read_main_images(data: Dataset, rows: np.ndarray) -> np.ndarray:
     return next(iter(read_pictures(data, rows, list(data.observed)[:1]).values()))
 
 
-def _random_rows(data: Dataset, part: str | None, count: int, seed: int) -> np.ndarray:
-    rows = data.split(data.default_scheme, part) if part and data.schemes else np.arange(data.size)
+def _random_rows(data: Dataset, split: str | None, count: int, seed: int) -> np.ndarray:
+    rows = data.split(data.default_scheme, split) if split and data.schemes else np.arange(data.size)
     chosen = numpy_generator(seed, "contact sheet").choice(len(rows), min(count, len(rows)), replace=False)
     return np.sort(rows[chosen])
 
