@@ -11,7 +11,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
-from mmgen.figures.drawing.style import INK, MUTED, RULE, WRONG, hex_to_rgb
+from mmgen.figures.drawing.style import INK, MUTED, RULE, WRONG
 from mmgen.figures.drawing.text import TextBlock, wrap_text
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import FilePath
@@ -28,7 +28,6 @@ __all__ = [
     "add_title_and_note",
     "stack_below",
     "enlarge",
-    "frame_colour",
     "add_margins",
     "lighten_dark_images",
     "paste_framed",
@@ -124,11 +123,6 @@ def lighten_dark_images(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray],
     which = "The picture" if len(peaks) == 1 else which
     remark = f"{which} {'is' if dark == 1 else 'are'} nearly black: no pixel is half as bright as white"
     return lighter, f"{remark}. Black is drawn as dark grey{'' if len(peaks) == 1 else ' in all'}."
-
-
-def frame_colour(wrong: bool) -> tuple[int, int, int]:
-    """Return the frame colour (R, G, B) of an image: red if the classifier disagrees, else grey."""
-    return hex_to_rgb(WRONG if wrong else RULE)
 
 
 def enlarge(images: np.ndarray, tile: int = TILE) -> np.ndarray:
