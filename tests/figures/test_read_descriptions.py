@@ -198,7 +198,7 @@ def test_one_stream_of_randomness_in_every_product(readers: Path, tmp_path: Path
 
     if asked.tokens is None:  # metrics ask by attributes
         queries = Queries(asked.codes, np.ones(1), 0)
-        (piece,) = JudgedPictures(loaded, None, seed).pictures(queries, posterior, number)  # type: ignore[arg-type]  # no judge is needed to draw
+        (piece,) = JudgedPictures(loaded, None, seed).draw_pictures(queries, posterior, number)  # type: ignore[arg-type]  # no judge is needed to draw
         np.testing.assert_allclose(piece.means[0].numpy(), means, atol=1e-6)
         assert (np.rint(255 * piece.classifier_input[0].numpy()) == sampled).mean() > 0.999
 

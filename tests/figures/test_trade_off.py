@@ -114,10 +114,10 @@ def test_precision_and_recall_end_in_the_corner_of_real_halves(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        ({"ids": {"judge": "other"}}, "the same judges, got some by others than the rest \\(j, other\\)"),
-        ({"ids": {"dataset": "other"}}, "the same datasets"),
-        ({"conditions": {"split": "other"}}, "the same splits"),
-        ({"conditions": {"part": "val"}}, "the same parts"),
+        ({"ids": {"judge": "other"}}, "the same judge, got several \\(j, other\\)"),
+        ({"ids": {"dataset": "other"}}, "the same dataset"),
+        ({"conditions": {"split": "other"}}, "the same split"),
+        ({"conditions": {"part": "val"}}, "the same part"),
     ],
 )
 def test_what_was_measured_otherwise_is_no_rival(tmp_path: Path, change: dict[str, Any], what: str) -> None:
@@ -247,5 +247,5 @@ def test_of_several_judges_of_the_same_pictures_the_first_is_shown(tmp_path: Pat
     assert _name_classifiers(read_scores(path)) == " Of several judges of the same pictures the first is shown: small."
     assert _name_classifiers(read_scores(write(tmp_path / "one.jsonl", pair(86.0, 98.9, **first)))) == ""
     alone = pair(70.0, 80.0, "true", text_weight=1.0, ids={"judge": "attentive", "aggregate": "t1"})
-    with pytest.raises(UsageError, match="by the same judges"):
+    with pytest.raises(UsageError, match="with the same judge, got several"):
         compute_trade_off(read_scores(write(tmp_path / "mixed.jsonl", both, alone)), BOTH)

@@ -134,7 +134,7 @@ def test_damaged_samples_of_several_kinds_are_refused(tmp_path: Path) -> None:
         del file["images_sampled.mask"]
     with pytest.raises(ArtifactError, match="damaged"):
         read_samples(tmp_path / "s.h5")
-    with pytest.raises(ValueError, match="no name of a modality"):
+    with pytest.raises(ValueError, match="modality got the name 'a b'"):
         write_samples(tmp_path / "t.h5", images=images, further={"a b": further["mask"]}, **common)
     odd = {"mask": (images, np.zeros((2, 1, 2, 2), np.uint8))}
     write_samples(tmp_path / "u.h5", images=images, further=odd, **common)
@@ -280,8 +280,8 @@ def test_sample_draws_one_kind_of_picture_from_another(
     [
         (["--from", "edges", "--to", "masc"], "unknown modality 'masc': did you mean 'mask'?"),
         (["--from", "egdes", "--to", "mask"], "unknown modality 'egdes': did you mean 'edges'?"),
-        (["--from", "edges", "--given", "Red=yes"], "choose one, or say with --to what to draw from them"),
-        (["--from", "edges", "--to", "mask", "--json"], "it goes with --from or --dataset-row, without --to"),
+        (["--from", "edges", "--given", "Red=yes"], "choose one, or name with --to the kind of picture to draw"),
+        (["--from", "edges", "--to", "mask", "--json"], "name them with --from or --dataset-row, and leave out --to"),
         (["--from", "edges", "--to", "mask", "--given", "Red=yes", "--given", "Red=no"], "got 2 descriptions"),
         (
             ["--from", "edges", "--to", "mask", "--posterior", "prior", "--judge", __file__],

@@ -70,7 +70,7 @@ def test_free_text_has_a_bar_for_no_word() -> None:
     assert vocabulary_note(INFO, ATTRIBUTES).startswith("Bars from left to right: small, large | red, blue, gray. Grey")
     assert vocabulary_note(free).startswith("Bars from left to right: small, large, red, blue, gray. Last: no word.")
     _pixels(WordPanels(free, None, 240), TextWithDistributions(np.array([1, 5]), np.full((2, 6), 1 / 6)))
-    with pytest.raises(UsageError, match="draw fewer words"):
+    with pytest.raises(UsageError, match="use a smaller vocabulary"):
         _pixels(WordPanels(INFO, ATTRIBUTES, 16), TextWithDistributions(np.array([1, 5]), np.full((2, 6), 1 / 6)))
 
 
@@ -110,7 +110,7 @@ def test_tables_refuse_what_does_not_fit() -> None:
         tile_table([])
     with pytest.raises(UsageError, match=r"a row of \[2\] images, expected at most \[1\]"):
         tile_table([TileRow("", [[tile]]), TileRow("", [[tile, tile]])])
-    with pytest.raises(UsageError, match="without their vocabulary"):
+    with pytest.raises(UsageError, match="got tiles with texts, but no vocabulary"):
         tile_table(
             [TileRow("", [[Tile(np.zeros((1, 8, 8)), text=TextWithDistributions(np.zeros(1, int), np.ones((1, 2))))]])]
         )
