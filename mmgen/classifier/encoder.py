@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from mmgen.classifier._base import ClassifierNetwork
 from mmgen.core.errors import UsageError
-from mmgen.modalities import Description, whole
+from mmgen.modalities import Description, all_present
 
 __all__ = ["Encoder"]
 
@@ -45,7 +45,7 @@ class Encoder(ClassifierNetwork):
         return cls(described, sizes, hint_size)
 
     def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
-        hidden = self.modality.features(self.encoder, images, whole(images))
+        hidden = self.modality.features(self.encoder, images, all_present(images))
         known = hidden if hints is None else torch.cat([hidden, hints.to(hidden.dtype)], -1)
         return F.relu(self.hidden(known))
 

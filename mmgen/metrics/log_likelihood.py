@@ -97,7 +97,7 @@ class _DecodedTerms:
 
 def _jointly_modelled_examples(evaluation: "Evaluation") -> str:
     """Return why draws of z cannot be weighted example by example, as in a graph; "" if they can."""
-    joint = [name for name, each in evaluation.loaded.model.modalities.items() if not each.alone]
+    joint = [name for name, each in evaluation.loaded.model.modalities.items() if not each.is_independent]
     if not joint:
         return ""
     return (

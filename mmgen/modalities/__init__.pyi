@@ -5,9 +5,9 @@ from ._base import (
     Modality as Modality,
     StoredArray as StoredArray,
     View as View,
-    whole as whole,
+    all_present as all_present,
 )
 from ._described import Described as Described
 from ._graph import Graph as Graph
 from ._members import describe as describe, get as get, importable as importable, names as names
-from ._stored import distinct_texts as distinct_texts, element_json as element_json
+from ._stored import are_distinct_texts as are_distinct_texts, element_json as element_json

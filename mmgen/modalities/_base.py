@@ -1,6 +1,6 @@
-"""The base of kinds of data: description, storage, networks, and p(x | z).
+"""The base classes of kinds of data: description, storage, networks, and p(x | z).
 
-Nothing here imports torch or h5py when it is imported: whoever reads a dataset knows all kinds, and needs no networks.
+Importing it imports neither torch nor h5py, so that datasets can be read without them.
 """
 
 from abc import ABC, abstractmethod
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-__all__ = ["ROWS", "Description", "Element", "Modality", "View", "StoredArray", "whole"]
+__all__ = ["ROWS", "Description", "Element", "Modality", "View", "StoredArray", "all_present"]
 
 ROWS = ""
-"""Name of the one array of a kind that stores a row for every example: it stands under the modality's own name."""
+"""Name of the array of a kind that stores one row for every example, under the modality's name in the file."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class StoredArray:
 
 
 class Element(Protocol):
-    """A modality in an open file, whose description is being read; faults become ArtifactErrors."""
+    """Protocol of a modality in an open file, from which its description is read; faults raise ArtifactErrors."""
 
     @property
     def where(self) -> str:
@@ -50,16 +50,16 @@ class Element(Protocol):
         """Return a text attribute."""
 
     def shape(self, array: str = ROWS) -> tuple[int, ...]:
-        """Return shape of one of its arrays as the file declares it, rows first."""
+        """Return the shape of one of its arrays as declared in the file, rows first."""
 
 
 @dataclass(frozen=True)
 class View:
-    """One reading of some examples: all that is drawn anew in every view is determined by it.
+    """Key of the random parts of some examples, such as drawn pixels: equal views give equal values.
 
     Attributes:
-        numbers: The examples' rows in their dataset, int64 [B]; computed where they are asked for.
-        key: Seed, and what distinguishes this view from others (a step).
+        numbers: Returns the examples' rows in their dataset, int64 [B].
+        key: Seed, and values that distinguish this view from others, such as the step.
     """
 
     numbers: Callable[[], "Tensor"]
@@ -67,17 +67,16 @@ class View:
 
 
 class Description(Settings, ABC):
-    """Description of a modality without a model: name, sizes and storage, in dataset files and settings.
+    """Base of descriptions of a modality: name, sizes and storage, as in dataset files and settings.
 
-    Fields of members are what is stored; a wrong value of one is a ValueError in words.
+    Fields of members are stored; a wrong value raises a ValueError.
     """
 
     streamed: ClassVar[bool] = True
-    """Whether rows are read batch by batch where all of them do not fit into memory, and not held where nobody wants
-    them; small ones always are."""
+    """Whether rows are read batch by batch if they do not fit into memory; False keeps them always in memory."""
 
     describes: ClassVar[bool] = False
-    """Whether it is words about the other modalities, which are what posteriors are given before them."""
+    """Whether it describes the other modalities in words, as attributes and text do."""
 
     files: ClassVar[tuple[str, ...]] = ()
     """Endings of the files that :meth:`write` makes, such as ".wav"; none by default."""
@@ -91,7 +90,7 @@ class Description(Settings, ABC):
 
     @abstractmethod
     def arrays(self) -> dict[str, StoredArray]:
-        """Return the arrays that it is stored as: :data:`ROWS` alone, or several by name."""
+        """Return type and shape of its arrays in a file by name: :data:`ROWS` alone, or several."""
 
     @abstractmethod
     def texts(self) -> dict[str, str]:
@@ -100,19 +99,19 @@ class Description(Settings, ABC):
     @classmethod
     @abstractmethod
     def read(cls, name: str, element: Element) -> Self:
-        """Return the description of the modality ``name`` out of a file.
+        """Read the description of the modality ``name`` from a file.
 
         Raises:
-            ArtifactError: What the file says is not whole; says how it differs.
+            ArtifactError: The file's values are incomplete or wrong.
         """
 
     def fault_beside(self, others: "Mapping[str, Description]") -> str:
-        """Return a fault of this modality in combination with the dataset's others, in words; "" for none."""
+        """Describe a fault of this modality in combination with the dataset's others; "" if there is none."""
         return ""
 
     @property
     def by_rows(self) -> bool:
-        """True if every example has a row in an array; otherwise its value is its row's number."""
+        """True if every example has a row in an array; otherwise its value is its row number."""
         return ROWS in self.arrays()
 
     @property
@@ -136,17 +135,17 @@ class Description(Settings, ABC):
         return None
 
     def fault(self, stored: np.ndarray, array: str = ROWS) -> str:
-        """Return the fault of stored rows, whose type and shape are right, in words; "" for none."""
+        """Describe a fault of stored rows, whose type and shape are right; "" if there is none."""
         return ""
 
     def unpack(self, stored: np.ndarray) -> np.ndarray:
-        """Convert rows as stored to rows as people see them."""
+        """Convert stored rows to plain values, such as bits to pixels."""
         return stored
 
     # In batches.
 
     def torch_rows(self, stored: np.ndarray) -> np.ndarray:
-        """Convert stored rows to a type that torch computes with, for keeping in memory."""
+        """Convert stored rows to a number type that torch supports, for memory."""
         return stored
 
     def tensors(self, rows: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
@@ -157,27 +156,27 @@ class Description(Settings, ABC):
         """Return arrays that all examples share, by name: they become ``batch.shared["modality.name"]``.
 
         Args:
-            read: A whole array as stored, of any modality of the dataset, given its name and the array's.
-            part: The part of a split that the examples are, "train", "val" or "test"; None where they are of none.
+            read: Returns a stored array of the dataset, given the names of modality and array.
+            part: Part of the split, "train", "val" or "test"; None for other rows.
         """
         return {}
 
     @abstractmethod
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Convert observations as users pass them to values and presence: bool [B], or one for every part."""
+        """Convert observations to values and presence for a batch; presence is bool [B], or [B, A] for attributes."""
 
     # For people.
 
     @property
     def picture_shape(self) -> tuple[int, int, int] | None:
-        """(C, H, W) of what :meth:`picture` draws; None for a kind that cannot be shown."""
+        """Shape (C, H, W) of pictures by :meth:`picture`; None for a kind without pictures."""
         return None
 
     def picture(self, values: np.ndarray) -> np.ndarray:
         """Draw values [n, *event_shape] as pictures float32 [n, C, H, W] from 0 to 1.
 
         Raises:
-            UsageError: The kind cannot be shown.
+            UsageError: The kind has no pictures.
         """
         raise UsageError(f"{self.name} is a {self.kind}, which has no picture; write values to a file of samples (.h5)")
 
@@ -190,12 +189,12 @@ class Description(Settings, ABC):
     def write(self, path: Path, values: np.ndarray) -> None:
         """Write values [n, *event_shape] to a file whose ending is one of :attr:`files`."""
         raise UsageError(
-            f"{path} got a {self.kind}, which cannot be written in this format; use a file of samples (.h5)"
+            f"{path} cannot hold values of {self.kind} data, expected a file of samples; use a name that ends in .h5"
         )
 
     @property
     def classifier_sees_samples(self) -> bool:
-        """True if an attribute classifier reads draws of p(x | z), as for binary data, and not means."""
+        """True if attribute classifiers get draws of p(x | z), as for binary data; False if they get means."""
         return False
 
     @classmethod
@@ -203,7 +202,7 @@ class Description(Settings, ABC):
         """Return a small description and ``count`` stored rows, for tests of members.
 
         Raises:
-            UsageError: The kind brings no example.
+            UsageError: The kind defines no example.
         """
         raise UsageError(f"{cls.__name__} has no example, which checks of members need; define its method example")
 
@@ -211,13 +210,13 @@ class Description(Settings, ABC):
 
     @abstractmethod
     def modality(self, likelihood: str | None = None) -> "Modality":
-        """Return the modality, with p(x | z), of such data.
+        """Return the modality with p(x | z) for this description.
 
         Args:
-            likelihood: A member of ``mmgen.likelihoods``; left out, what the kind has by default.
+            likelihood: A member of ``mmgen.likelihoods``; by default that of the kind.
 
         Raises:
-            SettingsError: The likelihood is none of such data.
+            SettingsError: The likelihood is not for such data.
         """
 
     @classmethod
@@ -229,8 +228,8 @@ class Description(Settings, ABC):
         """Return the settings of networks over such data; None for a kind without networks.
 
         Args:
-            settings: Plain values; what is left out has its default.
-            where: The setting that holds them, for messages.
+            settings: Plain values; others have their defaults.
+            where: Name of the setting, for messages.
 
         Raises:
             SettingsError: A value is wrong.
@@ -248,31 +247,31 @@ class Description(Settings, ABC):
 
 
 class Modality(ABC):
-    """A kind of observation with its density p(x_m | z); the joint density is p(z) prod_m p(x_m | z)."""
+    """Base of modalities: observations with their density p(x_m | z) and networks."""
 
     name: str
     """Its name in a :class:`~mmgen.core.batch.Batch` and in a dataset file."""
     kind: ClassVar[str]
     """The kind of its description."""
-    alone: ClassVar[bool] = True
-    """Whether an example's likelihood depends on its own z alone; that of a graph's node depends on others' z too."""
+    is_independent: ClassVar[bool] = True
+    """Whether an example's likelihood depends only on its own z; that of a graph's node depends on others' z too."""
     head_layers: ClassVar[int] = 1
-    """Hidden layers from features to q(z | x), where the settings of a model do not say."""
+    """Default number of hidden layers from features to q(z | x)."""
 
-    # Not abstract, the first two: what a model is put together from by hand needs neither.
+    # The first two are not abstract: a model built by hand needs neither.
 
     def decoder(self, inputs: int, network: Any) -> tuple["Modality", "nn.Module"]:
-        """Return a network [B, inputs] -> parameters of p(x | z), and the modality as it is generated with it.
+        """Return a modality for generation, and its network [B, inputs] -> parameters of p(x | z).
 
         Args:
-            inputs: Size of what the decoder sees.
+            inputs: Size of the decoder's input.
             network: Settings of networks, or a family of them, as the kind has them.
         """
-        raise SettingsError(_without_network(self))
+        raise SettingsError(_missing_networks(self))
 
     def encoder(self, network: Any) -> tuple["nn.Module", int]:
         """Return a network from observations to features [B, F] (see :meth:`features`), and F."""
-        raise SettingsError(_without_network(self))
+        raise SettingsError(_missing_networks(self))
 
     def features(self, encoder: "nn.Module", value: "Tensor", present: "Tensor") -> "Tensor":
         """Return features [B, F] of observations, by a network that :meth:`encoder` made."""
@@ -300,14 +299,14 @@ class Modality(ABC):
         """Return a draw: an image [..., C, H, W], or attribute codes int64 [..., A]."""
 
 
-def _without_network(modality: Modality) -> str:
+def _missing_networks(modality: Modality) -> str:
     return (
-        f"{modality.name} is a {modality.kind}, which has no networks of its own, but the model asks for some; choose "
-        "one made for such data (model.name), or leave it out of the objective"
+        f"{modality.name} is a {modality.kind}, which has no networks, but the model needs some; choose a model for "
+        "such data (model.name), or leave it out of the objective"
     )
 
 
-def whole(values: "Tensor") -> "Tensor":
+def all_present(values: "Tensor") -> "Tensor":
     """Return presence [B] of values that are all present."""
     import torch
 

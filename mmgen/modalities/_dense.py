@@ -7,13 +7,13 @@ from mmgen.likelihoods import Likelihood
 __all__ = ["dense_likelihood"]
 
 
-def dense_likelihood(name: str, setting: str, what: str) -> Likelihood:
-    """Return the named likelihood of independent numbers; ``what`` names the data in messages."""
+def dense_likelihood(name: str, setting: str, data_in_words: str) -> Likelihood:
+    """Return the named likelihood of independent numbers; ``data_in_words`` names the data in messages."""
     likelihood = mmgen.likelihoods.get(name)
     if not issubclass(likelihood, Likelihood):
         dense = [n for n, member in mmgen.likelihoods.importable().items() if issubclass(member, Likelihood)]
         raise SettingsError(
-            f"{setting} got '{name}', which is no likelihood of {what}; expected one of {', '.join(dense)}"
+            f"{setting} got '{name}', which is no likelihood of {data_in_words}; expected one of {', '.join(dense)}"
         )
-    made: Likelihood = likelihood()
-    return made
+    result: Likelihood = likelihood()
+    return result

@@ -13,7 +13,7 @@ from mmgen.settings.config import validate
 __all__ = ["Described"]
 
 
-def _described(value: Any) -> Any:
+def _read_description(value: Any) -> Any:
     """Convert a table of settings to the description of its ``kind``."""
     if isinstance(value, Description):
         return value
@@ -27,5 +27,5 @@ def _described(value: Any) -> Any:
         raise ValueError(str(error)) from None
 
 
-Described = Annotated[SerializeAsAny[Description], BeforeValidator(_described)]
+Described = Annotated[SerializeAsAny[Description], BeforeValidator(_read_description)]
 """A description of any kind; plain values are told apart by their ``kind``."""

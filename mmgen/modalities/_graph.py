@@ -20,19 +20,19 @@ _MANY = 4096  # nodes; below that pairs of nodes fit anywhere
 
 @dataclass(frozen=True)
 class Pairs:
-    """Known edges and non-edges among B nodes; each pair is listed once, by places in the batch.
+    """Known edges and non-edges among B nodes; each pair is listed once, by positions in the batch.
 
     Attributes:
         joined: Pairs that an edge joins, int64 [2, E].
-        unknown: Pairs of which it is not known, int64 [2, U]; all others are not joined.
-        absent: Where only some pairs are asked about: those that no edge joins, int64 [2, M]; else None.
-        once: Which places are looked at, bool [B], where a node comes twice; None where all are.
+        unknown: Pairs that may be joined or not, int64 [2, U]; all others are not joined.
+        absent: If only listed pairs count: those that no edge joins, int64 [2, M]; else None.
+        first_occurrence: True for positions to count, bool [B], if a node occurs twice; None counts all.
     """
 
     joined: Tensor
     unknown: Tensor
     absent: Tensor | None = None
-    once: Tensor | None = None
+    first_occurrence: Tensor | None = None
 
 
 class Graph(Modality):
@@ -49,7 +49,7 @@ class Graph(Modality):
     """
 
     kind: ClassVar[str] = "graph"
-    alone: ClassVar[bool] = False
+    is_independent: ClassVar[bool] = False
 
     def __init__(self, name: str, nodes: int) -> None:
         self.name = name
@@ -65,32 +65,32 @@ class Graph(Modality):
         position[nodes] = places
         # A batch that begins in one epoch and ends in the next may hold a node twice.
         once = position[nodes] == places
-        looked_at = None if once.all() else once
+        counted_once = None if once.all() else once
 
-        def inside(name: str) -> Tensor:
+        def select_pairs(name: str) -> Tensor:
             places = position[shared[f"{self.name}.{name}"]]
             return places[:, (places >= 0).all(0)]
 
         if f"{self.name}.held_edges" in shared:
-            joined = inside("held_edges")
-            return Pairs(joined, joined[:, :0], inside("held_absent"), looked_at)
-        return Pairs(inside("edges"), inside("unknown"), once=looked_at)
+            joined = select_pairs("held_edges")
+            return Pairs(joined, joined[:, :0], select_pairs("held_absent"), counted_once)
+        return Pairs(select_pairs("edges"), select_pairs("unknown"), first_occurrence=counted_once)
 
     def scales(self, pairs: Pairs, size: int) -> tuple[float, float]:
         """Return the factors by which a share in a batch of ``size`` nodes estimates that in the whole graph.
 
         Returns:
-            Of its pairs with other nodes, of which there are N - 1 in all; and of what is its own. A node that comes
-            twice has one share.
+            The factor of pairs with other nodes, of which there are N - 1 in all, and that of a node with itself. A
+            node that occurs twice has one share.
         """
-        nodes = size if pairs.once is None else int(pairs.once.sum())
+        nodes = size if pairs.first_occurrence is None else int(pairs.first_occurrence.sum())
         return (self.nodes - 1) / max(1, nodes - 1) * size / nodes, size / nodes
 
     def density(self, batch: Batch) -> float:
         """Return the share of ordered pairs of nodes, self-pairs included, that training edges join.
 
         Raises:
-            DataError: No edge is there to learn from.
+            DataError: The training part has no edge.
         """
         if not batch.shared[f"{self.name}.edges"].shape[1]:
             raise DataError(f"{self.name} has no edges in its training part; hold fewer back")
@@ -102,7 +102,7 @@ class Graph(Modality):
         return (vectors[..., pairs[0], :] * vectors[..., pairs[1], :]).sum(-1)
 
     def log_prob(self, parameters: Tensor, value: Tensor, present: Tensor) -> Tensor:
-        """Return each node's half of log p of its pairs, nats [..., B]; over all nodes it sums to log p(A | Z).
+        """Return half the log-probability of each node's pairs, nats [..., B], so that the sum is log p(A | Z).
 
         Args:
             parameters: Vectors of the nodes [..., B, F].
@@ -122,12 +122,17 @@ class Graph(Modality):
             pairs: What is known of them.
         """
         if pairs.absent is not None:
-            found = self._halves(parameters, pairs.joined, logsigmoid(self.log_odds(parameters, pairs.joined)))
-            return found + self._halves(parameters, pairs.absent, logsigmoid(-self.log_odds(parameters, pairs.absent)))
+            found = self._halve_by_node(parameters, pairs.joined, logsigmoid(self.log_odds(parameters, pairs.joined)))
+            return found + self._halve_by_node(
+                parameters, pairs.absent, logsigmoid(-self.log_odds(parameters, pairs.absent))
+            )
         return (
-            0.5 * self._none_joined(parameters, pairs.once, -softplus(self._own_log_odds(parameters)))
-            + self._halves(parameters, pairs.joined, self.log_odds(parameters, pairs.joined))
-            + self._halves(parameters, pairs.unknown, softplus(self.log_odds(parameters, pairs.unknown)))
+            0.5
+            * self._log_prob_without_edges(
+                parameters, pairs.first_occurrence, -softplus(self._own_log_odds(parameters))
+            )
+            + self._halve_by_node(parameters, pairs.joined, self.log_odds(parameters, pairs.joined))
+            + self._halve_by_node(parameters, pairs.unknown, softplus(self.log_odds(parameters, pairs.unknown)))
         )
 
     def balanced_log_prob(
@@ -151,14 +156,14 @@ class Graph(Modality):
         """
         weight = (1 - density) / density
 
-        def instead(odds: Tensor) -> Tensor:
+        def term_of_edge(odds: Tensor) -> Tensor:
             """Return the term of a joined pair less its term as one that is not joined."""
             return weight * logsigmoid(odds) + softplus(odds)
 
-        edges = 2 * self._halves(parameters, pairs.joined, instead(self.log_odds(parameters, pairs.joined)))
+        edges = 2 * self._halve_by_node(parameters, pairs.joined, term_of_edge(self.log_odds(parameters, pairs.joined)))
         own = self._own_log_odds(parameters)
-        others = self._none_joined(parameters, pairs.once, -softplus(own)) + edges
-        itself = weight * logsigmoid(own) * (1.0 if pairs.once is None else pairs.once)
+        others = self._log_prob_without_edges(parameters, pairs.first_occurrence, -softplus(own)) + edges
+        itself = weight * logsigmoid(own) * (1.0 if pairs.first_occurrence is None else pairs.first_occurrence)
         return (scales[0] * others + scales[1] * itself) / (2 * (1 - density))
 
     def mean(self, parameters: Tensor) -> Tensor:
@@ -182,16 +187,16 @@ class Graph(Modality):
         """Return log odds of every node with itself [..., B]."""
         return full_precision(parameters).square().sum(-1)
 
-    def _none_joined(self, parameters: Tensor, once: Tensor | None, own: Tensor) -> Tensor:
-        """Return sum over all nodes j, itself among them, of log p(i and j are not joined), less ``own`` [..., B],
-        nats.
-        """
+    def _log_prob_without_edges(
+        self, parameters: Tensor, first_occurrence: Tensor | None, self_terms: Tensor
+    ) -> Tensor:
+        """Return the sum over all nodes j of log p(i and j are not joined), less ``self_terms`` [..., B], in nats."""
         terms = softplus(self._all_log_odds(parameters))
-        if once is None:
-            return -terms.sum(-1) - own
-        return (-(terms * once).sum(-1) - own) * once
+        if first_occurrence is None:
+            return -terms.sum(-1) - self_terms
+        return (-(terms * first_occurrence).sum(-1) - self_terms) * first_occurrence
 
-    def _halves(self, parameters: Tensor, pairs: Tensor, terms: Tensor) -> Tensor:
+    def _halve_by_node(self, parameters: Tensor, pairs: Tensor, terms: Tensor) -> Tensor:
         """Return half of a pair's term [..., M] for either node [..., B]."""
         empty = terms.new_zeros(*terms.shape[:-1], parameters.shape[-2])
         return empty.index_add(-1, pairs[0], 0.5 * terms).index_add(-1, pairs[1], 0.5 * terms)

@@ -6,17 +6,17 @@ from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import MalformedError, parse_json
 from mmgen.modalities._base import Element
 
-__all__ = ["MAX_NAMES", "distinct_texts", "element_json"]
+__all__ = ["MAX_NAMES", "are_distinct_texts", "element_json"]
 
 MAX_NAMES = 4096
-"""Attributes, slots or columns of one modality at most."""
+"""Largest number of attributes, slots or columns of one modality."""
 
 
 def element_json(element: Element, name: str) -> Any:
-    """Return the JSON in a text attribute of an element.
+    """Parse the JSON in a text attribute of an element.
 
     Raises:
-        ArtifactError: It is no JSON.
+        ArtifactError: It is not valid JSON.
     """
     try:
         return parse_json(element.text(name))
@@ -26,7 +26,7 @@ def element_json(element: Element, name: str) -> Any:
         ) from None
 
 
-def distinct_texts(value: Any, least: int, most: int) -> bool:
-    """Return whether ``value`` is a list of ``least`` to ``most`` distinct strings."""
+def are_distinct_texts(value: Any, min_count: int, max_count: int) -> bool:
+    """Return whether ``value`` is a list of ``min_count`` to ``max_count`` distinct strings."""
     texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
-    return texts and len(set(value)) == len(value) and least <= len(value) <= most
+    return texts and len(set(value)) == len(value) and min_count <= len(value) <= max_count

@@ -9,7 +9,7 @@ from pydantic import model_validator
 from mmgen.core.errors import ArtifactError
 from mmgen.core.notation import UNKNOWN
 from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray
-from mmgen.modalities._stored import MAX_NAMES, distinct_texts, element_json
+from mmgen.modalities._stored import MAX_NAMES, are_distinct_texts, element_json
 
 if TYPE_CHECKING:
     import torch
@@ -34,7 +34,7 @@ class AttributesDescription(Description):
     """For each attribute the names of its values; a value's code is its position."""
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _check_values(self) -> Self:
         if not self.names or len(self.names) != len(self.values):
             raise ValueError(
                 "got no attributes, or one without values; give at least one attribute, and values for each"
@@ -46,7 +46,7 @@ class AttributesDescription(Description):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """V of each attribute."""
+        """Number of values of each attribute."""
         return tuple(len(values) for values in self.values)
 
     def arrays(self) -> dict[str, StoredArray]:
@@ -59,9 +59,9 @@ class AttributesDescription(Description):
     @classmethod
     def read(cls, name: str, element: Element) -> "AttributesDescription":
         names, values = element_json(element, "names"), element_json(element, "values")
-        if not distinct_texts(names, 1, MAX_NAMES) or not isinstance(values, list) or len(values) != len(names):
+        if not are_distinct_texts(names, 1, MAX_NAMES) or not isinstance(values, list) or len(values) != len(names):
             raise ArtifactError(f"{element.where} does not name its attributes and their values; make the file again")
-        if not all(distinct_texts(vocabulary, 1, UNKNOWN) for vocabulary in values):
+        if not all(are_distinct_texts(vocabulary, 1, UNKNOWN) for vocabulary in values):
             raise ArtifactError(
                 f"{element.where} has an attribute without 1 to {UNKNOWN} distinct values; make the file again"
             )
@@ -72,7 +72,7 @@ class AttributesDescription(Description):
         return "" if good else f"a code is no value of its attribute, nor {UNKNOWN}"
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Map codes [B, A], 255 unknown -> int64 codes, 0 where unknown, and which are known [B, A]."""
+        """Convert codes [B, A], 255 unknown, to int64 codes, 0 where unknown, and presence [B, A]."""
         known = values != UNKNOWN
         return values.long().masked_fill(~known, 0), known
 
@@ -173,7 +173,7 @@ class Attributes(Modality):
         chosen = table.gather(-1, codes).squeeze(-1)
         return chosen.masked_fill(~present, 0.0).sum(-1)
 
-    def log_prob_of_one(self, logits: "Tensor", attribute: int, value: "Tensor", present: "Tensor") -> "Tensor":
+    def log_prob_of_attribute(self, logits: "Tensor", attribute: int, value: "Tensor", present: "Tensor") -> "Tensor":
         """Return log p(y_k | logits) of one attribute by number, in nats; 0 where it is unknown.
 
         Args:

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from mmgen.core.errors import ArtifactError, SettingsError
-from mmgen.modalities._base import ROWS, Description, Element, StoredArray, whole
+from mmgen.modalities._base import ROWS, Description, Element, StoredArray, all_present
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -79,12 +79,11 @@ class GraphDescription(Description):
         return "" if ordered.all() else f"a pair is not two nodes of 0 to {self.nodes - 1}, the smaller first"
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Return numbers of nodes [B] as they are, all of them known."""
-        return values.long(), whole(values)
+        """Return numbers of nodes [B] unchanged, all present."""
+        return values.long(), all_present(values)
 
     def shared(self, read: Callable[[str, str], np.ndarray], part: str | None) -> Mapping[str, np.ndarray]:
-        """Return the edges of training, and which pairs are not known to it; of a part that is held back its pairs as
-        well.
+        """Return the edges of training and pairs unknown to it; for part "val" or "test" also its held-back pairs.
 
         Returns:
             ``edges`` int64 [2, E'], ``unknown`` int64 [2, U]; ``features`` float32 [N, F] of all nodes where there are
@@ -114,7 +113,7 @@ class GraphDescription(Description):
         from mmgen.modalities._graph import Graph
 
         if likelihood is not None:
-            raise SettingsError(f"a graph has one likelihood, and {self.name} got '{likelihood}'; leave it out")
+            raise SettingsError(f"{self.name} got likelihood '{likelihood}', but a graph has only one; leave it out")
         return Graph(self.name, self.nodes)
 
     def fits(self, other: Description) -> bool:

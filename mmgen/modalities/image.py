@@ -10,7 +10,7 @@ from pydantic import Field
 
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import printable
-from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray, View, whole
+from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray, View, all_present
 from mmgen.modalities._stored import element_json
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class ImageDescription(Description):
-    """Pictures of one size, and how their pixels are stored."""
+    """Description of pictures of one size, with the storage of their pixels."""
 
     kind: Literal["image"] = "image"
     name: str = "image"
@@ -96,8 +96,8 @@ class ImageDescription(Description):
         return self.observed(draw_pixels(rows, view.numbers(), view_key(seed, self.name, *which)))
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Return pixels float [B, C, H, W] in [0, 1], all of them there."""
-        return values, whole(values)
+        """Return pixels float [B, C, H, W] in [0, 1] unchanged, all present."""
+        return values, all_present(values)
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -149,9 +149,9 @@ class ImageDescription(Description):
         """Return True if pictures have the same size, however they are stored."""
         return isinstance(other, ImageDescription) and self.shape == other.shape
 
-    def takes(self, other: "ImageDescription") -> bool:
-        """Return whether a model of these has a density of others of the same size: of black and white it has none of
-        grey.
+    def accepts(self, other: "ImageDescription") -> bool:
+        """Return whether a model of this description has a density of other pictures: not of grey ones if it is black
+        and white.
         """
         return self.layout == "bytes" or other.layout != "bytes"
 
@@ -160,10 +160,12 @@ class ImageDescription(Description):
 
 
 class Image(Modality):
-    """Args:
-    name: Name in the dataset file.
-    shape: (C, H, W).
-    likelihood: p(pixels | decoder output).
+    """Pictures whose pixels are independent given z.
+
+    Args:
+        name: Name in the dataset file.
+        shape: (C, H, W).
+        likelihood: p(pixels | decoder output).
     """
 
     kind: ClassVar[str] = "image"

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from mmgen.core.errors import ArtifactError
-from mmgen.modalities._base import ROWS, Description, Element, StoredArray, View, whole
+from mmgen.modalities._base import ROWS, Description, Element, StoredArray, View, all_present
 from mmgen.modalities._stored import element_json
 from mmgen.modalities.vector import Vector
 
@@ -28,7 +28,7 @@ _LARGEST = 64
 
 
 class PatchDescription(Description):
-    """Square grey patches, stored as bytes [n, side, side], which a model sees as side^2 - 1 real numbers.
+    """Description of square grey patches, stored as bytes [n, side, side], for models side^2 - 1 real numbers.
 
     Byte v becomes (v + u) / 256 with u uniform in (0, 1), the mean of the patch is taken off, and the last pixel, which
     is minus the sum of the others, is dropped. So the numbers have a density, and log p is in nats a patch; divided by
@@ -43,7 +43,7 @@ class PatchDescription(Description):
 
     @property
     def size(self) -> int:
-        """F, how many numbers are left: side^2 - 1."""
+        """Number F of real numbers of a patch: side^2 - 1."""
         return self.side**2 - 1
 
     @property
@@ -76,14 +76,12 @@ class PatchDescription(Description):
         seed, *which = view.key
         # One draw for all evaluations, as if it were stored: scores of two seeds are about the same numbers.
         key = view_key(seed, self.name, *which) if which else view_key(0, self.name)
-        return self.observed(_without_mean(dequantise(rows, view.numbers(), key)))
+        return self.observed(_subtract_mean(dequantise(rows, view.numbers(), key)))
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Return numbers [B, F] as they are, all of them there; levels uint8 [B, side, side] at the middle of each
-        level.
-        """
-        numbers = values if values.is_floating_point() else _without_mean((values.double() + 0.5) / 256)
-        return numbers, whole(numbers)
+        """Return numbers [B, F] unchanged, all present; uint8 levels [B, side, side] become numbers without noise."""
+        numbers = values if values.is_floating_point() else _subtract_mean((values.double() + 0.5) / 256)
+        return numbers, all_present(numbers)
 
     @property
     def event_shape(self) -> tuple[int, ...]:
@@ -132,7 +130,7 @@ class Patch(Vector):
     """The spread of a pixel about its patch's mean is about this in natural pictures (0.09 in the Berkeley set)."""
 
 
-def _without_mean(levels: "Tensor") -> "Tensor":
+def _subtract_mean(levels: "Tensor") -> "Tensor":
     """Map patches float64 [B, side, side] -> all pixels but the last, less the mean of all: float32 [B, F]."""
     flat = levels.flatten(1)
     return (flat - flat.mean(1, keepdim=True))[:, :-1].float()

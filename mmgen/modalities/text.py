@@ -7,8 +7,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from mmgen.core.errors import ArtifactError
-from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray, whole
-from mmgen.modalities._stored import MAX_NAMES, distinct_texts, element_json
+from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray, all_present
+from mmgen.modalities._stored import MAX_NAMES, are_distinct_texts, element_json
 
 if TYPE_CHECKING:
     import torch
@@ -23,7 +23,7 @@ MAX_WORDS = 65535  # codes are uint16, and one of them is the padding
 
 
 class TextDescription(Description):
-    """Sentences; rows are uint16 codes [n, T], the size of the vocabulary being padding."""
+    """Description of sentences; rows are uint16 codes [n, T], with the size of the vocabulary as padding."""
 
     streamed: ClassVar[bool] = False
     describes: ClassVar[bool] = True
@@ -38,7 +38,7 @@ class TextDescription(Description):
     """Attribute that each position spells, length T; empty for free text."""
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _check_values(self) -> Self:
         if not 1 <= len(self.vocabulary) == len(set(self.vocabulary)) <= MAX_WORDS:
             raise ValueError(f"text '{self.name}' needs 1 to {MAX_WORDS} distinct words")
         if self.slots and not len(set(self.slots)) == len(self.slots) == self.length:
@@ -51,7 +51,7 @@ class TextDescription(Description):
         return len(self.vocabulary)
 
     def words(self, codes: np.ndarray) -> str:
-        """Return one row of codes [T] as a sentence.
+        """Convert one row of codes [T] to a sentence.
 
         Example:
             >>> import numpy as np
@@ -70,11 +70,11 @@ class TextDescription(Description):
     def read(cls, name: str, element: Element) -> "TextDescription":
         shape, words, slots = element.shape(), element_json(element, "vocabulary"), element_json(element, "slots")
         length = shape[1] if len(shape) == 2 else 0
-        if not distinct_texts(words, 1, MAX_WORDS):
+        if not are_distinct_texts(words, 1, MAX_WORDS):
             raise ArtifactError(
                 f"{element.where} has no vocabulary of 1 to {MAX_WORDS} distinct words; make the file again"
             )
-        if not length or not (slots == [] or (distinct_texts(slots, 1, MAX_NAMES) and len(slots) == length)):
+        if not length or not (slots == [] or (are_distinct_texts(slots, 1, MAX_NAMES) and len(slots) == length)):
             raise ArtifactError(
                 f"{element.where} does not name one attribute for each of its {length} words; make it again"
             )
@@ -86,12 +86,12 @@ class TextDescription(Description):
         return "" if good else "a code is no word, or padding stands before a word"
 
     def torch_rows(self, stored: np.ndarray) -> np.ndarray:
-        """Return int32: torch computes little with uint16."""
+        """Convert codes to int32, since torch hardly supports uint16."""
         return stored.astype(np.int32)
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Return words [B, T] -> int64, all sentences there."""
-        return values.long(), whole(values)
+        """Convert codes of words [B, T] to int64, all present."""
+        return values.long(), all_present(values)
 
     @classmethod
     def example(cls, count: int = 5) -> tuple[Self, np.ndarray]:
@@ -118,9 +118,9 @@ class TextDescription(Description):
 
 
 class Text(Modality):
-    """Codes 0 .. V-1 are words; V, the padding, is "no word" and stands only at the end of a sentence.
+    """Sentences of words with codes 0 .. V-1; V is padding, "no word", at the end of a sentence only.
 
-    Decoder outputs are contexts [..., F], from which the speaker makes sentences word by word.
+    Decoder outputs are contexts [..., F], from which a network over words (the speaker) generates sentences.
 
     Args:
         name: Name in the dataset file.

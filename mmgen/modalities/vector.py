@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from mmgen.core.errors import ArtifactError
-from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray, whole
-from mmgen.modalities._stored import distinct_texts, element_json
+from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray, all_present
+from mmgen.modalities._stored import are_distinct_texts, element_json
 
 if TYPE_CHECKING:
     import torch
@@ -24,7 +24,7 @@ _SHOWN = 6
 
 
 class VectorDescription(Description):
-    """Real numbers; rows are float32 [n, F], all of them finite."""
+    """Description of vectors of real numbers; rows are finite float32 [n, F]."""
 
     kind: Literal["vector"] = "vector"
     name: str = "vector"
@@ -34,7 +34,7 @@ class VectorDescription(Description):
     """Names of the F columns; empty where they have none."""
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _check_values(self) -> Self:
         if self.columns and not len(set(self.columns)) == len(self.columns) == self.size:
             raise ValueError(f"vector '{self.name}' needs {self.size} distinct names of columns or none")
         return self
@@ -49,7 +49,7 @@ class VectorDescription(Description):
     def read(cls, name: str, element: Element) -> "VectorDescription":
         shape, columns = element.shape(), element_json(element, "columns")
         size = shape[1] if len(shape) == 2 else 0
-        if not size or not (columns == [] or (distinct_texts(columns, 1, size) and len(columns) == size)):
+        if not size or not (columns == [] or (are_distinct_texts(columns, 1, size) and len(columns) == size)):
             raise ArtifactError(f"{element.where} does not name each of its {size} columns once; make the file again")
         return cls(name=name, size=size, columns=tuple(columns))
 
@@ -61,8 +61,8 @@ class VectorDescription(Description):
         return "" if np.isfinite(stored).all() else "a number is not finite"
 
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Map numbers [B, F] -> at least float32, all of them there."""
-        return values if values.is_floating_point() else values.float(), whole(values)
+        """Convert numbers [B, F] to at least float32, all present."""
+        return values if values.is_floating_point() else values.float(), all_present(values)
 
     @classmethod
     def example(cls, count: int = 5) -> tuple[Self, np.ndarray]:
@@ -118,17 +118,17 @@ class Vector(Modality):
         return found
 
     def log_prob(self, parameters: "Tensor", value: "Tensor", present: "Tensor") -> "Tensor":
-        density = self.likelihood.log_prob(_as_pixel(parameters), _as_pixel(value / self.unit))
+        density = self.likelihood.log_prob(_to_pixel(parameters), _to_pixel(value / self.unit))
         return (density - self.size * math.log(self.unit)).masked_fill(~present, 0.0)
 
     def mean(self, parameters: "Tensor") -> "Tensor":
-        return self.likelihood.mean(_as_pixel(parameters)).flatten(-3) * self.unit
+        return self.likelihood.mean(_to_pixel(parameters)).flatten(-3) * self.unit
 
     def sample(self, parameters: "Tensor", generator: "torch.Generator | None" = None) -> "Tensor":
-        return self.likelihood.sample(_as_pixel(parameters), generator).flatten(-3) * self.unit
+        return self.likelihood.sample(_to_pixel(parameters), generator).flatten(-3) * self.unit
 
 
-def _as_pixel(numbers: "Tensor") -> "Tensor":
+def _to_pixel(numbers: "Tensor") -> "Tensor":
     """Return [..., F] as a picture of one pixel with F channels [..., F, 1, 1], which all likelihoods of dense data
     know.
     """

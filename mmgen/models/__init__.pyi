@@ -8,7 +8,7 @@ from ._capabilities import (
 from ._members import describe as describe, get as get, importable as importable, names as names
 from ._parts import (
     available_modalities as available_modalities,
-    decoders_for as decoders_for,
+    make_decoders as make_decoders,
     networks_by_kind as networks_by_kind,
 )
 from ._settings import (

@@ -1,4 +1,4 @@
-"""The base of all models, as training, sampling and evaluation use them."""
+"""The base class of models."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -27,16 +27,16 @@ __all__ = ["Demands", "GaussianModel", "Inputs", "Model", "Unit"]
 
 @dataclass(frozen=True)
 class Demands:
-    """Posteriors, decoders and capabilities that an objective needs, so that a model builds only those.
+    """Posteriors, decoders and capabilities that an objective needs; a model builds only those.
 
     Attributes:
-        posteriors: The posteriors that it asks for, each by the modalities that it is given.
-        generates: The modalities that are decoded.
-        conditions_on: Modalities that decoders see besides z (CVAE).
-        inference: How posteriors are composed where the settings of the model do not say.
-        marginalises: Modalities that it sums over where they are unknown. In the model they are a part of z whose
-            posterior is known in closed form (:attr:`Model.latent_modalities`).
-        needs: Capabilities that the model has to have (:attr:`Model.capabilities`).
+        posteriors: The posteriors, each as names of the modalities that it is conditioned on.
+        generates: Names of the modalities to decode.
+        conditions_on: Names of the modalities that decoders get besides z (CVAE).
+        inference: Default of the setting that composes posteriors.
+        marginalises: Modalities that the objective sums over where they are unknown. In the model they are a part of z
+            whose posterior is known in closed form (:attr:`Model.latent_modalities`).
+        needs: Capabilities that the model must have (:attr:`Model.capabilities`).
     """
 
     posteriors: frozenset[Inputs]
@@ -58,13 +58,13 @@ class Model(nn.Module, ABC):
 
     Attributes:
         latent: The layers of z.
-        modalities: What is decoded, by name.
-        decoders: The network of each.
-        main: Name of the data's main picture; "" where nobody said.
+        modalities: The decoded modalities by name.
+        decoders: Their networks by name.
+        main: Name of the data's main picture; "" if unknown.
     """
 
     settings: ClassVar[type[ModelSettings]]
-    """What can be set of a model of this kind."""
+    """Class of the settings of such models."""
 
     latent: LatentSpace
     modalities: dict[str, Modality]
@@ -74,12 +74,12 @@ class Model(nn.Module, ABC):
     @classmethod
     @abstractmethod
     def build(cls, settings: Any, demands: Demands, data: DataSettings) -> Self:
-        """Return a freshly initialised model (from torch's global generator: seed it first).
+        """Build a model with weights drawn from torch's global generator.
 
         Args:
-            settings: Settings of :attr:`settings`.
-            demands: What the objective needs.
-            data: The modalities that there are.
+            settings: An instance of :attr:`settings`.
+            demands: Posteriors, decoders and capabilities that the objective needs.
+            data: Settings of the data with its modalities.
 
         Raises:
             SettingsError: The settings do not fit each other, the demands or the data.
@@ -102,13 +102,15 @@ class Model(nn.Module, ABC):
 
     @property
     def conditional_on(self) -> tuple[str, ...]:
-        """Names of the modalities that decoders see besides z: empty but for conditional models."""
+        """Names of the modalities that decoders get besides z; () except for conditional models."""
         return ()
 
     @property
     def latent_modalities(self) -> tuple[str, ...]:
-        """Names of the modalities that are part of z: one-hot layers, inferred in closed form where they are unknown
-        (:meth:`label_log_probabilities`). Objectives have to sum over them, since draws of them pass no gradient.
+        """Names of the modalities that are part of z as one-hot layers.
+
+        Where unknown they are inferred in closed form (:meth:`label_log_probabilities`). Objectives sum over them,
+        since draws of them have no gradient.
         """
         return ()
 
@@ -124,7 +126,9 @@ class Model(nn.Module, ABC):
         Members add their own: a model whose posteriors are single Gaussians has "gaussian".
         """
         found = {"density", "labels in z" if self.latent_modalities else "reparameterised"}
-        return frozenset(found | ({"independent"} if all(each.alone for each in self.modalities.values()) else set()))
+        return frozenset(
+            found | ({"independent"} if all(each.is_independent for each in self.modalities.values()) else set())
+        )
 
     @abstractmethod
     def has_posterior(self, inputs: Inputs) -> bool:
@@ -145,23 +149,24 @@ class Model(nn.Module, ABC):
         Args:
             batch: B examples.
             inputs: Modalities that the posterior is given.
-            generator: Randomness of draws; what a single Gaussian is needs none.
+            generator: Randomness of draws of layers; unused for a single Gaussian.
 
         Raises:
             UsageError: The model has no such posterior.
         """
 
     def means(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> Tensor:
-        """Return means of q(z | inputs) [B, D]; of layers, each given one draw of the layers below (Burda et
-        al., 2016).
+        """Return means of q(z | inputs) [B, D]; means of upper layers depend on one draw of the layers below.
+
+        Source: Burda et al. (2016).
         """
         return self.encode(batch, inputs, generator).mean
 
-    def below(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def sample_lower_layers(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Complete a draw of the top layer [..., D_L] by draws of the layers below, p(lower | top): z [..., D]."""
         return top
 
-    def log_below(self, z: Tensor) -> Tensor:
+    def log_prob_lower_layers(self, z: Tensor) -> Tensor:
         """Return log p(lower layers | top), z [..., D] -> [...], nats; 0 where there is one layer."""
         return z.new_zeros(z.shape[:-1])
 
@@ -175,9 +180,9 @@ class Model(nn.Module, ABC):
         follow from.
 
         Args:
-            name: The modality.
-            z: Latents; leading axes are free, the last of them being B where ``condition`` is used.
-            condition: For a conditional model, the descriptions [B] that it is conditioned on.
+            name: Name of the modality.
+            z: Latents with any leading axes; with ``condition`` the last of these is B.
+            condition: Descriptions [B] for a conditional model.
         """
 
     def log_likelihood(self, name: str, z: Tensor, batch: Batch) -> Tensor:
@@ -215,8 +220,9 @@ class Model(nn.Module, ABC):
         return self.modalities[name].sample(parameters, generator)
 
     def label_log_probabilities(self, name: str, batch: Batch, inputs: Inputs) -> Tensor | None:
-        """Return log q(y_k | inputs) [B, A, V] of attributes that the model infers in closed form, -inf beyond
-        an attribute's range; None where it has to average p(y_k | z) over draws of z.
+        """Return log q(y_k | inputs) [B, A, V] in nats of attributes that the model infers in closed form, else None.
+
+        It is -inf beyond the range of an attribute.
 
         Args:
             name: The modality of attributes.
@@ -235,20 +241,20 @@ class Model(nn.Module, ABC):
             batch: B examples.
             inputs: Modalities that the posterior is given.
             samples: K; None for one draw without an axis of draws.
-            names: Modalities whose likelihood is wanted; all that are generated by default.
+            names: Modalities whose likelihood to compute; by default all generated ones.
         """
 
     @abstractmethod
     def inference_parameters(self) -> list[nn.Parameter]:
         """Return the parameters of all inference networks together (WG Table 1)."""
 
-    def labelled(self) -> list[str]:
+    def decoded_attributes(self) -> list[str]:
         """Return the names of the attribute modalities that are decoded."""
         return [name for name, modality in self.modalities.items() if isinstance(modality, Attributes)]
 
     def label_parameters(self) -> list[nn.Parameter]:
         """Return the parameters of p(y | z) of all attribute modalities."""
-        return [p for name in self.labelled() for p in self.decoders[name].parameters()]
+        return [p for name in self.decoded_attributes() for p in self.decoders[name].parameters()]
 
     def label_weights(self) -> list[nn.Parameter]:
         """Return the weight matrices of p(y | z), without biases and norms."""
@@ -272,7 +278,7 @@ class Model(nn.Module, ABC):
 
 
 class GaussianModel(Model):
-    """A model whose prior is N(0, I) and whose posteriors are diagonal Gaussians over a flat z."""
+    """Base of models whose prior is N(0, I) and whose posteriors are diagonal Gaussians over a single layer z."""
 
     @property
     def capabilities(self) -> frozenset[str]:
@@ -288,7 +294,7 @@ class GaussianModel(Model):
         return self.posterior(batch, inputs)
 
     def posteriors(self, batch: Batch, queries: Sequence[Inputs]) -> list[DiagonalGaussian]:
-        """Return several posteriors of the same batch; where networks are shared, each runs once.
+        """Return several posteriors of the same batch; shared networks are evaluated once.
 
         Raises:
             UsageError: The model lacks an inference network.
@@ -301,9 +307,9 @@ class GaussianModel(Model):
         """Return q(z | subset) [S, B, D] for S subsets of U units (modalities, or single attributes).
 
         Args:
-            batch: B examples; what is missing in one is left out of its subsets.
+            batch: B examples; units that an example lacks are left out of its subsets.
             units: The U units.
-            chosen: [S][U], which units each subset holds.
+            chosen: Whether each subset includes each unit, [S][U].
         """
         # Not abstract, since few members can: the capability "subsets" says which, and build_model refuses the others.
         raise NotImplementedError(

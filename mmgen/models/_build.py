@@ -13,8 +13,8 @@ from mmgen.models._settings import DataSettings, ModelSettings
 __all__ = ["build_model"]
 
 
-def _check(name: str, model: Model, demands: Demands) -> None:
-    """Refuse a model, of a plug-in too, that lacks posteriors or decoders that the objective needs."""
+def _check_demands(name: str, model: Model, demands: Demands) -> None:
+    """Refuse a model without the posteriors or decoders that the objective needs."""
     lacking = [
         f"q(z | {', '.join(inputs)})" for inputs in sorted(demands.posteriors) if not model.has_posterior(inputs)
     ]
@@ -28,8 +28,8 @@ def _check(name: str, model: Model, demands: Demands) -> None:
 
 
 @torch.no_grad()
-def _materialise(model: Model, demands: Demands, data: DataSettings) -> None:
-    """Give layers that learn their input size from data (``LazyLinear``) their weights, by blank examples."""
+def _initialise_lazy_layers(model: Model, demands: Demands, data: DataSettings) -> None:
+    """Initialise layers that infer their input size from data (``LazyLinear``), by blank examples."""
     if not any(is_lazy(tensor) for tensor in [*model.parameters(), *model.buffers()]):
         return
     shapes = {name: data.modalities[name].event_shape for name in demands.modalities}
@@ -45,20 +45,20 @@ def _materialise(model: Model, demands: Demands, data: DataSettings) -> None:
 
 
 def build_model(settings: ModelSettings, demands: Demands, data: DataSettings) -> Model:
-    """Return a freshly initialised model (from torch's global generator: seed it first).
+    """Build a model with weights drawn from torch's global generator.
 
     Args:
-        settings: Settings of the kind of model that their name says.
-        demands: What the objective needs of it.
-        data: The modalities that there are.
+        settings: Settings of the model, whose ``name`` selects its kind.
+        demands: Posteriors, decoders and capabilities that the objective needs.
+        data: Settings of the data with its modalities.
 
     Raises:
         SettingsError: The settings do not fit each other, the demands or the data.
         UsageError: There is no such kind of model.
     """
     model: Model = mmgen.models.get(settings.name).build(settings, demands, data)
-    _check(settings.name, model, demands)
+    _check_demands(settings.name, model, demands)
     model.main = data.main
-    _materialise(model, demands, data)
+    _initialise_lazy_layers(model, demands, data)
     # Convolutions are 0 to 10 % faster with channels last, on CPUs and GPUs, and never slower.
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch stub lacks it

@@ -1,4 +1,4 @@
-"""Capabilities: what an objective may need of a model, by name, and the sentence for a model that lacks one."""
+"""Capabilities of models that objectives may need, with messages for models that lack them."""
 
 from collections.abc import Collection
 
@@ -37,7 +37,7 @@ CAPABILITIES = {
         "set model.attribute_network.experts to 'each', or objective.split_attributes to false",
     ),
 }
-"""What a model without a capability lacks, in words, and what to do; by name. A package may use names of its own."""
+"""For each capability, words for what a model without it lacks, and advice; plug-ins may use further names."""
 
 USUAL_NEEDS = frozenset({"density", "reparameterised"})
 """Capabilities that most objectives need."""
@@ -52,7 +52,7 @@ def check_capabilities(name: str, capabilities: Collection[str], needs: Collecti
         needs: Capabilities that the objective needs.
 
     Raises:
-        SettingsError: It lacks one.
+        SettingsError: The model lacks a capability.
     """
     lacking = [each for each in (*CAPABILITIES, *sorted(set(needs) - CAPABILITIES.keys())) if each in needs]
     lacking = [each for each in lacking if each not in capabilities]

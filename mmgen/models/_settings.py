@@ -67,7 +67,7 @@ class MultimodalSettings(ModelSettings):
 
     @field_validator("image_network", "joint_image_network")
     @classmethod
-    def _named(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _add_default_name(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
         """Take settings without a name for those of the default family."""
         return None if value is None else {"name": "strided", **value}
 
@@ -105,13 +105,13 @@ class DataSettings(Settings):
 
     @model_validator(mode="before")
     @classmethod
-    def _in_order(cls, values: Any) -> Any:
+    def _order_modalities(cls, values: Any) -> Any:
         """Fill in names; the main modality comes first, then others of its kind, then all others by kind."""
         modalities = values.get("modalities", {}) if isinstance(values, Mapping) else None
         if not isinstance(modalities, Mapping):
             return values
         named = {name: {"name": name, **one} if isinstance(one, Mapping) else one for name, one in modalities.items()}
-        kinds = {name: str(_read(table, "kind")) for name, table in named.items()}
+        kinds = {name: str(_read_field(table, "kind")) for name, table in named.items()}
         pictures = [name for name, kind in kinds.items() if kind == "image"]
         main = values.get("main") or ("image" if "image" in pictures else next(iter(pictures), ""))
         kind = kinds.get(main) if isinstance(main, str) else None  # anything else is refused later
@@ -119,7 +119,7 @@ class DataSettings(Settings):
         return {**values, "modalities": {name: named[name] for name in order}, "main": main}
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _check_names(self) -> Self:
         for name, described in self.modalities.items():
             if described.name != name:
                 raise ValueError(f"modality '{name}' is described under the name '{described.name}'; use one name")
@@ -163,6 +163,6 @@ class DataSettings(Settings):
         return next(iter(self.of_kind(TextDescription).values()), None)
 
 
-def _read(described: Any, key: str) -> Any:
+def _read_field(described: Any, key: str) -> Any:
     """Return a field of a description, or of the table from which one will be built."""
     return described.get(key) if isinstance(described, Mapping) else getattr(described, key, None)

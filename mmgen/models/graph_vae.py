@@ -108,11 +108,11 @@ class GraphVAE(GaussianModel):
         return super().capabilities - ({"density"} if self.log_sd_head is None else set())
 
     @property
-    def _given(self) -> Inputs:
+    def _posterior_inputs(self) -> Inputs:
         return (self.graph.name,) if self.features is None else (self.graph.name, self.features)
 
     def has_posterior(self, inputs: Inputs) -> bool:
-        return not inputs or set(inputs) == set(self._given)
+        return not inputs or set(inputs) == set(self._posterior_inputs)
 
     def posterior(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
         if not inputs:

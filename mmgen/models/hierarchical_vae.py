@@ -25,7 +25,7 @@ from mmgen.latent.trace import Trace
 from mmgen.modalities import Modality
 from mmgen.modalities.image import Image
 from mmgen.models._base import Demands, Model
-from mmgen.models._parts import available_modalities, decoders_for, networks_by_kind
+from mmgen.models._parts import available_modalities, make_decoders, networks_by_kind
 from mmgen.models._settings import DataSettings, ModelSettings
 from mmgen.networks import ACTIVATIONS, AttributeNetwork, ImageNetwork, TextNetwork
 from mmgen.settings.config import build_member
@@ -126,10 +126,10 @@ class HierarchicalVAE(Model):
             )
         network: ImageNetwork = build_member(mmgen.networks, settings.image_network, "model.image_network")
         sizes, activation = settings.latent_sizes, ACTIVATIONS[settings.activation]
-        _check_used(settings)
+        _check_settings(settings)
 
-        def between(before: int, after: int) -> nn.Module:
-            return GaussianHead(before, settings.hidden, after, activation=activation)
+        def make_layer_network(inputs: int, outputs: int) -> nn.Module:
+            return GaussianHead(inputs, settings.hidden, outputs, activation=activation)
 
         own = {
             "image": network,
@@ -137,7 +137,7 @@ class HierarchicalVAE(Model):
             "text": settings.text_network or TextNetwork(),
         }
         generated = {name: available[name] for name in demands.generates}
-        modalities, decoders = decoders_for(sizes[0], generated, networks_by_kind(data, own, {}))
+        modalities, decoders = make_decoders(sizes[0], generated, networks_by_kind(data, own, {}))
         encoder, features = network.encoder(image.shape)
         named = {"z": sizes[0]} if len(sizes) == 1 else {f"z{number}": size for number, size in enumerate(sizes, 1)}
         return cls(
@@ -147,8 +147,8 @@ class HierarchicalVAE(Model):
             image.name,
             encoder,
             GaussianHead(features, (), sizes[0]),
-            [between(lower, upper) for lower, upper in pairwise(sizes)],
-            [between(upper, lower) for lower, upper in pairwise(sizes)],
+            [make_layer_network(lower, upper) for lower, upper in pairwise(sizes)],
+            [make_layer_network(upper, lower) for lower, upper in pairwise(sizes)],
         )
 
     def has_posterior(self, inputs: Inputs) -> bool:
@@ -193,10 +193,10 @@ class HierarchicalVAE(Model):
         q = self._chain(batch, inputs)
         return self.latent.join({name: layer.mean for name, layer in q.conditionals(q.sample(generator)).items()})
 
-    def below(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        return self._prior(*top.shape[:-1], like=top).continued(top, generator)
+    def sample_lower_layers(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        return self._prior(*top.shape[:-1], like=top).continue_from(top, generator)
 
-    def log_below(self, z: Tensor) -> Tensor:
+    def log_prob_lower_layers(self, z: Tensor) -> Tensor:
         layers, prior = self.latent.split(z), self._prior(*z.shape[:-1], like=z).conditionals(z)
         terms = [q.log_prob(layers[name]) for name, q in prior.items() if name != self.latent.top]
         return torch.stack(terms).sum(0) if terms else z.new_zeros(z.shape[:-1])
@@ -231,7 +231,7 @@ class HierarchicalVAE(Model):
         return Trace(z, likelihood, divergence=cost, log_ratio=ratio)
 
 
-def _check_used(settings: HierarchicalSettings) -> None:
+def _check_settings(settings: HierarchicalSettings) -> None:
     """Refuse settings that a model of one layer would ignore."""
     usual = HierarchicalSettings()
     for name in ("hidden", "activation"):
@@ -258,18 +258,18 @@ class _Chain:
     downwards: bool = False
 
     @property
-    def _order(self) -> list[str]:
+    def _layer_order(self) -> list[str]:
         return list(self.latent.layers)[:: -1 if self.downwards else 1]
 
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
         """Return reparameterised draws [*shape, B, D]."""
-        return self.continued(self.start.sample(generator, shape), generator)
+        return self.continue_from(self.start.sample(generator, shape), generator)
 
-    def continued(self, start: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def continue_from(self, start: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Return z [..., D] with the first of the chain at ``start`` [..., D_l] and the others drawn, each given the
         last.
         """
-        first, *rest = self._order
+        first, *rest = self._layer_order
         layers, before = {first: start}, first
         for name, network in zip(rest, self.steps, strict=True):
             q: DiagonalGaussian = network(layers[before])
@@ -279,7 +279,7 @@ class _Chain:
     def conditionals(self, z: Tensor) -> dict[str, DiagonalGaussian]:
         """Return the Gaussian of each layer given the one before it at z [..., B, D]."""
         layers = self.latent.split(z)
-        first, *rest = self._order
+        first, *rest = self._layer_order
         found, before = {first: self.start}, first
         for name, network in zip(rest, self.steps, strict=True):
             found[name], before = network(layers[before]), name

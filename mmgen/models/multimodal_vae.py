@@ -20,7 +20,7 @@ from mmgen.latent.space import LatentSpace
 from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.models._base import Demands, GaussianModel
-from mmgen.models._parts import available_modalities, decoders_for, networks_by_kind
+from mmgen.models._parts import available_modalities, make_decoders, networks_by_kind
 from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.networks import AttributeDecoder, ImageNetwork, SharedDecoder, TextNetwork
 from mmgen.settings.config import build_member
@@ -100,7 +100,7 @@ class MultimodalVAE(GaussianModel):
             )
         shared = SharedDecoder(settings.latent_size, settings.shared) if settings.shared else None
         inputs = shared.outputs if shared else settings.latent_size
-        modalities, decoders = decoders_for(
+        modalities, decoders = make_decoders(
             inputs + (condition.description_size if condition else 0),
             {name: available[name] for name in demands.generates},
             networks,
@@ -129,7 +129,7 @@ class MultimodalVAE(GaussianModel):
     @property
     def capabilities(self) -> frozenset[str]:
         found = super().capabilities | ({"subsets"} if self.inference.any_subset else set())
-        networks = [self.decoders[name] for name in self.labelled()]
+        networks = [self.decoders[name] for name in self.decoded_attributes()]
         split = networks and all(isinstance(each, AttributeDecoder) for each in networks)
         return found | {"split attributes"} if split and self.condition is None and self.shared is None else found
 
@@ -191,8 +191,8 @@ class MultimodalVAE(GaussianModel):
         decoder, modality = self.decoders[name], self.modalities[name]
         assert isinstance(decoder, AttributeDecoder) and isinstance(modality, Attributes)
         assert self.condition is None and self.shared is None
-        logits = decoder.one(z.reshape(-1, z.shape[-1]), attribute).reshape(*z.shape[:-1], -1)
-        return modality.log_prob_of_one(logits, attribute, batch.values[name], batch.present[name])
+        logits = decoder.logits_of_attribute(z.reshape(-1, z.shape[-1]), attribute).reshape(*z.shape[:-1], -1)
+        return modality.log_prob_of_attribute(logits, attribute, batch.values[name], batch.present[name])
 
     @property
     def generates(self) -> tuple[str, ...]:

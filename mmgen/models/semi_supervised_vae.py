@@ -211,7 +211,7 @@ class SemiSupervisedVAE(Model):
         read = features if self.label_encoder is None else self.label_encoder(pixels)
         return Inferred(Labels.from_logits(self.label_head(read), self.labels.sizes), features)
 
-    def style_of(self, inferred: Inferred, hot: Tensor) -> DiagonalGaussian:
+    def infer_style(self, inferred: Inferred, hot: Tensor) -> DiagonalGaussian:
         """Return q(z | x, y) of labels [..., B, S], one-hot or relaxed: [..., B, D]."""
         found: DiagonalGaussian = self.style(inferred.features, hot)
         return found
@@ -233,7 +233,7 @@ class SemiSupervisedVAE(Model):
             labels = inferred.labels
 
             def style(hot: Tensor) -> DiagonalGaussian:
-                return self.style_of(inferred, hot)
+                return self.infer_style(inferred, hot)
 
         else:
             labels, size = self.label_prior(batch.size), self.latent.layers["z"]
@@ -263,12 +263,12 @@ class SemiSupervisedVAE(Model):
         """Return the likeliest label and the mean of q(z | inputs, label) [B, S + D]; nothing is drawn."""
         return self.encode(batch, inputs).mean
 
-    def below(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def sample_lower_layers(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
         flat = top.reshape(-1, top.shape[-1])
         hot = self.label_prior(len(flat)).sample(generator).to(top.dtype)
         return torch.cat([hot, flat], -1).reshape(*top.shape[:-1], -1)
 
-    def log_below(self, z: Tensor) -> Tensor:
+    def log_prob_lower_layers(self, z: Tensor) -> Tensor:
         return self._prior_terms(z)[0]
 
     def log_prior(self, z: Tensor) -> Tensor:

@@ -65,7 +65,7 @@ class AttributeTables(nn.Module):
 
 
 class AttributeDecoder(nn.Module):
-    """p(y_k | z) for every attribute: a network each (two hidden layers in VE A.4), logits side by side [B, S]."""
+    """Decoder p(y_k | z) of attributes: one network each (two hidden layers in VE A.4), logits side by side [B, S]."""
 
     def __init__(self, inputs: int, sizes: tuple[int, ...], settings: AttributeNetwork) -> None:
         super().__init__()
@@ -77,8 +77,8 @@ class AttributeDecoder(nn.Module):
     def forward(self, z: Tensor) -> Tensor:
         return torch.cat([network(z) for network in self.networks], -1)
 
-    def one(self, z: Tensor, attribute: int) -> Tensor:
-        """Return logits [B, V_k] of one attribute, by the network that it has."""
+    def logits_of_attribute(self, z: Tensor, attribute: int) -> Tensor:
+        """Return logits [B, V_k] of one attribute by its own network."""
         logits: Tensor = self.networks[attribute](z)
         return logits
 

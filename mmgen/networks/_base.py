@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from mmgen.core.errors import SettingsError
 
-__all__ = ["ACTIVATIONS", "ImageNetwork", "coordinates", "dense_layers", "in_steps"]
+__all__ = ["ACTIVATIONS", "ImageNetwork", "cell_coordinates", "dense_layers", "sides_in_steps"]
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "elu": nn.ELU,
@@ -28,12 +28,12 @@ class ImageNetwork(ABC):
 
     @property
     def step(self) -> int:
-        """Pixels that every side must be a multiple of."""
+        """Number of pixels of which every side must be a multiple."""
         return 1
 
     @classmethod
     def for_sides(cls, sides: Collection[int]) -> dict[str, Any]:
-        """Return the settings to change for images of these sides (pixels); {} if the defaults fit, or nothing does."""
+        """Return the settings to change for images of these sides (pixels); {} if the defaults fit or none do."""
         return next((finer for finer in cls.finer if not any(side % cls(**finer).step for side in sides)), {})
 
     @abstractmethod
@@ -55,8 +55,8 @@ def dense_layers(sizes: Sequence[int], activation: type[nn.Module] = nn.ELU, las
     return nn.Sequential(*layers)
 
 
-def in_steps(network: str, shape: tuple[int, int, int], step: int, what: str) -> tuple[int, int]:
-    """Return height and width of images of ``shape`` in units of ``step`` pixels."""
+def sides_in_steps(network: str, shape: tuple[int, int, int], step: int, what: str) -> tuple[int, int]:
+    """Return height and width of images of ``shape`` (C, H, W) in units of ``step`` pixels."""
     if shape[1] % step or shape[2] % step:
         raise SettingsError(
             f"image network {network} got images of {shape[1]}x{shape[2]}, expected sides divisible by {step}; "
@@ -65,7 +65,7 @@ def in_steps(network: str, shape: tuple[int, int, int], step: int, what: str) ->
     return shape[1] // step, shape[2] // step
 
 
-def coordinates(sides: tuple[int, int]) -> Tensor:
+def cell_coordinates(sides: tuple[int, int]) -> Tensor:
     """Return row and column of every cell, each from -1 to 1: [2, *sides]."""
     rows, columns = (torch.linspace(-1, 1, side) for side in sides)
     return torch.stack(torch.meshgrid(rows, columns, indexing="ij"))

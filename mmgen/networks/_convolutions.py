@@ -6,7 +6,7 @@ from torch import Tensor, nn
 __all__ = ["Conv2d", "ConvTranspose2d"]
 
 
-def _single_places(maps: Tensor) -> bool:
+def _are_single_pixels(maps: Tensor) -> bool:
     """Return whether these are maps [B, C, 1, 1] on a CPU."""
     # There the bf16 convolutions of torch 2.13 leave gradients of weights that only ever meet padding uninitialised
     # (strides of 2, kernels of 5): whatever was in memory, often no finite number, another result for the same seed.
@@ -17,7 +17,7 @@ class Conv2d(nn.Conv2d):
     """``torch.nn.Conv2d`` whose gradients are right for maps of 1x1 in bf16 too."""
 
     def forward(self, input: Tensor) -> Tensor:
-        if not _single_places(input):
+        if not _are_single_pixels(input):
             return super().forward(input)
         with torch.autocast("cpu", enabled=False):
             return super().forward(input.to(self.weight.dtype))
@@ -27,7 +27,7 @@ class ConvTranspose2d(nn.ConvTranspose2d):
     """``torch.nn.ConvTranspose2d`` whose gradients are right for maps of 1x1 in bf16 too."""
 
     def forward(self, input: Tensor, output_size: list[int] | None = None) -> Tensor:
-        if not _single_places(input):
+        if not _are_single_pixels(input):
             return super().forward(input, output_size)
         with torch.autocast("cpu", enabled=False):
             return super().forward(input.to(self.weight.dtype), output_size)

@@ -42,7 +42,7 @@ class TextNetwork:
 
 
 class _Unit(nn.Module):
-    """A gated recurrent unit whose input gates are computed outside: the word's share plus z's.
+    """Gated recurrent unit whose input gates are computed outside, as the sum of the word's and z's shares.
 
     Args:
         symbols: How many have a vector here; None where vectors are those of another unit.

@@ -72,7 +72,7 @@ class Convolutional(ImageNetwork):
         before = shape[0]
         for number, (after, stride, padding) in enumerate(zip(self.channels, self.strides, self.paddings, strict=True)):
             layers.append(Conv2d(before, after, _KERNEL, stride, padding, bias=self.bias))
-            layers += self._after(after, batch_norm=number > 0)
+            layers += self._normalise_and_activate(after, batch_norm=number > 0)
             before = after
         sizes = [before * height * width, *self.fully_connected]
         layers += [nn.Flatten(), dense_layers(sizes, ACTIVATIONS[self.activation], last=True)]
@@ -103,9 +103,9 @@ class Convolutional(ImageNetwork):
                 )
             )
             if number > 0:
-                layers += self._after(outputs[number], batch_norm=True)
+                layers += self._normalise_and_activate(outputs[number], batch_norm=True)
         return nn.Sequential(*layers)
 
-    def _after(self, channels: int, batch_norm: bool) -> list[nn.Module]:
+    def _normalise_and_activate(self, channels: int, batch_norm: bool) -> list[nn.Module]:
         norm: list[nn.Module] = [nn.BatchNorm2d(channels)] if self.batch_norm and batch_norm else []
         return [*norm, ACTIVATIONS[self.activation]()]

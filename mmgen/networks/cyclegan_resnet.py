@@ -42,10 +42,10 @@ class CycleganResnet(ImageNetwork):
     """Side of that map in the decoder (CK: 1000 values in 10 channels)."""
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
-        height, width = self._quarter(shape)
-        layers: list[nn.Module] = [_padded(shape[0], self.width, 7), *_after(self.width)]
+        height, width = self._quarter_size(shape)
+        layers: list[nn.Module] = [_padded_convolution(shape[0], self.width, 7), *_normalise_and_activate(self.width)]
         for before in (self.width, 2 * self.width):
-            layers += [Conv2d(before, 2 * before, 3, 2, 1), *_after(2 * before)]
+            layers += [Conv2d(before, 2 * before, 3, 2, 1), *_normalise_and_activate(2 * before)]
         layers += [_Block(4 * self.width) for _ in range(self.blocks)]
         layers += [Conv2d(4 * self.width, self.maps, 1), nn.ReLU(), nn.Flatten()]
         layers.append(nn.Linear(self.maps * height * width, self.features))
@@ -55,17 +55,20 @@ class CycleganResnet(ImageNetwork):
         layers: list[nn.Module] = [
             nn.Linear(inputs, self.maps * self.side**2),
             Reshape((self.maps, self.side, self.side)),
-            nn.Upsample(self._quarter(shape), mode="bilinear", align_corners=False),
-            _padded(self.maps, 4 * self.width, 3),
-            *_after(4 * self.width),
+            nn.Upsample(self._quarter_size(shape), mode="bilinear", align_corners=False),
+            _padded_convolution(self.maps, 4 * self.width, 3),
+            *_normalise_and_activate(4 * self.width),
             *(_Block(4 * self.width) for _ in range(self.blocks)),
         ]
         for before in (4 * self.width, 2 * self.width):
-            layers += [ConvTranspose2d(before, before // 2, 3, 2, 1, output_padding=1), *_after(before // 2)]
-        layers.append(_padded(self.width, shape[0], 7))
+            layers += [
+                ConvTranspose2d(before, before // 2, 3, 2, 1, output_padding=1),
+                *_normalise_and_activate(before // 2),
+            ]
+        layers.append(_padded_convolution(self.width, shape[0], 7))
         return nn.Sequential(*layers)
 
-    def _quarter(self, shape: tuple[int, int, int]) -> tuple[int, int]:
+    def _quarter_size(self, shape: tuple[int, int, int]) -> tuple[int, int]:
         if shape[1] % 4 or shape[2] % 4:
             raise SettingsError(
                 f"image network cyclegan-resnet got images of {shape[1]}x{shape[2]}, expected sides divisible by 4; "
@@ -74,11 +77,11 @@ class CycleganResnet(ImageNetwork):
         return shape[1] // 4, shape[2] // 4
 
 
-def _padded(before: int, after: int, kernel: int) -> nn.Module:
+def _padded_convolution(before: int, after: int, kernel: int) -> nn.Module:
     return Conv2d(before, after, kernel, padding=kernel // 2, padding_mode="reflect")
 
 
-def _after(channels: int) -> list[nn.Module]:
+def _normalise_and_activate(channels: int) -> list[nn.Module]:
     return [nn.InstanceNorm2d(channels), nn.ReLU()]
 
 
@@ -88,9 +91,9 @@ class _Block(nn.Module):
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            _padded(channels, channels, 3),
-            *_after(channels),
-            _padded(channels, channels, 3),
+            _padded_convolution(channels, channels, 3),
+            *_normalise_and_activate(channels),
+            _padded_convolution(channels, channels, 3),
             nn.InstanceNorm2d(channels),
         )
 

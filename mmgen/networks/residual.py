@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from mmgen.networks._base import ImageNetwork, Reshape, coordinates, dense_layers, in_steps
+from mmgen.networks._base import ImageNetwork, Reshape, cell_coordinates, dense_layers, sides_in_steps
 from mmgen.networks._convolutions import Conv2d
 
 __all__ = ["Residual"]
@@ -55,7 +55,7 @@ class Residual(ImageNetwork):
         return int(self.patch * 2 ** (len(self.channels) - 1))
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
-        height, width = in_steps("residual", shape, self.step, "patch or channels")
+        height, width = sides_in_steps("residual", shape, self.step, "patch or channels")
         patches = shape[0] * self.patch**2
         layers: list[nn.Module] = [
             nn.PixelUnshuffle(self.patch),
@@ -71,7 +71,7 @@ class Residual(ImageNetwork):
         return nn.Sequential(*layers), self.fully_connected
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
-        return _Cells(self, inputs, shape, in_steps("residual", shape, self.cell, "cell"))
+        return _Cells(self, inputs, shape, sides_in_steps("residual", shape, self.cell, "cell"))
 
 
 class _Cells(nn.Module):
@@ -89,7 +89,7 @@ class _Cells(nn.Module):
             nn.Upsample(size=sides, mode="bilinear"),
         )
         self.everywhere = nn.Linear(settings.fully_connected, width)
-        self.register_buffer("coordinates", coordinates(sides), persistent=False)
+        self.register_buffer("coordinates", cell_coordinates(sides), persistent=False)
         self.first = Conv2d(channels + 2, width, 3, 1, 1)
         self.blocks = nn.ModuleList(
             nn.Sequential(nn.BatchNorm2d(width), nn.ReLU(), Conv2d(width, width, 3, 1, 1, bias=False))

@@ -85,10 +85,10 @@ class _DrawAndPlace(nn.Module):
         # Coordinates in bf16 would be off by whole pixels.
         affine = full_precision(self.place(z)).reshape(-1, 2, 3)
         with torch.autocast(z.device.type, enabled=False):
-            placed = F.grid_sample(ink, self._grid(affine), "bilinear", "zeros", align_corners=False)
+            placed = F.grid_sample(ink, self._sampling_grid(affine), "bilinear", "zeros", align_corners=False)
         return self.background + placed
 
-    def _grid(self, affine: Tensor) -> Tensor:
+    def _sampling_grid(self, affine: Tensor) -> Tensor:
         """Return the place of each pixel on the sheet [B, H, W, 2]; as F.affine_grid, whose matrix product is slow on
         CPUs.
         """

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, dense_layers, in_steps
+from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, dense_layers, sides_in_steps
 from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
 
 __all__ = ["Strided"]
@@ -45,36 +45,39 @@ class Strided(ImageNetwork):
     def step(self) -> int:
         return int(self.patch * 2 ** (len(self.channels) - 1))
 
-    def _after(self, channels: int) -> list[nn.Module]:
+    def _normalise_and_activate(self, channels: int) -> list[nn.Module]:
         norm: list[nn.Module] = [nn.BatchNorm2d(channels)] if self.batch_norm else []
         return [*norm, ACTIVATIONS[self.activation]()]
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
-        height, width = in_steps("strided", shape, self.step, "patch or channels")
+        height, width = sides_in_steps("strided", shape, self.step, "patch or channels")
         first = self.channels[0]
         patches = shape[0] * self.patch**2
         layers: list[nn.Module] = [
             nn.PixelUnshuffle(self.patch),
             *([nn.BatchNorm2d(patches, affine=False)] if self.normalise else []),
             Conv2d(patches, first, 3, 1, 1, bias=not self.batch_norm),
-            *self._after(first),
+            *self._normalise_and_activate(first),
         ]
         for before, after in pairwise(self.channels):
-            layers += [Conv2d(before, after, 3, 2, 1, bias=not self.batch_norm), *self._after(after)]
+            layers += [Conv2d(before, after, 3, 2, 1, bias=not self.batch_norm), *self._normalise_and_activate(after)]
         sizes = [self.channels[-1] * height * width, *self.fully_connected]
         layers += [nn.Flatten(), dense_layers(sizes, ACTIVATIONS[self.activation], last=True)]
         return nn.Sequential(*layers), sizes[-1]
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
-        height, width = in_steps("strided", shape, self.step, "patch or channels")
+        height, width = sides_in_steps("strided", shape, self.step, "patch or channels")
         widths = list(reversed(self.channels))
         layers: list[nn.Module] = [
             dense_layers([inputs, *reversed(self.fully_connected)], ACTIVATIONS[self.activation], last=True),
             nn.Linear(self.fully_connected[0], widths[0] * height * width),
             Reshape((widths[0], height, width)),
-            *self._after(widths[0]),
+            *self._normalise_and_activate(widths[0]),
         ]
         for before, after in pairwise(widths):
-            layers += [ConvTranspose2d(before, after, 4, 2, 1, bias=not self.batch_norm), *self._after(after)]
+            layers += [
+                ConvTranspose2d(before, after, 4, 2, 1, bias=not self.batch_norm),
+                *self._normalise_and_activate(after),
+            ]
         layers += [Conv2d(widths[-1], shape[0] * self.patch**2, 3, 1, 1), nn.PixelShuffle(self.patch)]
         return nn.Sequential(*layers)

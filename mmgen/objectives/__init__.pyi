@@ -4,8 +4,8 @@ from ._base import (
     Modalities as Modalities,
     Objective as Objective,
     expected_log_likelihood as expected_log_likelihood,
-    per_beta as per_beta,
     prior_kl as prior_kl,
+    relative_weight as relative_weight,
     role as role,
     warmup as warmup,
 )

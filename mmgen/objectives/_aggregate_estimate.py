@@ -28,7 +28,7 @@ from mmgen.core.memory import check_memory
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.objectives._base import Run
 
-__all__ = ["Aggregate", "aggregate", "check_examples"]
+__all__ = ["Aggregate", "estimate_aggregate", "check_examples"]
 
 _MANY = 2**26
 """Densities that any machine can hold."""
@@ -79,7 +79,9 @@ class Aggregate:
         return (self.marginals - self.prior).sum(1)
 
 
-def aggregate(z: Tensor, q: DiagonalGaussian, examples: int | None = None, groups: Sequence[int] = ()) -> Aggregate:
+def estimate_aggregate(
+    z: Tensor, q: DiagonalGaussian, examples: int | None = None, groups: Sequence[int] = ()
+) -> Aggregate:
     """Return log densities of draws under q(z), estimated from the batch, in at least fp32."""
     assert not groups or sum(groups) == z.shape[1]
     if (pairs_held := len(z) ** 2 * z.shape[1]) > _MANY and z.device.type == "cpu":

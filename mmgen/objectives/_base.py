@@ -1,4 +1,4 @@
-"""The base of objectives: a frozen dataclass of weights that maps a model and a batch to a :class:`Bound`."""
+"""The base class of objectives, which map a model and a batch to a :class:`Bound`."""
 
 import math
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ __all__ = [
     "Run",
     "check_whole_batch",
     "expected_log_likelihood",
-    "per_beta",
+    "relative_weight",
     "prior_kl",
     "role",
     "warmup",
@@ -36,11 +36,11 @@ CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
 @dataclass(frozen=True)
 class Bound:
-    """Value of an objective [B] in nats, to be maximised, with its terms by name for the log.
+    """Value of an objective, which training maximises, and its terms for the log.
 
     Attributes:
-        value: To maximise, nats per example [B].
-        terms: Its parts by name, unweighted, nats per example [B].
+        value: The value to maximise, nats per example [B].
+        terms: Its unweighted terms by name, nats per example [B].
         is_bound: Whether ``value`` is a lower bound on a log-likelihood of the data.
     """
 
@@ -50,7 +50,7 @@ class Bound:
 
 
 class Run(Protocol):
-    """Settings of a run that objectives read (:class:`mmgen.training.settings.TrainingSettings`)."""
+    """Protocol of the training settings that objectives read (:class:`mmgen.training.settings.TrainingSettings`)."""
 
     @property
     def steps(self) -> int:
@@ -69,16 +69,16 @@ class Objective(ABC):
     """Base of all objectives; members are frozen pydantic dataclasses."""
 
     selects: ClassVar[bool] = True
-    """Whether its value on validation examples says which weights are best; else the last are kept."""
+    """Whether its value on validation examples selects the best weights; False keeps the last weights."""
 
     @abstractmethod
     def __call__(self, model: Any, batch: Batch, step: int | None = None) -> Bound:
         """Compute the objective on a batch, with one sample of z per example by default.
 
         Args:
-            model: A model that was built for :attr:`demands`; members say which kind of model they can work with.
+            model: A model that was built for :attr:`demands`.
             batch: B examples.
-            step: Training step, for annealing; None means after all annealing, as in validation.
+            step: Training step, for annealing; None after all annealing, as in validation.
         """
 
     @property
@@ -86,19 +86,19 @@ class Objective(ABC):
     def demands(self) -> Demands:
         """Posteriors, decoders and capabilities that the objective needs of a model."""
 
-    def trained_on(self, examples: int) -> Self:
-        """Return the objective for a training set of this size; most are unchanged."""
+    def for_training_size(self, examples: int) -> Self:
+        """Return the objective for a number of training examples; by default unchanged."""
         return self
 
     def check_run(self, training: Run) -> str:
-        """Return a warning about a run with these settings, a sentence; "" for none.
+        """Return a warning about a run with these training settings; "" if there is none.
 
         Raises:
-            SettingsError: With them the objective would not be what it is called.
+            SettingsError: The objective cannot be computed with them.
         """
         return ""
 
-    def weightless(self, kinds: Collection[str]) -> list[str]:
+    def ineffective_weights(self, kinds: Collection[str]) -> list[str]:
         """Return the names of weights without effect if only these kinds of data are generated."""
         return []
 
@@ -112,43 +112,43 @@ class Objective(ABC):
 
         Args:
             name: Modality of the description.
-            kind: Its role, "attributes" or "text", where its name is another (see :func:`role`).
+            kind: Its role, "attributes" or "text", if its name differs (see :func:`role`).
 
         Returns:
-            The weight, infinite where nothing holds posteriors to p(z); None where no single number says it.
+            The weight, infinite without a divergence to p(z); None if no single number expresses it.
         """
 
 
 def check_distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse an empty or repeated choice of modalities, else return it."""
+    """Return a choice of modalities after a check that it is not empty and has no repeated name."""
     if not names or len(set(names)) < len(names):
         raise ValueError(f"got {', '.join(names) or 'none'}, expected at least one modality and none twice")
     return names
 
 
 Modalities = Annotated[tuple[str, ...], AfterValidator(check_distinct)]
-"""Names of what an objective generates."""
+"""Names of the modalities that an objective generates."""
 
 
 def check_whole_batch(name: str, training: Run) -> None:
     """Refuse several processes for an objective that compares all examples of a batch."""
     if training.devices > 1:
         raise SettingsError(
-            f"training.devices got {training.devices}, but {name} looks at all examples of a batch together, and every "
-            "process would see its share of them; use one device"
+            f"training.devices got {training.devices}, expected 1 for {name}, which compares all examples of a batch; "
+            "use one device"
         )
 
 
 def warmup(step: int | None, steps: int) -> float:
-    """Weight of the KL term: rises from 0 to 1 over the first ``steps`` steps (CK Section 5.3, WG Section 4)."""
+    """Return the weight of the KL term, from 0 to 1 over the first ``steps`` steps (CK Section 5.3, WG Section 4)."""
     return 1.0 if step is None or step >= steps else step / steps
 
 
-def per_beta(weight: float, beta: float) -> float:
-    """Return lambda / beta; infinite without a divergence.
+def relative_weight(weight: float, beta: float) -> float:
+    """Return lambda / beta, the weight of a likelihood relative to the divergence; infinite for beta = 0.
 
     Example:
-        >>> per_beta(30.0, 0.5), per_beta(30.0, 0.0)
+        >>> relative_weight(30.0, 0.5), relative_weight(30.0, 0.0)
         (60.0, inf)
     """
     return weight / beta if beta > 0 else math.inf
@@ -163,10 +163,10 @@ def expected_log_likelihood(
 
 
 def role(model: Model, name: str) -> str:
-    """Return the role of a modality for weights, whatever its name: image, attributes, text, or its own name.
+    """Return the role of a modality, which selects its weight: image, attributes, text, or its own name.
 
-    The image is the one called so, else the main picture, or where that is not generated the first that is; other
-    pictures have their own names.
+    The role image belongs to the modality called image, else to the main picture, or if that is not generated to the
+    first generated one; other pictures have their own names as roles.
     """
     modality = model.modalities[name]
     if isinstance(modality, Attributes):

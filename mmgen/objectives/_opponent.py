@@ -15,7 +15,7 @@ __all__ = ["Adversarial", "Opponent", "keep_unchanged"]
 
 
 class Opponent(nn.Module, ABC):
-    """Second player of an adversarial objective: its parameters, its own value, and training settings.
+    """Base of opponents: second players of an adversarial objective, with their own parameters and value.
 
     It is trained and resumed with the model and is no part of the finished model.
     """
@@ -25,17 +25,17 @@ class Opponent(nn.Module, ABC):
 
     @property
     @abstractmethod
-    def learns(self) -> Mapping[str, Any]:
-        """Training settings that differ from the run's, by name."""
+    def training_settings(self) -> Mapping[str, Any]:
+        """Training settings of the opponent that differ from those of the run, by name."""
 
     @abstractmethod
-    def forward(self, model: Any, batch: Batch, other: Batch, step: int | None = None) -> Bound:
+    def forward(self, model: Any, batch: Batch, other_batch: Batch, step: int | None = None) -> Bound:
         """Return the opponent's value to maximise [B], without gradients or changes of the model.
 
         Args:
             model: The model as it has become in this step.
             batch: B examples, those that the model has just learnt from.
-            other: B examples drawn apart from them; in validation the same.
+            other_batch: B examples drawn apart from them; in validation the same.
             step: Step of the training; None in validation.
         """
 
@@ -54,7 +54,7 @@ class Adversarial(Objective):
 
 @contextmanager
 def keep_unchanged(model: nn.Module) -> Iterator[None]:
-    """Keep a model unmoved inside: no gradient, and afterwards its batch statistics (batch norm) are as before."""
+    """Keep a model unchanged within a block: no gradients, and statistics of batch norm are restored afterwards."""
     kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
     try:
         with torch.no_grad():

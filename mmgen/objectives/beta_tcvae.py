@@ -13,8 +13,8 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.models import USUAL_NEEDS, Demands, GaussianModel
-from mmgen.objectives._aggregate_estimate import aggregate, check_examples
-from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, Run, check_whole_batch, per_beta
+from mmgen.objectives._aggregate_estimate import check_examples, estimate_aggregate
+from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, Run, check_whole_batch, relative_weight
 
 __all__ = ["BetaTcvae"]
 
@@ -52,21 +52,21 @@ class BetaTcvae(Objective):
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """Return 1 / beta if all three weights are beta; else None, since q(z) as a whole is regularised."""
-        return per_beta(1.0, self.beta) if self.alpha == self.beta == self.gamma else None
+        return relative_weight(1.0, self.beta) if self.alpha == self.beta == self.gamma else None
 
     def check_run(self, training: Run) -> str:
         check_whole_batch("beta-tcvae", training)
         check_examples(self.examples, training)
         return ""
 
-    def trained_on(self, examples: int) -> Self:
+    def for_training_size(self, examples: int) -> Self:
         return self if self.examples else dataclasses.replace(self, examples=examples)
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         q = model.posterior(batch, self.given)
         z = q.sample()
         likely = {f"log p({name}|z)": model.log_likelihood(name, z, batch) for name in self.modalities}
-        found = aggregate(z, q, self.examples)
+        found = estimate_aggregate(z, q, self.examples)
         terms = {
             "mutual information": found.mutual_information,
             "total correlation": found.total_correlation,

@@ -16,8 +16,8 @@ from mmgen.objectives._base import (
     Bound,
     Objective,
     expected_log_likelihood,
-    per_beta,
     prior_kl,
+    relative_weight,
     warmup,
 )
 
@@ -52,7 +52,7 @@ class Bivcca(Objective):
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         r"""Return lambda / beta in both bounds; their shares \mu and 1 - \mu weigh likelihoods and divergence alike."""
-        return per_beta(self.attributes_weight, self.beta)
+        return relative_weight(self.attributes_weight, self.beta)
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         scale = self.beta * warmup(step, self.kl_warmup_steps)

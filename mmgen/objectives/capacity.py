@@ -19,7 +19,7 @@ from mmgen.objectives._base import (
     Objective,
     Run,
     check_whole_batch,
-    per_beta,
+    relative_weight,
     warmup,
 )
 
@@ -61,7 +61,7 @@ class Capacity(Objective):
         """Return 1 / gamma without a capacity; with one the divergence weighs gamma above C and minus gamma
         below it.
         """
-        return per_beta(1.0, self.gamma) if self.capacity == 0 else None
+        return relative_weight(1.0, self.gamma) if self.capacity == 0 else None
 
     def check_run(self, training: Run) -> str:
         check_whole_batch("capacity", training)

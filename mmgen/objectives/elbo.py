@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.models import Demands, Model
-from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, per_beta, role, warmup
+from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, relative_weight, role, warmup
 
 __all__ = ["Elbo"]
 
@@ -56,9 +56,9 @@ class Elbo(Objective):
         Maximised over all densities, q(z|g) is p(z) times the product of p(x_m|z)^(lambda_m / beta); of the description
         alone that leaves p(y|z)^(lambda_y / beta) p(z).
         """
-        return per_beta(self._weights.get(kind or name, 1.0), self.beta)
+        return relative_weight(self._weights.get(kind or name, 1.0), self.beta)
 
-    def weightless(self, kinds: Collection[str]) -> list[str]:
+    def ineffective_weights(self, kinds: Collection[str]) -> list[str]:
         return [f"{kind}_weight" for kind in self._weights if kind not in kinds]
 
     @property

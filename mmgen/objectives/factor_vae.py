@@ -97,7 +97,7 @@ class _Discriminator(Opponent):
         self.settings = settings
 
     @property
-    def learns(self) -> Mapping[str, Any]:
+    def training_settings(self) -> Mapping[str, Any]:
         settings = self.settings
         return {
             "optimizer": "adam",
@@ -118,11 +118,11 @@ class _Discriminator(Opponent):
         logits = self.logits(z)
         return logits[:, 0] - logits[:, 1]
 
-    def forward(self, model: GaussianModel, batch: Batch, other: Batch, step: int | None = None) -> Bound:
+    def forward(self, model: GaussianModel, batch: Batch, other_batch: Batch, step: int | None = None) -> Bound:
         """Return half the log-probabilities of what both kinds of draws are; -log 2 where they cannot be told apart."""
         with keep_unchanged(model):
             joint = model.posterior(batch, self.settings.given).sample()
-            apart = permute_dimensions(model.posterior(other, self.settings.given).sample())
+            apart = permute_dimensions(model.posterior(other_batch, self.settings.given).sample())
         known = F.log_softmax(self.logits(joint), -1)[:, 0]
         caught = F.log_softmax(self.logits(apart), -1)[:, 1]
         return Bound((known + caught) / 2, {"log D(z)": known, "log (1 - D(permuted z))": caught})

@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.models import USUAL_NEEDS, Demands, GaussianModel
-from mmgen.objectives._aggregate_estimate import aggregate, check_examples
+from mmgen.objectives._aggregate_estimate import check_examples, estimate_aggregate
 from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, Run, check_whole_batch
 
 __all__ = ["Hfvae"]
@@ -50,7 +50,7 @@ class Hfvae(Objective):
     """N, examples that q(z) is a mixture of, a batch at least; left out, all that training draws from."""
 
     @model_validator(mode="after")
-    def _every_weight_acts(self) -> Self:
+    def _check_weights(self) -> Self:
         if len(self.groups) == 1:
             raise ValueError(
                 f"groups got one group of {self.groups[0]}, beside which there is none to correlate with; give two at "
@@ -77,7 +77,7 @@ class Hfvae(Objective):
         check_examples(self.examples, training)
         return ""
 
-    def trained_on(self, examples: int) -> Self:
+    def for_training_size(self, examples: int) -> Self:
         return self if self.examples else dataclasses.replace(self, examples=examples)
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
@@ -89,7 +89,7 @@ class Hfvae(Objective):
         q = model.posterior(batch, self.given)
         z = q.sample()
         likely = {f"log p({name}|z)": model.log_likelihood(name, z, batch) for name in self.modalities}
-        found = aggregate(z, q, self.examples, self.groups)
+        found = estimate_aggregate(z, q, self.examples, self.groups)
         terms = {
             "mutual information": found.mutual_information,
             "total correlation between groups": found.between_groups,

@@ -60,7 +60,7 @@ class Iwae(Objective):
         """
         return self._weights.get(kind or name, 1.0)
 
-    def weightless(self, kinds: Collection[str]) -> list[str]:
+    def ineffective_weights(self, kinds: Collection[str]) -> list[str]:
         return [f"{kind}_weight" for kind in self._weights if kind not in kinds]
 
     @property
@@ -75,12 +75,12 @@ class Iwae(Objective):
         if self.samples == 1:
             value = sum((weights[name] * term for name, term in likely.items()), -trace.cost)
         else:
-            value = log_mean(trace.log_weight(weights))
+            value = log_mean_weight(trace.log_weight(weights))
         terms = {f"log p({name}|z)": term for name, term in likely.items()} | trace.costs
         return Bound(value, terms, is_bound=all(weight == 1 for weight in weights.values()))
 
 
-def log_mean(log_weights: Tensor) -> Tensor:
+def log_mean_weight(log_weights: Tensor) -> Tensor:
     """Return log of the mean of exp(log_weights) over the first axis: [K, B] -> [B]."""
     if len(log_weights) == 1:
         return log_weights[0]  # to the last bit

@@ -17,8 +17,8 @@ from mmgen.objectives._base import (
     Bound,
     Objective,
     expected_log_likelihood,
-    per_beta,
     prior_kl,
+    relative_weight,
     warmup,
 )
 
@@ -58,7 +58,7 @@ class Jmvae(Objective):
         The divergences that alpha weighs compare posteriors with each other, and hold neither p(y|z) nor p(z): where
         all three agree they vanish, and what is left, E_q[\lambda log p(y|z)] - \beta KL, has this ratio.
         """
-        return per_beta(self.attributes_weight, self.beta)
+        return relative_weight(self.attributes_weight, self.beta)
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         scale = self.beta * warmup(step, self.kl_warmup_steps)

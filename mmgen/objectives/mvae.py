@@ -16,17 +16,17 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.modalities.attributes import Attributes
 from mmgen.models import USUAL_NEEDS, Demands, GaussianModel, Unit
-from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, per_beta, prior_kl, role, warmup
+from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, prior_kl, relative_weight, role, warmup
 
 __all__ = ["Mvae"]
 
 Subset = tuple[bool, ...]
-"""Which of the U units a subset holds."""
+"""Whether a subset includes each of the U units."""
 
 
 @dataclass(frozen=True, config=CONFIG)
 class Mvae(Objective):
-    r"""MVAE's sub-sampled training: every expert is trained alone and together with others.
+    r"""Objective of MVAE: the sum of ELBOs of all modalities, of each alone, and of random subsets.
 
     .. math:: ELBO(x_1, \ldots, x_N) + \sum_i ELBO(x_i) + \sum_{j=1}^k ELBO(X_j), \quad
               ELBO(X) = E_{q(z|X)}\Big[\sum_{x_i \in X} \lambda_i \log p(x_i|z)\Big] - \beta \, KL(q(z|X) \,\|\, p(z))
@@ -67,7 +67,7 @@ class Mvae(Objective):
     """Steps over which the divergences are switched on."""
 
     @model_validator(mode="after")
-    def _consistent(self) -> "Mvae":
+    def _check_settings(self) -> "Mvae":
         names = ", ".join(self.modalities)
         for setting, named in (
             ("weights", self.weights.keys()),
@@ -107,44 +107,44 @@ class Mvae(Objective):
             return None
         weight = self.weight(name, kind) if self.weigh == "all" or len(self.modalities) == 1 else 1.0
         explained = 1 + len(self.predicts.get(name, ())) if self.mean_of_modalities else 1
-        return per_beta(weight, self.beta) / explained
+        return relative_weight(weight, self.beta) / explained
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         units = self.units(model)
         chosen = self._select_subsets(len(units))
-        present = torch.stack([_present(batch, unit) for unit in units])  # [U, B]
-        kept = _counted_terms(chosen, present)  # [S, B]
+        present = torch.stack([_has_unit(batch, unit) for unit in units])  # [U, B]
+        counted = _counted_terms(chosen, present)  # [S, B]
         q = model.subset_posteriors(batch, units, chosen)
         z, kl = q.sample(), prior_kl(q)
         scale = self.beta * warmup(step, self.kl_warmup_steps)
         likelihood = torch.zeros_like(kl)  # weighted, [S, B]
         explained = torch.zeros_like(kl)  # how many sums it has, [S, B]
-        found: list[Tensor] = []
+        log_likelihoods: list[Tensor] = []
         for number, unit in enumerate(units):
-            asked = [row for row, subset in enumerate(chosen) if self._explains(units, subset, number)]
-            there = kept[asked] & present[number]
-            term = _log_likelihood(model, unit, z[asked], batch, there)
+            rows = [row for row, subset in enumerate(chosen) if self._must_explain(units, subset, number)]
+            counts = counted[rows] & present[number]
+            term = _masked_log_likelihood(model, unit, z[rows], batch, counts)
             weights = torch.tensor(
-                [self._weight_in(row, role(model, unit[0]), unit) for row in asked], dtype=term.dtype, device=z.device
+                [self._term_weight(row, role(model, unit[0]), unit) for row in rows], dtype=term.dtype, device=z.device
             )
-            likelihood = likelihood.index_add(0, _rows(asked, z), weights.unsqueeze(-1) * term)
-            found.append(torch.zeros_like(kl).index_copy(0, _rows(asked, z), term.detach()))
-            explained = explained.index_add(0, _rows(asked, z), there.to(kl.dtype))
+            likelihood = likelihood.index_add(0, _row_indices(rows, z), weights.unsqueeze(-1) * term)
+            log_likelihoods.append(torch.zeros_like(kl).index_copy(0, _row_indices(rows, z), term.detach()))
+            explained = explained.index_add(0, _row_indices(rows, z), counts.to(kl.dtype))
         if self.mean_of_modalities:
             likelihood = likelihood / explained.clamp(min=1.0)
-        value = ((likelihood - scale * kl) * kept).sum(0)
-        return Bound(value, self._terms(units, found, (kl * kept).detach()), is_bound=False)
+        value = ((likelihood - scale * kl) * counted).sum(0)
+        return Bound(value, self._terms(units, log_likelihoods, (kl * counted).detach()), is_bound=False)
 
     def weight(self, name: str, kind: str | None = None) -> float:
         """Return lambda of a modality; ``kind`` is its :func:`role` where its name does not tell."""
         return self.weights.get(name, 50.0 if (kind or name) == "attributes" else 1.0)
 
-    def _weight_in(self, row: int, kind: str, unit: Unit) -> float:
+    def _term_weight(self, row: int, kind: str, unit: Unit) -> float:
         """Return lambda of a unit in term ``row``; the first term is the joint one."""
         return self.weight(unit[0], kind) if row == 0 or self.weigh == "all" else 1.0
 
-    def _explains(self, units: Sequence[Unit], subset: Subset, number: int) -> bool:
-        """Return True if the posterior of a subset must explain a unit: its inputs, and what one of them predicts."""
+    def _must_explain(self, units: Sequence[Unit], subset: Subset, number: int) -> bool:
+        """Return whether the posterior of a subset must explain a unit: one of its inputs, or of ``predicts``."""
         if subset[number] or sum(subset) > 1:
             return subset[number]
         return units[number][0] in self.predicts.get(units[subset.index(True)][0], ())
@@ -169,27 +169,25 @@ class Mvae(Objective):
                 units.append((name, None))
         return units
 
-    def _terms(self, units: Sequence[Unit], found: Sequence[Tensor], kl: Tensor) -> dict[str, Tensor]:
+    def _terms(self, units: Sequence[Unit], log_likelihoods: Sequence[Tensor], kl: Tensor) -> dict[str, Tensor]:
         """Return terms for the log: the joint bound, each modality's own (attributes summed), the random subsets."""
         terms = {"kl": kl[0]}
         count = len(units)
         for name in self.modalities:
             own = [number for number, unit in enumerate(units) if unit[0] == name]
-            terms[f"log p({name}|z)"] = torch.stack([found[number][0] for number in own]).sum(0)
+            terms[f"log p({name}|z)"] = torch.stack([log_likelihoods[number][0] for number in own]).sum(0)
             if count > 1:
-                terms[f"log p({name}|z), {name} alone"] = torch.stack([found[n][1 + n] for n in own]).sum(0)
+                terms[f"log p({name}|z), {name} alone"] = torch.stack([log_likelihoods[n][1 + n] for n in own]).sum(0)
                 terms[f"kl, {name} alone"] = torch.stack([kl[1 + n] for n in own]).sum(0)
         if len(kl) > 1 + count:
-            rest = torch.stack(list(found)).sum(0)[1 + count :].sum(0)
+            rest = torch.stack(list(log_likelihoods)).sum(0)[1 + count :].sum(0)
             terms["log p(subset|z), random subsets"] = rest
             terms["kl, random subsets"] = kl[1 + count :].sum(0)
         return terms
 
 
 def random_subset(count: int, law: str = "subsets") -> Subset:
-    """Return one of the subsets of 2 to ``count`` - 1 units (from torch's global generator); see
-    ``Mvae.subset_law``.
-    """
+    """Draw a subset of 2 to ``count`` - 1 units from torch's global generator; see ``Mvae.subset_law``."""
     sizes = range(2, count)
     ways = torch.tensor([math.comb(count, size) if law == "subsets" else 1 for size in sizes], dtype=torch.float64)
     size = sizes[int(torch.multinomial(ways, 1))]
@@ -197,7 +195,7 @@ def random_subset(count: int, law: str = "subsets") -> Subset:
     return tuple(number in held for number in range(count))
 
 
-def _present(batch: Batch, unit: Unit) -> Tensor:
+def _has_unit(batch: Batch, unit: Unit) -> Tensor:
     """Return True where an example has any part of a unit, bool [B]."""
     name, attribute = unit
     present = batch.present[name]
@@ -207,34 +205,32 @@ def _present(batch: Batch, unit: Unit) -> Tensor:
 
 
 def _counted_terms(chosen: Sequence[Subset], present: Tensor) -> Tensor:
-    """Return which terms count for which examples, bool [S, B]: those of two present units or more, and
-    single units.
-    """
+    """Return whether each term counts for each example, bool [S, B]: with two present units, or a single one."""
     held = torch.tensor(chosen, device=present.device)  # [S, U]
     count = (held.unsqueeze(-1) & present).sum(1)
     least = torch.where(held.sum(1) == 1, 1, 2).unsqueeze(-1)
     return count >= least
 
 
-def _log_likelihood(model: GaussianModel, unit: Unit, z: Tensor, batch: Batch, wanted: Tensor) -> Tensor:
+def _masked_log_likelihood(model: GaussianModel, unit: Unit, z: Tensor, batch: Batch, mask: Tensor) -> Tensor:
     """Return log p(unit | z) where it is wanted, else 0: z [S, B, D], mask [S, B] -> [S, B] nats."""
-    if bool(wanted.all()):
-        return _of_unit(model, unit, z, batch)
+    if bool(mask.all()):
+        return _unit_log_likelihood(model, unit, z, batch)
     # Decoders run on what counts alone: in weakly supervised training that is a fraction.
-    rows, examples = (index if len(index) != 1 else index.repeat(2) for index in wanted.nonzero(as_tuple=True))
+    rows, examples = (index if len(index) != 1 else index.repeat(2) for index in mask.nonzero(as_tuple=True))
     # A single row is decoded twice: batch norm has no statistics of one.
-    term = _of_unit(model, unit, z[rows, examples], batch.select([unit[0]])[examples])
-    if int(wanted.sum()) == 1:
+    term = _unit_log_likelihood(model, unit, z[rows, examples], batch.select([unit[0]])[examples])
+    if int(mask.sum()) == 1:
         rows, examples, term = rows[:1], examples[:1], term[:1]
     return torch.zeros_like(z[..., 0]).index_put((rows, examples), term)
 
 
-def _of_unit(model: GaussianModel, unit: Unit, z: Tensor, batch: Batch) -> Tensor:
+def _unit_log_likelihood(model: GaussianModel, unit: Unit, z: Tensor, batch: Batch) -> Tensor:
     name, attribute = unit
     if attribute is None:
         return model.log_likelihood(name, z, batch)
     return model.log_likelihood_of_attribute(name, attribute, z, batch)
 
 
-def _rows(numbers: Sequence[int], like: Tensor) -> Tensor:
+def _row_indices(numbers: Sequence[int], like: Tensor) -> Tensor:
     return torch.tensor(numbers, device=like.device)

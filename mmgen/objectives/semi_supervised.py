@@ -71,7 +71,7 @@ class SemiSupervised(Objective):
     """Most values of y, combinations of all attributes, that estimator enumerate sums over; more are refused."""
 
     @model_validator(mode="after")
-    def _has_settings_of_its_estimator_alone(self) -> "SemiSupervised":
+    def _check_estimator_settings(self) -> "SemiSupervised":
         if self.samples > 1 and self.estimator == "enumerate":
             raise ValueError(f"samples got {self.samples} with estimator enumerate, which draws no label; leave it out")
         if self.temperature != _TEMPERATURE and self.estimator != "relaxed":
@@ -96,25 +96,25 @@ class SemiSupervised(Objective):
         inferred = model.infer(batch)
         present = batch.present[name]
         if step is None:
-            return self._validation(model, batch, inferred)
+            return self._validation_value(model, batch, inferred)
         whole = present.all(-1)
         rows = [whole.nonzero().flatten(), (~whole).nonzero().flatten()]
         parts: list[dict[str, Tensor]] = []
         if len(rows[0]):
-            parts.append(self._labelled(model, batch[rows[0]], _at(inferred, rows[0])))
+            parts.append(self._labelled_terms(model, batch[rows[0]], _select_rows(inferred, rows[0])))
         if len(rows[1]):
-            parts.append(self._unlabelled(model, batch[rows[1]], _at(inferred, rows[1]), self.estimator))
+            parts.append(self._unlabelled_terms(model, batch[rows[1]], _select_rows(inferred, rows[1]), self.estimator))
         order = torch.cat(rows).argsort()
         terms = {key: torch.cat([part[key] for part in parts])[order] for key in parts[0]}
         bound = terms.pop("bound")
-        of_label = self._of_label(batch, inferred)
+        of_label = self._label_log_prob(batch, inferred)
         weight = torch.where(present.any(-1), self.gamma, 1.0)
         terms[f"log q({name}|{self.modalities[0]})"] = of_label
         exact = self.gamma == 1 and self.alpha == 0 and self.estimator != "relaxed"
         return Bound(weight * (bound + self.alpha * of_label), terms, exact)
 
-    def _validation(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred) -> Bound:
-        """Return U of all examples, whatever labels they have; the value has no term log q(y|x) for them."""
+    def _validation_value(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred) -> Bound:
+        """Return the value for validation: U of all examples, as if none had a label."""
         image, name = self.modalities
         hidden = Batch(
             batch.values | {name: torch.zeros_like(batch.values[name])},
@@ -124,25 +124,25 @@ class SemiSupervised(Objective):
         estimator = self.estimator
         if estimator == "relaxed":  # which is no bound
             estimator = "enumerate" if math.prod(inferred.labels.sizes) <= self.most_labels else "importance"
-        terms = self._unlabelled(model, hidden, inferred, estimator)
+        terms = self._unlabelled_terms(model, hidden, inferred, estimator)
         bound = terms.pop("bound")
         exact = self.gamma == 1 and self.alpha == 0 and self.estimator != "relaxed"
-        return Bound(bound, {**terms, f"log q({name}|{image})": self._of_label(batch, inferred)}, exact)
+        return Bound(bound, {**terms, f"log q({name}|{image})": self._label_log_prob(batch, inferred)}, exact)
 
-    def _of_label(self, batch: Batch, inferred: Inferred) -> Tensor:
+    def _label_log_prob(self, batch: Batch, inferred: Inferred) -> Tensor:
         """Return log q(y|x) [B] of the attributes that are known."""
         name = self.modalities[1]
         present = batch.present[name]
         known = inferred.labels.condition_on(batch.values[name], present)
-        return (known.probs * _log_known(inferred.labels, present)).sum(-1)
+        return (known.probs * _log_probs_of_known(inferred.labels, present)).sum(-1)
 
-    def _labelled(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred) -> dict[str, Tensor]:
+    def _labelled_terms(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred) -> dict[str, Tensor]:
         name = self.modalities[1]
         hot = inferred.labels.condition_on(batch.values[name], batch.present[name]).likeliest()
         terms = self._terms(model, batch, inferred, hot)
-        return {"bound": _total(terms), **terms, "entropy of q(y|x)": torch.zeros_like(terms["kl"])}
+        return {"bound": _sum_terms(terms), **terms, "entropy of q(y|x)": torch.zeros_like(terms["kl"])}
 
-    def _unlabelled(
+    def _unlabelled_terms(
         self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred, estimator: str
     ) -> dict[str, Tensor]:
         name = self.modalities[1]
@@ -155,9 +155,9 @@ class SemiSupervised(Objective):
                 terms = {key: terms.get(key, 0.0) + term / self.samples for key, term in drawn.items()}
             prior = model.label_prior(batch.size)
             terms["log p(y)"] = (q.probs * prior.log_probs).sum(-1)
-            return {"bound": _total(terms) + entropy, **terms, "entropy of q(y|x)": entropy}
+            return {"bound": _sum_terms(terms) + entropy, **terms, "entropy of q(y|x)": entropy}
         if estimator == "enumerate":
-            hot = self._every(model, q)
+            hot = self._all_labels(model, q)
             log_q = q.log_prob(hot)
             weight = log_q.exp()
         else:
@@ -166,7 +166,7 @@ class SemiSupervised(Objective):
             # Importance weights of draws from q as it is: 1, and their gradient is that of log q.
             weight = (log_q - log_q.detach()).exp() / self.samples
         terms = self._terms(model, batch, inferred, hot)
-        each = _total(terms) - log_q
+        each = _sum_terms(terms) - log_q
         if estimator == "importance" and self.samples > 1:
             others = (each.detach().sum(0) - each.detach()) / (self.samples - 1)
             # The weights of the others' mean add up to nothing: the value stays, the gradient's variance falls.
@@ -177,13 +177,11 @@ class SemiSupervised(Objective):
         return {"bound": bound, **means, "entropy of q(y|x)": entropy}
 
     def _terms(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred, hot: Tensor) -> dict[str, Tensor]:
-        """Return parts of L(x, y) with one draw of z, for labels [..., B, S]: nats [..., B] each; L is :func:`_total`
-        of them.
-        """
+        """Return the terms of L(x, y) with one draw of z, for labels [..., B, S]: nats [..., B] each."""
         # All labels of an example share its noise: each expectation stays what it is, and differences between labels,
         # which q(y|x) learns from, are quieter.
         image, _ = self.modalities
-        q = model.style_of(inferred, hot)
+        q = model.infer_style(inferred, hot)
         noise = DiagonalGaussian.standard(batch.size, q.mean.shape[-1], like=q.mean).sample()
         z = torch.cat([hot, q.mean + q.sd * noise], -1)
         prior = DiagonalGaussian.standard(*q.mean.shape, like=q.mean)
@@ -193,7 +191,7 @@ class SemiSupervised(Objective):
             "log p(y)": model.label_prior(batch.size).log_prob(hot),
         }
 
-    def _every(self, model: SemiSupervisedVAE, q: Labels) -> Tensor:
+    def _all_labels(self, model: SemiSupervisedVAE, q: Labels) -> Tensor:
         """Return all values of y, one-hot [Y, B, S]."""
         count = math.prod(q.sizes)
         if count > self.most_labels:
@@ -207,17 +205,17 @@ class SemiSupervised(Objective):
         return hot.unsqueeze(1).expand(-1, len(q.log_probs), -1)
 
 
-def _at(inferred: Inferred, rows: Tensor) -> Inferred:
+def _select_rows(inferred: Inferred, rows: Tensor) -> Inferred:
     labels = inferred.labels
     return Inferred(Labels(labels.log_probs[rows], labels.sizes), inferred.features[rows])
 
 
-def _total(terms: dict[str, Tensor]) -> Tensor:
+def _sum_terms(terms: dict[str, Tensor]) -> Tensor:
     """Return L: all terms together, the divergence with its sign."""
     return sum((-term if key == "kl" else term for key, term in terms.items()), torch.zeros_like(terms["kl"]))
 
 
-def _log_known(labels: Labels, present: Tensor) -> Tensor:
+def _log_probs_of_known(labels: Labels, present: Tensor) -> Tensor:
     """Return log-probabilities [B, S] of attributes that are known, 0 of the others."""
     parts = labels.log_probs.split(labels.sizes, -1)
     return torch.cat([part * present[:, k : k + 1] for k, part in enumerate(parts)], -1)

@@ -16,8 +16,8 @@ from mmgen.objectives._base import (
     Bound,
     Objective,
     expected_log_likelihood,
-    per_beta,
     prior_kl,
+    relative_weight,
     warmup,
 )
 
@@ -57,7 +57,7 @@ class Telbo(Objective):
         Over all densities that bound is greatest at p(y|z)^(gamma / beta) p(z), which is what q(z|y) approaches within
         its family. lambda / beta of the joint bound shapes the decoders, and is the same in VE (both 50).
         """
-        return per_beta(self.private_attributes_weight, self.beta)
+        return relative_weight(self.private_attributes_weight, self.beta)
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         scale = self.beta * warmup(step, self.kl_warmup_steps)

@@ -128,10 +128,10 @@ class Aggregate(nn.Module):
 
     def _complete_layers(self, fitted: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Complete draws of the fitted layers to z of all layers."""
-        return fitted if self.layers == "all" else self._attached_model.below(fitted, generator)
+        return fitted if self.layers == "all" else self._attached_model.sample_lower_layers(fitted, generator)
 
     def _log_prob_below(self, z: Tensor) -> Tensor | float:
-        return 0.0 if self.layers == "all" else self._attached_model.log_below(z)
+        return 0.0 if self.layers == "all" else self._attached_model.log_prob_lower_layers(z)
 
     def standardise(self, mean: Tensor, log_sd: Tensor) -> None:
         """Set shift and scale to mean and standard deviation of the aggregated posterior of encodings.

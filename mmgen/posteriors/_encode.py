@@ -19,7 +19,7 @@ from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import Progress, Work
 from mmgen.core.seeding import numpy_generator, torch_generator
-from mmgen.modalities import Description, whole
+from mmgen.modalities import Description, all_present
 from mmgen.modalities.text import TextDescription
 from mmgen.models import DataSettings, Model
 from mmgen.posteriors._described_examples import DescribedExamples, needs_descriptions
@@ -119,7 +119,7 @@ class LatentRows(Rows):
         indices = indices.to(self.mean.device)
         encoded = {"mean": self.mean[indices], "log_sd": self.log_sd[indices]}
         labels = batch_of(self.described, {name: column[indices] for name, column in self.columns.items()})
-        return Batch(encoded, {name: whole(value) for name, value in encoded.items()}) | labels
+        return Batch(encoded, {name: all_present(value) for name, value in encoded.items()}) | labels
 
 
 @dataclass(frozen=True)

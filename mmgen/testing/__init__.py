@@ -1,4 +1,4 @@
-"""Checks of members of any room, built in or from plug-ins; usable with and without pytest.
+"""Checks of members, built in or from plug-ins, with or without pytest.
 
 A package of members needs one test::
 
@@ -37,7 +37,7 @@ _CHECKS = {
     "recipe": "recipes.check_recipe",
     "metric": "metrics.check_metric",
 }
-"""What checks a member of a room, in this package; members of the other rooms are imported and described only."""
+"""The function of this package that checks a member, by kind; members of other kinds are only imported."""
 
 _NEEDS_FOLDER = ("recipe", "metric")
 
@@ -47,7 +47,7 @@ class Subject:
     """A member to be checked, with its room and name.
 
     Attributes:
-        room: What it is: "objective".
+        room: Kind of member: "objective".
         name: Its name.
     """
 
@@ -81,13 +81,13 @@ def check(member: Subject, **settings: Any) -> None:
     """Run all checks that members of its room must pass.
 
     Args:
-        member: What to check.
-        **settings: Of a recipe, what makes it small: a number of images, a folder with small sources. Recipes that have
-            a setting ``number`` make 24 without it.
+        member: The member to check.
+        **settings: Settings of a dataset recipe that make it small: a number of images, a folder with small sources. By
+            default recipes with a setting ``number`` make 24 examples.
 
     Raises:
-        AssertionError: It breaks a promise.
-        MmgenError: It cannot be found, imported or built.
+        AssertionError: A check fails.
+        MmgenError: The member cannot be found, imported or built.
     """
     room = next(room for room in list_registries() if room.noun == member.room)
     room.get(member.name)
@@ -104,11 +104,11 @@ def check(member: Subject, **settings: Any) -> None:
         else:
             checking(member.name)
     except AssertionError as error:
-        raise AssertionError(_sentence(member, error)) from error
+        raise AssertionError(_describe_failure(member, error)) from error
 
 
-def _sentence(member: Subject, error: AssertionError) -> str:
-    """Format a failed check: the docstring of the check, and the values that it found."""
+def _describe_failure(member: Subject, error: AssertionError) -> str:
+    """Format the message of a failed check: the docstring of the check and the values."""
     every = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     frames = [frame for frame in every if f"{__name__}." in frame.f_globals["__name__"]]
     found = str(error).strip()

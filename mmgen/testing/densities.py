@@ -17,7 +17,7 @@ __all__ = [
     "check_integral",
     "check_precision",
     "check_samples",
-    "randomised",
+    "make_random_density",
 ]
 
 ATTRIBUTES = Attributes("attributes", ("colour", "size"), (("red", "blue"), ("big", "small", "tiny")))
@@ -37,7 +37,7 @@ def check_family(name: str) -> None:
     check_precision(name)
 
 
-def randomised(name: str, latent_size: int, attributes: Attributes | None) -> Aggregate:
+def make_random_density(name: str, latent_size: int, attributes: Attributes | None) -> Aggregate:
     """Return a density far from its initial state, in float64."""
     torch.manual_seed(3)
     aggregate = Aggregate(latent_size, attributes, mmgen.densities.get(name)()).double()
@@ -57,7 +57,7 @@ def _grid() -> tuple[torch.Tensor, float]:
 @torch.no_grad()
 def check_integral(name: str, attributes: Attributes | None) -> None:
     """Assert that the density integrates to one in two dimensions, for each description and for none."""
-    aggregate = randomised(name, 2, attributes)
+    aggregate = make_random_density(name, 2, attributes)
     grid, area = _grid()
     for row in range(3 if attributes else 1):
         condition = CONDITION[row : row + 1] if attributes else None
@@ -68,7 +68,7 @@ def check_integral(name: str, attributes: Attributes | None) -> None:
 @torch.no_grad()
 def check_samples(name: str) -> None:
     """Assert that draws have the mean and sd of the density on a grid, for each description of a batch."""
-    aggregate = randomised(name, 2, ATTRIBUTES)
+    aggregate = make_random_density(name, 2, ATTRIBUTES)
     grid, _ = _grid()
     drawn = aggregate.sample(CONDITION, 6_000, torch.Generator().manual_seed(0))
     assert drawn.shape == (6_000, 3, 2)
@@ -83,7 +83,7 @@ def check_samples(name: str) -> None:
 
 def check_draws(name: str) -> None:
     """Assert that equal generators give equal draws, and that reparameterised draws have gradients and weights."""
-    aggregate = randomised(name, 4, ATTRIBUTES)
+    aggregate = make_random_density(name, 4, ATTRIBUTES)
     z = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
     again = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
     torch.testing.assert_close(z, again, rtol=0, atol=0)

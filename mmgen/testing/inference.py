@@ -6,9 +6,9 @@ import mmgen.inference
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.inference import Inference
-from mmgen.testing.small import parts, refuses, small_batch
+from mmgen.testing.small import inference_parts, refuses, small_batch
 
-__all__ = ["GIVEN", "built", "check_posterior", "check_inference", "check_subsets"]
+__all__ = ["GIVEN", "build_inference", "check_posterior", "check_inference", "check_subsets"]
 
 GIVEN = (("image",), ("attributes",), ("image", "attributes"))
 """What posteriors are asked of."""
@@ -21,17 +21,17 @@ def check_inference(name: str) -> None:
     check_subsets(name)
 
 
-def built(name: str, inputs: tuple[str, ...]) -> Inference | None:
+def build_inference(name: str, inputs: tuple[str, ...]) -> Inference | None:
     """Build the inference for one query; None if it refuses the query."""
     torch.manual_seed(0)
     try:
-        made = mmgen.inference.get(name)(parts(), frozenset([inputs]))
+        made = mmgen.inference.get(name)(inference_parts(), frozenset([inputs]))
     except SettingsError:
         return None
     return made if made.has_posterior(inputs) else None
 
 
-def _with_others_changed(batch: Batch, inputs: tuple[str, ...]) -> Batch:
+def _change_other_modalities(batch: Batch, inputs: tuple[str, ...]) -> Batch:
     """Return the batch with other values in all modalities that are not inputs."""
     other = {"image": 1 - batch.values["image"], "attributes": 1 - batch.values["attributes"].clamp(max=1)}
     return Batch({name: v if name in inputs else other[name] for name, v in batch.values.items()}, batch.present)
@@ -39,9 +39,11 @@ def _with_others_changed(batch: Batch, inputs: tuple[str, ...]) -> Batch:
 
 def check_posterior(name: str, inputs: tuple[str, ...]) -> None:
     """Assert shapes, gradients, independence of other modalities and of order, and an error for missing ones."""
-    inference = built(name, inputs)
+    inference = build_inference(name, inputs)
     if inference is None:
-        assert any(built(name, other) for other in GIVEN), f"{name} answers none of {GIVEN}: test what it is for"
+        assert any(build_inference(name, other) for other in GIVEN), (
+            f"{name} answers none of {GIVEN}: test what it is for"
+        )
         return
     batch = small_batch()
     q = inference.posterior(batch, inputs)
@@ -49,7 +51,7 @@ def check_posterior(name: str, inputs: tuple[str, ...]) -> None:
     assert q.mean.isfinite().all()
     assert q.log_sd.isfinite().all()
     torch.testing.assert_close(inference.posterior(batch, inputs[::-1]).mean, q.mean)
-    torch.testing.assert_close(inference.posterior(_with_others_changed(batch, inputs), inputs).mean, q.mean)
+    torch.testing.assert_close(inference.posterior(_change_other_modalities(batch, inputs), inputs).mean, q.mean)
     (q.mean.sum() + q.log_sd.sum()).backward()
     assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in inference.parameters())
     with refuses(UsageError, f"needs {inputs[-1]}, which the batch lacks"):
@@ -59,7 +61,7 @@ def check_posterior(name: str, inputs: tuple[str, ...]) -> None:
 
 def check_subsets(name: str) -> None:
     """Assert that an inference with ``any_subset`` has a posterior for each subset, equal to the direct one."""
-    inference, batch = next(filter(None, (built(name, inputs) for inputs in reversed(GIVEN)))), small_batch()
+    inference, batch = next(filter(None, (build_inference(name, inputs) for inputs in reversed(GIVEN)))), small_batch()
     units = [("image", None), ("attributes", None)]
     chosen = [[True, False], [False, True], [True, True]]
     if not inference.any_subset:

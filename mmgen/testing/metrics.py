@@ -12,24 +12,24 @@ from mmgen.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics import Metric, Score, evaluate
 from mmgen.settings.config import validate
 
-__all__ = ["check_metric", "check_scores", "small_evaluation", "small_graph_evaluation", "suits"]
+__all__ = ["check_metric", "check_scores", "small_evaluation", "small_graph_evaluation", "accepts_evaluation"]
 
 _SETTINGS = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dropped=(0, 1, 2))
 
 
 def check_metric(name: str, folder: Path) -> None:
-    """Train a small model that suits a metric, and check the metric's scores; see :func:`check_scores`.
+    """Train a small model that a metric accepts, and check the metric's scores; see :func:`check_scores`.
 
     Args:
-        name: The metric.
-        folder: Where data, model and classifier may lie.
+        name: Name of the metric.
+        folder: Folder for data, model and classifier.
     """
     pictures = small_evaluation(folder)
-    check_scores(name, pictures if suits(name, pictures) else small_graph_evaluation(folder))
+    check_scores(name, pictures if accepts_evaluation(name, pictures) else small_graph_evaluation(folder))
 
 
-def suits(name: str, evaluation: Evaluation) -> bool:
-    """Return True if a metric accepts a model and data of this kind."""
+def accepts_evaluation(name: str, evaluation: Evaluation) -> bool:
+    """Return whether a metric accepts the model and data of an evaluation."""
     try:
         metrics.get(name)().check(evaluation)
     except UsageError:
@@ -38,7 +38,7 @@ def suits(name: str, evaluation: Evaluation) -> bool:
 
 
 def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
-    """Assert that work ends, that scores are finite and complete, and that they convert to JSON.
+    """Assert that a metric finishes, and that its scores are finite, complete and convertible to JSON.
 
     Args:
         name: The metric.
@@ -84,7 +84,7 @@ def small_evaluation(folder: Path, device: str = "cpu") -> Evaluation:
     from mmgen.training.model_run import complete_settings, train_model
 
     data, model, judge = folder / "data.h5", folder / "model.safetensors", folder / "judge.safetensors"
-    _write(data)
+    _write_pictures(data)
     training: dict[str, Any] = {"steps": 4, "batch": 16, "validate_every": 4, "device": "cpu"}
     values = {
         "objective": {"name": "telbo"},
@@ -144,7 +144,7 @@ def _write_graph(path: Path, nodes: int = 40) -> None:
         writer.add_split_of_edges("links")
 
 
-def _write(path: Path, number: int = 120) -> None:
+def _write_pictures(path: Path, number: int = 120) -> None:
     """Write squares [1, 16, 16] that are light at the left or the right side, in one of three tones."""
     import numpy as np
 

@@ -25,7 +25,7 @@ def check_modality(name: str) -> None:
     assert not described.fault(stored), f"the example has a fault: {described.fault(stored)}"
     assert described.fits(described), "a description fits itself"
     _check_networks(described)
-    _check_shown(described)
+    _check_pictures_and_files(described)
 
 
 def _check_networks(described: Description) -> None:
@@ -53,7 +53,7 @@ def _check_networks(described: Description) -> None:
             assert found.shape == value.shape, f"{what} is {tuple(found.shape)}, expected {tuple(value.shape)}"
 
 
-def _check_shown(described: Description) -> None:
+def _check_pictures_and_files(described: Description) -> None:
     """Assert that pictures have the declared shape and range, and that every declared file is written."""
     values = example_batch(described, _COUNT).values[described.name].numpy()
     if described.picture_shape is not None:

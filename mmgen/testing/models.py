@@ -12,10 +12,10 @@ from mmgen.core.errors import SettingsError
 from mmgen.models import Demands, Model, build_model, check_capabilities
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.iwae import Iwae
-from mmgen.testing.small import Case, cases, refuses
+from mmgen.testing.small import Case, refuses, small_cases
 from mmgen.training.model_run import read_experiment
 
-__all__ = ["check_divergences", "check_model", "check_prior", "check_trace", "check_trains", "small_model"]
+__all__ = ["check_divergences", "check_model", "check_prior", "check_trace", "check_training", "small_model"]
 
 
 def check_model(name: str) -> None:
@@ -23,7 +23,7 @@ def check_model(name: str) -> None:
     check_trace(name)
     check_prior(name)
     check_divergences(name)
-    check_trains(name)
+    check_training(name)
 
 
 def small_model(name: str) -> tuple[Model, Case]:
@@ -32,10 +32,10 @@ def small_model(name: str) -> tuple[Model, Case]:
     It generates what the case has, or no more than the first modality where it can do no more.
 
     Raises:
-        SettingsError: It suits none of them.
+        SettingsError: It suits none of the small cases.
     """
     member, refusals = mmgen.models.get(name), []
-    for case in cases():
+    for case in small_cases():
         kinds = [(case.generates, ()), (case.generates[:1], ()), (case.generates, case.generates[1:])]
         for generates, summed in dict.fromkeys(kinds):
             values = {"model": {"name": name}, "data": case.data.model_dump(mode="json")}
@@ -51,20 +51,20 @@ def small_model(name: str) -> tuple[Model, Case]:
     raise SettingsError(f"{name} suits no small data: {'; '.join(refusals)}")
 
 
-def _case(name: str) -> tuple[Model, Batch, Case]:
+def _make_case(name: str) -> tuple[Model, Batch, Case]:
     """Return the member, a batch in double precision and the case."""
     model, case = small_model(name)
     batch = case.batch()
 
-    def doubled(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    def to_double(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         return {key: value.double() if value.is_floating_point() else value for key, value in tensors.items()}
 
-    return model.double().eval(), Batch(doubled(batch.values), batch.present, doubled(batch.shared)), case
+    return model.double().eval(), Batch(to_double(batch.values), batch.present, to_double(batch.shared)), case
 
 
 def check_trace(name: str) -> None:
     """Assert that log ratios are log p(z) - log q(z | x) of the same draws, and likelihoods the model's."""
-    model, batch, case = _case(name)
+    model, batch, case = _make_case(name)
     trace = model.trace(batch, case.inputs, samples=7)
     assert trace.z.shape == (7, batch.size, model.latent_size)
     ratio = torch.stack(list(trace.log_ratio.values())).sum(0)
@@ -89,7 +89,7 @@ def check_prior(name: str) -> None:
     E_p[d log p / dz] = 0 and E_p[z . d log p / dz] = -D; neither knows the constant of normalisation. Layers of
     modalities that are part of z are discrete: what is asked of them is that each draw's probability is as it is drawn.
     """
-    model, batch, _ = _case(name)
+    model, batch, _ = _make_case(name)
     z = model.posterior(batch, ()).sample(torch.Generator().manual_seed(0), (2_000,)).detach().requires_grad_()
     (score,) = torch.autograd.grad(model.log_prior(z).sum(), z)
     score, points = score.flatten(0, 1), z.detach().flatten(0, 1)
@@ -106,7 +106,7 @@ def check_prior(name: str) -> None:
 @torch.no_grad()
 def _check_discrete(model: Model, points: Tensor, discrete: int) -> None:
     """Assert that values of the first ``discrete`` places are drawn as often as log_below says."""
-    log_p = model.log_below(points)
+    log_p = model.log_prob_lower_layers(points)
     values, which, counts = points[:, :discrete].unique(dim=0, return_inverse=True, return_counts=True)
     expected = torch.stack([log_p[which == kind][0].exp() for kind in range(len(values))])
     share = counts / len(points)
@@ -118,7 +118,7 @@ def _check_discrete(model: Model, points: Tensor, discrete: int) -> None:
 @torch.no_grad()
 def check_divergences(name: str) -> None:
     """Assert that the divergence of each layer equals E_q[log q - log p] over many draws."""
-    model, batch, case = _case(name)
+    model, batch, case = _make_case(name)
     torch.manual_seed(1)
     trace = model.trace(batch, case.inputs, samples=4_000, names=())
     for layer, ratio in trace.log_ratio.items():
@@ -127,7 +127,7 @@ def check_divergences(name: str) -> None:
         assert ((found + ratio.mean(0)).abs() < 5 * error + 1e-9).all(), f"what {layer} of {name} costs is off"
 
 
-def check_trains(name: str) -> None:
+def check_training(name: str) -> None:
     """Assert that ELBO and IWAE give every parameter a gradient, or refuse several draws."""
     for member in (Elbo, Iwae):
         for samples in (1, 3):

@@ -22,7 +22,7 @@ from mmgen.testing.linear_gaussian import (
     linear_gaussian,
     observations,
 )
-from mmgen.testing.small import CASES, Case, cases
+from mmgen.testing.small import CASES, Case, small_cases
 from mmgen.training.settings import TrainingSettings
 
 _COPIES = 2_000
@@ -30,19 +30,19 @@ _COPIES = 2_000
 _PARTS = 20
 """Batches that they come in."""
 
-__all__ = ["check_bound", "check_objective", "check_trains", "sigma_points", "unweighted"]
+__all__ = ["check_bound", "check_objective", "check_training", "replace_noise", "unweighted"]
 
 
 def check_objective(name: str) -> None:
     """Assert that an objective trains every parameter and, if a bound, lies below the exact log-likelihood."""
-    check_trains(name)
+    check_training(name)
     check_bound(name)
 
 
-def check_trains(name: str) -> None:
+def check_training(name: str) -> None:
     """Assert shape, finiteness and named terms of an objective, and gradients to every parameter of its model."""
     objective = mmgen.objectives.get(name)()
-    case = _case(objective)
+    case = _find_case(objective)
     torch.manual_seed(0)
     model = build_model(case.model, objective.demands, case.data)
     bound = objective(model, case.batch())
@@ -71,19 +71,19 @@ def _check_opponent(name: str, objective: Adversarial, model: Model, batch: Batc
     assert moved == [], f"the {opponent.name} of {name} moves the model: {moved}"
     assert opponent.name.isidentifier()
     # Settings that there are and that fit each other, whatever optimiser the run has.
-    TrainingSettings().for_player(opponent.learns)
-    TrainingSettings(optimizer="sgd", momentum=0.9).for_player(opponent.learns)
+    TrainingSettings().for_player(opponent.training_settings)
+    TrainingSettings(optimizer="sgd", momentum=0.9).for_player(opponent.training_settings)
 
 
-def _case(objective: Objective) -> Case:
+def _find_case(objective: Objective) -> Case:
     """Return the first small case with the modalities that an objective looks at, and a model for it."""
-    found = next((case for case in cases() if _suits(case, objective)), None)
+    found = next((case for case in small_cases() if _is_suitable(case, objective)), None)
     names = " and ".join(objective.demands.modalities)
     assert found is not None, f"no small data have {names}, which it looks at: their kind needs a method example"
     return found
 
 
-def _suits(case: Case, objective: Objective) -> bool:
+def _is_suitable(case: Case, objective: Objective) -> bool:
     if not case.data.modalities.keys() >= {*objective.demands.modalities}:
         return False
     try:
@@ -104,7 +104,7 @@ def check_bound(name: str) -> bool:
         True if the objective claims to be a bound.
     """
     objective = unweighted(name)
-    case = _case(objective)
+    case = _find_case(objective)
     if case != CASES[0]:
         model = build_model(case.model, objective.demands, case.data)
         assert not objective(model, case.batch()).is_bound, f"{name} says that it is a bound, which nothing here tells"
@@ -134,7 +134,7 @@ def unweighted(name: str) -> Objective:
 
 
 @contextmanager
-def sigma_points() -> Iterator[int]:
+def replace_noise() -> Iterator[int]:
     """Replace noise by the points +-1 in both dimensions, so that means of quadratics are exact.
 
     Yields:

@@ -28,9 +28,9 @@ __all__ = [
     "SMALL_GRAPH",
     "SMALL_MODEL",
     "Case",
-    "cases",
+    "small_cases",
     "example_batch",
-    "parts",
+    "inference_parts",
     "refuses",
     "small_batch",
     "small_graph",
@@ -81,7 +81,7 @@ def small_graph(size: int = 5) -> Batch:
 
 
 def example_batch(described: Description, count: int = 5) -> Batch:
-    """Return a kind's own examples as a batch."""
+    """Return the example of a kind of data as a batch."""
     _, stored = type(described).example(count)
     values, present = described.tensors(
         torch.from_numpy(described.torch_rows(stored)), View(lambda: torch.arange(count), (0,))
@@ -116,7 +116,7 @@ CASES = (
 """Every member is tried on the first that suits it."""
 
 
-def cases() -> list[Case]:
+def small_cases() -> list[Case]:
     """Return :data:`CASES`, then a case with attributes for every further kind of data that brings an example."""
     found = list(CASES)
     for kind, member in mmgen.modalities.importable().items():
@@ -134,7 +134,7 @@ def _with_attributes(described: Description, labels: AttributesDescription) -> B
     return example_batch(described) | example_batch(labels)
 
 
-def parts() -> Parts:
+def inference_parts() -> Parts:
     """Return the parts from which an inference over :data:`SMALL_DATA` is built."""
     networks = {
         "image": build_member(mmgen.networks, SMALL_MODEL.image_network, "image_network"),

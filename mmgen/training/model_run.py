@@ -194,7 +194,7 @@ def _check_weights(settings: ExperimentSettings, user_settings: Any) -> None:
     objective, modalities = settings.build_objective(), settings.data.modalities
     generated = objective.demands.generates
     defaults = json_values(mmgen.objectives.get(settings.objective["name"])())
-    for name in objective.weightless({modalities[part].kind for part in generated}):
+    for name in objective.ineffective_weights({modalities[part].kind for part in generated}):
         if user_settings.get(name, defaults[name]) == defaults[name]:
             continue
         kind = name.removesuffix("_weight")
@@ -261,7 +261,7 @@ def train_model(
         else:
             run_settings["start"] = load_start_weights(start, model, settings.data, used, run_settings["dataset"])
         learnt = make_training_rows(rows, objective, settings.data, settings.training.seed)
-        task = ModelTask(model, objective.trained_on(len(learnt)), settings.model.l2_attributes_decoder)
+        task = ModelTask(model, objective.for_training_size(len(learnt)), settings.model.l2_attributes_decoder)
         return TaskParts(task, learnt, validation, run_settings)
 
     stage = Stage(
@@ -291,7 +291,7 @@ def check_data(dataset: Dataset, path: Path, *described: Description | None) -> 
                 f"dataset {dataset.path} does not have the {wanted.name} that {path} was trained with; "
                 "give the model's own dataset, or one of the same recipe"
             )
-        if isinstance(wanted, ImageDescription) and isinstance(found, ImageDescription) and not wanted.takes(found):
+        if isinstance(wanted, ImageDescription) and isinstance(found, ImageDescription) and not wanted.accepts(found):
             raise UsageError(
                 f"dataset {dataset.path} has grey levels in {wanted.name}, expected black and white, which {path} was "
                 "trained with; give a dataset that was made so"

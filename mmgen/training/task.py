@@ -170,7 +170,7 @@ class ModelTask(Task):
 
     def player_settings(self, player: str, settings: "TrainingSettings") -> "TrainingSettings":
         opponent = self._opponent_named(player)
-        return settings.for_player(opponent.learns) if opponent else settings
+        return settings.for_player(opponent.training_settings) if opponent else settings
 
     def player_parameters(self, player: str) -> list[nn.Parameter]:
         """List parameters with those of attribute decoders last, the order in training states."""

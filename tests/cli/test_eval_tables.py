@@ -15,7 +15,7 @@ from mmgen.commands.evaluate import Evaluate
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._evaluate import evaluate
-from mmgen.testing.metrics import small_evaluation, small_graph_evaluation, suits
+from mmgen.testing.metrics import accepts_evaluation, small_evaluation, small_graph_evaluation
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to-add-a-metric.md"
@@ -89,7 +89,7 @@ def test_a_new_metric_has_a_table(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_every_metric_has_a_table_with_and_without_its_further_numbers(
     name: str, evaluation: Evaluation, others: list[Evaluation], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scores = evaluate(next(asked for asked in [evaluation, *others] if suits(name, asked)), [name]).run()
+    scores = evaluate(next(asked for asked in [evaluation, *others] if accepts_evaluation(name, asked)), [name]).run()
     whole = shown(scores, capsys)
     for heading, key in metrics.get(name).columns.items():
         if any(score.details.get(key) is not None for score in scores):

@@ -20,7 +20,7 @@ from mmgen.posteriors._base import DensityTask, drop_attributes
 from mmgen.posteriors.aggregate import AggregatedTask
 from mmgen.posteriors.true import ExactTask
 from mmgen.testing import densities
-from mmgen.testing.densities import ATTRIBUTES, CONDITION, randomised
+from mmgen.testing.densities import ATTRIBUTES, CONDITION, make_random_density
 from mmgen.testing.linear_gaussian import linear_gaussian
 from mmgen.training.batches import Rows
 from mmgen.training.loop import train
@@ -51,7 +51,7 @@ def test_contract(name: str) -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_draws_come_with_their_density(name: str, given: Attributes | None) -> None:
     """sample_with_log_prob agrees with log_prob about its draws, and gives the gradients that both calls would."""
-    aggregate = randomised(name, 4, given)
+    aggregate = make_random_density(name, 4, given)
     condition = CONDITION if given else None
     torch.manual_seed(2)
     z, weights, log_q = aggregate.sample_with_log_prob(condition, 3)
@@ -74,7 +74,7 @@ def test_densities_stay_in_full_precision_under_autocast(name: str) -> None:
 
 @pytest.mark.parametrize("name", FLOWS)
 def test_flows_invert(name: str) -> None:
-    aggregate = randomised(name, 5, ATTRIBUTES)
+    aggregate = make_random_density(name, 5, ATTRIBUTES)
     assert isinstance(aggregate.density, CouplingFlow)
     transform = aggregate.density.flow(
         ATTRIBUTES.describe(*(d["attributes"] for d in (CONDITION.values, CONDITION.present))).double()

@@ -8,7 +8,7 @@ import torch
 import mmgen.objectives
 from mmgen import metrics
 from mmgen.models._build import build_model
-from mmgen.testing.metrics import check_scores, small_evaluation, suits
+from mmgen.testing.metrics import accepts_evaluation, check_scores, small_evaluation
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
 from mmgen.training.precision import autocast, resolve_precision
 
@@ -53,5 +53,5 @@ def test_auto_precision_is_bf16_where_the_gpu_multiplies_it() -> None:
 @pytest.mark.parametrize("name", metrics.names())
 def test_metrics_draw_where_the_model_is(name: str, tmp_path: Path) -> None:
     evaluation = small_evaluation(tmp_path, "cuda")
-    if suits(name, evaluation):
+    if accepts_evaluation(name, evaluation):
         check_scores(name, evaluation)

@@ -16,7 +16,7 @@ from mmgen.core.errors import SettingsError
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models._build import build_model
 from mmgen.models.hierarchical_vae import HierarchicalSettings
-from mmgen.objectives._aggregate_estimate import Aggregate, aggregate
+from mmgen.objectives._aggregate_estimate import Aggregate, estimate_aggregate
 from mmgen.objectives.beta_tcvae import BetaTcvae
 from mmgen.objectives.capacity import Capacity
 from mmgen.objectives.elbo import Elbo
@@ -24,7 +24,7 @@ from mmgen.objectives.factor_vae import FactorVae
 from mmgen.objectives.hfvae import Hfvae
 from mmgen.settings.config import validate
 from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
-from mmgen.testing.objectives import sigma_points
+from mmgen.testing.objectives import replace_noise
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
 from mmgen.training import model_run
 from mmgen.training.settings import TrainingSettings
@@ -51,7 +51,7 @@ def exact(q: DiagonalGaussian, dimensions: slice) -> MixtureSameFamily:
 
 def test_a_batch_that_is_all_the_data_gives_q_exactly() -> None:
     z, q = encodings(20, 5)
-    found = aggregate(z, q, 20, groups=(2, 3))
+    found = estimate_aggregate(z, q, 20, groups=(2, 3))
     every = slice(None)
     torch.testing.assert_close(found.joint, exact(q, every).log_prob(z))
     for number, group in enumerate((slice(0, 2), slice(2, 5))):
@@ -60,15 +60,15 @@ def test_a_batch_that_is_all_the_data_gives_q_exactly() -> None:
         torch.testing.assert_close(found.marginals[:, d], exact(q, slice(d, d + 1)).log_prob(z[:, d : d + 1]))
     torch.testing.assert_close(found.conditional.sum(1), q.log_prob(z))
     torch.testing.assert_close(found.prior.sum(1), DiagonalGaussian.standard(20, 5, like=z).log_prob(z))
-    assert torch.equal(found.joint, aggregate(z, q, None, groups=(2, 3)).joint)
+    assert torch.equal(found.joint, estimate_aggregate(z, q, None, groups=(2, 3)).joint)
 
 
 def test_the_estimate_is_unbiased() -> None:
     """Every batch of 3 of 6 examples that holds the first: the mean of the estimates of q(z) there is q(z)."""
     z, q = encodings(6)
     chosen = [torch.tensor([0, *others]) for others in itertools.combinations(range(1, 6), 2)]
-    found = [aggregate(z[rows], q[rows], 6) for rows in chosen]
-    whole = aggregate(z, q, 6)
+    found = [estimate_aggregate(z[rows], q[rows], 6) for rows in chosen]
+    whole = estimate_aggregate(z, q, 6)
     for name in ("joint", "marginals"):
         mean = torch.stack([getattr(one, name)[0].exp() for one in found]).mean(0)
         torch.testing.assert_close(mean, getattr(whole, name)[0].exp())
@@ -86,7 +86,7 @@ def test_it_is_the_mean_of_stratified_weights_over_the_order_of_the_batch() -> N
         weights[list(order[1:])] = 1 / rest
         assert weights.sum().item() == pytest.approx(1)
         stratified.append((weights * density).sum())
-    torch.testing.assert_close(aggregate(z, q, size).joint[0].exp(), torch.stack(stratified).mean())
+    torch.testing.assert_close(estimate_aggregate(z, q, size).joint[0].exp(), torch.stack(stratified).mean())
 
 
 def test_total_correlation_of_a_gaussian() -> None:
@@ -95,7 +95,7 @@ def test_total_correlation_of_a_gaussian() -> None:
     covariance = torch.tensor([[1.0, 0.8], [0.8, 1.0]], dtype=torch.float64)
     root = torch.linalg.cholesky(covariance - 0.09 * torch.eye(2, dtype=torch.float64))
     q = DiagonalGaussian(torch.randn(1000, 2, dtype=torch.float64) @ root.T, torch.full((1000, 2), math.log(0.3)))
-    found = aggregate(q.sample(), q)
+    found = estimate_aggregate(q.sample(), q)
     assert found.total_correlation.mean().item() == pytest.approx(0.511, abs=0.08)
     # I(x; z) is the entropy of q(z) without that of the noise.
     information = 0.5 * (torch.logdet(covariance) - 2 * math.log(0.09)).item()
@@ -107,7 +107,7 @@ def test_the_parts_add_up_and_groups_nest() -> None:
     z, q = encodings(8, 4)
 
     def parts(groups: tuple[int, ...]) -> Aggregate:
-        return aggregate(z, q, 100, groups)
+        return estimate_aggregate(z, q, 100, groups)
 
     whole = q.log_prob(z) - DiagonalGaussian.standard(8, 4, like=z).log_prob(z)
     for groups in ((), (1, 3), (4,)):
@@ -121,10 +121,10 @@ def test_the_parts_add_up_and_groups_nest() -> None:
 
 def test_densities_are_single_precision_at_least() -> None:
     z, q = encodings(3)
-    assert aggregate(z, q).joint.dtype == torch.float64
+    assert estimate_aggregate(z, q).joint.dtype == torch.float64
     half = DiagonalGaussian(q.mean.bfloat16(), q.log_sd.bfloat16())
-    assert aggregate(z.bfloat16(), half).joint.dtype == torch.float32
-    alone = aggregate(z[:1], q[:1], 100)
+    assert estimate_aggregate(z.bfloat16(), half).joint.dtype == torch.float32
+    alone = estimate_aggregate(z[:1], q[:1], 100)
     torch.testing.assert_close(alone.mutual_information, torch.zeros(1, dtype=torch.float64))
 
 
@@ -135,7 +135,7 @@ def test_densities_are_single_precision_at_least() -> None:
 def test_with_weights_of_one_the_exact_posterior_gives_the_likelihood(objective: Any) -> None:
     """log p(x|z) - log q(z|x) + log p(z) = log p(x) at every draw, whatever is estimated of q(z)."""
     batch = observations(20)
-    bound = objective.trained_on(1000)(linear_gaussian(), batch)
+    bound = objective.for_training_size(1000)(linear_gaussian(), batch)
     torch.testing.assert_close(bound.value, exact_log_marginal(batch, ("image", "attributes")))
     assert bound.is_bound
 
@@ -163,7 +163,7 @@ def test_groups_have_all_dimensions() -> None:
 def test_capacity_holds_the_divergence() -> None:
     """Against the means of elbo's terms: gamma times the distance of the batch's mean divergence from C."""
     model, batch = linear_gaussian(0.3), observations(6)
-    with sigma_points() as copies:
+    with replace_noise() as copies:
         several = batch.repeat(copies)
         terms = Elbo(modalities=("image",))(model, several).terms
         likely, kl = (terms[name].mean().item() for name in ("log p(image|z)", "kl"))
@@ -195,7 +195,7 @@ def test_training_tells_how_many_examples_there_are(tmp_path: Path, monkeypatch:
     found = [stage.build(torch.device("cpu")).task for stage in stages]
     assert [task.objective.examples for task in found] == [count, 7]  # type: ignore[attr-defined]  # tasks of models
     assert [stage.settings["objective"]["examples"] for stage in stages] == [None, 7]
-    assert mmgen.objectives.get("elbo")().trained_on(5) == Elbo()
+    assert mmgen.objectives.get("elbo")().for_training_size(5) == Elbo()
 
 
 @pytest.mark.parametrize("objective", [BetaTcvae(), Hfvae()])
@@ -238,7 +238,10 @@ def test_weights_without_effect_and_without_end_are_refused(
 
 def test_runs_in_which_an_objective_would_be_another_are_refused() -> None:
     for objective in (Capacity(), BetaTcvae(), Hfvae()):
-        with pytest.raises(SettingsError, match=r"training\.devices got 2, but .* of a batch together"):
+        with pytest.raises(
+            SettingsError,
+            match=r"training\.devices got 2, but expected 1 for .* which compares all examples of a batch",
+        ):
             objective.check_run(TrainingSettings(devices=2))
     for few in (BetaTcvae(examples=99), Hfvae(examples=99)):
         with pytest.raises(SettingsError, match=r"examples got 99, expected training\.batch = 128 at least"):

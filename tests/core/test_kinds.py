@@ -23,7 +23,7 @@ from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.patch import PatchDescription
 from mmgen.modalities.text import TextDescription
 from mmgen.modalities.vector import VectorDescription
-from mmgen.models._parts import decoders_for, networks_by_kind
+from mmgen.models._parts import make_decoders, networks_by_kind
 from mmgen.models._settings import DataSettings
 from mmgen.networks._attributes import AttributeNetwork
 from mmgen.networks._text import TextNetwork
@@ -150,7 +150,7 @@ def test_a_model_reads_and_says_it(kind: str) -> None:
     modality = example.description.modality()
     encoder, features = modality.encoder(networks[kind])
     assert modality.features(encoder, value, present).shape == (torch_rows, features)
-    decoded, decoders = decoders_for(4, {"x": modality}, networks)
+    decoded, decoders = make_decoders(4, {"x": modality}, networks)
     parameters = decoders["x"](torch.randn(torch_rows, 4))
     log_prob = decoded["x"].log_prob(parameters, value, present)
     assert log_prob.shape == (torch_rows,) and log_prob.isfinite().all()

@@ -117,8 +117,8 @@ def test_of_the_top_layer_what_lies_below_is_the_models_own(
 def test_a_prior_is_its_top_and_what_lies_below(model: HierarchicalVAE) -> None:
     z = model.posterior(ladder_observations(20), ()).sample(torch.Generator().manual_seed(0))
     top = DiagonalGaussian.standard(20, 3, like=z).log_prob(z[:, 2:])
-    torch.testing.assert_close(model.log_prior(z), top + model.log_below(z))
-    torch.testing.assert_close(model.below(z[:, 2:])[:, 2:], z[:, 2:])
+    torch.testing.assert_close(model.log_prior(z), top + model.log_prob_lower_layers(z))
+    torch.testing.assert_close(model.sample_lower_layers(z[:, 2:])[:, 2:], z[:, 2:])
 
 
 def write(path: Path, **more: Any) -> Latents:

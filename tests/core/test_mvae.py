@@ -27,9 +27,9 @@ from mmgen.objectives.mvae import Mvae, random_subset
 from mmgen.settings.config import build_member
 from mmgen.testing.linear_gaussian import NOISE, Normal
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
-from tests.core.test_objectives import sigma_points
+from tests.core.test_objectives import replace_noise
 
-__all__ = ["sigma_points"]
+__all__ = ["replace_noise"]
 
 MEMBERS = ["product-of-experts", "quotient-of-experts"]
 FOUR = ("one", "two", "three", "four")
@@ -161,19 +161,19 @@ def test_compositions_stay_in_full_precision_under_autocast() -> None:
 
 @pytest.mark.parametrize("member", MEMBERS)
 def test_at_the_true_posteriors_it_is_the_sum_of_log_likelihoods(
-    member: str, sigma_points: int, monkeypatch: pytest.MonkeyPatch
+    member: str, replace_noise: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = (True, False, True, True)
     monkeypatch.setattr(mvae, "random_subset", lambda count, law: drawn)
     batch = four_observations(6)
     objective = Mvae(modalities=FOUR, weights={}, subsets=1)
-    value = objective(four_modalities(member), batch.repeat(sigma_points)).value.reshape(6, -1).mean(1)
+    value = objective(four_modalities(member), batch.repeat(replace_noise)).value.reshape(6, -1).mean(1)
     parts = [[*FOUR], *([name] for name in FOUR), ["one", "three", "four"]]
     torch.testing.assert_close(value, torch.stack([exact_log_marginal(batch, part) for part in parts]).sum(0))
 
 
 @pytest.mark.parametrize("member", MEMBERS)
-def test_missing_modalities_are_left_out_of_every_term(member: str, sigma_points: int) -> None:
+def test_missing_modalities_are_left_out_of_every_term(member: str, replace_noise: int) -> None:
     """What is missing is NaN here: nothing of it may reach a network or a density, and no term may count twice."""
     whole = four_observations(3)
     held = {"one": [True, True, False], "two": [True, False, False], "three": [False, True, False]}
@@ -182,7 +182,7 @@ def test_missing_modalities_are_left_out_of_every_term(member: str, sigma_points
     values = {name: v.clone() for name, v in whole.values.items()}
     for name, mask in present.items():
         values[name][~mask] = math.nan
-    batch = Batch(values, present).repeat(sigma_points)
+    batch = Batch(values, present).repeat(replace_noise)
     bound = Mvae(modalities=FOUR, weights={})(four_modalities(member), batch)
     value = bound.value.reshape(3, -1).mean(1)
     expected = [
@@ -231,10 +231,10 @@ def test_sizes_may_be_drawn_first() -> None:
         assert abs(count / draws - likely) < 4 * math.sqrt(likely * (1 - likely) / draws)
 
 
-def test_the_sampled_objective_is_unbiased(sigma_points: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sampled_objective_is_unbiased(replace_noise: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its mean over every subset that may be drawn is the sum over all of them, weighted as Eq. 5 weighs k draws."""
     model, batch = four_modalities("product-of-experts"), four_observations(4)
-    repeated = batch.repeat(sigma_points)
+    repeated = batch.repeat(replace_noise)
     values = []
     for subset in all_subsets(4):
         monkeypatch.setattr(mvae, "random_subset", lambda count, law, subset=subset: subset)
@@ -301,8 +301,8 @@ def test_one_modality_is_the_plain_bound() -> None:
     torch.testing.assert_close(value, Elbo(modalities=("one",), given=("one",))(model, batch).value)
 
 
-def test_weights_and_the_mean_of_modalities_scale_likelihoods(sigma_points: int) -> None:
-    model, batch = four_modalities("product-of-experts"), four_observations(4).repeat(sigma_points)
+def test_weights_and_the_mean_of_modalities_scale_likelihoods(replace_noise: int) -> None:
+    model, batch = four_modalities("product-of-experts"), four_observations(4).repeat(replace_noise)
     plain = Mvae(modalities=FOUR, weights={})(model, batch)
     heavy = Mvae(modalities=FOUR, weights={"two": 3.0})(model, batch)
     mean = Mvae(modalities=FOUR, weights={}, mean_of_modalities=True)(model, batch)
@@ -312,9 +312,9 @@ def test_weights_and_the_mean_of_modalities_scale_likelihoods(sigma_points: int)
     torch.testing.assert_close(mean.value, plain.value - 0.75 * joint)
 
 
-def test_the_mean_is_of_the_modalities_that_an_example_has(sigma_points: int) -> None:
+def test_the_mean_is_of_the_modalities_that_an_example_has(replace_noise: int) -> None:
     """An example that lacks two of four has its two sums halved, as in a model of these two; others have a quarter."""
-    model, batch = four_modalities("product-of-experts"), four_observations(4).repeat(sigma_points)
+    model, batch = four_modalities("product-of-experts"), four_observations(4).repeat(replace_noise)
     present = {name: torch.ones(batch.size, dtype=torch.bool) for name in FOUR}
     for name in FOUR[2:]:
         present[name][: batch.size // 2] = False

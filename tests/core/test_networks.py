@@ -56,7 +56,7 @@ def test_coordinates_equal_those_of_torch() -> None:
     decoder = _DrawAndPlace(5, (1, 16, 24), 8, (16, 16), -6.0, "relu")
     affine = torch.randn(3, 2, 3)
     expected = F.affine_grid(affine, [3, 1, 16, 24], align_corners=False)
-    torch.testing.assert_close(decoder._grid(affine), expected)
+    torch.testing.assert_close(decoder._sampling_grid(affine), expected)
 
 
 def test_the_sheet_is_placed_where_the_map_says() -> None:

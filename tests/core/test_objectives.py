@@ -34,14 +34,14 @@ BOUNDS = ("bivcca", "cvae", "elbo", "iwae", "jmvae")
 
 
 @pytest.fixture
-def sigma_points() -> Iterator[int]:
-    with objectives.sigma_points() as copies:
+def replace_noise() -> Iterator[int]:
+    with objectives.replace_noise() as copies:
         yield copies
 
 
 @pytest.mark.parametrize("name", mmgen.objectives.names())
 def test_contract(name: str) -> None:
-    objectives.check_trains(name)
+    objectives.check_training(name)
 
 
 NAMED = DataSettings.of(
@@ -129,33 +129,33 @@ def test_bounds_lie_below_the_exact_log_likelihood(name: str) -> None:
     assert objectives.check_bound(name) or name not in BOUNDS
 
 
-def test_cvae_is_tight_at_the_true_posterior(sigma_points: int) -> None:
+def test_cvae_is_tight_at_the_true_posterior(replace_noise: int) -> None:
     model, batch = conditional_linear_gaussian(), conditional_observations(20)
-    bound = mmgen.objectives.get("cvae")()(model, batch.repeat(sigma_points))
+    bound = mmgen.objectives.get("cvae")()(model, batch.repeat(replace_noise))
     assert bound.is_bound
     torch.testing.assert_close(bound.value.reshape(20, -1).mean(1), exact_log_conditional(model, batch))
-    assert not mmgen.objectives.get("cvae")(beta=0.5)(model, batch.repeat(sigma_points)).is_bound
+    assert not mmgen.objectives.get("cvae")(beta=0.5)(model, batch.repeat(replace_noise)).is_bound
 
 
 @pytest.mark.parametrize("given", [("image", "attributes")])
-def test_elbo_is_tight_at_the_true_posterior(given: tuple[str, ...], sigma_points: int) -> None:
+def test_elbo_is_tight_at_the_true_posterior(given: tuple[str, ...], replace_noise: int) -> None:
     objective = mmgen.objectives.get("elbo")(given=given)
-    bound = objective(linear_gaussian(), observations(20).repeat(sigma_points))
+    bound = objective(linear_gaussian(), observations(20).repeat(replace_noise))
     assert bound.is_bound
     exact = exact_log_marginal(observations(20), ("image", "attributes"))
     torch.testing.assert_close(bound.value.reshape(20, -1).mean(1), exact)
 
 
 @pytest.mark.parametrize("name", ["image", "attributes"])
-def test_elbo_of_one_modality_is_tight_too(name: str, sigma_points: int) -> None:
+def test_elbo_of_one_modality_is_tight_too(name: str, replace_noise: int) -> None:
     objective = mmgen.objectives.get("elbo")(modalities=(name,), given=(name,))
-    value = objective(linear_gaussian(), observations(20).repeat(sigma_points)).value
+    value = objective(linear_gaussian(), observations(20).repeat(replace_noise)).value
     torch.testing.assert_close(value.reshape(20, -1).mean(1), exact_log_marginal(observations(20), (name,)))
 
 
-def test_telbo_at_the_true_posteriors_is_the_sum_of_three_log_likelihoods(sigma_points: int) -> None:
+def test_telbo_at_the_true_posteriors_is_the_sum_of_three_log_likelihoods(replace_noise: int) -> None:
     objective = unweighted("telbo")
-    value = objective(linear_gaussian(), observations(20).repeat(sigma_points)).value.reshape(20, -1).mean(1)
+    value = objective(linear_gaussian(), observations(20).repeat(replace_noise)).value.reshape(20, -1).mean(1)
     parts = [("image", "attributes"), ("image",), ("attributes",)]
     torch.testing.assert_close(value, sum(exact_log_marginal(observations(20), part) for part in parts))
 
@@ -168,8 +168,8 @@ def test_weighted_or_annealed_objectives_do_not_claim_to_be_bounds() -> None:
     assert not mmgen.objectives.get("jmvae")()(model, batch).is_bound
 
 
-def test_beta_and_warmup_scale_the_divergence_alone(sigma_points: int) -> None:
-    model, batch = linear_gaussian(), observations(4).repeat(sigma_points)
+def test_beta_and_warmup_scale_the_divergence_alone(replace_noise: int) -> None:
+    model, batch = linear_gaussian(), observations(4).repeat(replace_noise)
     plain = mmgen.objectives.get("elbo")()(model, batch)
     beta = mmgen.objectives.get("elbo")(beta=3.0)(model, batch)
     half = mmgen.objectives.get("elbo")(kl_warmup_steps=10)(model, batch, step=5)
@@ -209,8 +209,8 @@ def _check(model, given: str, mean: torch.Tensor, log_sd: torch.Tensor) -> None:
     torch.testing.assert_close(model.inference.log_sd[given].grad, log_sd.mean(0))
 
 
-def test_telbo_gradients_equal_those_derived_by_hand(sigma_points: int) -> None:
-    model, batch, copies, q = _setting(sigma_points)
+def test_telbo_gradients_equal_those_derived_by_hand(replace_noise: int) -> None:
+    model, batch, copies, q = _setting(replace_noise)
     objective = mmgen.objectives.get("telbo")(attributes_weight=50.0, private_attributes_weight=7.0)
     objective(model, copies).value.mean().backward()
     text = q["attributes",]
@@ -232,9 +232,9 @@ def test_telbo_gradients_equal_those_derived_by_hand(sigma_points: int) -> None:
     )
 
 
-def test_telbo_decoders_learn_from_the_joint_term_alone(sigma_points: int) -> None:
+def test_telbo_decoders_learn_from_the_joint_term_alone(replace_noise: int) -> None:
     """d/dW E[log p(x|z)] = E[(x - W z) z'] / s^2 = ((x - W m) m' - W diag(sd^2)) / s^2, under q(z|x,y) only."""
-    model, batch, copies, q = _setting(sigma_points)
+    model, batch, copies, q = _setting(replace_noise)
     mmgen.objectives.get("telbo")(attributes_weight=50.0, private_attributes_weight=7.0)(
         model, copies
     ).value.mean().backward()
@@ -246,9 +246,9 @@ def test_telbo_decoders_learn_from_the_joint_term_alone(sigma_points: int) -> No
         torch.testing.assert_close(model.decoders[name].weight.grad, weight * outer.mean(0) / NOISE**2)
 
 
-def test_jmvae_gradients_equal_those_derived_by_hand(sigma_points: int) -> None:
+def test_jmvae_gradients_equal_those_derived_by_hand(replace_noise: int) -> None:
     """-KL(p || q) has gradients (m_p - m_q) / sd_q^2 and (sd_p^2 + (m_p - m_q)^2) / sd_q^2 - 1 for q."""
-    model, _, copies, q = _setting(sigma_points)
+    model, _, copies, q = _setting(replace_noise)
     mmgen.objectives.get("jmvae")(alpha=0.6)(model, copies).value.mean().backward()
     joint = q["image", "attributes"]
     for given in ("image", "attributes"):
@@ -259,8 +259,8 @@ def test_jmvae_gradients_equal_those_derived_by_hand(sigma_points: int) -> None:
         _check(model, given, 0.6 * to_mean, 0.6 * to_log_sd)
 
 
-def test_bivcca_gradients_equal_those_derived_by_hand(sigma_points: int) -> None:
-    model, batch, copies, q = _setting(sigma_points)
+def test_bivcca_gradients_equal_those_derived_by_hand(replace_noise: int) -> None:
+    model, batch, copies, q = _setting(replace_noise)
     mmgen.objectives.get("bivcca")(mu=0.7, attributes_weight=5.0)(model, copies).value.mean().backward()
     for given, share in (("image", 0.7), ("attributes", 0.3)):
         side = q[(given,)]

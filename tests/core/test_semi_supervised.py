@@ -229,7 +229,7 @@ class _OfTheSame(Inference):
 
     def infer(self, batch: Batch, given: Inputs) -> DiagonalGaussian:
         hot = torch.eye(3, dtype=torch.float64)[batch.values["attributes"][:, 0]]
-        return self.model.style_of(self.model.infer(batch), hot)
+        return self.model.infer_style(self.model.infer(batch), hot)
 
 
 class _Reordered(nn.Module):
@@ -330,7 +330,7 @@ def test_posteriors_are_mixtures_over_the_label() -> None:
     assert (given.sample()[..., :3].argmax(-1) == batch.values["attributes"][:, 0]).all()
     z = draws[:50]
     hot = z[..., :3]
-    expected = q.labels.log_prob(hot) + model.style_of(model.infer(batch), hot).log_prob(z[..., 3:])
+    expected = q.labels.log_prob(hot) + model.infer_style(model.infer(batch), hot).log_prob(z[..., 3:])
     torch.testing.assert_close(q.log_prob(z), expected)
     described = model.posterior(without(batch), ("attributes",))
     torch.testing.assert_close(described.log_prob(z), model.log_prior(z))

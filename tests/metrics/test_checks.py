@@ -39,7 +39,9 @@ def test_images_that_the_dataset_lacks(
     other = ImageDescription(name=name, shape=shape or (1, 1, 2), layout="bytes")
     loaded.images = loaded.observed = {"image": loaded.observation, name: other}
     monkeypatch.setattr(
-        type(loaded.model), "modalities", dict.fromkeys(("image", "edges", "attributes"), SimpleNamespace(alone=True))
+        type(loaded.model),
+        "modalities",
+        dict.fromkeys(("image", "edges", "attributes"), SimpleNamespace(is_independent=True)),
     )
     monkeypatch.setattr(type(loaded.model), "has_posterior", lambda model, given: given != ("image",))
     loaded.encoder_inputs = ("image", "edges", "attributes")

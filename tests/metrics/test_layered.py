@@ -29,7 +29,7 @@ from mmgen.testing.linear_gaussian import (
     conditional_linear_gaussian,
     conditional_observations,
 )
-from mmgen.testing.metrics import small_evaluation, suits
+from mmgen.testing.metrics import accepts_evaluation, small_evaluation
 from mmgen.training.model_run import complete_settings, train_model
 from tests.core.linear_ladder import exact_log_image, ladder_observations, linear_ladder, lower_covariance
 from tests.metrics.test_linear_gaussian import loaded
@@ -170,7 +170,7 @@ def test_the_same_seed_gives_the_same_scores(name: str, kind: str, askable: Call
     found = []
     for noise in (0, 1):
         evaluation = askable(kind)
-        if not suits(name, evaluation):
+        if not accepts_evaluation(name, evaluation):
             pytest.skip("is not asked of such a model")
         torch.manual_seed(noise)
         scores = evaluate(evaluation, [name]).run()

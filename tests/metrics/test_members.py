@@ -13,7 +13,7 @@ from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._base import Score
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics.active_units import unit_activity
-from mmgen.testing.metrics import check_scores, small_evaluation, small_graph_evaluation, suits
+from mmgen.testing.metrics import accepts_evaluation, check_scores, small_evaluation, small_graph_evaluation
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 SETTINGS = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dropped=(0, 1, 2))
@@ -36,7 +36,7 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> list[Evaluation]:
 @pytest.mark.parametrize("name", metrics.names())
 def test_member_keeps_its_promises(name: str, evaluation: Evaluation, others: list[Evaluation]) -> None:
     assert metrics.describe(name)
-    asked = next(asked for asked in [evaluation, *others] if suits(name, asked))
+    asked = next(asked for asked in [evaluation, *others] if accepts_evaluation(name, asked))
     for score in check_scores(name, asked):
         if name != "parameters":  # which does not depend on them
             assert [score.conditions["split"], score.conditions["part"], score.seed] == [asked.split, "test", 0]

@@ -18,7 +18,7 @@ from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.experiments._plan import read_plan
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._options import check_options_are_read
-from mmgen.testing.metrics import small_evaluation, suits
+from mmgen.testing.metrics import accepts_evaluation, small_evaluation
 from tests.cli.test_docs import PAGES, command_lines
 
 BESIDE = {"posteriors", "text_proposal", "judge"}
@@ -168,7 +168,7 @@ def test_exactly_what_is_said_is_read(made: Evaluation) -> None:
         read = metrics.get(name).reads
         asked = Evaluation(made.loaded, made.dataset, made._judge, made.posteriors, settings)
         READ.clear()
-        if read is None or not suits(name, asked):
+        if read is None or not accepts_evaluation(name, asked):
             continue
         evaluate(asked, [name]).run()
         allowed = {*read, "seed", "precision", "split", "part"} | LOOKED_AT.get(name, set())

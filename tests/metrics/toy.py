@@ -72,7 +72,7 @@ class Judge:
 class Plain:
     """A modality whose decoder gives its values themselves."""
 
-    alone = True
+    is_independent = True
 
     def mean(self, parameters: Tensor) -> Tensor:
         return parameters

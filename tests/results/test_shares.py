@@ -15,7 +15,7 @@ from mmgen.evaluation.queries import Frequencies, Queries, weighted_mean
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics.coverage import combine_with_bias, exact_coverage
 from mmgen.results.standard_errors import binomial_error, share_error
-from mmgen.testing.metrics import suits
+from mmgen.testing.metrics import accepts_evaluation
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 
@@ -55,7 +55,7 @@ def test_no_score_in_percent_has_an_error_of_zero(tmp_path: Path) -> None:
         of_iid = EvaluationSettings(**{**settings.model_dump(), "split": of_split})
         asked = [name for name in names if name != "compositionality" or of_split == "compositional"]
         evaluation = Evaluation(loaded, dataset, Judge(), ("own",), of_iid)
-        suited = [name for name in asked if suits(name, evaluation)]
+        suited = [name for name in asked if accepts_evaluation(name, evaluation)]
         assert set(suited) >= ({"beta-score", "factor-score"} if of_split == "iid" else {"compositionality"})
         for score in evaluate(evaluation, suited).run():
             if score.unit == "%":

@@ -19,7 +19,7 @@ from mmgen.models import (
     Model,
     ModelSettings,
     available_modalities,
-    decoders_for,
+    make_decoders,
     networks_by_kind,
 )
 
@@ -102,7 +102,7 @@ class GridVae(Model):
         available = available_modalities(data, {}, demands.modalities)
         networks = networks_by_kind(data, {}, settings.networks)
         generated = {name: available[name] for name in demands.generates}
-        modalities, decoders = decoders_for(latent.size, generated, networks)
+        modalities, decoders = make_decoders(latent.size, generated, networks)
         encoders = {
             inputs: Encoder([available[name] for name in inputs], networks, latent.size, settings.hidden)
             for inputs in sorted(demands.posteriors)

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
 from mmgen.core.errors import ArtifactError
-from mmgen.modalities import ROWS, Description, Element, Modality, StoredArray, View, element_json, whole
+from mmgen.modalities import ROWS, Description, Element, Modality, StoredArray, View, all_present, element_json
 
 __all__ = ["SoundDescription"]
 
@@ -71,7 +71,7 @@ class SoundDescription(Description):
 
     def observed(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Return waveforms [B, L] from -1 to 1, all of them present."""
-        return values.float(), whole(values)
+        return values.float(), all_present(values)
 
     def modality(self, likelihood: str | None = None) -> "Sound":
         """Return p(sound | z)."""
