@@ -98,7 +98,7 @@ def main() -> None:
         rate = measure("celeba-transforms", settings, path, options.workers)
         print(f"all of CelebA would take {CELEBA / rate / 60:.0f} minutes   (meant: {MEANT} faces/s, two cores)")
         with Dataset.open(path) as dataset:
-            found, error = dataset.factor("face_found"), dataset.factor("landmark_error")
+            found, error = dataset.read_factor("face_found"), dataset.read_factor("landmark_error")
             print(
                 f"faces found: {(found > 0).sum():,} of {len(found):,}; landmarks lie {np.nanmean(error):.2f} pixels "
                 f"from the known points in the mean, 99 % within {np.nanpercentile(error, 99):.2f}"

@@ -20,7 +20,7 @@ from mmgen.cli._console import WIDTH, say, terminal_width
 from mmgen.cli._locks import hold_lock
 from mmgen.cli._stages import run_command
 from mmgen.core.errors import ArtifactError, MmgenError, UsageError
-from mmgen.core.processes import check_open_files, process_count
+from mmgen.core.processes import check_open_files, choose_process_count
 from mmgen.experiments import Stage
 
 __all__ = ["RUN_NAME", "StageRun", "StageRunner", "choose_job_count", "run_stage", "run_stages"]
@@ -216,7 +216,10 @@ class _LocalRunner(StageRunner):
 
     def __init__(self, stages: Sequence[Stage], folder: Path, jobs: int, run_name: str) -> None:
         super().__init__(stages, folder)
-        self.jobs, self.what = max(1, min(process_count(jobs, joblib.cpu_count(), "--jobs"), len(stages))), run_name
+        self.jobs, self.what = (
+            max(1, min(choose_process_count(jobs, joblib.cpu_count(), "--jobs"), len(stages))),
+            run_name,
+        )
         self.environment: dict[str, str] = {}
         if self.jobs > 1:
             check_open_files(self.jobs, "--jobs")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mmgen.core.errors import MmgenError
 from mmgen.core.memory import check_memory
-from mmgen.core.processes import check_open_files, prepare_worker, process_count, safe_import_path
+from mmgen.core.processes import check_open_files, choose_process_count, prepare_worker, safe_import_path
 from mmgen.core.progress import Work
 from mmgen.settings.config import Settings
 from mmgen.settings.plugins import CODE_VARIABLE, run_code_files
@@ -113,7 +113,7 @@ def in_order(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], workers
     import joblib
 
     left = iter(calls)
-    count = process_count(workers, joblib.cpu_count())
+    count = choose_process_count(workers, joblib.cpu_count())
     first = list(islice(left, count))  # no more processes than there are calls
     count = max(1, len(first))
     if count > 1:

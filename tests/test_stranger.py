@@ -260,12 +260,12 @@ def test_a_file_of_a_version_that_had_the_member(made: Path, package: Callable[.
     ],
 )  # fmt: skip
 def test_a_header_that_says_nonsense_about_members(members: object) -> None:
-    from mmgen.artifacts.header import from_json
+    from mmgen.artifacts.header import header_from_json
     from tests.artifacts.test_sealed import header_text, sealed
 
     header = json.loads(header_text(Path(__file__).parent / "golden" / "model-v3.safetensors"))
     with pytest.raises(ArtifactError, match=r"^m.safetensors: the header's 'members") as caught:
-        from_json(sealed(header | {"members": members}), Path("m.safetensors"))
+        header_from_json(sealed(header | {"members": members}), Path("m.safetensors"))
     assert str(caught.value).isprintable()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from mmgen.artifacts.containers import read_tensor_table, require_kind
 from mmgen.artifacts.content_id import ContentHash
 from mmgen.artifacts.files import atomic_path
-from mmgen.artifacts.header import HDF5_KINDS, KINDS, Header, Parent, make_header, to_json
+from mmgen.artifacts.header import HDF5_KINDS, KINDS, Header, Parent, header_to_json, make_header
 from mmgen.artifacts.members import check_members
 from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import printable
@@ -74,7 +74,7 @@ def write_checkpoint(
     with atomic_path(path) as temporary:
         try:
             # In memory first: safetensors reports a full disk as an error of its own, the file object as an OSError.
-            data = save(copies, metadata={"mmgen": to_json(header)})
+            data = save(copies, metadata={"mmgen": header_to_json(header)})
         except SafetensorError as error:
             raise ArtifactError(f"cannot write {path}: {error}") from error
         with open(temporary, "wb") as file:
@@ -149,7 +149,7 @@ def read_checkpoint(path: str | Path, kind: str | None = None) -> "tuple[Header,
 
 
 def _check_finite(path: Path, kind: str, tensors: "Mapping[str, torch.Tensor]") -> None:
-    """Refuse weights with which every score and picture would be nan."""
+    """Refuse weights that are not finite."""
     for name, tensor in tensors.items():
         if not tensor.isfinite().all():
             raise ArtifactError(

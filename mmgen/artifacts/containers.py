@@ -12,7 +12,7 @@ from pydantic import Field, StrictInt, TypeAdapter, ValidationError, model_valid
 
 from mmgen.artifacts.files import regular_file_size
 from mmgen.artifacts.hdf5 import SIGNATURE, explain_errors, read_text
-from mmgen.artifacts.header import HDF5_KINDS, KINDS, Header, from_json, parse_json
+from mmgen.artifacts.header import HDF5_KINDS, KINDS, Header, header_from_json, parse_json
 from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import MAX_TEXT_BYTES
 from mmgen.settings.arguments import check_arguments
@@ -157,7 +157,7 @@ def _parse_header(text: Any, path: Path, container: Literal["HDF5", "safetensors
             f"{path} is {named[container]} without an mmgen header, expected one that mmgen made; "
             f"make one with mmgen {'make-data' if container == 'HDF5' else 'train'}"
         )
-    header = from_json(text, path)
+    header = header_from_json(text, path)
     other = "HDF5" if header.kind in HDF5_KINDS else "safetensors"
     if other != container:
         raise ArtifactError(

@@ -15,7 +15,7 @@ __all__ = ["ContentHash", "Parent", "canonical_json", "one_line_json"]
 
 @dataclass(frozen=True)
 class Parent:
-    """A file that an artifact was made from.
+    """Record of a file that an artifact was made from.
 
     Attributes:
         role: What the parent was to the child ("dataset", "model", "latents").
@@ -33,7 +33,7 @@ class Parent:
 
 
 class ContentHash:
-    """The content id under construction.
+    """Hash of an artifact's settings, facts, parents and arrays, whose hex digest is the content id.
 
     It covers kind, settings, seed, the roles and content ids of the parents, the facts without times, and the name,
     type, shape, little-endian bytes in row order and texts (units, vocabularies) of every array.

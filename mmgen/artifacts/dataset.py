@@ -240,7 +240,7 @@ class Dataset:
 
     @property
     def observed(self) -> "dict[str, Description]":
-        """Return modalities with a row for each example, without words, pictures first."""
+        """Modalities with a row for each example, except words; pictures come first."""
         others = {name: each for name, each in self.modalities.items() if each.by_rows and not each.describes}
         return {**self.images, **others}
 
@@ -335,7 +335,7 @@ class Dataset:
         return self.read(name, rows)
 
     @check_arguments
-    def sources(self, rows: Rows = slice(None)) -> NDArray[np.int64] | None:
+    def read_sources(self, rows: Rows = slice(None)) -> NDArray[np.int64] | None:
         """Return a number [n] for each of ``rows``, equal for rows of one picture, source or group; None if unknown.
 
         Such examples are alike, and are no independent ones.
@@ -343,11 +343,11 @@ class Dataset:
         names = [name for name in _SOURCES if name in self.factors and self.factors[name].dtype.kind in "iu"]
         if not names:
             return None
-        table = np.column_stack([self.factor(name)[self._check_rows(rows, self.size)] for name in names])
+        table = np.column_stack([self.read_factor(name)[self._check_rows(rows, self.size)] for name in names])
         return np.unique(table, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
     @check_arguments
-    def factor(self, name: str) -> np.ndarray:
+    def read_factor(self, name: str) -> np.ndarray:
         """Read a generative factor [N], or [N, *shape]."""
         if name not in self.factors:
             raise UsageError(format_unknown_name("factor", name, sorted(self.factors)))

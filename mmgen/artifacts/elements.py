@@ -17,7 +17,7 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}\Z")
 
 @dataclass(frozen=True)
 class FactorInfo:
-    """A generative factor: one number an example, or an array of one shape (a mask).
+    """Description of a generative factor, which has one number, or one array such as a mask, for each example.
 
     Attributes:
         name: Factor name.

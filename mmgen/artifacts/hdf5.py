@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 
 from mmgen.artifacts.content_id import ContentHash, dtype_name, little_endian, raw_bytes
-from mmgen.artifacts.header import Header, to_json
+from mmgen.artifacts.header import Header, header_to_json
 from mmgen.artifacts.sink import Sink
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import MAX_TEXT_BYTES, printable
@@ -244,7 +244,7 @@ def create_hdf5(path: Path) -> Iterator[tuple[Any, Sink]]:
 
 
 def write_header(file: Any, header: Header) -> None:
-    write_text(file, "mmgen", to_json(header))
+    write_text(file, "mmgen", header_to_json(header))
 
 
 class ArrayWriter:

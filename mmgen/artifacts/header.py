@@ -118,7 +118,7 @@ def make_header(
     )
 
 
-def to_json(header: Header) -> str:
+def header_to_json(header: Header) -> str:
     """Return the header as ASCII JSON text, with the checksum of all of it."""
     values = asdict(header) | {"members": [member.to_json() for member in header.members]}
     if not header.members:
@@ -146,7 +146,7 @@ def parse_json(text: str | bytes, where: str) -> Any:
         ) from None
 
 
-def from_json(text: str | bytes, path: Path) -> Header:
+def header_from_json(text: str | bytes, path: Path) -> Header:
     """Read the header out of the text in file ``path``.
 
     Raises:
@@ -171,7 +171,7 @@ def from_json(text: str | bytes, path: Path) -> Header:
 
 
 def _check_version(values: Mapping[str, Any], path: Path) -> None:
-    """Refuse another format version; every format keeps these keys, so that we can say what to do."""
+    """Refuse another format version, with the command to use; all formats have the keys that this needs."""
     version, program, command = (values.get(key) for key in ("format_version", "program_version", "command"))
     if type(version) is not int or version < 1:
         raise ArtifactError(

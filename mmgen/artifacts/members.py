@@ -100,7 +100,7 @@ def _make_member(room: str, name: str, origin: Origin) -> OutsideMember:
 
 
 def is_available(member: OutsideMember) -> bool:
-    """Return whether a member can be used here, from its distribution or from a file that the user gave."""
+    """Return True if a member is installed, or in a file that the user named."""
     return not _explain_absence(member)
 
 
@@ -127,7 +127,7 @@ def _explain_absence(member: OutsideMember) -> str:
 
 
 def changed_members(path: Path, members: Iterable[OutsideMember]) -> list[str]:
-    """Return a notice for each member whose origin here differs from the one that made the artifact at ``path``."""
+    """Return a notice for each member whose present origin differs from that in the artifact at ``path``."""
     notices = []
     for member in members:
         room = next((room for room in list_registries() if room.noun == member.room), None)

@@ -50,7 +50,7 @@ def check_page(path: Path, kind: Literal["report", "explore", "picture"], overwr
 
 
 def link_to(out: Path, kind: Literal["report", "explore"], models: Iterable[str], named: Path | None = None) -> str:
-    """Return the address by which the page ``out`` links to the other page of its models; "" if there is none.
+    """Return the relative link from the page ``out`` to the report or explore page of its models; "" without one.
 
     Args:
         out: The page with the link.

@@ -116,7 +116,7 @@ def write_samples(
     }  # fmt: skip
     for name, (means, sampled) in (further or {}).items():
         if not NAME.match(name):
-            raise ValueError(f"modality got the name '{name}', expected letters, digits, - and _")
+            raise ValueError(f"'{name}' is no valid name of a modality, expected letters, digits, _, . and -")
         columns |= {f"images.{name}": means, f"images_sampled.{name}": sampled}
     arrays = {}
     for name, values in columns.items():

@@ -127,7 +127,7 @@ def measure_density(
                 dataset, method, settings, scheme, seed, log_prob, details, metric="log-likelihood",
                 quantity="log p(x)", value=value, stderr=stderr, unit="nats",
             )  # fmt: skip
-            return [use_clustered_error(score, dataset.sources(rows["test"].rows))]
+            return [use_clustered_error(score, dataset.read_sources(rows["test"].rows))]
 
     return _make_work(method, 1, fractions)
 
@@ -169,7 +169,7 @@ def _score_accuracy(
         details, metric="label-accuracy", quantity="whole description", value=value,
         stderr=binomial_error(value, len(right)), unit="%",
     )  # fmt: skip
-    sources = inputs.dataset.sources(inputs.rows("test").rows)
+    sources = inputs.dataset.read_sources(inputs.rows("test").rows)
     return use_clustered_error(score, None if sources is None else sources[known])
 
 

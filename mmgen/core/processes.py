@@ -25,7 +25,7 @@ __all__ = [
     "OWNER",
     "prepare_program",
     "prepare_worker",
-    "process_count",
+    "choose_process_count",
     "check_open_files",
     "child_environment",
     "end_with_parent",
@@ -191,7 +191,7 @@ def end_with_parent(owner: int, by_kernel: bool = True) -> None:
     threading.Thread(target=watch, name="watch-owner", daemon=True).start()
 
 
-def process_count(requested: int | None, cores: int, option: str = "--workers") -> int:
+def choose_process_count(requested: int | None, cores: int, option: str = "--workers") -> int:
     """Return the number of processes to start: as requested, at most a few per core, by default one per core.
 
     Raises:

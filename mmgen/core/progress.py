@@ -79,7 +79,7 @@ class Watch:
     """Observer that shows messages and progress of a stage; this base class shows nothing."""
 
     def say(self, text: str) -> None:
-        """Show a sentence to people."""
+        """Show a message to the user."""
 
     def follow(self, work: Work[T]) -> T:
         """Run the work and return its result."""

@@ -53,7 +53,7 @@ class Expression:
 
     @property
     def key(self) -> tuple[int | str, ...]:
-        """Key of the description's stream of randomness."""
+        """Words of the description, which name its random stream."""
         return tuple(self.words.split())
 
     @property
@@ -63,7 +63,7 @@ class Expression:
         return np.asarray(np.stack([self.codes != UNKNOWN, *restricted]).any(0))
 
     def matches(self, codes: np.ndarray) -> np.ndarray:
-        """Return True where the description is true of known attributes: uint8 [..., A] -> bool [...]."""
+        """Return True for attribute codes that the description allows: uint8 [..., A] -> bool [...]."""
         each = np.arange(codes.shape[-1])
         return np.asarray(np.stack([box[each, codes].all(-1) for box in self.boxes]).any(0))
 

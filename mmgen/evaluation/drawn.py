@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mmgen.classifier import Classifier
     from mmgen.generation import TrainedModel
 
-__all__ = ["JudgedPictures"]
+__all__ = ["ClassifiedPictures"]
 
 _QUERIES = 64
 """Queries whose latents are drawn before any of their pictures are."""
@@ -66,7 +66,7 @@ class _CachedOutput:
         self.cache[self.key] = self.new if before is None else np.concatenate([before, self.new], axis=1)
 
 
-class JudgedPictures:
+class ClassifiedPictures:
     """Classifier outputs for pictures that a model draws, cached for all metrics.
 
     Pixels are sampled where the dataset's images are binary, since the judge learnt from binary images (VE Fig. 3);
@@ -86,7 +86,7 @@ class JudgedPictures:
         judge: "Classifier",
         seed: int,
         precision: str = "auto",
-        shared_with: "JudgedPictures | None" = None,
+        shared_with: "ClassifiedPictures | None" = None,
     ) -> None:
         self.loaded = loaded
         self.judge = judge
@@ -95,7 +95,7 @@ class JudgedPictures:
         self._judged: dict[_Key, NDArray[Any]] = {}
         self._features: dict[_Key, NDArray[Any]] = {}
         self._features_of = 0
-        self._classifiers: list[JudgedPictures] = [] if shared_with is None else shared_with._classifiers
+        self._classifiers: list[ClassifiedPictures] = [] if shared_with is None else shared_with._classifiers
         self._classifiers.append(self)
 
     @property

@@ -12,7 +12,7 @@ from mmgen.artifacts import Dataset
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import numpy_generator
-from mmgen.evaluation.drawn import JudgedPictures
+from mmgen.evaluation.drawn import ClassifiedPictures
 from mmgen.evaluation.factors import Code, Factors, encode_with_factors, read_factors
 from mmgen.evaluation.provenance import Provenance
 from mmgen.evaluation.questions import Questions
@@ -73,7 +73,9 @@ class Evaluation:
         other._judge = judge
         for name in ("real", "questions", "provenance"):
             other.__dict__.pop(name, None)
-        other.draws = JudgedPictures(self.loaded, other.judge, self.settings.seed, self.settings.precision, self.draws)
+        other.draws = ClassifiedPictures(
+            self.loaded, other.judge, self.settings.seed, self.settings.precision, self.draws
+        )
         return other
 
     @property
@@ -153,9 +155,9 @@ class Evaluation:
         return Questions(self)
 
     @cached_property
-    def draws(self) -> JudgedPictures:
+    def draws(self) -> ClassifiedPictures:
         """Drawn pictures and what the classifier sees on them."""
-        return JudgedPictures(self.loaded, self.judge, self.settings.seed, self.settings.precision)
+        return ClassifiedPictures(self.loaded, self.judge, self.settings.seed, self.settings.precision)
 
     @cached_property
     def real(self) -> RealPictures:
@@ -194,14 +196,14 @@ class Evaluation:
 
     @cached_property
     def code(self) -> Code:
-        """Encodings beside factors."""
+        """Encodings of the main images, with the factors of their rows."""
         return encode_with_factors(
             self.dataset, self.loaded, self.read_factors(), self.settings.seed, self.settings.precision
         )
 
-    def _choose_rows(self, purpose: str, most: int) -> NDArray[np.int64]:
+    def _choose_rows(self, purpose: str, limit: int) -> NDArray[np.int64]:
         rows = self.rows()
-        return rows[np.sort(numpy_generator(self.settings.seed, purpose).permutation(len(rows))[:most])]
+        return rows[np.sort(numpy_generator(self.settings.seed, purpose).permutation(len(rows))[:limit])]
 
     @property
     def guidance_notices(self) -> list[str]:

@@ -207,7 +207,7 @@ def _read_columns(
     for name in dataset.factors:
         if name in found or (_is_source_factor(dataset.factors[name]) if names is None else name not in names):
             continue
-        column = dataset.factor(name)[rows]
+        column = dataset.read_factor(name)[rows]
         if column.ndim == 1 and column.dtype.kind in "iu":
             found[name] = column.astype(np.int64)
     return found, known

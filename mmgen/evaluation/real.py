@@ -107,21 +107,21 @@ class RealPictures:
         # DatasetRows puts rows in increasing order.
         return np.concatenate(parts)[np.argsort(np.argsort(rows))]
 
-    def principal_components(self, most: int) -> tuple[NDArray[np.float64], float]:
+    def principal_components(self, count: int) -> tuple[NDArray[np.float64], float]:
         """Compute leading principal components [F, most] of training pictures, and their share of the variance."""
-        if self._components is None or self._components[0] != most:
+        if self._components is None or self._components[0] != count:
             rows = self._dataset.split(self._split, "train")
             chosen = numpy_generator(self._settings.seed, "components").permutation(len(rows))[:_BASIS]
             points = self.compute_features(rows[chosen]).astype(np.float64)
             _, sizes, directions = np.linalg.svd(points - points.mean(0), full_matrices=False)
-            share = float((sizes[:most] ** 2).sum() / max((sizes**2).sum(), np.finfo(np.float64).tiny))
-            self._components = (most, directions[:most].T, share)
+            share = float((sizes[:count] ** 2).sum() / max((sizes**2).sum(), np.finfo(np.float64).tiny))
+            self._components = (count, directions[:count].T, share)
         return self._components[1:]
 
 
 def read_sources(dataset: "Dataset", rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return a number [n] for each of ``rows``, equal for rows that were rendered from one picture."""
-    known = dataset.sources(rows)
+    known = dataset.read_sources(rows)
     return np.arange(len(rows)) if known is None else known
 
 

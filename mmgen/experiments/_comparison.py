@@ -47,7 +47,7 @@ class TableComparison:
     table: Table
     ours: tuple[tuple[MeasuredCell | None, ...], ...]
 
-    def published(self, row: int, column: int) -> float | None:
+    def published_number(self, row: int, column: int) -> float | None:
         """Return the paper's number; None without one, or where ours are of other data."""
         paper = self.table.row[row].paper
         value = paper[column] if paper else ""
@@ -69,7 +69,7 @@ class TableComparison:
         """Return the column that the other columns are compared with."""
         return _index_of(self.table.column, self.table.against)
 
-    def difference(self, place: tuple[int, int], reference: tuple[int, int]) -> Difference | None:
+    def our_difference(self, place: tuple[int, int], reference: tuple[int, int]) -> Difference | None:
         """Return our number at ``place`` (row, column) less that at ``reference``; None where one is missing."""
         last, first = (self.ours[row][column] for row, column in (place, reference))
         if first is None or last is None:
@@ -79,7 +79,7 @@ class TableComparison:
 
     def published_difference(self, place: tuple[int, int], reference: tuple[int, int]) -> float | None:
         """Return the difference of the paper's numbers at two places."""
-        last, first = self.published(*place), self.published(*reference)
+        last, first = self.published_number(*place), self.published_number(*reference)
         return None if first is None or last is None else last - first
 
 

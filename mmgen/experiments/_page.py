@@ -56,7 +56,7 @@ def _main_table(comparison: TableComparison, title: str) -> Table:
         for place in compared:
             pair = (number, place), (number, base or 0)
             gain = comparison.published_difference(*pair)
-            cells += [_format_gain(gain, comparison.table.decimals), _difference_cell(comparison.difference(*pair))]
+            cells += [_format_gain(gain, comparison.table.decimals), _difference_cell(comparison.our_difference(*pair))]
         measured = [cell for cell in comparison.ours[number] if cell is not None]
         rows.append([row.name, *cells, _seeds_note(measured), _counts_note(measured), _draws_note(measured)])
     kept = [
@@ -76,12 +76,12 @@ def _difference_table(comparison: TableComparison, base: int, title: str) -> Tab
             continue
         places = [((number, place), (base, place)) for place in range(len(names))]
         published = [_format_gain(comparison.published_difference(*pair), comparison.table.decimals) for pair in places]
-        rows.append([row.name, *published, *(_difference_cell(comparison.difference(*pair)) for pair in places)])
+        rows.append([row.name, *published, *(_difference_cell(comparison.our_difference(*pair)) for pair in places)])
     return Table(title, columns, rows)
 
 
 def _published_cell(comparison: TableComparison, row: int, column: int) -> Cell:
-    value = comparison.published(row, column)
+    value = comparison.published_number(row, column)
     return "" if value is None else Number(value, places=comparison.table.decimals)
 
 
@@ -89,7 +89,7 @@ def _our_cell(comparison: TableComparison, row: int, column: int) -> Cell:
     cell = comparison.ours[row][column]
     if cell is None:
         # Where the paper has numbers of this row but not here, there may be nothing to measure.
-        nothing = bool(comparison.table.row[row].paper) and comparison.published(row, column) is None
+        nothing = bool(comparison.table.row[row].paper) and comparison.published_number(row, column) is None
         return "" if nothing else "not measured"
     error = cell.group.sd if cell.over_seeds else cell.stderr
     return Number(cell.value, error, whole=cell.score.unit == "parameters")

@@ -34,8 +34,8 @@ class Metric(ABC):
     description."""
     points: ClassVar[Literal["", "seen", "averaged"]] = ""
     """"seen": the metric evaluates data points, which should not be training examples. "averaged": its scores also
-    hold one value for each of ``evaluation.points``, in order, so that standard errors can be over pictures or sources
-    where several points belong to one."""
+    hold one value for each of ``evaluation.data_points``, in order, so that standard errors can be over pictures or
+    sources where several points belong to one."""
     rank: ClassVar[int] = 1
     """Order of evaluation, lowest first: the metric that draws most pictures comes first, and the others reuse them."""
     columns: ClassVar[Mapping[str, str]] = {}

@@ -74,7 +74,7 @@ def _add_provenance(evaluation: Evaluation, member: Metric, score: Score) -> Sco
     """Add run and conditions to a score, and its error over pictures or sources if several points belong to one."""
     score = evaluation.provenance.complete(score)
     if member.points == "averaged":
-        score = use_clustered_error(score, evaluation.dataset.sources(evaluation.rows_of_points))
+        score = use_clustered_error(score, evaluation.dataset.read_sources(evaluation.rows_of_points))
     return evaluation.provenance.add_conditions(score, member.judged, bool(member.points), member.conditions)
 
 

@@ -49,7 +49,7 @@ class FactorsFound(Disentanglement):
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         count, *others = yield from super().__call__(evaluation, posterior)
         names = count.details["factors"]
-        each = leading_dimensions(np.array(count.details["relative_information"]), names)
+        each = leading_dimensions(np.array(count.details["information"]), names)
         found_factors = [one.factor for one in each if one.has_dimension]
         counts = {"factors_in_all": len(names), "found_factors": found_factors}
         scores = [replace(count, unit="factors", details={**count.details, **counts})]

@@ -119,7 +119,7 @@ def _read_dataset(path: Path) -> None:
         for name in dataset.attributes:
             dataset.read_attributes(name)
         for name in dataset.factors:
-            dataset.factor(name)
+            dataset.read_factor(name)
         for scheme in dataset.schemes:
             dataset.scheme_meaning(scheme)
             for part in PARTS:

@@ -33,8 +33,8 @@ def test_everything_comes_back_as_it_went_in(tmp_path, dataset_at, info):
             np.testing.assert_array_equal(dataset.read_image(name), data[name])
         np.testing.assert_array_equal(dataset.read_attributes("attributes"), data["attributes"])
         for name in ("angle", "source", "mask"):
-            np.testing.assert_array_equal(dataset.factor(name), data[name])
-            assert dataset.factor(name).dtype == data[name].dtype
+            np.testing.assert_array_equal(dataset.read_factor(name), data[name])
+            assert dataset.read_factor(name).dtype == data[name].dtype
         assert dataset.schemes == ["iid", "other"]
         assert dataset.default_scheme == "iid"
         assert dataset.scheme_meaning("other") == "a few"
@@ -186,7 +186,7 @@ def dataset(tmp_path, dataset_at):
         (lambda d: d.read_packed("imge"), "did you mean 'image'"),
         (lambda d: d.read_image("attributes"), "unknown image modality 'attributes'"),
         (lambda d: d.read_attributes("image"), "unknown attributes modality"),
-        (lambda d: d.factor("angel"), "did you mean 'angle'"),
+        (lambda d: d.read_factor("angel"), "did you mean 'angle'"),
         (lambda d: d.split("idd", "train"), "did you mean 'iid'"),
         (lambda d: d.split("iid", "validation"), "Available: train, val, test"),
         (lambda d: d.read_packed("image", np.array([30])), "rows got numbers outside 0 to 29"),

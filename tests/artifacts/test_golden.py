@@ -126,7 +126,7 @@ def test_dataset_written_again_has_the_same_content_id(tmp_path):
             new.write(
                 0,
                 {name: old.read_packed(name) for name in old.modalities},
-                {name: old.factor(name) for name in old.factors},
+                {name: old.read_factor(name) for name in old.factors},
             )
             for scheme in old.schemes:
                 new.add_splits(scheme, **{part: old.split(scheme, part) for part in PARTS})

@@ -114,7 +114,7 @@ def named(name: str, dataset: Dataset) -> tuple[Callable[..., Any], dict[str, An
     good = GIVEN | {"words": model().describe("colour=red"), "model": model() if last == "sample" else "nowhere"}
     needed = [one.name for one in listed if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
     values = {one: good[one] for one in needed}
-    if name in ("dataset.read_attributes", "dataset.factor", "dataset.read_text"):
+    if name in ("dataset.read_attributes", "dataset.read_factor", "dataset.read_text"):
         values["name"] = "attributes"
     return function, values
 

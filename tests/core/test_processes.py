@@ -180,11 +180,11 @@ def test_a_child_whose_owner_is_gone_before_it_looks_ends() -> None:
 @pytest.mark.parametrize("asked", [0, -1, 1001, 10**12, True, "2", 1.5])
 def test_a_number_of_processes_that_cannot_be_meant_is_refused(asked: Any) -> None:
     with pytest.raises(UsageError, match=r"--workers got .*, expected a number of processes, from 1 to 1000"):
-        processes.process_count(asked, 2)
+        processes.choose_process_count(asked, 2)
 
 
 def test_a_few_processes_for_each_core_are_started_at_most() -> None:
-    assert [processes.process_count(asked, 2) for asked in (None, 1, 8, 9, 1000)] == [2, 1, 8, 8, 8]
+    assert [processes.choose_process_count(asked, 2) for asked in (None, 1, 8, 9, 1000)] == [2, 1, 8, 8, 8]
 
 
 @pytest.mark.parametrize(("asked", "calls", "started"), [(1000, 3, 3), (None, 1, 1), (2, 5, 2), (5, 0, 1)])

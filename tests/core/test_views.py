@@ -112,7 +112,7 @@ def test_scores_say_that_pixels_were_drawn_and_follow_from_the_seed(grey: Path, 
         for seed in (0, 0, 1):
             settings = EvaluationSettings(samples=50, seed=seed, proposal="image")
             evaluation = Evaluation(loaded, dataset, None, ("prior",), settings)
-            assert set(evaluation.points.values["image"].unique().tolist()) <= {0.0, 1.0}
+            assert set(evaluation.data_points.values["image"].unique().tolist()) <= {0.0, 1.0}
             scores = evaluate(evaluation, ["log-likelihood", "active-units"]).run()
             assert {score.details["pixels"] for score in scores} == {"drawn"}
             values.append(scores[0].value)

@@ -41,7 +41,7 @@ def test_pixels_and_parts_are_the_files_and_labels_unknown(amat, tmp_path):
             assert (dataset.read_attributes("attributes", slice(None)) == UNKNOWN).all()
             rows = [dataset.split("official", part).tolist() for part in PARTS]
             assert rows == [[*range(20)], [*range(20, 28)], [*range(28, 34)]]
-            assert dataset.factor("source_part").tolist() == [0] * 20 + [2] * 8 + [1] * 6
+            assert dataset.read_factor("source_part").tolist() == [0] * 20 + [2] * 8 + [1] * 6
             assert str(folder) not in str(dataset.header.settings)
             identities.add(dataset.header.content_id)
     assert len(identities) == 1

@@ -62,14 +62,14 @@ def test_the_file_holds_what_the_recipe_says(name, celeba, tmp_path):
         info = dataset.attributes["attributes"]
         assert info.names == ATTRIBUTES
         assert set(info.values) == {("no", "yes")}
-        every = dataset.factor("celeba_attributes")
+        every = dataset.read_factor("celeba_attributes")
         codes = dataset.read_attributes("attributes", slice(None))
         assert np.array_equal(codes, every[:, [ALL_ATTRIBUTES.index(one) for one in ATTRIBUTES]])
-        assert np.array_equal(dataset.factor("number"), np.arange(1, NUMBER + 1))
+        assert np.array_equal(dataset.read_factor("number"), np.arange(1, NUMBER + 1))
         assert set(dataset.schemes) == {"iid", "official"} | ({"iid-paper"} if name == "celeba-words" else set())
         for scheme in ("iid", "official"):
             assert [len(dataset.split(scheme, part)) for part in PARTS] == [32, 4, 4]
-            assert np.array_equal(dataset.split(scheme, "test"), np.flatnonzero(dataset.factor("partition") == 2))
+            assert np.array_equal(dataset.split(scheme, "test"), np.flatnonzero(dataset.read_factor("partition") == 2))
 
 
 def test_words_say_what_the_attributes_say(celeba, tmp_path):
@@ -78,7 +78,7 @@ def test_words_say_what_the_attributes_say(celeba, tmp_path):
         assert (len(info.vocabulary), info.length, info.slots) == (19, 9, ())
         codes = dataset.read_attributes("attributes", slice(None))
         text = dataset.read_text("text", slice(None))
-        number = dataset.factor("words")
+        number = dataset.read_factor("words")
         for row, (words, attributes) in enumerate(zip(text, codes, strict=True)):
             said = info.words(words).split()
             true = {one for one, code in zip(ATTRIBUTES, attributes, strict=True) if code}
@@ -109,9 +109,9 @@ def test_transforms_are_of_the_same_picture(celeba, tmp_path):
         assert np.array_equal(pictures["completion"], np.stack([completion(one) for one in image]))
         assert np.array_equal(pictures["watermark"], np.stack([watermark(one) for one in image]))
         assert (pictures["edges"].max(axis=(1, 2, 3)) > 60).all()
-        assert (dataset.factor("face_found") == 1).all()
-        assert (dataset.factor("landmark_error") < 5).all()
-        points = dataset.factor("landmarks")
+        assert (dataset.read_factor("face_found") == 1).all()
+        assert (dataset.read_factor("landmark_error") < 5).all()
+        points = dataset.read_factor("landmarks")
         assert points.shape == (NUMBER, 68, 2)
         eyes = points[:, 36:48].mean(axis=1)
         x, y = np.rint(points[:, 48:68].mean(axis=1)).astype(int).T * 64 // 178 - [[0], [20 * 64 // 178]]
@@ -145,7 +145,7 @@ def test_content_depends_on_settings_and_images(celeba, tmp_path):
 
 def test_a_number_is_spread_over_all_parts(celeba, tmp_path):
     with make("celeba-18", tmp_path / "d.h5", celeba=celeba, number=20) as dataset:
-        assert np.array_equal(dataset.factor("number"), np.arange(1, NUMBER, 2))
+        assert np.array_equal(dataset.read_factor("number"), np.arange(1, NUMBER, 2))
         assert [len(dataset.split("official", part)) for part in PARTS] == [16, 2, 2]
 
 
@@ -162,7 +162,7 @@ def test_unreadable_images_are_named_and_only_dropped_when_told(fault, why, tmp_
     monkeypatch.setattr(_recipe, "decode", None)  # all is done already: nothing is decoded again
     with make("celeba-18", path, celeba=folder, drop_unreadable=True) as dataset:
         assert dataset.size == NUMBER - 1
-        assert 3 not in dataset.factor("number")
+        assert 3 not in dataset.read_factor("number")
         assert dataset.header.facts["unreadable_images"] == ["000003.jpg"]
         assert sum(len(dataset.split("official", part)) for part in PARTS) == NUMBER - 1
 
@@ -183,17 +183,17 @@ def test_missing_faces_are_counted_flagged_and_dropped_when_told(tmp_path):
     folder = build_celeba(tmp_path / "c", 20, faults=["no-face"])
     settings = {"celeba": folder, "detector": "dlib"}
     with make("celeba-transforms", tmp_path / "a.h5", **settings) as dataset:
-        found = dataset.factor("face_found")
+        found = dataset.read_factor("face_found")
         assert np.flatnonzero(found == 0).tolist() == [7]
         assert dataset.header.facts["faceless"] == 1
         assert not dataset.read_image("mask", np.array([7])).any()
-        assert np.isnan(dataset.factor("landmarks")[7]).all()
+        assert np.isnan(dataset.read_factor("landmarks")[7]).all()
         whole = dataset.read_image("mask", slice(None))
         one = dataset.header.content_id
     with make("celeba-transforms", tmp_path / "b.h5", drop_faceless=True, **settings) as dataset:
         assert dataset.size == 19
         assert dataset.header.facts["faceless"] == 1
-        assert 8 not in dataset.factor("number")
+        assert 8 not in dataset.read_factor("number")
         assert np.array_equal(dataset.read_image("mask", slice(None)), np.delete(whole, 7, axis=0))
         assert dataset.header.content_id != one
 

@@ -79,7 +79,7 @@ def made(path: Path, **settings: object) -> Dataset:
 
 def test_numbered_choice(tmp_path: Path) -> None:
     with made(tmp_path / "d.h5", number=24, orientations=39) as dataset:
-        codes = np.stack([dataset.factor(name) for name in FACTORS], 1)
+        codes = np.stack([dataset.read_factor(name) for name in FACTORS], 1)
         images = dataset.read_image("image")
         assert dataset.header.settings["pictures"] == "drawn"
         assert np.array_equal(dataset.read_attributes("attributes"), codes[:, :2])
@@ -94,7 +94,7 @@ def test_all_of_them(tmp_path: Path) -> None:
     """Each combination once, y fastest; both ends of the orientations lie in the same part."""
     with made(tmp_path / "d.h5") as dataset:
         assert dataset.size == 737_280
-        codes = np.stack([dataset.factor(name) for name in FACTORS], 1)
+        codes = np.stack([dataset.read_factor(name) for name in FACTORS], 1)
         assert np.array_equal(np.ravel_multi_index(tuple(codes.T), (3, 6, 40, 32, 32)), np.arange(737_280))
         part = np.empty(737_280, int)
         for number, name in enumerate(PARTS):

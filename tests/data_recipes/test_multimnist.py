@@ -33,7 +33,7 @@ def test_text_spells_the_digits_in_reading_order(dataset):
     assert (info.vocabulary, info.length, info.slots) == (tuple("0123456789"), 4, ())
     assert not dataset.attributes
     words = dataset.read_text("text", EVERYTHING)
-    count, digit, source = (dataset.factor(name) for name in ("count", "digit", "source"))
+    count, digit, source = (dataset.read_factor(name) for name in ("count", "digit", "source"))
     labels = read_digits("digits", None).labels
     for row, n, shown, numbers in zip(words, count, digit, source, strict=True):
         assert row[:n].tolist() == shown[:n].tolist() == labels[numbers[:n]].tolist()
@@ -43,11 +43,11 @@ def test_text_spells_the_digits_in_reading_order(dataset):
 
 
 def test_numbers_of_digits_and_digits_are_uniform(dataset):
-    counts = np.bincount(dataset.factor("count"), minlength=5)
+    counts = np.bincount(dataset.read_factor("count"), minlength=5)
     # Pearson's statistic; 0.999 quantiles of chi-squared with 4 and 9 degrees of freedom.
     assert len(counts) == 5
     assert ((counts - 400) ** 2 / 400).sum() < 18.5
-    digit = dataset.factor("digit")
+    digit = dataset.read_factor("digit")
     shown = np.bincount(digit[digit != 255], minlength=10)
     shares = np.bincount(read_digits("digits", None).labels) / 1797
     expected = shown.sum() * shares
@@ -59,7 +59,7 @@ def test_each_cell_shows_its_source_digit_shrunk(dataset):
 
     images = dataset.read_image("image", slice(0, 200))[:, 0]
     originals = read_digits("digits", None).images
-    for image, numbers in zip(images, dataset.factor("source"), strict=False):
+    for image, numbers in zip(images, dataset.read_factor("source"), strict=False):
         expected = np.zeros((50, 50), int)
         for (top, left), number in zip(CORNERS, numbers, strict=True):
             if number != NO_SOURCE:
@@ -71,7 +71,7 @@ def test_each_cell_shows_its_source_digit_shrunk(dataset):
 def test_centres_are_those_of_the_ink(small_mnist, tmp_path):
     with make(tmp_path / "d.h5", source="mnist", mnist=small_mnist, number=60) as dataset:
         images = dataset.read_image("image", EVERYTHING)[:, 0]
-        x, y, digit = (dataset.factor(name) for name in ("centre_x", "centre_y", "digit"))
+        x, y, digit = (dataset.read_factor(name) for name in ("centre_x", "centre_y", "digit"))
         assert np.array_equal(np.isnan(x), digit == 255)
         assert np.array_equal(np.isnan(y), digit == 255)
         for row, image in enumerate(images):
@@ -89,7 +89,7 @@ def test_no_source_digit_is_in_two_parts(source, small_mnist, tmp_path):
     settings = {"mnist": small_mnist} if source == "mnist" else {}
     with make(tmp_path / "d.h5", source=source, number=600, **settings) as dataset:
         assert set(dataset.schemes) == ({"iid", "official"} if source == "mnist" else {"iid"})
-        numbers = dataset.factor("source")
+        numbers = dataset.read_factor("source")
         for scheme in dataset.schemes:
             rows = [dataset.split(scheme, part) for part in PARTS]
             assert np.array_equal(np.sort(np.concatenate(rows)), np.arange(600))
@@ -100,7 +100,7 @@ def test_no_source_digit_is_in_two_parts(source, small_mnist, tmp_path):
             # 60 digits: 48 for training of which 4 are val, 12 for test; images have the same shares.
             assert [len(dataset.split("official", part)) for part in PARTS] == [440, 40, 120]
             test = dataset.split("official", "test")
-            assert np.array_equal(np.flatnonzero(dataset.factor("source_part")), test)
+            assert np.array_equal(np.flatnonzero(dataset.read_factor("source_part")), test)
             assert set(numbers[test].ravel()) <= {*range(48, 60), NO_SOURCE}
 
 
@@ -135,9 +135,9 @@ def test_digits_stay_on_canvases_of_any_size(size, tmp_path):
     with make(tmp_path / "d.h5", number=40, size=size) as dataset:
         images = dataset.read_image("image", EVERYTHING)
         assert images.shape == (40, 1, size, size)
-        count = dataset.factor("count")
+        count = dataset.read_factor("count")
         assert np.array_equal(images.any(axis=(1, 2, 3)), count > 0)
-        right, bottom = dataset.factor("centre_x")[:, 1], dataset.factor("centre_y")[:, 2]
+        right, bottom = dataset.read_factor("centre_x")[:, 1], dataset.read_factor("centre_y")[:, 2]
         assert np.all(right[count > 1] > size / 2)
         assert np.all(bottom[count > 2] > size / 2)
 

@@ -46,7 +46,7 @@ def test_pictures_of_the_matrix_stand_upright_and_keep_their_levels(tmp_path: Pa
         np.testing.assert_array_equal(stored, np.rint(255 * np.concatenate([some, more])))
         assert dataset.attributes["attributes"].values == (("alphabet-01", "alphabet-02", "alphabet-03"),)
         assert dataset.read_attributes("attributes")[:5, 0].tolist() == [0, 1, 2, 0, 1]
-        assert dataset.factor("character").tolist() == [*range(1, 41), *[0] * 10]
+        assert dataset.read_factor("character").tolist() == [*range(1, 41), *[0] * 10]
         assert np.array_equal(dataset.split("official", "test"), np.arange(40, 50))
         assert len(dataset.split("official", "val")) == 2
 
@@ -91,7 +91,7 @@ def test_drawings_in_zips_are_ink_once_and_called_box_means(tmp_path: Path) -> N
         assert np.array_equal(dataset.split("official", "test"), np.arange(18, 24))
         latin = 6 + 3 + 1  # second alphabet, second character, second drawer
         np.testing.assert_array_equal(dataset.read_image("image")[latin, 0], box_mean(drawing(1, 2, 2)[None])[0])
-        assert dataset.factor("character")[latin] == 2
+        assert dataset.read_factor("character")[latin] == 2
 
 
 def test_a_drawing_in_two_zips_counts_once(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_patches_are_what_stands_at_their_place(tmp_path: Path) -> None:
     (folder / "images" / "notes.png").write_bytes(b"passed over: not in a part")
     with make(tmp_path / "x.h5", pictures=folder, side=5, per_picture=4) as dataset:
         assert dataset.size == 104 and dataset.default_scheme == "official"
-        picture, row, column = (dataset.factor(name) for name in ("picture", "row", "column"))
+        picture, row, column = (dataset.read_factor(name) for name in ("picture", "row", "column"))
         for number in (0, 50, 103):
             whole = np.asarray(grey(int(picture[number])))  # pictures are numbered by name: test before train
             order = sorted(path.name for path in folder.rglob("images/test/*")) + sorted(
@@ -85,7 +85,7 @@ def test_an_archive_is_taken_as_it_is(tmp_path: Path) -> None:
         np.testing.assert_array_equal(dataset.read("patch"), np.concatenate([arrays["train"], arrays["test"]]))
         assert len(dataset.split("official", "test")) == 20 and len(dataset.split("official", "val")) == 6
         assert dataset.header.settings["pictures"] == 30
-        assert (dataset.factor("row") == -1).all()
+        assert (dataset.read_factor("row") == -1).all()
 
 
 @pytest.mark.parametrize(

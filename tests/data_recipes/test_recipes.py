@@ -46,8 +46,8 @@ def test_the_file_holds_what_the_recipe_says(name, small_mnist, tmp_path):
         codes = dataset.read_attributes("attributes", slice(None))
         assert np.all(codes < [len(values) for values in attributes.values])
         assert set(dataset.factor_names) == {*recipe.random_factors, "source", "source_part"}
-        assert np.array_equal(dataset.factor("source"), np.arange(80) % 60)
-        assert np.array_equal(dataset.factor("source_part"), (np.arange(80) % 60) >= 48)
+        assert np.array_equal(dataset.read_factor("source"), np.arange(80) % 60)
+        assert np.array_equal(dataset.read_factor("source_part"), (np.arange(80) % 60) >= 48)
         images = dataset.read_image("image", slice(None))
         size = recipe.model_fields["size"].default
         assert images.shape == (80, 1, size, size)
@@ -62,7 +62,7 @@ def test_splits_are_disjoint_and_complete(name, small_mnist, tmp_path):
         for scheme in dataset.schemes:
             rows = np.concatenate([dataset.split(scheme, part) for part in PARTS])
             assert np.array_equal(np.sort(rows), np.arange(240))
-        source = dataset.factor("source")
+        source = dataset.read_factor("source")
         by_part = [set(source[dataset.split("iid", part)]) for part in PARTS]
         assert [len(some) for some in by_part] == [51, 3, 6]
         assert sum(map(len, by_part)) == len(set.union(*by_part))
@@ -123,7 +123,7 @@ def test_a_smaller_number_is_a_prefix(small_mnist, tmp_path):
         rows = slice(0, 50)
         assert np.array_equal(fewer.read_packed("image", rows), more.read_packed("image", rows))
         assert np.array_equal(fewer.read_attributes("attributes", rows), more.read_attributes("attributes", rows))
-        assert np.array_equal(fewer.factor("angle"), more.factor("angle")[:50])
+        assert np.array_equal(fewer.read_factor("angle"), more.read_factor("angle")[:50])
 
 
 def test_mnist_keeps_digits_as_published(mnist_folder, tmp_path):
@@ -138,7 +138,7 @@ def test_mnist_keeps_digits_as_published(mnist_folder, tmp_path):
 def test_mnist_2bit_tells_parity_and_magnitude_only(small_mnist, tmp_path):
     with make("mnist-2bit", tmp_path / "d.h5", mnist=small_mnist) as dataset:
         codes = dataset.read_attributes("attributes", slice(None))
-        digit = dataset.factor("digit")
+        digit = dataset.read_factor("digit")
         info = dataset.attributes["attributes"]
         words = [tuple(info.values[a][code] for a, code in enumerate(row)) for row in codes]
         for one, (parity, magnitude) in zip(digit, words, strict=True):

@@ -53,14 +53,14 @@ def test_the_file_holds_images_captions_attributes_and_the_scene(dataset):
 
 def test_text_and_attributes_spell_the_same_caption_of_the_stored_scene(dataset):
     text, attributes = dataset.texts["text"], dataset.attributes["attributes"]
-    first = dataset.factor("first")
-    horizontal, depth = dataset.factor("relation_horizontal"), dataset.factor("relation_depth")
+    first = dataset.read_factor("first")
+    horizontal, depth = dataset.read_factor("relation_horizontal"), dataset.read_factor("relation_depth")
     rows = zip(dataset.read_text("text"), dataset.read_attributes("attributes"), strict=True)
     for i, (tokens, codes) in enumerate(rows):
         words = text.words(tokens).split()
         assert words == [values[code] for values, code in zip(attributes.values, codes, strict=True)]
         for letter, start in zip("ba" if first[i] else "ab", (0, 5), strict=True):
-            looks = [LOOKS[name][dataset.factor(f"{name}_{letter}")[i]] for name in LOOKS] if i < 5 else None
+            looks = [LOOKS[name][dataset.read_factor(f"{name}_{letter}")[i]] for name in LOOKS] if i < 5 else None
             assert looks is None or words[start : start + 4] == looks
         opposite = dict(zip(RELATIONS, ("left", "right", "behind", "front"), strict=True))
         true = {RELATIONS[horizontal[i]], RELATIONS[depth[i]]}
@@ -69,13 +69,13 @@ def test_text_and_attributes_spell_the_same_caption_of_the_stored_scene(dataset)
 
 def test_each_object_shows_as_many_pixels_as_stored(dataset):
     for letter in "ab":
-        assert dataset.factor(f"visible_{letter}").min() >= 25
-    mask = dataset.factor("mask")
+        assert dataset.read_factor(f"visible_{letter}").min() >= 25
+    mask = dataset.read_factor("mask")
     assert mask.shape == (300, 16, 16)
     assert set(np.unique(mask)) == {0, 1, 2}
     # 25 of 112 x 112 pixels are half a pixel here.
     area = [(mask == code).sum(axis=(1, 2)) * 49 for code in (1, 2)]
-    visible = [dataset.factor(f"visible_{letter}") for letter in "ab"]
+    visible = [dataset.read_factor(f"visible_{letter}") for letter in "ab"]
     assert np.corrcoef(np.concatenate(area), np.concatenate(visible))[0, 1] > 0.95
 
 
@@ -84,8 +84,8 @@ def test_visible_pixels_are_recounted_from_the_factors(dataset):
     rows = recipe.rows(np.arange(3), 0, None)
     again = recipe.model_copy(update={"size": 16, "samples": 1}).rows(np.array([2]), 0, None)
     for name in again.factors:
-        assert np.array_equal(again.factors[name][0], dataset.factor(name)[2])
-        assert np.array_equal(rows.factors[name][2], dataset.factor(name)[2])
+        assert np.array_equal(again.factors[name][0], dataset.read_factor(name)[2])
+        assert np.array_equal(rows.factors[name][2], dataset.read_factor(name)[2])
 
 
 def test_splits_are_90_5_5_and_combinations_are_held_out(dataset):
@@ -152,7 +152,7 @@ def test_one_object_of_few_looks(tmp_path):
         assert {row[3] for row in words} == {"sphere"}
         assert {row[1] for row in words} == {"red", "blue"}
         assert "first" not in made.factors
-        for image, mask, row in zip(made.read_image("image"), made.factor("mask"), words, strict=True):
+        for image, mask, row in zip(made.read_image("image"), made.read_factor("mask"), words, strict=True):
             red, _, blue = image[:, mask == 1].mean(axis=1)
             assert (red > blue) == (row[1] == "red")
 
@@ -165,13 +165,13 @@ def test_given_scenes_keep_their_captions_and_relations(tmp_path):
         text = made.texts["text"]
         for i, scene in enumerate(given):
             assert text.words(made.read_text("text", np.array([i]))[0]) == scene["caption"]
-            stored = {RELATIONS[made.factor(f"relation_{name}")[i]] for name in ("horizontal", "depth")}
+            stored = {RELATIONS[made.read_factor(f"relation_{name}")[i]] for name in ("horizontal", "depth")}
             assert stored == set(scene["relations_that_hold"])
-            assert made.factor("x_b")[i] == np.float32(scene["objects"][1]["x"])
+            assert made.read_factor("x_b")[i] == np.float32(scene["objects"][1]["x"])
             for letter, pixels, thing in zip("ab", scene["visible_pixels"], scene["objects"], strict=True):
                 # Their cubes and cylinders are counted without rounded edges.
                 within = {"abs": 1} if thing["shape"] == "sphere" else {"rel": 0.1}
-                assert made.factor(f"visible_{letter}")[i] == pytest.approx(pixels, **within)
+                assert made.read_factor(f"visible_{letter}")[i] == pytest.approx(pixels, **within)
 
 
 def test_scenes_without_captions_get_true_ones(tmp_path):
@@ -182,11 +182,11 @@ def test_scenes_without_captions_get_true_ones(tmp_path):
     path.write_text(json.dumps(given * 4))
     with make(tmp_path / "d.h5", render=path, chunk=5) as made:
         relation = made.attributes["attributes"].names.index("relation")
-        said = made.read_attributes("attributes")[:, relation] ^ made.factor("first")
-        both = np.stack([made.factor("relation_horizontal"), made.factor("relation_depth")])
+        said = made.read_attributes("attributes")[:, relation] ^ made.read_factor("first")
+        both = np.stack([made.read_factor("relation_horizontal"), made.read_factor("relation_depth")])
         assert (said == both).any(axis=0).all()
         assert len(set(zip(*np.unravel_index(np.arange(32), (4, 8)), strict=True))) == 32
-        assert 0 < made.factor("first").mean() < 1
+        assert 0 < made.read_factor("first").mean() < 1
 
 
 def test_the_scene_of_the_documentation_can_be_rendered(tmp_path):
@@ -276,7 +276,9 @@ def test_keys_and_arrays_are_what_the_renderer_counts(dataset):
     from mmgen.data_recipes._scenes import draw_scenes
 
     scenes = draw_scenes(keys, 2, LOOKS, visible_pixels)
-    assert np.array_equal(visible_pixels(scene_arrays(scenes, LOOKS, keys), 112)[:, 0], dataset.factor("visible_a"))
+    assert np.array_equal(
+        visible_pixels(scene_arrays(scenes, LOOKS, keys), 112)[:, 0], dataset.read_factor("visible_a")
+    )
 
 
 def test_blender_gets_the_same_scenes(dataset, tmp_path, monkeypatch):
@@ -297,4 +299,4 @@ def test_blender_gets_the_same_scenes(dataset, tmp_path, monkeypatch):
             (16, 16, 1, Path("/some/python")),
             (4, 16, 1, Path("/some/python")),
         ]
-        assert np.array_equal(asked[0][0]["x"][:, 1], dataset.factor("x_b")[:16].astype(np.float64))
+        assert np.array_equal(asked[0][0]["x"][:, 1], dataset.read_factor("x_b")[:16].astype(np.float64))

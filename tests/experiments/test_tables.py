@@ -39,10 +39,10 @@ def test_gains_of_likelihoods_are_paired_by_point() -> None:
     }
     of["true"] = replace(of["true"], text_weight=200.0, seed=0, points=Points([100.0, 400.0, 700.0]))
     of["aggregate"] = replace(of["aggregate"], seed=0, points=Points([109.0, 410.0, 711.0]))
-    gain = compared(plan, list(of.values())).difference((2, 3), (2, 0))
+    gain = compared(plan, list(of.values())).our_difference((2, 3), (2, 0))
     assert gain == (10.0, pytest.approx(1 / 3**0.5))
     of["aggregate"] = replace(of["aggregate"], seed=1)  # other points
-    gain = compared(plan, list(of.values())).difference((2, 3), (2, 0))
+    gain = compared(plan, list(of.values())).our_difference((2, 3), (2, 0))
     assert gain == (10.0, pytest.approx(173.2 * 2**0.5))
 
 

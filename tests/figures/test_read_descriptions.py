@@ -11,7 +11,7 @@ import torch
 
 from mmgen.artifacts import read_samples
 from mmgen.core.errors import MmgenError, UsageError
-from mmgen.evaluation.drawn import JudgedPictures
+from mmgen.evaluation.drawn import ClassifiedPictures
 from mmgen.evaluation.queries import Queries
 from mmgen.figures.session import Source, draw_from_sources, gather_material, open_session
 from mmgen.generation import TrainedModel, load
@@ -143,8 +143,8 @@ def test_the_same_z_and_pictures_from_everywhere(
         if not loaded.reads(posterior):
             continue
         drawn = draw(loaded, parse_descriptions(loaded, described), 300, posterior=posterior, seed=4)
-        judged = JudgedPictures(loaded, None, 4)  # type: ignore[arg-type]  # no judge is needed to draw
-        monkeypatch.setattr(JudgedPictures, "sampled", property(lambda self: True))
+        judged = ClassifiedPictures(loaded, None, 4)  # type: ignore[arg-type]  # no judge is needed to draw
+        monkeypatch.setattr(ClassifiedPictures, "sampled", property(lambda self: True))
         pieces = list(judged.draw_pictures(queries, posterior, 300))
         decoded.clear()
         pictures = [loaded.sample(words, 300, posterior, seed=4) for words in described]
@@ -198,7 +198,7 @@ def test_one_stream_of_randomness_in_every_product(readers: Path, tmp_path: Path
 
     if asked.tokens is None:  # metrics ask by attributes
         queries = Queries(asked.codes, np.ones(1), 0)
-        (piece,) = JudgedPictures(loaded, None, seed).draw_pictures(queries, posterior, number)  # type: ignore[arg-type]  # no judge is needed to draw
+        (piece,) = ClassifiedPictures(loaded, None, seed).draw_pictures(queries, posterior, number)  # type: ignore[arg-type]  # no judge is needed to draw
         np.testing.assert_allclose(piece.means[0].numpy(), means, atol=1e-6)
         assert (np.rint(255 * piece.classifier_input[0].numpy()) == sampled).mean() > 0.999
 

@@ -134,7 +134,7 @@ def test_damaged_samples_of_several_kinds_are_refused(tmp_path: Path) -> None:
         del file["images_sampled.mask"]
     with pytest.raises(ArtifactError, match="damaged"):
         read_samples(tmp_path / "s.h5")
-    with pytest.raises(ValueError, match="modality got the name 'a b'"):
+    with pytest.raises(ValueError, match="'a b' is no valid name of a modality"):
         write_samples(tmp_path / "t.h5", images=images, further={"a b": further["mask"]}, **common)
     odd = {"mask": (images, np.zeros((2, 1, 2, 2), np.uint8))}
     write_samples(tmp_path / "u.h5", images=images, further=odd, **common)

@@ -350,8 +350,8 @@ def test_likelihood_of_images_under_a_guided_posterior_is_the_grids(given: str, 
             expected.append(float((pictures + masses.log()).logsumexp(0)))
     evaluation: Any = SimpleNamespace(
         text_proposal=None,
-        loaded=toy.guided(weight), settings=EvaluationSettings(samples=4000, precision="32-true"), points=points,
-        posteriors=(posterior,), ids={}, split="iid", ignores_text=lambda name: False,
+        loaded=toy.guided(weight), settings=EvaluationSettings(samples=4000, precision="32-true"), data_points=points,
+        posteriors=(posterior,), content_ids={}, split="iid", ignores_text=lambda name: False,
     )  # fmt: skip
     work = LogLikelihood()(evaluation, posterior)
     while True:

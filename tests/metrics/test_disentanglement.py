@@ -259,7 +259,7 @@ def test_repeats_and_their_error() -> None:
         code=whole,
         settings=SimpleNamespace(seed=3),
         loaded=SimpleNamespace(observation=SimpleNamespace(name="image")),
-        ids={},
+        content_ids={},
     )
     running = Mig()(evaluation, "prior")  # type: ignore[arg-type]
     done = []

@@ -73,7 +73,7 @@ def test_scores_say_each_factor() -> None:
         code=code("permuted", 1000),
         settings=SimpleNamespace(seed=3),
         loaded=SimpleNamespace(observation=SimpleNamespace(name="image")),
-        ids={},
+        content_ids={},
     )
     running = FactorsFound()(evaluation, "prior")  # type: ignore[arg-type]
     scores: list[Score] = []

@@ -164,7 +164,7 @@ def test_captions_weigh_as_often_as_they_occur_and_errors_are_clustered(dataset:
 
     score = scores_of(dataset, loaded_painter(draws), draws=50)["true", "exact"]
     assert score.value == pytest.approx(50)
-    assert score.details["make_queries"] == 4
+    assert score.details["queries"] == 4
     # Four captions are four independent things to know, however many pictures each has.
     values, weights = np.array([0, 100, 100, 100.0]), np.array([15, 5, 5, 5])
     expected = np.sqrt((weights**2 * (values - 50) ** 2).sum() * 4 / 3) / 30
@@ -190,10 +190,10 @@ def test_captions_are_asked_whole(dataset: Dataset) -> None:
     loaded = loaded_painter(lambda left, right: (left, right))
     with pytest.raises(UsageError, match=r"reads whole captions; use --given-count \d, .*--given attributes"):
         scores_of(dataset, loaded, dropped=(1,))
-    with pytest.raises(UsageError, match=r"coverage asks for .* --given attributes"):
+    with pytest.raises(UsageError, match=r"coverage needs .* --given attributes"):
         scores_of(dataset, loaded, metric="coverage")
     loaded.text = TEXT.model_copy(update={"slots": ()})
-    with pytest.raises(UsageError, match=r"needs captions whose positions spell attributes.*retrieval"):
+    with pytest.raises(UsageError, match=r"needs captions that spell the attributes.*retrieval"):
         scores_of(dataset, loaded, metric="compositionality", dropped=(0,))
 
 

@@ -304,7 +304,7 @@ def test_errors_are_of_pictures_where_several_points_are_of_one(
     dataset: Dataset, metric: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = evaluate(asked(dataset), [metric]).run()
-    monkeypatch.setattr(Dataset, "sources", lambda self, rows: rows // 4)
+    monkeypatch.setattr(Dataset, "read_sources", lambda self, rows: rows // 4)
     together = evaluate(asked(dataset), [metric]).run()
     for before, after in zip(plain, together, strict=True):
         rows = np.sort(dataset.split("iid", "test")) // 4

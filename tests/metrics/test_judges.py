@@ -75,13 +75,13 @@ def test_nothing_is_drawn_twice(dataset: Dataset, monkeypatch: pytest.MonkeyPatc
     """Neither for the other judge nor for the features that recall compares."""
     first = asked(dataset, Judge())
     drawn: dict[tuple[str, int], list[int]] = {}
-    pictures = type(first.draws).pictures
+    pictures = type(first.draws).draw_pictures
 
     def counted(self: Any, queries: Any, posterior: str, n: int, have: int = 0) -> Any:
         drawn.setdefault((posterior, queries.dropped), []).extend(range(have, have + n))
         return pictures(self, queries, posterior, n, have)
 
-    monkeypatch.setattr(type(first.draws), "pictures", counted)
+    monkeypatch.setattr(type(first.draws), "draw_pictures", counted)
     for work in evaluate_with_classifiers(first, MEASURED, [Sceptic()]):
         work.run()
     assert len(drawn) == 4

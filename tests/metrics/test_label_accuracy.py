@@ -82,9 +82,9 @@ def scores(model: Any, points: Batch, **settings: Any) -> dict[tuple[str, str], 
         dataset=SimpleNamespace(schemes=["official"], split=lambda scheme, part: range(1000)),
         info=SimpleNamespace(names=getattr(modality, "names", ())),
         settings=EvaluationSettings(**settings),
-        points=points,
+        data_points=points,
         split="official",
-        ids={},
+        content_ids={},
     )
     metric = LabelAccuracy()
     metric.check(evaluation)
@@ -256,7 +256,7 @@ def test_parameters_are_counted_once() -> None:
     inference, decoder = torch.nn.Linear(3, 2), torch.nn.Linear(2, 3)
     model = torch.nn.ModuleDict({"inference": inference, "decoder": decoder, "again": inference})
     model.inference_parameters = lambda: list(inference.parameters())
-    work = Parameters()(SimpleNamespace(loaded=SimpleNamespace(model=model), ids={}), "prior")
+    work = Parameters()(SimpleNamespace(loaded=SimpleNamespace(model=model), content_ids={}), "prior")
     next(work)
     with pytest.raises(StopIteration) as stop:
         next(work)

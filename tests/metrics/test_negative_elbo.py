@@ -29,8 +29,8 @@ def scores(model: Any, samples: int) -> dict[str, Score]:
     evaluation = SimpleNamespace(
         loaded=loaded(model),
         settings=EvaluationSettings(samples=samples, precision="32-true"),
-        points=POINTS,
-        ids={"model": "m"},
+        data_points=POINTS,
+        content_ids={"model": "m"},
         dataset=SimpleNamespace(images={}),
     )
     member = NegativeElbo()

@@ -35,9 +35,9 @@ def scores(**settings: Any) -> dict[str, Score]:
     evaluation = SimpleNamespace(
         loaded=loaded_two_modes(TwoModes()),
         settings=EvaluationSettings(text_samples=5000, **settings),
-        points=POINTS,
+        data_points=POINTS,
         posteriors=("prior",),
-        ids={},
+        content_ids={},
         text_proposal=None,
         ignores_text=lambda name: name == "prior",
     )

@@ -62,14 +62,14 @@ def test_where_no_example_is_known_whole_what_is_known_of_each_is_asked_for() ->
 def test_frequencies_are_conditional_on_what_is_given() -> None:
     codes = np.array([[0, 0], [0, 0], [1, 0], [2, 1], [255, 1]], np.uint8)
     known = Frequencies(codes, (3, 2))
-    distribution, matched = known.of(0, np.array([255, 0], np.uint8))
+    distribution, matched = known.conditional(0, np.array([255, 0], np.uint8))
     assert matched
     np.testing.assert_allclose(distribution, [2 / 3, 1 / 3, 0])
-    distribution, matched = known.of(1, np.array([255, 255], np.uint8))
+    distribution, matched = known.conditional(1, np.array([255, 255], np.uint8))
     assert matched
     np.testing.assert_allclose(distribution, [0.6, 0.4])
     # Never seen together: falls back on the marginal, and says so.
-    distribution, matched = Frequencies(codes[:3], (3, 2)).of(0, np.array([255, 1], np.uint8))
+    distribution, matched = Frequencies(codes[:3], (3, 2)).conditional(0, np.array([255, 1], np.uint8))
     assert not matched
     np.testing.assert_allclose(distribution, [2 / 3, 1 / 3, 0])
 

@@ -32,7 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
 def listed() -> Iterator[list[str]]:
     for name in experiments.experiment_names():
         for scale in ("cpu", "paper"):
-            yield from (list(stage.arguments) for stage in read_plan(name).at(scale).stage)
+            yield from (list(stage.arguments) for stage in read_plan(name).get_scale(scale).stage)
 
 
 def typed() -> Iterator[list[str]]:

@@ -60,9 +60,9 @@ def scores_of(model: Any, points: Batch, q: Any = None, **settings: Any) -> dict
     evaluation = SimpleNamespace(
         loaded=of,
         settings=EvaluationSettings(**{"precision": "32-true", **settings}),
-        points=points,
+        data_points=points,
         posteriors=("prior", "own"),
-        ids={},
+        content_ids={},
         dataset=SimpleNamespace(path="d"),
         ignores_text=lambda name: name == "prior",
     )

@@ -74,7 +74,7 @@ def test_a_table_becomes_attributes_and_captions(tmp_path: Path, make: Make) -> 
     assert [info.words(row) for row in codes] == ["a small red square", "a large green square"]
     pixels = data.read_image("image", slice(3, 4))[0]
     np.testing.assert_array_equal(pixels, fit_picture(picture(3), Fitting(8, 8)).pixels)
-    assert (data.factor("width") == 16).all()
+    assert (data.read_factor("width") == 16).all()
     assert [len(data.split("iid", part)) for part in PARTS] == [26, 1, 3]
     assert data.header.settings["fit"] == "crop" and data.header.settings["size"] == 8
     assert str(tmp_path) not in json.dumps(data.header.settings)
@@ -200,7 +200,7 @@ def test_a_group_is_never_in_two_parts(tmp_path: Path, make: Make) -> None:
     people = {part: {row // 6 for row in data.split("iid", part).tolist()} for part in PARTS}
     assert all(people.values()) and sum(map(len, people.values())) == 10
     assert "person" not in attributes(data)
-    sources = data.sources(np.arange(60))  # of which standard errors are
+    sources = data.read_sources(np.arange(60))  # of which standard errors are
     assert sources is not None and len(np.unique(sources)) == 10
     assert all(len(set(sources[start : start + 6])) == 1 for start in range(0, 60, 6))
     assert "source_group" not in make(folder).factors
@@ -257,7 +257,7 @@ def test_numbers_go_into_bins(tmp_path: Path, make: Make) -> None:
     known = attributes(data)
     assert known["age"] == [None] + ["below-20"] * 19 + ["from-20"] * 20
     assert known["weight_kg"] == ["below-10"] * 7 + ["10-to-30.5"] * 14 + ["from-30.5"] * 19
-    ages = data.factor("age")
+    ages = data.read_factor("age")
     assert np.isnan(ages[0]) and ages[1:].tolist() == list(range(1, 40))
     assert attributes(make(folder, ignore=("age", "weight kg"))).keys() == {"colour", "size"}
 

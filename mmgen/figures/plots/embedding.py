@@ -103,7 +103,7 @@ def _choose_colourings(session: Session, data: Dataset, rows: np.ndarray, by: st
         return {by: found[by]}
     if by not in data.factors:
         raise UsageError(format_unknown_name("attribute or factor", by, [*found, *data.factors]))
-    return {by: _colouring_of_factor(by, data.factor(by)[rows])}
+    return {by: _colouring_of_factor(by, data.read_factor(by)[rows])}
 
 
 def _colouring_of_factor(name: str, values: np.ndarray) -> Colouring:

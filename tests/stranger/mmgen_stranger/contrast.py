@@ -29,7 +29,7 @@ class Contrast(Metric):
         """Measure: yields the fraction done and returns the scores."""
         loaded = evaluation.loaded
         assert loaded.image is not None
-        points = evaluation.points
+        points = evaluation.data_points
         z = loaded.model.posterior(points, loaded.encoder_inputs).mean
         pictures = 100 * loaded.model.mean(loaded.image.name, z).flatten(1)
         spread = (pictures.amax(1) - pictures.amin(1)).double()
