@@ -83,7 +83,7 @@ class Baseline(Stage["Scores"]):
     def path(self) -> Path:
         """The file of scores."""
         data = path_of(self.dataset)
-        return path_of(self.output or data.with_name(f"{data.stem}-{self.method}.jsonl"))
+        return path_of(self.output or data.parent / f"{data.stem}-{self.method}.jsonl")
 
     def check_output(self) -> None:
         """Refuse to replace scores that are there.

@@ -126,6 +126,8 @@ class FitAggregate(Training["TrainedModel"]):
         from mmgen.settings.config import merge
         from mmgen.training.model_run import load_model
 
+        if self.given == "":  # would be read as if it were left out
+            raise UsageError("--given got '', expected attributes, text, other data by name, or nothing")
         values = merge(self._settings_values(), self.nested_settings())
         self._check_target_options(values)
         settings = complete_fit_settings(values, load_model(self._model_path)[1])

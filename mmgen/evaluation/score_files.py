@@ -12,7 +12,7 @@ __all__ = ["default_scores_file", "write_scores"]
 
 def default_scores_file(path: Path) -> Path:
     """Return the default place of scores of a model or an aggregate."""
-    return path.with_name(f"{path.stem}-scores.jsonl")
+    return path.parent / f"{path.stem}-scores.jsonl"
 
 
 def write_scores(path: Path, scores: Sequence[Score]) -> None:

@@ -41,6 +41,7 @@ _WORDS = {
     "an instance of HasPath": "an object made from a file",
     "an instance of Watch": "a Watch",
     "'str' instances are not allowed as a Sequence value": "a list",
+    "'bytes' instances are not allowed as a Sequence value": "a list",
     "None": "None",
 }
 """Words for messages by pydantic's words."""

@@ -244,3 +244,20 @@ def test_every_function_is_held_to_its_annotations(dataset: Dataset) -> None:
         if inspect.signature(function).parameters and not name.startswith(("posterior.", "artifacts.")):
             loose += [name] if inner.__code__ is not check_arguments(len).__code__ else []
     assert not loose
+
+
+@pytest.mark.parametrize(
+    "name", ["train", "train_classifier", "fit_aggregate", "evaluate", "baseline", "sample", "show"]
+)
+def test_a_folder_is_refused_under_any_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file beside it would be named after it, and the folder that one is in has no name."""
+    monkeypatch.chdir(tmp_path)
+    for folder in (".", "/", ".."):
+        with pytest.raises(MmgenError, match=r"is a folder|is a directory|--preset|expected"):
+            getattr(mmgen, name)(folder)
+
+
+@pytest.mark.parametrize("name", ["report", "explore", "compare"])
+def test_bytes_are_no_list_of_files(name: str) -> None:
+    with pytest.raises(UsageError, match=r"got b'x', expected (?!.*instances)"):
+        getattr(mmgen, name)(b"x")

@@ -182,6 +182,11 @@ def test_a_fit_refuses_settings_that_it_cannot_use(model: Path, options: list[st
     assert not model.with_name("refused.safetensors").exists()
 
 
+def test_an_empty_condition_of_a_fit_is_refused(model: Path) -> None:
+    with pytest.raises(library.core.errors.UsageError, match="--given got ''"):
+        library.fit_aggregate(model, given="")
+
+
 def test_a_fit_to_one_encoding_is_refused(model: Path) -> None:
     done = within(model.parent, "fit-aggregate", model.name, "--examples", "1", "-o", "refused.safetensors")
     assert done.returncode == 1 and "expected 2 at least" in done.stderr and "note:" not in done.stderr
