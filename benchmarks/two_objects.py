@@ -59,7 +59,7 @@ def fidelity(folder: Path, samples: int) -> None:
     references = np.stack(images).transpose(0, 3, 1, 2)
     size = references.shape[-1]
     squares = ((_clevr.render(scenes, size, samples) - references) ** 2).mean(axis=1)
-    shown = _clevr.masks(scenes, size) > 0
+    shown = _clevr.object_masks(scenes, size) > 0
     whole = [psnr(square.mean()) for square in squares]
     objects = [psnr(square[mask].mean()) for square, mask in zip(squares, shown, strict=True)]
     print(f"fidelity at {samples} samples: PSNR in dB, whole picture / pixels that show an object")
@@ -146,7 +146,7 @@ def main() -> None:
         fidelity(options.reference, options.samples)
 
     scenes = random_scenes(options.scenes)
-    levels = corner_levels(_clevr.render(scenes, 112, options.samples), _clevr.masks(scenes, 112))
+    levels = corner_levels(_clevr.render(scenes, 112, options.samples), _clevr.object_masks(scenes, 112))
     print(f"floor in the corners of {options.scenes} random scenes, of 255, against CLEVR's published pictures")
     for name, level in levels.items():
         print(f"  {name:12s} {level:.1f} - {CORNERS[name]} = {level - CORNERS[name]:+.1f}   (meant: {LEVEL_STEPS:.0f})")

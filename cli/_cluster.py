@@ -21,18 +21,24 @@ _LOGGED_LINES = 50  # lines of a command that failed
 
 def run_on_cluster(stages: Sequence[Stage], folder: Path, address: str) -> bool:
     """Run the stages whose files are missing on a Dask cluster, and return whether there were any."""
-    from mmgen.data_recipes import PATIENCE, cluster_client, cluster_failures, lost, no_workers_error
+    from mmgen.data_recipes import (
+        FIRST_WORKER_SECONDS,
+        cluster_client,
+        cluster_error_types,
+        failed_cluster_error,
+        no_workers_error,
+    )
 
     with cluster_client(address) as client:
         try:
-            client.wait_for_workers(1, timeout=PATIENCE)
+            client.wait_for_workers(1, timeout=FIRST_WORKER_SECONDS)
         except TimeoutError:
             raise no_workers_error(address) from None
         try:
             with client.as_current():
                 return _ClusterRunner(stages, folder.resolve(), client).run()
-        except cluster_failures() as error:
-            raise lost(address, error) from None
+        except cluster_error_types() as error:
+            raise failed_cluster_error(address, error) from None
 
 
 class _ClusterRunner(StageRunner):
@@ -42,12 +48,12 @@ class _ClusterRunner(StageRunner):
         super().__init__(stages, folder)
         self.client = client
 
-    def submit(self, place: int, earlier: list[str], read: list[str]) -> Any:
-        stage = self.stages[place]
+    def submit(self, index: int, earlier_files: list[str], inputs: list[str]) -> Any:
+        stage = self.stages[index]
         # The same name for the same stage: submitted twice, by two processes, it runs once.
         name = hashlib.sha256(f"{self.folder}\n{stage.makes}\n{stage.command_line}".encode()).hexdigest()[:24]
         return self.client.submit(
-            _run_on_worker, stage, str(self.folder), earlier, read, key=f"mmgen-{name}", pure=False
+            _run_on_worker, stage, str(self.folder), earlier_files, inputs, key=f"mmgen-{name}", pure=False
         )
 
     def wait(self) -> Iterable[Any]:
@@ -65,7 +71,7 @@ class _ClusterRunner(StageRunner):
             future.cancel()
 
 
-def _run_on_worker(stage: Stage, folder: str, earlier: list[str], read: list[str]) -> StageRun:
+def _run_on_worker(stage: Stage, folder: str, earlier_files: list[str], inputs: list[str]) -> StageRun:
     """Run a stage on a worker of the cluster; messages go to the worker's log, and the last one into an error."""
     from distributed import Reschedule, get_worker
 
@@ -77,20 +83,20 @@ def _run_on_worker(stage: Stage, folder: str, earlier: list[str], read: list[str
         task = worker.state.tasks.get(key)
         return task is not None and task.state != "cancelled" and worker.status.name == "running"
 
-    missing = next((name for name in (".", *read) if not Path(folder, name).exists()), None)
+    missing = next((name for name in (".", *inputs) if not Path(folder, name).exists()), None)
     if missing is not None:
         raise MmgenError(
             f"the worker on {host} does not see {Path(folder, missing)}: choose a folder that all machines share "
             "(--output)"
         )
-    with tempfile.TemporaryFile() as talk:
+    with tempfile.TemporaryFile() as log:
         try:
-            return run_stage(stage, Path(folder), earlier, log=talk, is_needed=is_needed)
+            return run_stage(stage, Path(folder), earlier_files, log=log, is_needed=is_needed)
         except Interrupted:
             raise Reschedule from None  # to another worker, if this one is leaving and somebody still waits
         except MmgenError as error:
-            talk.seek(0)
-            lines = talk.read().decode(errors="replace").strip().splitlines()
+            log.seek(0)
+            lines = log.read().decode(errors="replace").strip().splitlines()
             sys.stderr.write("\n".join(lines[-_LOGGED_LINES:]) + "\n")
             last = f": {lines[-1].removeprefix('mmgen: ')}" if lines else ""
             raise MmgenError(f"{error} (on {host}{last})") from None

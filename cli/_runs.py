@@ -149,8 +149,8 @@ class StageRunner(ABC):
         self.ran = False
 
     @abstractmethod
-    def submit(self, place: int, earlier: list[str], read: list[str]) -> Any:
-        """Begin the stage ``place`` and return a future of :class:`StageRun`."""
+    def submit(self, index: int, earlier_files: list[str], inputs: list[str]) -> Any:
+        """Begin the stage with this index and return a future of :class:`StageRun`."""
 
     @abstractmethod
     def wait(self) -> Iterable[Any]:
@@ -199,16 +199,19 @@ class StageRunner(ABC):
     def _finish(self, future: Any) -> None:
         place = self.running.pop(future)
         stage = self.stages[place]
-        ran: StageRun = future.result()
+        stage_run: StageRun = future.result()
         if not (self.folder / stage.makes).exists():
             raise MmgenError(
-                f"{ran.host} made {stage.makes}, but it is not in {self.folder} here: choose a folder that all "
+                f"{stage_run.host} made {stage.makes}, but it is not in {self.folder} here: choose a folder that all "
                 "machines share (--output)"
             )
         self.ran = True
         self.finished.add(stage.makes)
-        took = "was made by another process" if ran.seconds is None else f"took {ran.seconds:,.0f} s"
-        say(f"[{place + 1}/{len(self.stages)}] {stage.makes} {took}" + (f" on {ran.host}" if self.location else ""))
+        took = "was made by another process" if stage_run.seconds is None else f"took {stage_run.seconds:,.0f} s"
+        say(
+            f"[{place + 1}/{len(self.stages)}] {stage.makes} {took}"
+            + (f" on {stage_run.host}" if self.location else "")
+        )
 
 
 class _LocalRunner(StageRunner):
@@ -216,10 +219,8 @@ class _LocalRunner(StageRunner):
 
     def __init__(self, stages: Sequence[Stage], folder: Path, jobs: int, run_name: str) -> None:
         super().__init__(stages, folder)
-        self.jobs, self.what = (
-            max(1, min(choose_process_count(jobs, joblib.cpu_count(), "--jobs"), len(stages))),
-            run_name,
-        )
+        self.run_name = run_name
+        self.jobs = max(1, min(choose_process_count(jobs, joblib.cpu_count(), "--jobs"), len(stages)))
         self.environment: dict[str, str] = {}
         if self.jobs > 1:
             check_open_files(self.jobs, "--jobs")
@@ -234,13 +235,13 @@ class _LocalRunner(StageRunner):
     def has_room(self) -> bool:
         return len(self.running) < self.jobs
 
-    def submit(self, place: int, earlier: list[str], read: list[str]) -> Any:
-        return self.pool.submit(self._run_in_thread, place, earlier)
+    def submit(self, index: int, earlier_files: list[str], inputs: list[str]) -> Any:
+        return self.pool.submit(self._run_in_thread, index, earlier_files)
 
-    def _run_in_thread(self, place: int, earlier: list[str]) -> StageRun:
-        with _relay_lines(f"[{place + 1}] ") if self.jobs > 1 else nullcontext() as talk:
+    def _run_in_thread(self, index: int, earlier_files: list[str]) -> StageRun:
+        with _relay_lines(f"[{index + 1}] ") if self.jobs > 1 else nullcontext() as log:
             return run_stage(
-                self.stages[place], self.folder, earlier, run_name=self.what, log=talk,
+                self.stages[index], self.folder, earlier_files, run_name=self.run_name, log=log,
                 is_needed=lambda: not self.stopping.is_set(), environment=self.environment,
             )  # fmt: skip
 
@@ -272,7 +273,7 @@ def _relay_lines(prefix: str) -> Iterator[IO[bytes]]:
     thread = threading.Thread(target=relay, daemon=True)
     thread.start()
     try:
-        with os.fdopen(writing, "wb") as talk:
-            yield talk
+        with os.fdopen(writing, "wb") as log:
+            yield log
     finally:
         thread.join(_RELAY_SECONDS)  # a process that outlives the command may hold the file open

@@ -1,12 +1,12 @@
-from ._base import Recipe as Recipe, Rows as Rows, Workers as Workers, in_order as in_order
+from ._base import Recipe as Recipe, Rows as Rows, Workers as Workers, map_in_order as map_in_order
 from ._cluster import (
-    PATIENCE as PATIENCE,
+    FIRST_WORKER_SECONDS as FIRST_WORKER_SECONDS,
     cluster_client as cluster_client,
-    cluster_failures as cluster_failures,
-    lost as lost,
+    cluster_error_types as cluster_error_types,
+    failed_cluster_error as failed_cluster_error,
     no_workers_error as no_workers_error,
 )
 from ._members import describe as describe, get as get, importable as importable, names as names
 from ._own._survey import Survey as Survey
-from ._splits import by_group as by_group
-from ._streams import bits as bits, choice as choice, stream_keys as stream_keys
+from ._splits import split_by_group as split_by_group
+from ._streams import random_bits as random_bits, random_choices as random_choices, stream_keys as stream_keys

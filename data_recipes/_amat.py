@@ -15,7 +15,7 @@ from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.plain_text import NotTextError, decode_text
-from mmgen.data_recipes._published import by_sha256
+from mmgen.data_recipes._published import compare_sha256
 from mmgen.data_recipes._sources import DIGIT_SIZE, Digits
 
 __all__ = ["read_amat"]
@@ -29,7 +29,7 @@ _CONTENT = "f64e3ff9ea71a42a1e78c743433fc6eef3382a45f73cd9f4a64bace7367c4d9b"
 _MOST_BYTES = 2**27  # the largest of the three has 78.4 MB
 
 
-def _read_rows(path: Path) -> NDArray[np.uint8]:
+def _read_images(path: Path) -> NDArray[np.uint8]:
     """Read images [n, 28, 28] of 0 and 255: one image a line, 784 numbers 0 or 1 separated by blanks."""
     try:
         text = decode_text(read_file(path, _MOST_BYTES))
@@ -39,10 +39,10 @@ def _read_rows(path: Path) -> NDArray[np.uint8]:
     number = (data == ord("0")) | (data == ord("1"))
     blank = np.isin(data, np.frombuffer(b" \t\r\n", np.uint8))
     expected = f"lines of {_PIXELS} numbers 0 or 1 with a blank between them"
-    strange = np.flatnonzero(~(number | blank))
-    if len(strange):
-        line = int((data[: strange[0]] == ord("\n")).sum()) + 1
-        raise DataError(f"{path} has '{chr(data[strange[0]])}' in line {line}, expected {expected}")
+    unexpected = np.flatnonzero(~(number | blank))
+    if len(unexpected):
+        line = int((data[: unexpected[0]] == ord("\n")).sum()) + 1
+        raise DataError(f"{path} has '{chr(data[unexpected[0]])}' in line {line}, expected {expected}")
     if (number[1:] & number[:-1]).any():
         raise DataError(f"{path} has a number of several digits, expected {expected}")
     starts = np.append(0, np.flatnonzero(data == ord("\n")) + 1)
@@ -56,7 +56,11 @@ def _read_rows(path: Path) -> NDArray[np.uint8]:
 
 
 def read_amat(folder: Path) -> Digits:
-    """Read the digits of ``binarized_mnist_{train,valid,test}.amat`` in a folder, black or white, without labels."""
+    """Read the digits of ``binarized_mnist_{train,valid,test}.amat`` in a folder, black or white, without labels.
+
+    Raises:
+        DataError: A file is missing or malformed.
+    """
     if not folder.is_dir():
         raise DataError(f"there is no folder {folder}: expected one with binarized_mnist_train.amat, ..valid, ..test")
     images, parts = [], []
@@ -64,10 +68,10 @@ def read_amat(folder: Path) -> Digits:
         path = folder / f"binarized_mnist_{name}.amat"
         if not path.is_file():
             raise DataError(f"there is no {path.name} in {folder}: expected it beside the other two parts")
-        some = _read_rows(path)
+        some = _read_images(path)
         images.append(some)
         parts.append(np.full(len(some), code, np.uint8))
     part = np.concatenate(parts)
     digits = Digits(np.concatenate(images), np.full(len(part), UNKNOWN, np.uint8), part)
     title = "the binarised MNIST of Larochelle and Murray"
-    return replace(digits, content=by_sha256(title, folder, digits.sha256, _CONTENT))
+    return replace(digits, content=compare_sha256(title, folder, digits.sha256, _CONTENT))

@@ -1,4 +1,4 @@
-"""The base of all recipes, and rendering by several processes."""
+"""The base class of all dataset recipes, and rendering by several processes."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ from mmgen.core.progress import Work
 from mmgen.settings.config import Settings
 from mmgen.settings.plugins import CODE_VARIABLE, run_code_files
 
-__all__ = ["Recipe", "Rows", "Workers", "check_examples", "in_order"]
+__all__ = ["Recipe", "Rows", "Workers", "check_dataset_size", "map_in_order"]
 
 T = TypeVar("T")
 
@@ -61,9 +61,9 @@ class Recipe(Settings, ABC):
         return None
 
     def survey(self, seed: int, workers: Workers) -> Work[Any] | None:
-        """Look at sources before anything is written; None where nothing has to be looked at.
+        """Return work that inspects the sources before anything is written; None if there is nothing to inspect.
 
-        :meth:`make` of a recipe with surveys takes the result as ``survey``, whose ``notes`` are lines for people.
+        :meth:`make` of such a recipe takes the result as ``survey``, whose ``notes`` are lines for people.
 
         Args:
             seed: As for :meth:`make`.
@@ -96,25 +96,28 @@ class Recipe(Settings, ABC):
         """
 
 
-def in_order(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], workers: Workers) -> Iterator[T]:
-    """Yield the results of ``render(*call)`` in the order of the calls, computed by several processes.
+def map_in_order(function: Callable[..., T], calls: Iterable[tuple[Any, ...]], workers: Workers) -> Iterator[T]:
+    """Yield the results of ``function(*call)`` in the order of the calls, computed by several processes.
 
-    There are never more of them than calls, nor more than a few for each core.
+    Args:
+        function: Function that the processes can import.
+        calls: Arguments of each call.
+        workers: Number of processes, at most one for each call and a few for each core; or a Dask scheduler's address.
 
     Raises:
-        UsageError: So many processes cannot be asked for, or the system does not let us start them.
-        MmgenError: One of them was killed.
+        UsageError: The number is too large, or the system does not allow so many.
+        MmgenError: A process was killed.
     """
     if isinstance(workers, str):
-        from mmgen.data_recipes._cluster import on_cluster
+        from mmgen.data_recipes._cluster import map_on_cluster
 
-        yield from on_cluster(render, calls, workers)
+        yield from map_on_cluster(function, calls, workers)
         return
     import joblib
 
-    left = iter(calls)
+    remaining = iter(calls)
     count = choose_process_count(workers, joblib.cpu_count())
-    first = list(islice(left, count))  # no more processes than there are calls
+    first = list(islice(remaining, count))  # no more processes than there are calls
     count = max(1, len(first))
     if count > 1:
         check_open_files(count)
@@ -123,35 +126,35 @@ def in_order(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], workers
     # Chunks are large: no batching of calls, and no detour of their arrays through memory-mapped files.
     with (
         safe_import_path(),
-        joblib.parallel_config("loky", initializer=_begin, initargs=(*owner, code), max_nbytes=None),
+        joblib.parallel_config("loky", initializer=_begin_worker_process, initargs=(*owner, code), max_nbytes=None),
     ):
         parallel = joblib.Parallel(n_jobs=count, return_as="generator", batch_size=1)
-        with _no_interrupt():
-            results = parallel(joblib.delayed(render)(*call) for call in chain(first, left))
+        with _children_ignore_interrupts():
+            results = parallel(joblib.delayed(function)(*call) for call in chain(first, remaining))
         try:
             yield from results
-        except _lost_workers() as error:
+        except _killed_worker_error() as error:
             raise MmgenError(
                 f"a process that made examples was killed ({type(error).__name__}), most likely because memory ran "
                 "out; use fewer --workers, or a smaller size"
             ) from None
 
 
-def _lost_workers() -> type[BaseException]:
-    """Return the error of a pool that lost a process."""
+def _killed_worker_error() -> type[BaseException]:
+    """Return the exception of a pool whose process was killed."""
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     return TerminatedWorkerError
 
 
-def check_examples(number: int, pixels: int, at_once: int) -> None:
-    """Refuse a dataset that does not fit into this machine's memory, before any work."""
+def check_dataset_size(number: int, pixels: int, chunk: int) -> None:
+    """Refuse a dataset of ``number`` examples of ``pixels`` numbers, ``chunk`` at a time, that memory cannot hold."""
     check_memory(32 * number, f"a dataset of {number:,} examples", "use a smaller --number")
-    check_memory(pixels * min(number, at_once), f"images of {pixels:,} numbers", "use a smaller --size")
+    check_memory(pixels * min(number, chunk), f"images of {pixels:,} numbers", "use a smaller --size")
 
 
 @contextmanager
-def _no_interrupt() -> Iterator[None]:
+def _children_ignore_interrupts() -> Iterator[None]:
     """Let processes that are started in this block ignore Ctrl-C; their parent ends them."""
     # For these few milliseconds the owner ignores it too, for that is what processes inherit.
     if threading.current_thread() is not threading.main_thread():
@@ -164,7 +167,7 @@ def _no_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _begin(owner: int, by_kernel: bool, code: str) -> None:
+def _begin_worker_process(owner: int, by_kernel: bool, code: str) -> None:
     """Let a worker process end with its parent, and load the files of MMGEN_CODE."""
     prepare_worker(owner, by_kernel)
     run_code_files()  # what they define comes by name

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.data_recipes._scenes import Scenes, Words, ground_axes
-from mmgen.data_recipes._streams import Bits, bits, choice
+from mmgen.data_recipes._streams import Bits, random_bits, random_choices
 
 __all__ = [
-    "NO_RELATION", "RELATIONS", "Captions", "attribute_words", "compose", "draw_captions", "relations", "vocabulary",
+    "NO_RELATION", "RELATIONS", "Captions", "attribute_words", "caption_vocabulary", "compose_captions",
+    "draw_captions", "find_relations",
 ]  # fmt: skip
 
 Bytes = NDArray[np.uint8]
@@ -28,7 +29,7 @@ NO_RELATION = 255
 _THRESHOLD = 0.2  # displacement from which a relation holds
 
 # Slots of a scene's stream, between those of draw_scenes.
-_FIRST_SLOT, _SAID_SLOT = 32, 33
+_FIRST_SLOT, _RELATION_SLOT = 32, 33
 
 
 @dataclass(frozen=True)
@@ -50,55 +51,61 @@ class Captions:
     def __getitem__(self, rows: slice) -> "Captions":
         return Captions(self.codes[rows], self.horizontal[rows], self.depth[rows], self.first[rows])
 
-    def tokens(self, words: Words, objects: int) -> NDArray[np.uint16]:
+    def vocabulary_codes(self, words: Words, objects: int) -> NDArray[np.uint16]:
         """Return the code [n, T] of each word in the whole vocabulary."""
-        index = {word: code for code, word in enumerate(vocabulary(words, objects))}
+        index = {word: code for code, word in enumerate(caption_vocabulary(words, objects))}
         tables = [np.array([index[word] for word in values]) for values in attribute_words(words, objects).values()]
         columns = [table[self.codes[:, place]] for place, table in enumerate(tables)]
         return np.stack(columns, axis=1).astype(np.uint16)
 
 
 def attribute_words(words: Words, objects: int) -> dict[str, list[str]]:
-    """Return words at each place of a caption, by the attribute that the place spells, in the caption's order."""
+    """Return the possible words at each place of a caption, by the attribute in that place, in the caption's order."""
     if objects == 1:
         return {name: list(values) for name, values in words.items()}
     first, second = ({f"{name}_{i}": list(values) for name, values in words.items()} for i in (1, 2))
     return first | {"relation": list(RELATIONS)} | second
 
 
-def vocabulary(words: Words, objects: int) -> list[str]:
+def caption_vocabulary(words: Words, objects: int) -> list[str]:
     """Return all words of captions, each once."""
     return [word for values in words.values() for word in values] + (list(RELATIONS) if objects == 2 else [])
 
 
-def relations(scenes: Scenes) -> tuple[Bytes, Bytes]:
+def find_relations(scenes: Scenes) -> tuple[Bytes, Bytes]:
     """Return the horizontal and depth relation [n] of each scene's first object to its second."""
     dx, dy = (values[:, 0].astype(np.float64) - values[:, 1] for values in (scenes.x, scenes.y))
-    relations_of = []
+    found = []
     for code, axis in zip((0, 2), ground_axes(scenes.camera), strict=True):
         along = dx * axis[:, 0] + dy * axis[:, 1]
-        relations_of.append(np.where(along > _THRESHOLD, code, np.where(along < -_THRESHOLD, code + 1, NO_RELATION)))
-    return relations_of[0].astype(np.uint8), relations_of[1].astype(np.uint8)
+        found.append(np.where(along > _THRESHOLD, code, np.where(along < -_THRESHOLD, code + 1, NO_RELATION)))
+    return found[0].astype(np.uint8), found[1].astype(np.uint8)
 
 
 def draw_captions(scenes: Scenes, keys: Bits) -> Captions:
-    """Draw a caption of each scene from its stream, among those that are true."""
+    """Draw a true caption of each scene from its stream."""
     n, objects = scenes.x.shape
     if objects == 1:
-        nothing = np.full(n, NO_RELATION, np.uint8)
-        return Captions(scenes.looks[:, 0], nothing, nothing, np.zeros(n, np.uint8))
-    horizontal, depth = relations(scenes)
-    first = choice(bits(keys, _FIRST_SLOT), 2)
-    say_depth = choice(bits(keys, _SAID_SLOT), 2) == 1
-    spoken = np.where((say_depth | (horizontal == NO_RELATION)) & (depth != NO_RELATION), depth, horizontal)
-    return compose(scenes, horizontal, depth, first, spoken)
+        no_relation = np.full(n, NO_RELATION, np.uint8)
+        return Captions(scenes.looks[:, 0], no_relation, no_relation, np.zeros(n, np.uint8))
+    horizontal, depth = find_relations(scenes)
+    first = random_choices(random_bits(keys, _FIRST_SLOT), 2)
+    prefers_depth = random_choices(random_bits(keys, _RELATION_SLOT), 2) == 1
+    named_relation = np.where((prefers_depth | (horizontal == NO_RELATION)) & (depth != NO_RELATION), depth, horizontal)
+    return compose_captions(scenes, horizontal, depth, first, named_relation)
 
 
-def compose(scenes: Scenes, horizontal: Bytes, depth: Bytes, first: Bytes, spoken: Bytes) -> Captions:
-    """Compose captions of two objects that begin with object ``first`` [n] and name the relation ``spoken`` [n] of 0 to
-    1.
+def compose_captions(scenes: Scenes, horizontal: Bytes, depth: Bytes, first: Bytes, named_relation: Bytes) -> Captions:
+    """Compose captions of two objects.
+
+    Args:
+        scenes: The n scenes.
+        horizontal: Relation of object 0 to object 1, right or left [n].
+        depth: Likewise, front or behind [n].
+        first: Object that the caption begins with, 0 or 1 [n].
+        named_relation: Relation of object 0 to object 1 that the caption names [n].
     """
     rows = np.arange(len(scenes))
-    relation = (spoken ^ first)[:, None]  # the opposite holds of the second object to the first
+    relation = (named_relation ^ first)[:, None]  # the opposite holds of the second object to the first
     codes = np.concatenate([scenes.looks[rows, first], relation, scenes.looks[rows, 1 - first]], axis=1)
     return Captions(codes.astype(np.uint8), horizontal, depth, first.astype(np.uint8))

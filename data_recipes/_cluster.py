@@ -14,37 +14,49 @@ from urllib.parse import urlsplit
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.core.extras import how_to_install
 
-__all__ = ["PATIENCE", "cluster_client", "cluster_failures", "lost", "no_workers_error", "on_cluster"]
+__all__ = [
+    "FIRST_WORKER_SECONDS",
+    "cluster_client",
+    "cluster_error_types",
+    "failed_cluster_error",
+    "no_workers_error",
+    "map_on_cluster",
+]
 
 T = TypeVar("T")
 
-PATIENCE = 20  # seconds for a first worker to appear
-ANSWERS = 4  # seconds for a scheduler to answer
+FIRST_WORKER_SECONDS = 20  # seconds for a first worker to appear
+ANSWER_SECONDS = 4  # seconds for a scheduler to answer
 _LONGEST_GREETING = 1 << 16  # bytes; Dask's has some hundred
 _WINDOW = 16  # calls per core whose results may wait to be taken
 
 
-def on_cluster(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], address: str) -> Iterator[T]:
-    """Yield the results of ``render(*call)`` in the order of the calls, computed by the cluster's workers."""
+def map_on_cluster(function: Callable[..., T], calls: Iterable[tuple[Any, ...]], address: str) -> Iterator[T]:
+    """Yield the results of ``function(*call)`` in the order of the calls, computed by the cluster's workers.
+
+    Raises:
+        UsageError: The address is none, or Dask is not installed.
+        MmgenError: The cluster cannot be used.
+    """
     import joblib
 
-    left = iter(calls)
+    remaining = iter(calls)
     with (
         cluster_client(address) as client,
-        joblib.parallel_config("dask", client=client, wait_for_workers_timeout=PATIENCE),
+        joblib.parallel_config("dask", client=client, wait_for_workers_timeout=FIRST_WORKER_SECONDS),
     ):
         try:
             # A window of calls at a time: writing their results may be slower than a large cluster makes them.
-            while window := list(islice(left, _WINDOW * max(1, sum(client.ncores().values())))):
+            while window := list(islice(remaining, _WINDOW * max(1, sum(client.ncores().values())))):
                 parallel = joblib.Parallel(return_as="generator", batch_size=1)
-                with closing(parallel(joblib.delayed(_call)(render, call) for call in window)) as results:
+                with closing(parallel(joblib.delayed(_call_function)(function, call) for call in window)) as results:
                     yield from results
         except MmgenError:
             raise
         except TimeoutError:
             raise no_workers_error(address) from None
-        except cluster_failures() as error:
-            raise lost(address, error) from None
+        except cluster_error_types() as error:
+            raise failed_cluster_error(address, error) from None
 
 
 def no_workers_error(address: str) -> MmgenError:
@@ -52,22 +64,21 @@ def no_workers_error(address: str) -> MmgenError:
     return MmgenError(f"the Dask cluster at {address} has no workers: start some, dask worker {address} --nthreads 1")
 
 
-def lost(address: str, error: BaseException) -> MmgenError:
+def failed_cluster_error(address: str, error: BaseException) -> MmgenError:
     """Return the error for a cluster that failed."""
     return MmgenError(
-        f"the Dask cluster at {address} failed ({_brief(error)}): look at the logs of its workers, which need the same "
-        "mmgen as this machine"
+        f"the Dask cluster at {address} failed ({_first_line(error)}): look at the logs of its workers, which need the "
+        "same mmgen as this machine"
     )
 
 
-def _call(render: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-    """Return ``render(*arguments)``."""
-    # Arrays on their own would be put on one worker beforehand, and the work would fail with that worker.
-    return render(*arguments)
+def _call_function(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+    """Return ``function(*arguments)``; Dask places separate arrays on one worker, whose loss ends the work."""
+    return function(*arguments)
 
 
-def cluster_failures() -> tuple[type[BaseException], ...]:
-    """Return the errors that tell of lost workers, a lost scheduler, or workers without mmgen."""
+def cluster_error_types() -> tuple[type[BaseException], ...]:
+    """Return the exceptions for lost workers, a lost scheduler, and workers without mmgen."""
     from concurrent.futures import CancelledError
 
     from distributed.client import FutureCancelledError
@@ -78,7 +89,7 @@ def cluster_failures() -> tuple[type[BaseException], ...]:
 
 
 def cluster_client(address: str) -> Any:
-    """Connect to the scheduler at ``address``, for a ``with`` block; raises as :func:`on_cluster`."""
+    """Return a client of the scheduler at ``address``, for a ``with`` block; raises as :func:`map_on_cluster`."""
     try:
         from distributed import Client
     except ImportError:
@@ -96,27 +107,30 @@ def cluster_client(address: str) -> Any:
     except ValueError:
         host = port = None
     if parts.scheme not in ("tcp", "tls") or not host or not port:
-        raise UsageError(f"--scheduler got '{address}', expected what 'dask scheduler' prints: tcp://host:8786")
+        raise UsageError(
+            f"--scheduler got '{address}', expected the address that 'dask scheduler' prints: tcp://host:8786"
+        )
     try:
         # Plain bytes first: a client that finds nobody, or no scheduler, complains for long and in many lines.
-        with socket.create_connection((host, port), timeout=ANSWERS) as connection:
-            if parts.scheme == "tcp" and not _greets(connection):
+        with socket.create_connection((host, port), timeout=ANSWER_SECONDS) as connection:
+            if parts.scheme == "tcp" and not _sends_dask_greeting(connection):
                 raise MmgenError(
                     f"what answers at {address} is no Dask scheduler: check the address, which dask scheduler prints"
                 )
-        _in_time(lambda: asyncio.run(_shake_hands(address)))  # a thread: a notebook has a loop of its own
-        return _in_time(lambda: Quiet(address, timeout=ANSWERS, set_as_default=False))
+        _call_with_timeout(lambda: asyncio.run(_shake_hands(address)))  # a thread: a notebook has a loop of its own
+        return _call_with_timeout(lambda: Quiet(address, timeout=ANSWER_SECONDS, set_as_default=False))
     except MmgenError:
         raise
     except Exception as error:  # of Dask, which reads what came; TypeError: tls without certificates in its settings
         raise MmgenError(
-            f"no Dask scheduler answers at {address} ({_brief(error)}): check the address, or start one, dask scheduler"
+            f"no Dask scheduler answers at {address} ({_first_line(error)}): check the address, or start one, dask "
+            "scheduler"
         ) from None
 
 
-def _greets(connection: socket.socket) -> bool:
-    """Return True if the other side sends Dask's greeting."""
-    until = time.monotonic() + ANSWERS
+def _sends_dask_greeting(connection: socket.socket) -> bool:
+    """Return whether the other side sends Dask's greeting."""
+    until = time.monotonic() + ANSWER_SECONDS
     greeting = b""
     length = 8  # the message's length comes first
     while len(greeting) < length:
@@ -133,26 +147,26 @@ def _greets(connection: socket.socket) -> bool:
 
 
 async def _shake_hands(address: str) -> None:
-    """Connect as a client does, and leave."""
+    """Connect to the scheduler and disconnect, which fails where a client would fail."""
     from distributed.comm import connect
 
-    connection = await asyncio.wait_for(connect(address, timeout=ANSWERS), ANSWERS)
+    connection = await asyncio.wait_for(connect(address, timeout=ANSWER_SECONDS), ANSWER_SECONDS)
     await connection.close()
 
 
-def _in_time(make: Callable[[], T]) -> T:
-    """Return the result of ``make``, unless the scheduler falls silent after its greeting."""
+def _call_with_timeout(function: Callable[[], T]) -> T:
+    """Return ``function()``, computed in a thread; raise TimeoutError if the scheduler stops answering."""
     results: queue.SimpleQueue[T | BaseException] = queue.SimpleQueue()
 
     def run() -> None:
         try:
-            results.put(make())
+            results.put(function())
         except BaseException as error:
             results.put(error)
 
     threading.Thread(target=run, name="client", daemon=True).start()
     try:
-        result = results.get(timeout=ANSWERS + 1)
+        result = results.get(timeout=ANSWER_SECONDS + 1)
     except queue.Empty:
         raise TimeoutError("it answers once, and then no more") from None
     if isinstance(result, BaseException):
@@ -160,5 +174,5 @@ def _in_time(make: Callable[[], T]) -> T:
     return result
 
 
-def _brief(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     return (str(error) or type(error).__name__).strip().split("\n")[0]

@@ -1,4 +1,4 @@
-"""The base of datasets of single small pictures: sources, rows, splits and the file; all but the rendering."""
+"""The base of recipes for single small pictures: sources, rows, splits and the file; subclasses render."""
 
 from abc import abstractmethod
 from collections.abc import Generator, Iterator
@@ -11,11 +11,11 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes._base import Recipe, Rows, Workers, check_examples, in_order
-from mmgen.data_recipes._published import notes_on
-from mmgen.data_recipes._render import binarise, pack, stack
+from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, map_in_order
+from mmgen.data_recipes._published import content_notes
+from mmgen.data_recipes._render import binarise, pack_bits, resize_digits
 from mmgen.data_recipes._sources import Digits, Published, Source, fetch_digits, read_digits
-from mmgen.data_recipes._splits import Parts, by_group, official
+from mmgen.data_recipes._splits import Parts, official_scheme, split_by_group
 from mmgen.data_recipes._streams import stream_keys
 from mmgen.settings.switches import Switch, Switches
 
@@ -41,7 +41,7 @@ INK = Switches(
         Switch("--dynamic", "dynamic", "Keep each pixel's probability of white, to be drawn anew in every view."),
     )
 )
-"""How the setting ``binarise`` is typed."""
+"""Options of the setting ``binarise``."""
 
 Binarise = Annotated[bool | Literal["dynamic"], INK]
 """Binarisation: none, once, or anew whenever a model sees the image."""
@@ -50,7 +50,7 @@ Factor = tuple[str, str, str]
 """Data type, unit and meaning of a generative factor."""
 
 LAYOUTS: dict[Binarise, str] = {True: "bits", False: "bytes", "dynamic": "probabilities"}
-"""How images are stored."""
+"""Layout of stored images by the setting ``binarise``."""
 
 Picture = tuple[NDArray[np.uint8], NDArray[np.uint8], dict[str, NDArray[Any]]]
 """Rendered grey images [n, H, W], attribute codes [n, A], factors [n] by name."""
@@ -85,43 +85,43 @@ class SmallPictureRecipe(Recipe):
     name: ClassVar[str]
     vocabulary: ClassVar[Vocabulary]
     random_factors: ClassVar[dict[str, Factor]] = {}
-    thing: ClassVar[str] = "digit"
+    source_noun: ClassVar[str] = "digit"
     """Noun for a source picture."""
 
     @field_validator("copies")
     @classmethod
-    def _is_not_numbered(cls, copies: int, info: ValidationInfo) -> int:
+    def _check_copies(cls, copies: int, info: ValidationInfo) -> int:
         if info.data.get("number") is not None:
             raise PydanticCustomError("copies", "leave it out with number, which says how many images there are")
         return copies
 
     @property
     @abstractmethod
-    def published(self) -> Published:
-        """Collection that source pictures come from."""
+    def collection(self) -> Published:
+        """Name of the published collection of source pictures."""
 
-    def picture(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
-        """Render source digits [n, 28, 28] with labels [n], drawing from the images' streams [n]; as published here."""
-        return stack(digits, self.size), labels[:, None], {}
+    def render(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
+        """Render source digits [n, 28, 28] with labels [n] and random streams [n]; by default resize them."""
+        return resize_digits(digits, self.size), labels[:, None], {}
 
-    def schemes(
+    def further_schemes(
         self, source: NDArray[np.int64], part: NDArray[np.uint8], attributes: NDArray[np.uint8], seed: int
     ) -> dict[str, Scheme]:
-        """Return ways to split besides iid and iid-paper, by name; here the publisher's own."""
-        return official(source, part, seed)
+        """Return split schemes by name besides iid and iid-paper; by default the publisher's."""
+        return official_scheme(source, part, seed)
 
     def read_sources(self) -> Digits:
-        """Read the source pictures, once :meth:`prepare` has been done."""
-        return read_digits(self.published, self.mnist)
+        """Read the source pictures after the work of :meth:`prepare`."""
+        return read_digits(self.collection, self.mnist)
 
     def prepare(self) -> Work[Path] | None:
-        return fetch_digits(self.published, self.mnist)
+        return fetch_digits(self.collection, self.mnist)
 
     def rows(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], indices: NDArray[np.int64], seed: int) -> Rows:
-        """Make the images ``indices`` [n] from their source digits, as they are stored; runs in a worker."""
+        """Make the images ``indices`` [n] from their source digits [n, 28, 28] in stored form; runs in a worker."""
         keys = stream_keys(seed, self.name, indices)
-        images, attributes, factors = self.picture(digits, labels, keys)
-        stored = pack(binarise(images, keys)) if self.binarise is True else images[:, None]
+        images, attributes, factors = self.render(digits, labels, keys)
+        stored = pack_bits(binarise(images, keys)) if self.binarise is True else images[:, None]
         return Rows({"image": stored, "attributes": attributes}, factors)
 
     def make(
@@ -129,19 +129,19 @@ class SmallPictureRecipe(Recipe):
     ) -> Work[Path]:
         digits = self.read_sources()
         size = self.number or len(digits) * self.copies
-        check_examples(size, self.size**2, chunk)
+        check_dataset_size(size, self.size**2, chunk)
         source = np.arange(size) % len(digits)
 
         def calls() -> Iterator[tuple[Any, ...]]:
             for start in range(0, size, chunk):
-                which = source[start : start + chunk]
-                indices = np.arange(start, start + len(which))
-                yield digits.images[which], digits.labels[which], indices, seed
+                rows_of_source = source[start : start + chunk]
+                indices = np.arange(start, start + len(rows_of_source))
+                yield digits.images[rows_of_source], digits.labels[rows_of_source], indices, seed
 
         def generate() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
-            settings = self._recorded(digits, size)
+            settings = self._recorded_settings(digits, size)
             attributes = np.empty((size, len(self.vocabulary)), np.uint8)
             with DatasetWriter(path, size=size, settings=settings, seed=seed, command=command) as writer:
                 writer.add_image("image", (1, self.size, self.size), LAYOUTS[self.binarise])
@@ -149,13 +149,13 @@ class SmallPictureRecipe(Recipe):
                 for name, (dtype, unit, meaning) in (self.random_factors | self.source_factors()).items():
                     writer.add_factor(name, dtype, unit, meaning)
                 start = 0
-                for rows in in_order(self.rows, calls(), workers):
+                for rows in map_in_order(self.rows, calls(), workers):
                     stop = start + len(rows)
-                    which = source[start:stop]
+                    rows_of_source = source[start:stop]
                     attributes[start:stop] = rows.columns["attributes"]
                     origin: dict[str, NDArray[Any]] = {
-                        "source": which.astype(np.uint32),
-                        "source_part": digits.part[which],
+                        "source": rows_of_source.astype(np.uint32),
+                        "source_part": digits.part[rows_of_source],
                     }
                     writer.write(start, rows.columns, rows.factors | origin)
                     start = stop
@@ -164,15 +164,15 @@ class SmallPictureRecipe(Recipe):
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 
-        return Work(f"making {self.name}", size, "image", generate, notes_on(digits.content))
+        return Work(f"making {self.name}", size, "image", generate, content_notes(digits.content))
 
     def source_factors(self) -> dict[str, Factor]:
-        """Return the factors that tell the source of an image."""
-        number = f"number of the source {self.thing}, in published order, training {self.thing}s first"
-        part = f"0: one of the publisher's training {self.thing}s, 1: one of the test {self.thing}s"
+        """Return the factors about an image's source picture."""
+        number = f"number of the source {self.source_noun}, in published order, training {self.source_noun}s first"
+        part = f"0: one of the publisher's training {self.source_noun}s, 1: one of the test {self.source_noun}s"
         return {"source": ("uint32", "", number), "source_part": ("uint8", "", part)}
 
-    def _recorded(self, digits: Digits, size: int) -> dict[str, Any]:
+    def _recorded_settings(self, digits: Digits, size: int) -> dict[str, Any]:
         """Return the settings that determine the content, without paths of sources."""
         settings = self.model_dump(exclude={"copies", "number"}) | {"number": size}
         content = digits.content.settings if digits.content is not None else {}
@@ -182,14 +182,14 @@ class SmallPictureRecipe(Recipe):
         self, source: NDArray[np.int64], digits: Digits, attributes: NDArray[np.uint8], seed: int
     ) -> dict[str, Scheme]:
         size = len(source)
-        by_source = by_group(source, min(size, len(digits)), seed, "iid")
-        by_image = by_group(np.arange(size), size, seed, "iid-paper")
-        per_source = f"85/5/10 % of the source {self.thing}s: no {self.thing} has images in two parts"
-        per_image = f"85/5/10 % of the images, as published: copies of a {self.thing} lie in several parts"
+        by_source = split_by_group(source, min(size, len(digits)), seed, "iid")
+        by_image = split_by_group(np.arange(size), size, seed, "iid-paper")
+        per_source = f"85/5/10 % of the source {self.source_noun}s: no {self.source_noun} has images in two parts"
+        per_image = f"85/5/10 % of the images, as published: copies of a {self.source_noun} lie in several parts"
         return {
             "iid": (per_source, by_source),
             "iid-paper": (per_image, by_image),
-            **self.schemes(source, digits.part[source], attributes, seed),
+            **self.further_schemes(source, digits.part[source], attributes, seed),
         }
 
 
@@ -200,7 +200,7 @@ class DigitRecipe(SmallPictureRecipe):
     """Digits: mnist, or digits for the 1,797 that scikit-learn carries (no download)."""
 
     @model_validator(mode="after")
-    def _one_source(self) -> Self:
+    def _check_source(self) -> Self:
         if self.mnist is not None and self.source == "digits":
             raise ValueError(
                 f"--source got digits, but --mnist names a folder of MNIST, {self.mnist}; give one of them"
@@ -208,5 +208,5 @@ class DigitRecipe(SmallPictureRecipe):
         return self
 
     @property
-    def published(self) -> Published:
+    def collection(self) -> Published:
         return self.source

@@ -1,4 +1,4 @@
-"""Files from the internet into the user's cache: several mirrors, checked against known hashes."""
+"""Downloads into the user's cache from several mirrors, checked against known hashes."""
 
 import hashlib
 import http.client
@@ -25,21 +25,21 @@ def cache_folder(name: str) -> Path:
     return Path(pooch.os_cache("mmgen")) / name
 
 
-def _is_good(path: Path, sha256: str) -> bool:
+def _is_intact(path: Path, sha256: str) -> bool:
     return path.is_file() and (not sha256 or hashlib.sha256(path.read_bytes()).hexdigest() == sha256)
 
 
 def is_complete(folder: Path, files: Files) -> bool:
-    """Return whether the folder holds every file, undamaged."""
-    return all(_is_good(folder / name, sha256) for name, (sha256, _) in files.items())
+    """Return whether the folder holds all files with the right hashes."""
+    return all(_is_intact(folder / name, sha256) for name, (sha256, _) in files.items())
 
 
 class _MirrorError(Exception):
     """A mirror that does not answer, or sends something other than the file."""
 
 
-def _blocks(url: str) -> Iterator[bytes]:
-    """Yield the content of an address piece by piece."""
+def _read_blocks(url: str) -> Iterator[bytes]:
+    """Yield the content of an address in blocks."""
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
             while block := answer.read(_BLOCK):
@@ -48,15 +48,15 @@ def _blocks(url: str) -> Iterator[bytes]:
         raise _MirrorError(str(error) or type(error).__name__) from None
 
 
-def _fetch(url: str, path: Path, sha256: str) -> Generator[int, None, str]:
-    """Download one file; yields bytes done, returns what went wrong ('' if nothing did, then the file is there)."""
+def _download_file(url: str, path: Path, sha256: str) -> Generator[int, None, str]:
+    """Download one file; yields the bytes so far and returns the error, "" if the file is complete."""
     from mmgen.artifacts import atomic_path
 
     done, digest = 0, hashlib.sha256()
     try:
         with atomic_path(path) as temporary:
             with temporary.open("wb") as file:
-                for block in _blocks(url):
+                for block in _read_blocks(url):
                     file.write(block)
                     digest.update(block)
                     done += len(block)
@@ -68,20 +68,30 @@ def _fetch(url: str, path: Path, sha256: str) -> Generator[int, None, str]:
     return ""
 
 
-def download(folder: Path, files: Files, mirrors: Sequence[str], manual: str) -> Work[Path]:
-    """Fetch the files that the folder lacks."""
-    missing = {name: rest for name, rest in files.items() if not _is_good(folder / name, rest[0])}
+def download(folder: Path, files: Files, mirrors: Sequence[str], advice: str) -> Work[Path]:
+    """Return work that downloads the missing files into a folder; its unit is the byte, its result the folder.
+
+    Args:
+        folder: The cache folder.
+        files: SHA-256 and size by name.
+        mirrors: Addresses of folders with the files, tried in order.
+        advice: Clause for errors on how to get the files otherwise.
+
+    Raises:
+        DataError: No mirror has a file (raised as the work is done).
+    """
+    missing = {name: rest for name, rest in files.items() if not _is_intact(folder / name, rest[0])}
 
     def generate() -> Generator[Progress, None, Path]:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise DataError(f"cannot make the cache folder {folder}: {reason_of(error)}; {manual}") from None
+            raise DataError(f"cannot make the cache folder {folder}: {reason_of(error)}; {advice}") from None
         before = 0
         for name, (sha256, size) in missing.items():
             faults = []
             for mirror in mirrors:
-                attempt = _fetch(mirror + name, folder / name, sha256)
+                attempt = _download_file(mirror + name, folder / name, sha256)
                 while True:
                     try:
                         yield Progress(before + min(next(attempt), size))
@@ -92,7 +102,7 @@ def download(folder: Path, files: Files, mirrors: Sequence[str], manual: str) ->
                     break
                 faults.append(fault)
             else:
-                raise DataError(f"cannot download {name} ({'; '.join(faults)}): {manual}")
+                raise DataError(f"cannot download {name} ({'; '.join(faults)}): {advice}")
             before += size
             yield Progress(before)
         return folder

@@ -20,7 +20,11 @@ _MOST_BYTES = 2**30  # the largest of the MNIST kind, EMNIST by class, has 640 M
 
 
 def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
-    """Read the array in an IDX file of unsigned bytes."""
+    """Read an IDX file of unsigned bytes, gzipped or not, as an array with this number of dimensions.
+
+    Raises:
+        DataError: The file is missing, of another type or shape, truncated, or too long.
+    """
     expected = f"an IDX file of unsigned bytes with {dimensions} dimension{'s' if dimensions > 1 else ''}"
     length = 4 + 4 * dimensions
     try:

@@ -1,10 +1,10 @@
-"""Files beside pictures that are no data: hidden files, thumbnails and bins of systems, unfinished downloads."""
+"""Detection of files beside pictures that are no data: hidden files, systems' files, thumbnails, partial downloads."""
 
 import posixpath
 import re
 from collections.abc import Collection
 
-__all__ = ["thumbnails", "reason_to_skip"]
+__all__ = ["find_thumbnails", "reason_to_skip"]
 
 _SYSTEMS = re.compile(
     r"""@(eadir|tmp|recycle|recently-snapshot|snapshots?|sharebin|transcode|upload_cache|database|syno.*|__.+)
@@ -33,7 +33,7 @@ _LARGE_FOLDERS = {"image", "images", "img", "picture", "pictures", "photo", "pho
 
 
 def reason_to_skip(name: str, is_file: bool = True) -> str:
-    """Return why a file or folder of this name, without those above it, is no data; "" if it is.
+    """Return the reason why a file or folder of this name is no data; "" if it is data.
 
     Example:
         >>> [reason_to_skip(name) for name in (".DS_Store", "@eaDir", "$RECYCLE.BIN", "x.png.part", "red", "@home")]
@@ -46,8 +46,8 @@ def reason_to_skip(name: str, is_file: bool = True) -> str:
     return "unfinished downloads" if is_file and _UNFINISHED.fullmatch(name) else ""
 
 
-def thumbnails(names: Collection[str]) -> list[str]:
-    """Return thumbnails among pictures: those named so, or in a folder named so, whose large picture is there too.
+def find_thumbnails(names: Collection[str]) -> list[str]:
+    """Return the pictures that are named like thumbnails, or lie in a folder named so, beside their large picture.
 
     Example:
         >>> thumbnails(
@@ -57,11 +57,11 @@ def thumbnails(names: Collection[str]) -> list[str]:
     """
     some = [name for name in names if _SMALL_ANYWHERE.search(name)]
     stems = {posixpath.splitext(name)[0].casefold() for name in names} if some else set()
-    return [name for name in some if any(large.casefold() in stems for large in _larger(name))]
+    return [name for name in some if any(large.casefold() in stems for large in _names_of_large_picture(name))]
 
 
-def _larger(name: str) -> list[str]:
-    """Return possible names, without endings, of the picture that a thumbnail shows."""
+def _names_of_large_picture(name: str) -> list[str]:
+    """Return possible names, without endings, of a thumbnail's large picture."""
     larger = []
     parts = posixpath.splitext(name)[0].split("/")
     for level, folder in enumerate(parts[:-1]):

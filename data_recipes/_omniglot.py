@@ -23,7 +23,7 @@ from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.pictures import decode_picture
 from mmgen.data_recipes._left_out import reason_to_skip
-from mmgen.data_recipes._published import Content, as_published, file_md5, other, unverified
+from mmgen.data_recipes._published import Content, different_content, equal_content, file_md5, unverified_content
 
 __all__ = ["SIDE", "Characters", "box_mean", "read_characters"]
 
@@ -96,7 +96,7 @@ class Characters:
 
 
 def box_mean(ink: NDArray[np.bool_], side: int = SIDE) -> NDArray[np.uint8]:
-    """Return the inked share of each of side x side boxes, times 255: bool [n, H, W] -> uint8 [n, side, side]."""
+    """Average ink over side x side boxes: bool [n, H, W] to uint8 [n, side, side], 255 for full ink."""
     # A box has 3.75 x 3.75 of the original pixels; those on its border count by the area that is inside.
     down, across = (_overlaps(length, side) for length in ink.shape[1:])
     means = np.einsum("ih,nhw,jw->nij", down, ink.astype(np.float32), across, optimize=True)
@@ -114,7 +114,11 @@ def _overlaps(length: int, boxes: int) -> NDArray[np.float32]:
 
 
 def read_characters(path: Path | None) -> Characters:
-    """Read the characters of ``chardata.mat``, of a zip, or of a folder that holds one of them."""
+    """Read the characters of ``chardata.mat``, of a zip, or of a folder with one of them.
+
+    Raises:
+        DataError: The file is missing or malformed.
+    """
     if path is None:
         raise DataError(
             f"the recipe omniglot needs your own copy: get {_EXPECTED} and name file or folder by --omniglot"
@@ -164,8 +168,8 @@ def _read_matrix(path: Path) -> Characters:
         columns = values.reshape(-1, SIDE, SIDE).transpose(0, 2, 1)
         images.append(np.rint(255 * columns).astype(np.uint8))
         parts.append(np.full(len(values), part, np.uint8))
-        alphabets.append(_codes(matrices.get(f"{prefix}target"), len(values)))
-        characters.append(_numbers(matrices.get(f"{prefix}targetchar"), len(values)))
+        alphabets.append(_alphabet_codes(matrices.get(f"{prefix}target"), len(values)))
+        characters.append(_character_numbers(matrices.get(f"{prefix}targetchar"), len(values)))
     alphabet = np.concatenate(alphabets)
     known = alphabet[alphabet != UNKNOWN]
     names = tuple(f"alphabet-{number + 1:02}" for number in range(int(known.max()) + 1 if len(known) else 1))
@@ -176,12 +180,12 @@ def _read_matrix(path: Path) -> Characters:
         np.concatenate(characters),
         np.concatenate(parts),
         f"{_MATRIX}, 28 x 28 as published, levels rounded to 1 / 255",
-        _content(path, [len(part) for part in parts], _COUNTS[_MATRIX]),
+        _compare_counts(path, [len(part) for part in parts], _COUNTS[_MATRIX]),
     )
 
 
-def _codes(target: NDArray[np.generic] | None, number: int) -> NDArray[np.uint8]:
-    """Return alphabet codes [n] of a one-hot table [alphabets, n]; all unknown where it is none."""
+def _alphabet_codes(target: NDArray[np.generic] | None, number: int) -> NDArray[np.uint8]:
+    """Return alphabet codes [n] of a one-hot table [alphabets, n]; all unknown for another table."""
     if target is not None and target.ndim == 2 and target.shape[1] != number:
         raise DataError(
             f"{_MATRIX} holds {number} drawings and labels of {target.shape[1]}, expected as many; download it again"
@@ -194,8 +198,8 @@ def _codes(target: NDArray[np.generic] | None, number: int) -> NDArray[np.uint8]
     return table.argmax(0).astype(np.uint8)
 
 
-def _numbers(numbers: NDArray[np.generic] | None, number: int) -> NDArray[np.uint16]:
-    """Return numbers of characters [n]; all 0 where there are none."""
+def _character_numbers(numbers: NDArray[np.generic] | None, number: int) -> NDArray[np.uint16]:
+    """Return numbers of characters [n] from a row [1, n]; all 0 for another array."""
     if numbers is None or numbers.dtype.kind not in "fiub" or numbers.shape != (1, number):
         return np.zeros(number, np.uint16)
     return np.clip(np.nan_to_num(numbers[0].astype(np.float64)), 0, 2**16 - 1).astype(np.uint16)
@@ -208,7 +212,7 @@ def _read_zips(files: Sequence[tuple[Path, int]]) -> Characters:
     waiting: list[NDArray[np.bool_]] = []
     taken: set[tuple[str, str]] = set()
     for path, part in files:
-        for alphabet, character, drawing, ink in _drawings(path):
+        for alphabet, character, drawing, ink in _read_drawings(path):
             if (alphabet, drawing) in taken:
                 continue
             taken.add((alphabet, drawing))
@@ -229,28 +233,28 @@ def _read_zips(files: Sequence[tuple[Path, int]]) -> Characters:
         np.array([character for _, character, _ in facts], np.uint16),
         np.array([part for _, _, part in facts], np.uint8),
         f"{', '.join(path.name for path, _ in files)}, box means of 105 x 105 drawings at 28 x 28",
-        _content_of_zips([path for path, _ in files], len(facts)),
+        _compare_zips([path for path, _ in files], len(facts)),
     )
 
 
-def _content_of_zips(paths: Sequence[Path], drawings: int) -> Content:
+def _compare_zips(paths: Sequence[Path], drawings: int) -> Content:
     if all(_MD5.get(path.name) == file_md5(path) for path in paths):
-        return as_published(_TITLE, paths[0].parent)
-    return _content(paths[0], [drawings], [sum(_COUNTS.get(path.name, [0])[0] for path in paths)])
+        return equal_content(_TITLE, paths[0].parent)
+    return _compare_counts(paths[0], [drawings], [sum(_COUNTS.get(path.name, [0])[0] for path in paths)])
 
 
-def _content(path: Path, counts_here: Sequence[int], published: Sequence[int]) -> Content:
-    """Compare with the published set by the number of drawings alone."""
+def _compare_counts(path: Path, counts_here: Sequence[int], published: Sequence[int]) -> Content:
+    """Compare the numbers of drawings with those of the published set."""
     if list(counts_here) != list(published):
         counts = [" and ".join(f"{number:,}" for number in numbers) for numbers in (counts_here, published)]
         if not any(published):  # of a zip of another name
             counts[1] = "the number of one of the published zips"
-        return other(_TITLE, path, f"it has {counts[0]} drawings, expected {counts[1]}")
-    return unverified(_TITLE, path, "drawings are counted, and not compared")
+        return different_content(_TITLE, path, f"it has {counts[0]} drawings, expected {counts[1]}")
+    return unverified_content(_TITLE, path, "drawings are counted, and not compared")
 
 
-def _drawings(path: Path) -> Iterator[tuple[str, int, str, NDArray[np.bool_]]]:
-    """Return alphabet, character, name and ink [105, 105] of every drawing in a zip, in the order of their names."""
+def _read_drawings(path: Path) -> Iterator[tuple[str, int, str, NDArray[np.bool_]]]:
+    """Yield alphabet, character, name and ink [105, 105] of every drawing in a zip, sorted by name."""
     try:
         archive = open_zip(path)
     except CannotReadError as error:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, read_file
 
-__all__ = ["Call", "array_of", "matrix_of", "read_opcodes"]
+__all__ = ["Call", "build_array", "build_matrix", "read_opcodes"]
 
 _MOST = 5_000_000
 """Largest number of instructions, far above those of the datasets: no file keeps the reader busy for ever."""
@@ -32,7 +32,7 @@ _OPCODES = {opcode.code: opcode for opcode in pickletools.opcodes}
 
 @dataclass
 class Call:
-    """A call that a pickle describes, which is not made.
+    """A function call described in a pickle, which is never executed.
 
     Attributes:
         name: The function or class, "module.name".
@@ -47,7 +47,11 @@ class Call:
 
 
 def read_opcodes(path: Path) -> Any:
-    """Read a pickled file as plain values and :class:`Call`s; nothing is executed."""
+    """Read a pickled file as plain values and :class:`Call`s; nothing is executed.
+
+    Raises:
+        DataError: The file is missing, or holds other values than arrays, lists and dictionaries.
+    """
     try:
         blob = read_file(path, _LARGEST)
     except CannotReadError as error:
@@ -61,8 +65,8 @@ def read_opcodes(path: Path) -> Any:
         ) from None
 
 
-def _instructions(blob: bytes) -> Iterator[tuple[str, Any]]:
-    """Yield names and arguments of the instructions, by ``pickletools``."""
+def _read_instructions(blob: bytes) -> Iterator[tuple[str, Any]]:
+    """Yield name and argument of each instruction of a pickle, by ``pickletools``."""
     source = io.BytesIO(blob)
     while code := source.read(1):
         opcode = _OPCODES.get(code.decode("latin-1"))
@@ -78,7 +82,7 @@ def _instructions(blob: bytes) -> Iterator[tuple[str, Any]]:
 
 
 class _Machine:
-    """A stack and a memory, as the instructions expect them."""
+    """Interpreter of a pickle's harmless instructions, with a stack and a memory."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
@@ -86,7 +90,7 @@ class _Machine:
         self.memory: dict[int, Any] = {}
 
     def run(self, blob: bytes) -> Any:
-        for number, (name, argument) in enumerate(_instructions(blob)):
+        for number, (name, argument) in enumerate(_read_instructions(blob)):
             if number > _MOST:
                 raise ValueError(f"it has more than {_MOST:,} instructions")
             if name == "STOP":
@@ -100,7 +104,7 @@ class _Machine:
     def push(self, value: Any) -> None:
         self.stack.append(value)
 
-    def since_mark(self) -> list[Any]:
+    def pop_to_mark(self) -> list[Any]:
         """Pop everything above the last mark, and the mark."""
         place = self.marks.pop()
         above = self.stack[place:]
@@ -110,24 +114,24 @@ class _Machine:
     def mark(self) -> None:
         self.marks.append(len(self.stack))
 
-    def last(self, count: int) -> list[Any]:
+    def pop_values(self, count: int) -> list[Any]:
         if len(self.stack) < count:
             raise ValueError("it has too few values")
         above = self.stack[len(self.stack) - count :]
         del self.stack[len(self.stack) - count :]
         return above
 
-    def drop(self) -> None:
-        self.last(1)
+    def drop_value(self) -> None:
+        self.pop_values(1)
 
-    def reduce(self, _: Any) -> None:
-        function, arguments = self.last(2)
+    def push_call(self, _: Any) -> None:
+        function, arguments = self.pop_values(2)
         if not isinstance(function, Call) or not isinstance(arguments, tuple):
             raise ValueError("it calls a value that is no function")
         self.push(Call(function.name, arguments))
 
-    def build(self, _: Any) -> None:
-        made, state = self.last(2)
+    def set_state(self, _: Any) -> None:
+        made, state = self.pop_values(2)
         if not isinstance(made, Call):
             raise ValueError("it sets the state of a value that is no object")
         made.state = state
@@ -138,7 +142,7 @@ class _Machine:
         items = target.items if isinstance(target, Call) else target
         if not isinstance(items, dict):
             raise ValueError("it adds items to a value that is no dictionary")
-        items.update(_items(pairs))
+        items.update(_pair_items(pairs))
 
     def extend(self, values: list[Any]) -> None:
         target = self.stack[-1]
@@ -150,34 +154,34 @@ class _Machine:
         self.memory[place] = self.stack[-1]
 
 
-def _items(pairs: list[Any]) -> dict[Any, Any]:
+def _pair_items(pairs: list[Any]) -> dict[Any, Any]:
     """Pair keys and values; keys are numbers or texts, since deep ones need deep recursion to hash."""
     if not all(isinstance(key, int | str | bytes) for key in pairs[::2]):
         raise ValueError("it has a key that is neither a number nor a text")
     return dict(zip(pairs[::2], pairs[1::2], strict=True))
 
 
-def _global(machine: _Machine, argument: str) -> None:
+def _push_global(machine: _Machine, argument: str) -> None:
     machine.push(Call(".".join(argument.split(" "))))
 
 
-def _stack_global(machine: _Machine, _: Any) -> None:
-    module, name = machine.last(2)
+def _push_stack_global(machine: _Machine, _: Any) -> None:
+    module, name = machine.pop_values(2)
     if not isinstance(module, str) or not isinstance(name, str):  # to write out a deep one takes deep recursion
         raise ValueError("it has a function whose name is no text")
     machine.push(Call(f"{module}.{name}"))
 
 
-def _constant(value: Any) -> "Callable[[_Machine, Any], None]":
+def _push_constant(value: Any) -> "Callable[[_Machine, Any], None]":
     return lambda machine, _: machine.push(value)
 
 
-def _text(machine: _Machine, argument: Any) -> None:
+def _push_argument(machine: _Machine, argument: Any) -> None:
     machine.push(argument)
 
 
-def _build(make: "Callable[[list[Any]], Any]") -> "Callable[[_Machine, Any], None]":
-    return lambda machine, _: machine.push(make(machine.since_mark()))
+def _push_collection(build: "Callable[[list[Any]], Any]") -> "Callable[[_Machine, Any], None]":
+    return lambda machine, _: machine.push(build(machine.pop_to_mark()))
 
 
 _STEPS: "dict[str, Callable[[_Machine, Any], None]]" = {
@@ -188,39 +192,39 @@ _STEPS: "dict[str, Callable[[_Machine, Any], None]]" = {
             "STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8",
             "BINBYTES", "SHORT_BINBYTES", "BINBYTES8",
         ),
-        _text,
+        _push_argument,
     ),
-    "NONE": _constant(None),
-    "NEWTRUE": _constant(True),
-    "NEWFALSE": _constant(False),
+    "NONE": _push_constant(None),
+    "NEWTRUE": _push_constant(True),
+    "NEWFALSE": _push_constant(False),
     "MARK": lambda machine, _: machine.mark(),
-    "POP": lambda machine, _: machine.drop(),
+    "POP": lambda machine, _: machine.drop_value(),
     "EMPTY_LIST": lambda machine, _: machine.push([]),
     "EMPTY_DICT": lambda machine, _: machine.push({}),
-    "EMPTY_TUPLE": _constant(()),
-    "LIST": _build(list),
-    "TUPLE": _build(tuple),
-    "DICT": _build(lambda pairs: _items(pairs)),
-    "TUPLE1": lambda machine, _: machine.push(tuple(machine.last(1))),
-    "TUPLE2": lambda machine, _: machine.push(tuple(machine.last(2))),
-    "TUPLE3": lambda machine, _: machine.push(tuple(machine.last(3))),
-    "APPEND": lambda machine, _: machine.extend(machine.last(1)),
-    "APPENDS": lambda machine, _: machine.extend(machine.since_mark()),
-    "SETITEM": lambda machine, _: machine.set_items(machine.last(2)),
-    "SETITEMS": lambda machine, _: machine.set_items(machine.since_mark()),
+    "EMPTY_TUPLE": _push_constant(()),
+    "LIST": _push_collection(list),
+    "TUPLE": _push_collection(tuple),
+    "DICT": _push_collection(lambda pairs: _pair_items(pairs)),
+    "TUPLE1": lambda machine, _: machine.push(tuple(machine.pop_values(1))),
+    "TUPLE2": lambda machine, _: machine.push(tuple(machine.pop_values(2))),
+    "TUPLE3": lambda machine, _: machine.push(tuple(machine.pop_values(3))),
+    "APPEND": lambda machine, _: machine.extend(machine.pop_values(1)),
+    "APPENDS": lambda machine, _: machine.extend(machine.pop_to_mark()),
+    "SETITEM": lambda machine, _: machine.set_items(machine.pop_values(2)),
+    "SETITEMS": lambda machine, _: machine.set_items(machine.pop_to_mark()),
     **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), lambda machine, place: machine.remember(int(place))),
     "MEMOIZE": lambda machine, _: machine.remember(len(machine.memory)),
     **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), lambda machine, place: machine.push(machine.memory[int(place)])),
-    "GLOBAL": _global,
-    "STACK_GLOBAL": _stack_global,
-    "REDUCE": _Machine.reduce,
-    "NEWOBJ": _Machine.reduce,
-    "BUILD": _Machine.build,
+    "GLOBAL": _push_global,
+    "STACK_GLOBAL": _push_stack_global,
+    "REDUCE": _Machine.push_call,
+    "NEWOBJ": _Machine.push_call,
+    "BUILD": _Machine.set_state,
 }  # fmt: skip
 
 
-def _bytes(value: Any) -> bytes:
-    """Return raw numbers from any of their three spellings."""
+def _raw_bytes(value: Any) -> bytes:
+    """Return the raw bytes of an array from any of their three forms in pickles."""
     if isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -230,7 +234,7 @@ def _bytes(value: Any) -> bytes:
     raise TypeError("it has an array without numbers")
 
 
-def _dtype(value: Any) -> np.dtype[Any]:
+def _parse_dtype(value: Any) -> np.dtype[Any]:
     if not isinstance(value, Call) or value.name != "numpy.dtype":
         raise TypeError("it has an array without a type")
     code, order = value.arguments[0], value.state[1] if value.state else "|"
@@ -239,24 +243,24 @@ def _dtype(value: Any) -> np.dtype[Any]:
     return np.dtype(f"{order}{code}")
 
 
-def array_of(value: Any) -> NDArray[Any]:
-    """Build the array that a :class:`Call` describes."""
+def build_array(value: Any) -> NDArray[Any]:
+    """Build the array that a :class:`Call` describes; raise TypeError or ValueError for anything else."""
     if not isinstance(value, Call) or not value.name.endswith("multiarray._reconstruct") or value.state is None:
         raise TypeError("it has another value where an array is expected")
     _, shape, dtype, fortran, raw = value.state
-    numbers = np.frombuffer(_bytes(raw), _dtype(dtype))
+    numbers = np.frombuffer(_raw_bytes(raw), _parse_dtype(dtype))
     return numbers.reshape(shape, order="F" if fortran else "C")
 
 
-def matrix_of(value: Any) -> Any:
-    """Build the compressed sparse matrix that a :class:`Call` describes, as ``scipy.sparse.csr_array``."""
+def build_matrix(value: Any) -> Any:
+    """Build the ``scipy.sparse.csr_array`` that a :class:`Call` describes; raise TypeError or ValueError otherwise."""
     from scipy.sparse import csr_array
 
     state = value.state if isinstance(value, Call) else None
     if not isinstance(state, dict) or not {"data", "indices", "indptr"} <= {str(key) for key in state}:
         raise TypeError("it has another value where a sparse matrix is expected")
     shape = state["_shape"] if "_shape" in state else state["shape"]
-    parts = tuple(array_of(state[name]) for name in ("data", "indices", "indptr"))
+    parts = tuple(build_array(state[name]) for name in ("data", "indices", "indptr"))
     matrix = csr_array(parts, shape=tuple(int(side) for side in shape))
     matrix.check_format(full_check=True)
     return matrix

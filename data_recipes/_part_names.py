@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import pairwise
 
-__all__ = ["PARTS", "could_be_parts", "part_of", "parts_of", "split_name"]
+__all__ = ["PARTS", "possible_part_names", "part_of", "parts_of", "split_name"]
 
 PARTS = ("train", "val", "test")
 
@@ -28,19 +28,19 @@ _WORDS = {
 
 _PART_OF_WORD = {word: part for part, words in _WORDS.items() for word in words}
 
-_BESIDE = (
+_FILLER_WORDS = (
     "set", "sets", "split", "part", "data", "dataset", "image", "images", "img", "imgs", "picture", "pictures", "pic",
     "pics", "photo", "photos", "file", "files", "sample", "samples", "example", "examples", "集", "数据", "数据集",
 )  # fmt: skip
-"""Words that stand beside those and say nothing more: training_set, train-images, testdata."""
+"""Words beside those without further meaning: training_set, train-images, testdata."""
 
-_JOINED = {word + more: part for word, part in _PART_OF_WORD.items() for more in _BESIDE} | _PART_OF_WORD
+_JOINED = {word + more: part for word, part in _PART_OF_WORD.items() for more in _FILLER_WORDS} | _PART_OF_WORD
 _TOKENS = re.compile(r"[^\W\d_]+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def split_name(name: str) -> tuple[str, tuple[str, ...]]:
-    """Split a name into the part that it speaks of, "" if none or several, and its other words."""
+    """Split a name into the part that it contains ("" if none or several) and its other words."""
     name = unicodedata.normalize("NFC", name)  # macOS takes letters with accents apart
     words = _TOKENS.findall(name.casefold())
     if not any(word in _JOINED for word in words):  # else tEsT would be taken apart
@@ -50,12 +50,12 @@ def split_name(name: str) -> tuple[str, tuple[str, ...]]:
         at = pairs.index(pair)
         words[at : at + 2] = [pair]
     meanings = {_JOINED[word] for word in words if word in _JOINED}
-    rest = tuple(word for word in words if word not in _JOINED and word not in _BESIDE)
+    rest = tuple(word for word in words if word not in _JOINED and word not in _FILLER_WORDS)
     return (meanings.pop() if len(meanings) == 1 else ""), rest
 
 
 def part_of(name: str) -> str:
-    """Return the part that a name means by itself, "" if none; numbers and words such as set and images do not count.
+    """Return the part that a name means; "" if it has other words than numbers and fillers such as set and images.
 
     Example:
         >>> [part_of(name) for name in ("Validation", "training_set", "01_train", "val2017", "TestSet", "held-out")]
@@ -68,9 +68,9 @@ def part_of(name: str) -> str:
 
 
 def parts_of(names: Iterable[str]) -> dict[str, str]:
-    """Return the parts that names beside one another mean, by name; {} where not all of them do.
+    """Return the part of each of several sibling names; {} unless all of them mean parts.
 
-    Either each means one by itself, or all have the same further words.
+    Either each means a part by itself, or all have the same further words.
 
     Example:
         >>> parts_of(["seg_train", "seg_test"])
@@ -85,10 +85,10 @@ def parts_of(names: Iterable[str]) -> dict[str, str]:
     return parts if alike and all(parts.values()) else {}
 
 
-def could_be_parts(names: Iterable[str]) -> list[str]:
-    """Return the names, of some beside one another, that may mean parts although not all of them do.
+def possible_part_names(names: Iterable[str]) -> list[str]:
+    """Return the sibling names that may mean parts although others do not.
 
-    They are those that mean one by themselves, and those that differ in nothing but the part.
+    They mean a part by themselves, or differ only in the part.
 
     Example:
         >>> could_be_parts(["bus", "car", "train"]), could_be_parts(["seg_train", "seg_test", "seg_pred"])
@@ -102,8 +102,8 @@ def could_be_parts(names: Iterable[str]) -> list[str]:
         part, rest = split_name(name)
         if part:
             alike[rest].add(part)
-    return [name for name in names if part_of(name) or _differs(*split_name(name), alike)]
+    return [name for name in names if part_of(name) or _differs_only_in_part(*split_name(name), alike)]
 
 
-def _differs(part: str, rest: tuple[str, ...], alike: dict[tuple[str, ...], set[str]]) -> bool:
+def _differs_only_in_part(part: str, rest: tuple[str, ...], alike: dict[tuple[str, ...], set[str]]) -> bool:
     return bool(part) and len(alike[rest]) > 1

@@ -16,15 +16,15 @@ from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, open_zip, read_member
 from mmgen.core.memory import check_memory
 from mmgen.core.pictures import MOST_BYTES, decode_picture
-from mmgen.data_recipes._left_out import thumbnails
+from mmgen.data_recipes._left_out import find_thumbnails
 from mmgen.data_recipes._own._files import Files
 from mmgen.data_recipes._part_names import PARTS, part_of
-from mmgen.data_recipes._published import Content, other, unverified
-from mmgen.data_recipes._streams import below, bits, stream_keys
+from mmgen.data_recipes._published import Content, different_content, unverified_content
+from mmgen.data_recipes._streams import random_bits, random_integers, stream_keys
 
 __all__ = ["PatchSource", "Patches", "cut_patches", "find_pictures", "read_patches"]
 
-UNSAID = 255
+UNKNOWN_PART = 255
 """Code of the unknown part of a picture; other codes are places in ``PARTS``."""
 
 _SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".webp", ".gif")
@@ -73,7 +73,7 @@ class PatchSource:
         files: The folder or zip.
         names: The pictures, sorted.
         part: The publisher's part of each, a place in ``PARTS``, or 255.
-        elsewhere: Pictures that lie in no part where others do, and are passed over.
+        elsewhere: Number of pictures that are left out, as they lie in no part while others do.
         content: Whether they are those of BSDS300, where there are as many.
     """
 
@@ -85,17 +85,21 @@ class PatchSource:
 
 
 def find_pictures(path: Path) -> PatchSource:
-    """Find the pictures of a folder or a zip."""
+    """Find the pictures of a folder or a zip, with the publisher's parts by folder.
+
+    Raises:
+        DataError: There are fewer than 20 pictures.
+    """
     files = Files(path)
     pictures = [name for name in files.names if name.lower().endswith(_SUFFIXES)]
-    pictures = sorted({*pictures} - {*thumbnails(pictures)})
-    parts = {name: part_of(posixpath.basename(posixpath.dirname(files.within + name))) for name in pictures}
-    parted, every = [name for name in pictures if parts[name]], len(pictures)
+    pictures = sorted({*pictures} - {*find_thumbnails(pictures)})
+    parts = {name: part_of(posixpath.basename(posixpath.dirname(files.common_folder + name))) for name in pictures}
+    in_parts, total = [name for name in pictures if parts[name]], len(pictures)
     if {*parts.values()} >= {"train", "test"}:
-        pictures = parted
+        pictures = in_parts
         part = np.array([PARTS.index(parts[name]) for name in pictures], np.uint8)
     else:
-        part = np.full(len(pictures), UNSAID, np.uint8)
+        part = np.full(len(pictures), UNKNOWN_PART, np.uint8)
     if len(pictures) < _LEAST_PICTURES:
         files.close()
         known = ", ".join(suffix[1:] for suffix in _SUFFIXES[:3])
@@ -104,24 +108,34 @@ def find_pictures(path: Path) -> PatchSource:
             f"expected at least {_LEAST_PICTURES}: parts of a split share no picture; name another folder"
         )
     stems = np.array([posixpath.splitext(posixpath.basename(name))[0] for name in pictures])
-    return PatchSource(files, tuple(pictures), part, every - len(pictures), _content(path, stems, part))
+    return PatchSource(files, tuple(pictures), part, total - len(pictures), _compare_names(path, stems, part))
 
 
-def _content(path: Path, names: NDArray[Any], part: NDArray[np.uint8]) -> Content | None:
+def _compare_names(path: Path, names: NDArray[Any], part: NDArray[np.uint8]) -> Content | None:
     """Compare with the published sets by the names of pictures [N]; BSDS500 has BSDS300's pictures as train and val."""
-    held = [names[part == PARTS.index(one)] for one in PARTS]
-    tested = held[1] if len(held[1]) else held[2]
-    if (len(held[0]), len(tested)) != (200, 100):
+    names_by_part = [names[part == PARTS.index(one)] for one in PARTS]
+    tested = names_by_part[1] if len(names_by_part[1]) else names_by_part[2]
+    if (len(names_by_part[0]), len(tested)) != (200, 100):
         return None
-    for some, sha256 in zip((held[0], tested), _BERKELEY, strict=True):
+    for some, sha256 in zip((names_by_part[0], tested), _BERKELEY, strict=True):
         numbers = " ".join(sorted(map(str, some), key=lambda name: (len(name), name)))
         if hashlib.sha256(numbers.encode()).hexdigest() != sha256:
-            return other("BSDS300", path, "it has as many pictures, of other numbers")
-    return unverified("BSDS300", path, "numbers of pictures are as published, pixels are not compared")
+            return different_content("BSDS300", path, "it has as many pictures, of other numbers")
+    return unverified_content("BSDS300", path, "numbers of pictures are as published, pixels are not compared")
 
 
 def cut_patches(source: PatchSource, side: int, counts: NDArray[np.int64], seed: int) -> Generator[int, None, Patches]:
-    """Cut patches from uniform places of every picture made grey (ITU-R 601 luma); yields their number so far."""
+    """Cut patches from uniform places of every picture in grey (ITU-R 601 luma); yields their number so far.
+
+    Args:
+        source: The pictures.
+        side: Height and width of a patch in pixels.
+        counts: Number of patches of each picture.
+        seed: Seed of the places.
+
+    Raises:
+        DataError: A picture cannot be read, or is smaller than a patch.
+    """
     total = int(counts.sum())
     check_memory(total * side**2, f"{total:,} patches of {side} x {side}", "use a smaller --per-picture")
     keys = stream_keys(seed, "patches", np.arange(total))
@@ -134,13 +148,13 @@ def cut_patches(source: PatchSource, side: int, counts: NDArray[np.int64], seed:
             if min(grey.shape) < side:
                 raise CannotReadError(f"it has {grey.shape[1]} x {grey.shape[0]} pixels, expected {side} x {side}")
         except CannotReadError as error:
-            raise DataError(f"cannot cut patches from {source.files.in_words(name)}: {error}; remove it") from None
+            raise DataError(f"cannot cut patches from {source.files.describe_file(name)}: {error}; remove it") from None
         digest.update(np.array(grey.shape, np.int64).tobytes() + grey.tobytes())
-        mine = slice(start, start + count)
-        row[mine] = below(bits(keys[mine], 0), grey.shape[0] - side + 1)
-        column[mine] = below(bits(keys[mine], 1), grey.shape[1] - side + 1)
+        rows = slice(start, start + count)
+        row[rows] = random_integers(random_bits(keys[rows], 0), grey.shape[0] - side + 1)
+        column[rows] = random_integers(random_bits(keys[rows], 1), grey.shape[1] - side + 1)
         windows = np.lib.stride_tricks.sliding_window_view(grey, (side, side))
-        levels[mine] = windows[row[mine], column[mine]]
+        levels[rows] = windows[row[rows], column[rows]]
         start += count
         yield start
     picture = np.repeat(np.arange(len(counts)), counts)
@@ -148,10 +162,14 @@ def cut_patches(source: PatchSource, side: int, counts: NDArray[np.int64], seed:
 
 
 def read_patches(path: Path) -> Patches:
-    """Read an archive of patches as arrays; nothing in it is unpickled."""
+    """Read an ``.npz`` archive of patches as arrays; nothing in it is unpickled.
+
+    Raises:
+        DataError: The archive is missing or malformed.
+    """
     try:
         with open_zip(path) as archive:
-            train, train_image, test, test_image = (_array(archive, name) for name in _ARRAYS)
+            train, train_image, test, test_image = (_read_array(archive, name) for name in _ARRAYS)
         for levels, image in ((train, train_image), (test, test_image)):
             if levels.dtype != np.uint8 or levels.ndim != 3 or levels.shape[1] != levels.shape[2] or not len(levels):
                 raise CannotReadError(f"its patches are {levels.dtype} {list(levels.shape)}")
@@ -176,10 +194,10 @@ def read_patches(path: Path) -> Patches:
         )
     unknown = np.full(len(levels), -1, np.int64)
     digest = hashlib.sha256(levels.tobytes() + image.tobytes()).hexdigest()
-    return Patches(levels, picture.reshape(-1), unknown, unknown, part, digest, _content(path, names, part))
+    return Patches(levels, picture.reshape(-1), unknown, unknown, part, digest, _compare_names(path, names, part))
 
 
-def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     """Read one array of an ``.npz``."""
     try:
         data = read_member(archive, archive.getinfo(f"{name}.npy"), _LARGEST)

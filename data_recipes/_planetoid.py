@@ -19,10 +19,10 @@ from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.core.plain_text import decode_text
 from mmgen.core.progress import Work
 from mmgen.data_recipes._download import cache_folder, download, is_complete
-from mmgen.data_recipes._opcodes import Call, array_of, matrix_of, read_opcodes
-from mmgen.data_recipes._published import Content, as_published, by_sha256, unverified
+from mmgen.data_recipes._opcodes import Call, build_array, build_matrix, read_opcodes
+from mmgen.data_recipes._published import Content, compare_sha256, equal_content, unverified_content
 
-__all__ = ["NETWORKS", "Citations", "Network", "content_of", "fetch_citations", "read_citations"]
+__all__ = ["NETWORKS", "Citations", "Network", "compare_with_published", "fetch_citations", "read_citations"]
 
 _PARTS = ("tx", "allx", "ty", "ally", "graph", "test.index")
 """Those of the publisher's files that are read, after "ind.NAME."; x and y are among allx and ally."""
@@ -87,19 +87,29 @@ class Citations:
 
 
 def read_citations(name: str, source: Path | None) -> Citations:
-    """Read one network."""
+    """Read a citation network.
+
+    Args:
+        name: "cora", "citeseer" or "pubmed".
+        source: The user's folder or archive; None for the cache.
+
+    Raises:
+        DataError: The files are missing, malformed, or of another network.
+    """
     source = source or cache_folder("planetoid")
-    citations = _publishers(name, source) if (source / f"ind.{name}.graph").exists() else _archive(name, source)
+    citations = (
+        _read_publisher_files(name, source) if (source / f"ind.{name}.graph").exists() else _read_archive(name, source)
+    )
     known = NETWORKS[name]
-    got = (
+    counts = (
         citations.nodes,
         len(citations.edges),
         known.features if citations.features is None else citations.features.shape[1],
     )
-    if got != (known.nodes, known.edges, known.features):
+    if counts != (known.nodes, known.edges, known.features):
         raise DataError(
-            f"{source} holds {got[0]:,} nodes, {got[1]:,} edges and {got[2]:,} features, expected {known.nodes:,}, "
-            f"{known.edges:,} and {known.features:,} of {name}; give the publisher's files"
+            f"{source} holds {counts[0]:,} nodes, {counts[1]:,} edges and {counts[2]:,} features, expected "
+            f"{known.nodes:,}, {known.edges:,} and {known.features:,} of {name}; give the publisher's files"
         )
     if (digest := _edges_hash(citations.nodes, citations.edges)) != known.sha256:
         raise DataError(
@@ -109,14 +119,14 @@ def read_citations(name: str, source: Path | None) -> Citations:
     return citations
 
 
-def content_of(name: str, citations: Citations, source: Path | None) -> Content:
-    """Compare the papers of a network, whose edges are the published ones, with the published papers."""
+def compare_with_published(name: str, citations: Citations, source: Path | None) -> Content:
+    """Compare the features and classes of a network with the published ones; its edges are known to be equal."""
     where, published = source or cache_folder("planetoid"), NETWORKS[name].content
     if citations.features is None:
-        return as_published(name, where)  # all that there is
+        return equal_content(name, where)  # all that there is
     if not published:
-        return unverified(name, where, "its edges are as published, its features are counted and not compared")
-    return by_sha256(name, where, citations.sha256, published)
+        return unverified_content(name, where, "its edges are as published, its features are counted and not compared")
+    return compare_sha256(name, where, citations.sha256, published)
 
 
 def fetch_citations(name: str, source: Path | None) -> Work[Path] | None:
@@ -134,7 +144,7 @@ def _edges_hash(nodes: int, edges: NDArray[np.int64]) -> str:
     return hashlib.sha256(np.array(nodes, "<i8").tobytes() + edges.astype("<i8").tobytes()).hexdigest()
 
 
-def _checked(nodes: int, pairs: NDArray[Any], features: Any, classes: Any, origin: Path) -> Citations:
+def _build_citations(nodes: int, pairs: NDArray[Any], features: Any, classes: Any, origin: Path) -> Citations:
     """Sort edges and keep each once, check their nodes, and hash everything."""
     pairs = np.sort(np.asarray(pairs, np.int64).reshape(-1, 2), axis=1)
     if len(pairs) and (pairs[:, 0].min() < 0 or pairs[:, 1].max() >= nodes):
@@ -149,14 +159,14 @@ def _checked(nodes: int, pairs: NDArray[Any], features: Any, classes: Any, origi
     return Citations(edges, features, classes, nodes, digest.hexdigest())
 
 
-def _archive(name: str, source: Path) -> Citations:
+def _read_archive(name: str, source: Path) -> Citations:
     path, known = source / f"{name}.npz" if source.is_dir() else source, NETWORKS[name]
     if source.is_dir() and not path.exists():
         raise DataError(f"{source} holds neither ind.{name}.graph nor {path.name}; give a folder with either")
     try:
         with open_zip(path) as archive:
             arrays = {
-                member.filename.removesuffix(".npy"): _array(read_member(archive, member, _LARGEST))
+                member.filename.removesuffix(".npy"): _parse_array(read_member(archive, member, _LARGEST))
                 for member in archive.infolist()
                 if member.filename in _ARRAYS
             }
@@ -167,7 +177,7 @@ def _archive(name: str, source: Path) -> Citations:
                 raise ValueError(f"{shape[0]:,} nodes of {shape[1]:,} features")
             features = np.zeros(shape, np.float32)
             features[arrays["feature_rows"], arrays["feature_cols"]] = 1
-        return _checked(nodes, edges, features, None, path)
+        return _build_citations(nodes, edges, features, None, path)
     except KeyError as error:
         raise DataError(
             f"{path} has no array {error}; give an archive of the arrays, or the publisher's files"
@@ -176,7 +186,7 @@ def _archive(name: str, source: Path) -> Citations:
         raise DataError(f"cannot read {path} as {name}: {error}; give the publisher's files") from None
 
 
-def _array(stored: bytes) -> NDArray[Any]:
+def _parse_array(stored: bytes) -> NDArray[Any]:
     """Read an array from the bytes of an ``.npy`` file; memory is allocated only for bytes that are there."""
     source = io.BytesIO(stored)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -190,35 +200,39 @@ def _array(stored: bytes) -> NDArray[Any]:
     return numbers.reshape(shape, order="F" if fortran else "C")
 
 
-def _publishers(name: str, folder: Path) -> Citations:
+def _read_publisher_files(name: str, folder: Path) -> Citations:
     """Read the publisher's files: test papers come last and in another order, and Citeseer lacks some of them."""
 
-    def path(part: str) -> Path:
+    def file_of(part: str) -> Path:
         return folder / f"ind.{name}.{part}"
 
-    whole = NETWORKS[name]
+    network = NETWORKS[name]
     try:
-        listed = np.array(decode_text(read_file(path("test.index"), _LARGEST)).split(), dtype=np.int64)
+        test_numbers = np.array(decode_text(read_file(file_of("test.index"), _LARGEST)).split(), dtype=np.int64)
     except (CannotReadError, ValueError, OverflowError) as error:
-        raise DataError(f"cannot read {path('test.index')}: {error}; give the publisher's files") from None
-    held = {part: read_opcodes(path(part)) for part in ("tx", "allx", "ty", "ally", "graph")}
+        raise DataError(f"cannot read {file_of('test.index')}: {error}; give the publisher's files") from None
+    contents = {part: read_opcodes(file_of(part)) for part in ("tx", "allx", "ty", "ally", "graph")}
     try:
-        known, tested = matrix_of(held["allx"]), matrix_of(held["tx"])
-        of_known, of_tested = array_of(held["ally"]), array_of(held["ty"])
-        graph = held["graph"].items if isinstance(held["graph"], Call) else dict(held["graph"])
-        if sum(len(others) for others in graph.values()) > 10 * whole.edges:  # lists may be shared, and cost nothing
+        known, tested = build_matrix(contents["allx"]), build_matrix(contents["tx"])
+        of_known, of_tested = build_array(contents["ally"]), build_array(contents["ty"])
+        graph = contents["graph"].items if isinstance(contents["graph"], Call) else dict(contents["graph"])
+        if sum(len(others) for others in graph.values()) > 10 * network.edges:  # lists may be shared, and cost nothing
             raise ValueError("far more edges than there are")
         pairs = [(int(one), int(other)) for one, others in graph.items() for other in others]
         first, nodes = known.shape[0], max(graph) + 1
-        if nodes != whole.nodes or not known.shape[1] == tested.shape[1] == whole.features:
+        if nodes != network.nodes or not known.shape[1] == tested.shape[1] == network.features:
             raise ValueError(f"{nodes:,} nodes of {known.shape[1]:,} features")
-        if not len(listed) == tested.shape[0] == len(of_tested) or listed.min() < first or listed.max() >= nodes:
+        if (
+            not len(test_numbers) == tested.shape[0] == len(of_tested)
+            or test_numbers.min() < first
+            or test_numbers.max() >= nodes
+        ):
             raise ValueError("the test papers do not fit the list of their numbers")
         features = np.zeros((nodes, known.shape[1]), np.float32)
         classes = np.full(nodes, -1, np.int64)
-        for rows, rows_of_words, one_hot in ((np.arange(first), known, of_known), (listed, tested, of_tested)):
+        for rows, rows_of_words, one_hot in ((np.arange(first), known, of_known), (test_numbers, tested, of_tested)):
             features[rows] = rows_of_words.toarray()
             classes[rows] = np.where(one_hot.any(1), one_hot.argmax(1), -1)
-        return _checked(nodes, np.array(pairs), features, classes, folder)
+        return _build_citations(nodes, np.array(pairs), features, classes, folder)
     except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
         raise DataError(f"{folder} does not hold {name} as published ({error}); download its files again") from None

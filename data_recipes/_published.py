@@ -1,11 +1,19 @@
-"""Comparison of the user's files with a published set by content; differences are reported, not refused."""
+"""Comparison of the user's files with a published dataset; differences are reported, not refused."""
 
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Content", "as_published", "by_sha256", "file_md5", "notes_on", "other", "unverified"]
+__all__ = [
+    "Content",
+    "equal_content",
+    "compare_sha256",
+    "file_md5",
+    "content_notes",
+    "different_content",
+    "unverified_content",
+]
 
 _BLOCK = 2**20
 
@@ -28,12 +36,12 @@ class Content:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Entries for the dataset's settings; none if it is, or may be, the published set."""
+        """Entries for the dataset's settings; {} unless it is known to differ from the published set."""
         return {"content": f"not {self.title} as published"} if self.is_published is False else {}
 
     @property
     def notes(self) -> list[str]:
-        """Lines for people if it is not, or may not be, the published set."""
+        """Lines for people if it differs from the published set, or may differ."""
         if self.is_published is False:
             return [
                 f"{self.where} is not {self.title} as published ({self.why}): the dataset says so, and no published "
@@ -42,27 +50,27 @@ class Content:
         return [f"{self.where} is not verified to be {self.title} ({self.why})"] if self.is_published is None else []
 
 
-def notes_on(content: Content | None) -> list[str]:
-    """Return lines for people on content, if there is any."""
+def content_notes(content: Content | None) -> list[str]:
+    """Return the notes of a comparison; [] without one."""
     return list(content.notes) if content is not None else []
 
 
-def as_published(title: str, where: Path | str) -> Content:
+def equal_content(title: str, where: Path | str) -> Content:
     """Return the result for content that equals the published set."""
     return Content(title, str(where), True)
 
 
-def other(title: str, where: Path | str, why: str) -> Content:
+def different_content(title: str, where: Path | str, difference: str) -> Content:
     """Return the result for content that differs from the published set."""
-    return Content(title, str(where), False, why)
+    return Content(title, str(where), False, difference)
 
 
-def unverified(title: str, where: Path | str, why: str) -> Content:
+def unverified_content(title: str, where: Path | str, limitation: str) -> Content:
     """Return the result for content that may be the published set."""
-    return Content(title, str(where), None, why)
+    return Content(title, str(where), None, limitation)
 
 
-def by_sha256(title: str, where: Path | str, sha256: str, published: str) -> Content:
+def compare_sha256(title: str, where: Path | str, sha256: str, published: str) -> Content:
     """Compare content with a published set by a hash that does not depend on packing.
 
     Example:
@@ -70,12 +78,12 @@ def by_sha256(title: str, where: Path | str, sha256: str, published: str) -> Con
         'folder is not MNIST as published (SHA-256 of its content 0123456789ab..., expected e10378d1a'
     """
     if sha256 == published:
-        return as_published(title, where)
-    return other(title, where, f"SHA-256 of its content {sha256[:12]}..., expected {published[:12]}...")
+        return equal_content(title, where)
+    return different_content(title, where, f"SHA-256 of its content {sha256[:12]}..., expected {published[:12]}...")
 
 
 def file_md5(path: Path) -> str:
-    """Return the MD5 of a regular file, by which publishers' copies are known; "" where it cannot be read."""
+    """Return the MD5 of a regular file, hexadecimal; "" if it cannot be read."""
     digest = hashlib.md5(usedforsecurity=False)
     try:
         with path.open("rb") as file:

@@ -13,7 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.plain_text import NotTextError, decode_text
-from mmgen.data_recipes._captions import NO_RELATION, Captions, attribute_words, compose, draw_captions, relations
+from mmgen.data_recipes._captions import (
+    NO_RELATION,
+    Captions,
+    attribute_words,
+    compose_captions,
+    draw_captions,
+    find_relations,
+)
 from mmgen.data_recipes._scenes import Scenes, Words
 from mmgen.data_recipes._streams import Bits
 from mmgen.settings.registry import format_unknown_name
@@ -75,7 +82,16 @@ class SceneFile:
 
 
 def read_scene_file(path: Path, objects: int, words: Words) -> SceneFile:
-    """Read a JSON array of scenes."""
+    """Read a JSON array of scenes.
+
+    Args:
+        path: The file.
+        objects: Required number of objects in each scene.
+        words: Allowed words of each attribute.
+
+    Raises:
+        DataError: The file is missing or malformed, or a scene does not fit.
+    """
     # Each is ``{"camera": [x, y, z], "lights": {"key": [x, y, z], "fill": ..., "back": ...}, "objects": [...]}`` and
     # may have a ``"caption"``; an object is ``{"size": "large", "colour": "red", "material": "metal", "shape": "cube",
     # "x": 0.5, "y": -1, "rotation_rad": 0.3}``.
@@ -88,7 +104,9 @@ def read_scene_file(path: Path, objects: int, words: Words) -> SceneFile:
     except NotTextError as error:
         raise DataError(f"{path} holds no scenes: {error}; docs/two-objects.md shows the format") from None
     except ValidationError as error:
-        raise DataError(f"{path} holds no scenes: {_fault(error)}; docs/two-objects.md shows the format") from None
+        raise DataError(
+            f"{path} holds no scenes: {_describe_first_error(error)}; docs/two-objects.md shows the format"
+        ) from None
     if not entries:
         raise DataError(f"{path} holds no scenes: its list is empty; give at least one")
     for number, scene in enumerate(entries):
@@ -100,33 +118,35 @@ def read_scene_file(path: Path, objects: int, words: Words) -> SceneFile:
         if max(abs(scene.camera[0]), abs(scene.camera[1])) < 1e-3:
             raise DataError(f"{path}: the camera of scene {number} is straight above the origin; move it to a side")
 
-    def points(many: Sequence[Any]) -> NDArray[np.float32]:
+    def to_array(many: Sequence[Any]) -> NDArray[np.float32]:
         return np.array(many, np.float32)
 
-    looks = [[_codes(thing, number, words, path) for thing in scene.objects] for number, scene in enumerate(entries)]
+    looks = [
+        [_look_codes(thing, number, words, path) for thing in scene.objects] for number, scene in enumerate(entries)
+    ]
     scenes = Scenes(
         looks=np.array(looks, np.uint8),
-        x=points([[thing.x for thing in scene.objects] for scene in entries]),
-        y=points([[thing.y for thing in scene.objects] for scene in entries]),
-        rotation=points([[thing.rotation_rad for thing in scene.objects] for scene in entries]),
-        camera=points([scene.camera for scene in entries]),
-        key=points([scene.lights.key for scene in entries]),
-        fill=points([scene.lights.fill for scene in entries]),
-        back=points([scene.lights.back for scene in entries]),
+        x=to_array([[thing.x for thing in scene.objects] for scene in entries]),
+        y=to_array([[thing.y for thing in scene.objects] for scene in entries]),
+        rotation=to_array([[thing.rotation_rad for thing in scene.objects] for scene in entries]),
+        camera=to_array([scene.camera for scene in entries]),
+        key=to_array([scene.lights.key for scene in entries]),
+        fill=to_array([scene.lights.fill for scene in entries]),
+        back=to_array([scene.lights.back for scene in entries]),
         visible=np.zeros((len(entries), objects), np.int64),
     )
     return SceneFile(scenes, tuple(scene.caption for scene in entries), hashlib.sha256(content).hexdigest(), path)
 
 
-def _fault(error: ValidationError) -> str:
-    """Return the first error: ``scene 3, objects.0.x: field required``."""
+def _describe_first_error(error: ValidationError) -> str:
+    """Describe pydantic's first error: ``scene 3, objects.0.x: field required``."""
     first, *others = error.errors(include_url=False)
     place = [str(part) for part in first["loc"]]
     where = f"scene {place[0]}{', ' if place[1:] else ''}{'.'.join(place[1:])}: " if place else ""
     return f"{where}{first['msg'][0].lower()}{first['msg'][1:]}" + (f" (and {len(others)} more)" if others else "")
 
 
-def _codes(thing: _Object, number: int, words: Words, path: Path) -> list[int]:
+def _look_codes(thing: _Object, number: int, words: Words, path: Path) -> list[int]:
     codes = []
     for name, values in words.items():
         word = getattr(thing, name)
@@ -137,12 +157,14 @@ def _codes(thing: _Object, number: int, words: Words, path: Path) -> list[int]:
 
 
 def caption_scenes(file: SceneFile, words: Words, keys: Bits) -> Captions:
-    """Return the captions in the file, and drawn ones for scenes without."""
+    """Return the captions in the file, and draw those of scenes without one; raise DataError for a false caption."""
     objects = file.scenes.x.shape[1]
     if objects == 2:
-        horizontal, depth = relations(file.scenes)
-        if none := np.flatnonzero((horizontal == NO_RELATION) & (depth == NO_RELATION)).tolist():
-            raise DataError(f"{file.path}: in scene {none[0]} both objects are at one place; move them 0.2 units apart")
+        horizontal, depth = find_relations(file.scenes)
+        if unrelated := np.flatnonzero((horizontal == NO_RELATION) & (depth == NO_RELATION)).tolist():
+            raise DataError(
+                f"{file.path}: in scene {unrelated[0]} both objects are at one place; move them 0.2 units apart"
+            )
     drawn = draw_captions(file.scenes, keys)
     codes, first = drawn.codes.copy(), drawn.first.copy()
     places = list(attribute_words(words, objects).values())
@@ -162,7 +184,7 @@ def _true_captions(scene: Scenes) -> list[Captions]:
     """Return all true captions of one scene: two beginnings times at most two relations."""
     if scene.x.shape[1] == 1:
         return [draw_captions(scene, np.zeros(1, np.uint64))]
-    horizontal, depth = relations(scene)
+    horizontal, depth = find_relations(scene)
     holding = [relation for relation in (horizontal, depth) if relation[0] != NO_RELATION]
     first = (np.zeros(1, np.uint8), np.ones(1, np.uint8))
-    return [compose(scene, horizontal, depth, one, relation) for one in first for relation in holding]
+    return [compose_captions(scene, horizontal, depth, one, relation) for one in first for relation in holding]

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.data_recipes._streams import Bits, bits, choice, uniform
+from mmgen.data_recipes._streams import Bits, random_bits, random_choices, random_uniforms
 
 __all__ = [
     "COLOURS", "LAMPS", "LOOKS", "SIZES", "VISIBLE_AT", "SceneArrays", "Scenes", "VisiblePixels", "Words",
-    "draw_scenes", "footprint", "ground_axes", "scene_arrays",
+    "draw_scenes", "footprint_radius", "ground_axes", "scene_arrays",
 ]  # fmt: skip
 
 Floats = NDArray[np.float32]
@@ -131,7 +131,7 @@ def ground_axes(camera: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.f
     return 0.0 + np.stack([-y / away, x / away], axis=1), 0.0 + np.stack([x / away, y / away], axis=1)
 
 
-def footprint(size: NDArray[np.float64], is_cube: NDArray[np.bool_]) -> NDArray[np.float64]:
+def footprint_radius(size: NDArray[np.float64], is_cube: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return the radius of the circle that an object of this half extent covers in any rotation."""
     corner = np.sqrt(2.0) * (1.0 - _CUBE_ROUNDING) + _CUBE_ROUNDING
     return size * np.where(is_cube, corner, 1.0)
@@ -157,48 +157,55 @@ def scene_arrays(scenes: Scenes, words: Words, keys: Bits) -> SceneArrays:
 
 
 def draw_scenes(keys: Bits, objects: int, words: Words, visible_pixels: VisiblePixels) -> Scenes:
-    """Draw a scene from each stream."""
+    """Draw a scene from each random stream by CLEVR's rules.
+
+    Args:
+        keys: Keys of the streams [n].
+        objects: Number of objects in each scene.
+        words: Possible words of each attribute.
+        visible_pixels: Function that counts the pixels of each object; hidden objects are placed again.
+    """
     # Looks, rotations, camera and lamps are drawn once. Positions are redrawn, all together, until the objects keep
     # their distance, one clearly lies to the right of the other and one clearly in front, and each shows 25 pixels.
     # Were whole scenes redrawn, there would be too few small objects.
     n, each = len(keys), np.arange(objects)
 
-    def uniforms(slots: NDArray[Any], low: NDArray[Any] | float, high: NDArray[Any] | float) -> Floats:
-        u = uniform(bits(keys[:, None], slots))
+    def draw_uniform(slots: NDArray[Any], low: NDArray[Any] | float, high: NDArray[Any] | float) -> Floats:
+        u = random_uniforms(random_bits(keys[:, None], slots))
         return (low + (np.asarray(high) - low) * u).astype(np.float32)
 
-    def jittered(slot: int, centre: tuple[float, ...], jitter: float) -> Floats:
+    def draw_jittered(slot: int, centre: tuple[float, ...], jitter: float) -> Floats:
         middle = np.array(centre)
-        return uniforms(slot + np.arange(3), middle - jitter, middle + jitter)
+        return draw_uniform(slot + np.arange(3), middle - jitter, middle + jitter)
 
     looks = [
-        choice(bits(keys[:, None], _LOOK_SLOT + 4 * each + column), len(some))
+        random_choices(random_bits(keys[:, None], _LOOK_SLOT + 4 * each + column), len(some))
         for column, some in enumerate(words.values())
     ]
-    lamps = {name: jittered(_LAMP_SLOT + 3 * i, LAMPS[name], _LAMP_JITTER) for i, name in enumerate(LAMPS)}
+    lamps = {name: draw_jittered(_LAMP_SLOT + 3 * i, LAMPS[name], _LAMP_JITTER) for i, name in enumerate(LAMPS)}
     scenes = Scenes(
         looks=np.stack(looks, axis=-1),
         x=np.zeros((n, objects), np.float32),
         y=np.zeros((n, objects), np.float32),
-        rotation=uniforms(_ROTATION_SLOT + each, 0.0, 2.0 * np.pi),
-        camera=jittered(_CAMERA_SLOT, CAMERA, _CAMERA_JITTER),
+        rotation=draw_uniform(_ROTATION_SLOT + each, 0.0, 2.0 * np.pi),
+        camera=draw_jittered(_CAMERA_SLOT, CAMERA, _CAMERA_JITTER),
         **lamps,
         visible=np.zeros((n, objects), np.int64),
     )
-    _place(scenes, keys, words, visible_pixels)
+    _place_objects(scenes, keys, words, visible_pixels)
     return scenes
 
 
-def _place(scenes: Scenes, keys: Bits, words: Words, visible_pixels: VisiblePixels) -> None:
+def _place_objects(scenes: Scenes, keys: Bits, words: Words, visible_pixels: VisiblePixels) -> None:
     """Fill in positions and visible pixels."""
     objects = scenes.x.shape[1]
     arrays = scene_arrays(scenes, words, keys)
-    reach = footprint(arrays["size"], arrays["shape"] == 2).sum(axis=1)
+    reach = footprint_radius(arrays["size"], arrays["shape"] == 2).sum(axis=1)
     right, front = ground_axes(scenes.camera)
     open_rows = np.arange(len(scenes))
     for attempt in range(_MOST_ATTEMPTS):
         slots = _POSITION_SLOT + 4 * attempt + np.arange(2 * objects)
-        drawn = uniform(bits(keys[open_rows, None], slots))
+        drawn = random_uniforms(random_bits(keys[open_rows, None], slots))
         drawn = (_REACH * (2.0 * drawn - 1.0)).astype(np.float32).astype(np.float64)
         x, y = drawn[:, :objects], drawn[:, objects:]
         good = np.ones(len(open_rows), np.bool_)

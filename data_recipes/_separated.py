@@ -24,7 +24,7 @@ _TITLES = 20  # of them, which may stand above the names
 _LONGEST_LINE = 2**24
 _TOTALS = ("total", "totals", "sum", "average", "mean", "count", "grand total", "summe", "gesamt")
 
-Wanted = Callable[[str], bool]
+ColumnTest = Callable[[str], bool]
 """Whether a column, by its name, is one that the table must have."""
 
 
@@ -46,7 +46,7 @@ class Separated:
 
 
 @dataclass(frozen=True)
-class _Form:
+class _Format:
     """The form of a table: separator, quotes, lines to skip.
 
     Attributes:
@@ -69,15 +69,15 @@ class _Form:
         lines = (line.lstrip("\ufeff") for line in lines)  # in files that were put together
         if self.commented:
             lines = (line.lstrip("# ") if number == 0 else line for number, line in enumerate(lines))
-        return self.of_lines(lines)
+        return self.parse_lines(lines)
 
-    def of_lines(self, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-        blank = self.separator == " "
-        text_lines = (line.strip(" \n") + "\n" for line in lines) if blank else lines
+    def parse_lines(self, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+        by_spaces = self.separator == " "
+        text_lines = (line.strip(" \n") + "\n" for line in lines) if by_spaces else lines
         if self.ignores_quotes:
             for number, line in enumerate(text_lines, self.skipped + 1):
                 if line.strip():
-                    yield number, [_unquoted(cell.strip()) for cell in line.rstrip("\n").split(self.separator)]
+                    yield number, [_unquote(cell.strip()) for cell in line.rstrip("\n").split(self.separator)]
             return
         reader = csv.reader(
             text_lines,
@@ -86,49 +86,58 @@ class _Form:
             strict=True,
             skipinitialspace=self.separator != "\t",
         )
-        before = 0
+        last_line = 0
         for row in reader:
             if row:
-                yield self.skipped + before + 1, list(map(_stripped_cell, row))
-            before = reader.line_num
+                yield self.skipped + last_line + 1, list(map(_strip_cell, row))
+            last_line = reader.line_num
 
 
 _RULE = re.compile(r"[-=+:|]{3,}")  # a line that is drawn, as in Markdown and by databases
 _PROTECTED = re.compile(r'="([^"]*)"')  # as tables for Excel keep 0001 from becoming 1
 
 
-def _stripped_cell(cell: str) -> str:
+def _strip_cell(cell: str) -> str:
     cell = cell.strip()
     return _PROTECTED.sub(r"\1", cell) if cell[:2] == '="' and _PROTECTED.fullmatch(cell) else cell
 
 
-def _unquoted(cell: str) -> str:
-    whole = len(cell) > 1 and cell[0] == cell[-1] == '"'
-    return cell[1:-1].replace('""', '"') if whole else cell
+def _unquote(cell: str) -> str:
+    is_quoted = len(cell) > 1 and cell[0] == cell[-1] == '"'
+    return cell[1:-1].replace('""', '"') if is_quoted else cell
 
 
-def read_separated(data: bytes, where: str, is_picture: Wanted) -> Separated:
-    """Read the columns and rows of a text."""
+def read_separated(data: bytes, where: str, is_picture: ColumnTest) -> Separated:
+    """Read a table of separated text, whose separator, quotes and header are detected.
+
+    Args:
+        data: The file's bytes.
+        where: Name of the file in errors.
+        is_picture: Whether a column, by its name, names pictures; the line with such a column is the header.
+
+    Raises:
+        DataError: The text is no table.
+    """
     try:
         head = list(islice(decode_lines(io.BytesIO(data), _LONGEST_LINE), _LOOKED_AT))
         _check_is_table(head, where)
-        form, notes = _form(head, is_picture)
-        form = _as_lines(data, form)
-        every = form.rows(data)
-        first, names = next(every, (1, []))
+        table_format, notes = _detect_format(head, is_picture)
+        table_format = _detect_plain_quotes(data, table_format)
+        rows = table_format.rows(data)
+        first, names = next(rows, (1, []))
     except NotTextError as error:
         raise DataError(f"cannot read {where}: {error}") from None
     except csv.Error as error:
-        raise _quotes(where, form, 1, error) from None
+        raise _quote_error(where, table_format, 1, error) from None
     if not any(names):
-        what = "begins with empty cells" if names else "is empty"
-        raise DataError(f"{where} {what}, expected a line with the names of columns, file_name among them")
-    if form.separator != ",":
-        notes.append(f"its columns are parted by {_separator_name(form.separator)}")
-    if _has_numbers(form, head, len(names)):
+        fault = "begins with empty cells" if names else "is empty"
+        raise DataError(f"{where} {fault}, expected a line with the names of columns, file_name among them")
+    if table_format.separator != ",":
+        notes.append(f"its columns are parted by {_separator_name(table_format.separator)}")
+    if _has_row_numbers(table_format, head, len(names)):
         names = ["", *names]
     table = Separated(names, iter(()), notes)
-    table.rows = _checked(every, table, form, where, first, is_picture)
+    table.rows = _check_rows(rows, table, table_format, where, first, is_picture)
     return table
 
 
@@ -144,10 +153,10 @@ def _check_is_table(head: Sequence[str], where: str) -> None:
         raise DataError(f"{where} begins as JSON does; call it .json, or .jsonl if every line is a record")
 
 
-def _has_numbers(form: _Form, head: Sequence[str], number: int) -> bool:
+def _has_row_numbers(table_format: _Format, head: Sequence[str], number: int) -> bool:
     """Return whether rows begin with their own number without a name for it, as R's write.table writes."""
     try:
-        rows = [row for _, row in islice(form.of_lines(head[form.skipped :]), 1, 6)]
+        rows = [row for _, row in islice(table_format.parse_lines(head[table_format.skipped :]), 1, 6)]
     except csv.Error:
         return False
     numbers = [str(place) for place in range(1, len(rows) + 1)]
@@ -158,7 +167,7 @@ def _separator_name(separator: str) -> str:
     return SEPARATORS.get(separator, f"'{printable(separator)}'")
 
 
-def _form(head: Sequence[str], is_picture: Wanted) -> tuple[_Form, list[str]]:
+def _detect_format(head: Sequence[str], is_picture: ColumnTest) -> tuple[_Format, list[str]]:
     """Return the form of a table by its first lines, and notes on them."""
     notes: list[str] = []
     place = next((number for number, line in enumerate(head) if line.strip()), 0)
@@ -174,93 +183,106 @@ def _form(head: Sequence[str], is_picture: Wanted) -> tuple[_Form, list[str]]:
     comments = sum(bool(line.strip()) for line in head[start:place])
     if comments:
         notes.append(f"{comments} comment{'s' * (comments > 1)} (#) before its first row")
-    above = next((n for n, line in enumerate(head[place:_TITLES]) if _is_head(line, separators, is_picture)), 0)
-    if above:
+    skipped = next((n for n, line in enumerate(head[place:_TITLES]) if _is_header(line, separators, is_picture)), 0)
+    if skipped:
         notes.append(
-            f"{above} line{'s' * (above > 1)} above the names of columns {'are' if above > 1 else 'is'} left out"
+            f"{skipped} line{'s' * (skipped > 1)} above the names of columns {'are' if skipped > 1 else 'is'} left out"
         )
-    place += above
+    place += skipped
     commented = place < len(head) and head[place].startswith("#")
     lines = [head[place].lstrip("# "), *head[place + 1 :]] if commented else list(head[place:])
-    forms = [_Form(sep, quote, skipped=place, commented=commented) for quote in "\"'" for sep in separators]
-    with_it = [(form, len(names)) for form in forms if any(map(is_picture, names := _names(form, lines)))]
-    if with_it:
-        return _quoted(next((form for form, number in with_it if number > 1), with_it[0][0]), lines), notes
-    return max(forms[: len(separators)], key=lambda form: _evenness(form, lines)), notes
+    forms = [_Format(sep, quote, skipped=place, commented=commented) for quote in "\"'" for sep in separators]
+    candidates = [
+        (table_format, len(names))
+        for table_format in forms
+        if any(map(is_picture, names := _column_names(table_format, lines)))
+    ]
+    if candidates:
+        return _detect_single_quotes(
+            next((table_format for table_format, number in candidates if number > 1), candidates[0][0]), lines
+        ), notes
+    return max(forms[: len(separators)], key=lambda table_format: _share_of_even_rows(table_format, lines)), notes
 
 
-def _is_comment(line: str, separators: Sequence[str], is_picture: Wanted) -> bool:
+def _is_comment(line: str, separators: Sequence[str], is_picture: ColumnTest) -> bool:
     """Return whether a line is a comment, and not the names of columns after a ``#``."""
-    return line.startswith("#") and not _is_head(line, separators, is_picture)
+    return line.startswith("#") and not _is_header(line, separators, is_picture)
 
 
-def _is_head(line: str, separators: Sequence[str], is_picture: Wanted) -> bool:
+def _is_header(line: str, separators: Sequence[str], is_picture: ColumnTest) -> bool:
     """Return whether a line names a column that is needed."""
     bare = line.lstrip("# ")
-    return any(any(map(is_picture, _names(_Form(sign), [bare]))) for sign in separators)
+    return any(any(map(is_picture, _column_names(_Format(sign), [bare]))) for sign in separators)
 
 
-def _names(form: _Form, lines: Sequence[str]) -> list[str]:
+def _column_names(table_format: _Format, lines: Sequence[str]) -> list[str]:
     try:
-        return next(form.of_lines(lines), (0, []))[1]
+        return next(table_format.parse_lines(lines), (0, []))[1]
     except csv.Error:
         return []
 
 
-def _evenness(form: _Form, lines: Sequence[str]) -> float:
-    """Return the share of rows with as many cells as the first, if these are several; 0 where they cannot be read."""
+def _share_of_even_rows(table_format: _Format, lines: Sequence[str]) -> float:
+    """Return the share of rows with as many cells as the first; 0 for a single cell or unreadable rows."""
     try:
-        sizes = [len(row) for _, row in form.of_lines(lines)]
+        sizes = [len(row) for _, row in table_format.parse_lines(lines)]
     except csv.Error:
         return 0
     return sum(size == sizes[0] for size in sizes) / len(sizes) if sizes and sizes[0] > 1 else 0
 
 
-def _quoted(form: _Form, lines: Sequence[str]) -> _Form:
+def _detect_single_quotes(table_format: _Format, lines: Sequence[str]) -> _Format:
     """Return the form with single quotes around cells if all rows begin with one, or have equal length only then."""
-    other = _Form(form.separator, "'", skipped=form.skipped, commented=form.commented)
-    if not any(re.search(rf"(^|{re.escape(form.separator)}) *'", line) for line in lines):
-        return form
+    single_quoted = _Format(table_format.separator, "'", skipped=table_format.skipped, commented=table_format.commented)
+    if not any(re.search(rf"(^|{re.escape(table_format.separator)}) *'", line) for line in lines):
+        return table_format
     all_begin = len(lines) > 1 and all(line.startswith("'") for line in lines[1:] if line.strip())
-    if (all_begin or _evenness(form, lines) < 1) and _evenness(other, lines) == 1:
-        return other
-    return form
+    if (all_begin or _share_of_even_rows(table_format, lines) < 1) and _share_of_even_rows(single_quoted, lines) == 1:
+        return single_quoted
+    return table_format
 
 
-def _as_lines(data: bytes, form: _Form) -> _Form:
+def _detect_plain_quotes(data: bytes, table_format: _Format) -> _Format:
     """Return the form with quotes as letters, where separators need none and quotes would be wrong."""
-    if form.separator not in "\t|^" or form.quote.encode() not in data:
-        return form
+    if table_format.separator not in "\t|^" or table_format.quote.encode() not in data:
+        return table_format
     try:
-        rows = form.rows(data)
+        rows = table_format.rows(data)
         _, names = next(rows, (0, []))
         if all(len(row) == len(names) for _, row in rows):
-            return form
+            return table_format
     except csv.Error:
         pass
-    return _Form(form.separator, ignores_quotes=True, skipped=form.skipped, commented=form.commented)
-
-
-def _quotes(where: str, form: _Form, line: int, error: csv.Error) -> DataError:
-    what = str(error)
-    if "field larger" in what:
-        return DataError(f"{where} has a cell of more than {csv.field_size_limit():,} letters behind line {line:,}; "
-                         "check the quotes there")  # fmt: skip
-    return DataError(
-        f"{where} has a quote {form.quote} in or behind line {line:,} that is not closed, or is followed by a text; "
-        f"check it: a cell in quotes has its own ones doubled ({form.quote * 2})"
+    return _Format(
+        table_format.separator, ignores_quotes=True, skipped=table_format.skipped, commented=table_format.commented
     )
 
 
-def _checked(
-    every: Iterator[tuple[int, list[str]]], table: Separated, form: _Form, where: str, line: int, is_picture: Wanted
+def _quote_error(where: str, table_format: _Format, line: int, error: csv.Error) -> DataError:
+    problem = str(error)
+    if "field larger" in problem:
+        return DataError(f"{where} has a cell of more than {csv.field_size_limit():,} letters behind line {line:,}; "
+                         "check the quotes there")  # fmt: skip
+    return DataError(
+        f"{where} has a quote {table_format.quote} in or behind line {line:,} that is not closed, or is followed by a "
+        f"text; check it: a cell in quotes has its own ones doubled ({table_format.quote * 2})"
+    )
+
+
+def _check_rows(
+    rows: Iterator[tuple[int, list[str]]],
+    table: Separated,
+    table_format: _Format,
+    where: str,
+    line: int,
+    is_picture: ColumnTest,
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield rows as long as the names, without empty ones; totals are held back until a row follows."""
-    held: list[tuple[int, list[str]]] = []
+    totals: list[tuple[int, list[str]]] = []
     number, folded = len(table.names), [name.casefold() for name in table.names]
     places = [place for place, name in enumerate(table.names) if is_picture(name)]
     try:
-        for line, row in every:
+        for line, row in rows:
             if not any(row):
                 table.left_out["in which every cell is empty"] += 1
             elif row[0].startswith("#") and (len(row) != number or not any(row[1:])):
@@ -270,19 +292,19 @@ def _checked(
             elif row == table.names or [cell.casefold() for cell in row] == folded:
                 table.left_out["that name the columns again"] += 1
             else:
-                row = _as_long(row, table.names, line, form, where)
+                row = _fit_row_length(row, table.names, line, table_format, where)
                 if not _is_total(row, places):
-                    yield from held
-                    held = []
+                    yield from totals
+                    totals = []
                     yield line, row
                 else:
-                    held.append((line, row))
+                    totals.append((line, row))
     except NotTextError as error:
         raise DataError(f"cannot read {where}: {error}") from None
     except csv.Error as error:
-        raise _quotes(where, form, line + 1, error) from None
-    if held:
-        table.left_out["of totals"] += len(held)
+        raise _quote_error(where, table_format, line + 1, error) from None
+    if totals:
+        table.left_out["of totals"] += len(totals)
 
 
 def _is_total(row: list[str], places: Sequence[int]) -> bool:
@@ -291,7 +313,7 @@ def _is_total(row: list[str], places: Sequence[int]) -> bool:
     return first in _TOTALS and all(row[place].casefold().rstrip(" :") in ("", *_TOTALS) for place in places)
 
 
-def _as_long(row: list[str], names: Sequence[str], line: int, form: _Form, where: str) -> list[str]:
+def _fit_row_length(row: list[str], names: Sequence[str], line: int, table_format: _Format, where: str) -> list[str]:
     number = len(names)
     if len(row) > number and not any(row[number:]):
         return row[:number]
@@ -299,15 +321,17 @@ def _as_long(row: list[str], names: Sequence[str], line: int, form: _Form, where
         return [*row, *[""] * (number - len(row))]
     if len(row) == number:
         return row
-    called, sign = _separator_name(form.separator), form.separator
+    separator_name, sign = _separator_name(table_format.separator), table_format.separator
     if len(row) > number:
         advice = (
-            f"put cells with {called} into quotes" if not form.ignores_quotes else f"take {called} out of its cells"
+            f"put cells with {separator_name} into quotes"
+            if not table_format.ignores_quotes
+            else f"take {separator_name} out of its cells"
         )
     else:
         advice = f"put the missing '{printable(sign)}' there, or remove the line" if sign.strip() else "fix the line"
     cells = f"{len(row)} cell{'s' * (len(row) > 1)}"
     raise DataError(
         f"{where} has {cells} in line {line:,} ('{printable(sign.join(row), 60)}'), expected {number} as in its first "
-        f"line, parted by {called}; {advice}"
+        f"line, parted by {separator_name}; {advice}"
     )

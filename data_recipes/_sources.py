@@ -17,7 +17,7 @@ from mmgen.core.errors import DataError
 from mmgen.core.progress import Work
 from mmgen.data_recipes._download import Files, cache_folder, download, is_complete
 from mmgen.data_recipes._idx import read_idx
-from mmgen.data_recipes._published import Content, by_sha256
+from mmgen.data_recipes._published import Content, compare_sha256
 
 __all__ = ["DIGIT_SIZE", "Digits", "Published", "Source", "fetch_digits", "read_digits"]
 
@@ -112,8 +112,8 @@ class Digits:
         return digest.hexdigest()
 
 
-def _find(folder: Path, name: str, title: str) -> Path:
-    """Find the file of this published name in the folder, gzipped or not, also with the dot of some unpackers."""
+def _find_file(folder: Path, name: str, title: str) -> Path:
+    """Find a published file in the folder, gzipped or not, or with a dot in its name from some unpackers."""
     dotted = name.replace("-idx", ".idx")
     for candidate in (f"{name}.gz", name, f"{dotted}.gz", dotted):
         if (folder / candidate).is_file():
@@ -124,29 +124,31 @@ def _find(folder: Path, name: str, title: str) -> Path:
     )
 
 
-def _read_files(folder: Path, collection: _Collection) -> Digits:
+def _read_idx_files(folder: Path, collection: _Collection) -> Digits:
     """Read the 60,000 and 10,000 pictures (or as many as the files hold) in a folder of IDX files."""
     if not folder.is_dir():
         raise DataError(f"there is no folder {folder}: expected one with {collection.title}'s four IDX files")
     images, labels, parts = [], [], []
     for part, prefix in enumerate(("train", "t10k")):
-        image_file = _find(folder, f"{prefix}-images-idx3-ubyte", collection.title)
-        label_file = _find(folder, f"{prefix}-labels-idx1-ubyte", collection.title)
-        some, their_labels = read_idx(image_file, 3), read_idx(label_file, 1)
-        if some.shape[1:] != (DIGIT_SIZE, DIGIT_SIZE):
-            raise DataError(f"{image_file} holds images of {some.shape[1]} x {some.shape[2]} pixels, expected 28 x 28")
-        if len(some) != len(their_labels):
-            raise DataError(f"{image_file} holds {len(some)} images but {label_file} {len(their_labels)} labels")
-        if len(some) == 0 or their_labels.max() > 9:
+        image_file = _find_file(folder, f"{prefix}-images-idx3-ubyte", collection.title)
+        label_file = _find_file(folder, f"{prefix}-labels-idx1-ubyte", collection.title)
+        file_images, file_labels = read_idx(image_file, 3), read_idx(label_file, 1)
+        if file_images.shape[1:] != (DIGIT_SIZE, DIGIT_SIZE):
+            raise DataError(
+                f"{image_file} holds images of {file_images.shape[1]} x {file_images.shape[2]} pixels, expected 28 x 28"
+            )
+        if len(file_images) != len(file_labels):
+            raise DataError(f"{image_file} holds {len(file_images)} images but {label_file} {len(file_labels)} labels")
+        if len(file_images) == 0 or file_labels.max() > 9:
             raise DataError(f"{label_file} must hold at least one label and none above 9: it is no file of digits")
-        images.append(some)
-        labels.append(their_labels)
-        parts.append(np.full(len(some), part, np.uint8))
+        images.append(file_images)
+        labels.append(file_labels)
+        parts.append(np.full(len(file_images), part, np.uint8))
     digits = Digits(np.concatenate(images), np.concatenate(labels), np.concatenate(parts))
     for other in _COLLECTIONS.values():
         if other is not collection and other.content == digits.sha256:
             raise DataError(f"{folder} holds {other.title}, expected {collection.title}: name another folder")
-    return replace(digits, content=by_sha256(collection.title, folder, digits.sha256, collection.content))
+    return replace(digits, content=compare_sha256(collection.title, folder, digits.sha256, collection.content))
 
 
 def _read_bundled() -> Digits:
@@ -164,7 +166,7 @@ def _read_bundled() -> Digits:
 
 
 def fetch_digits(source: Published, folder: Path | None) -> Work[Path] | None:
-    """Return the download that :func:`read_digits` needs first; None where everything is at hand."""
+    """Return work that downloads the files for :func:`read_digits`; None if none are missing."""
     if source == "digits" or folder is not None:
         return None
     collection, cache = _COLLECTIONS[source], cache_folder(source)
@@ -176,7 +178,15 @@ def fetch_digits(source: Published, folder: Path | None) -> Work[Path] | None:
 
 
 def read_digits(source: Published, folder: Path | None) -> Digits:
-    """Read the source digits."""
+    """Read the pictures of a collection.
+
+    Args:
+        source: Name of the collection.
+        folder: The user's folder of IDX files; None for the cache.
+
+    Raises:
+        DataError: Files are missing, malformed, or of another collection.
+    """
     if source == "digits":
         return _read_bundled()
-    return _read_files(folder or cache_folder(source), _COLLECTIONS[source])
+    return _read_idx_files(folder or cache_folder(source), _COLLECTIONS[source])

@@ -14,9 +14,19 @@ from numpy.typing import NDArray
 
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, iterate_member, open_zip
-from mmgen.data_recipes._published import Content, as_published, file_md5, unverified
+from mmgen.data_recipes._published import Content, equal_content, file_md5, unverified_content
 
-__all__ = ["COLUMNS", "ORIENTATIONS", "POSITIONS", "ROWS", "SCALES", "SHAPES", "SIDE", "SpriteArchive", "sprites"]
+__all__ = [
+    "COLUMNS",
+    "ORIENTATIONS",
+    "POSITIONS",
+    "ROWS",
+    "SCALES",
+    "SHAPES",
+    "SIDE",
+    "SpriteArchive",
+    "render_sprites",
+]
 
 SIDE = 64
 """Height and width of a picture, pixels."""
@@ -70,11 +80,17 @@ _HEAD = 2**16
 """Bytes that the header of an array may take."""
 
 
-def sprites(shape: int, scale: int, orientation: int) -> NDArray[np.uint8]:
-    """Render one sprite at every place, the row changing fastest."""
+def render_sprites(shape: int, scale: int, orientation: int) -> NDArray[np.uint8]:
+    """Render a sprite at all places: packed pictures uint8 [1024, 64, 8], the row changing fastest.
+
+    Args:
+        shape: Index into ``SHAPES``.
+        scale: Index into ``SCALES``.
+        orientation: Index of the angle.
+    """
     # A pixel is on where its centre is inside of the shape: nothing is antialiased, as published.
-    left, across = _near(COLUMNS)
-    top, down = _near(ROWS)
+    left, across = _window_pixels(COLUMNS)
+    top, down = _window_pixels(ROWS)
     angle = 2 * math.pi * orientation / (ORIENTATIONS - 1)
     # [column, row, pixel row, pixel column], as float32: more digits decide no pixel of the published pictures.
     x, y = across[:, None, None, :], down[None, :, :, None]
@@ -88,7 +104,7 @@ def sprites(shape: int, scale: int, orientation: int) -> NDArray[np.uint8]:
     return np.packbits(pictures.reshape(POSITIONS, SIDE, SIDE), axis=-1)
 
 
-def _near(places: int) -> tuple[Sequence[int], NDArray[np.float32]]:
+def _window_pixels(places: int) -> tuple[Sequence[int], NDArray[np.float32]]:
     """Return the first pixel of the window around each place, and its pixels' distances from the centre."""
     centres = 16 + 32 * np.arange(places) / (places - 1)
     first = np.round(centres).astype(int) - _WINDOW // 2
@@ -139,7 +155,7 @@ class SpriteArchive:
             with open_zip(path) as archive:
                 member = archive.getinfo(_MEMBER)
                 head = next(iterate_member(archive, member, _HEAD), b"")
-            self._start, shape = _header(head)
+            self._start, shape = _parse_header(head)
             if shape != (_PICTURES, SIDE, SIDE) or member.file_size != self._start + _PICTURES * SIDE**2:
                 raise ValueError(f"its {_MEMBER} has shape {shape}")
         except KeyError:
@@ -150,32 +166,32 @@ class SpriteArchive:
     def content(self) -> Content:
         """Compare with the published file."""
         if file_md5(self.path) == _MD5:
-            return as_published("dSprites", self.path)
-        return unverified("dSprites", self.path, "another file than the published one, of as many pictures")
+            return equal_content("dSprites", self.path)
+        return unverified_content("dSprites", self.path, "another file than the published one, of as many pictures")
 
-    def pictures(self, sprites_: Sequence[int]) -> Iterator[NDArray[np.uint8]]:
-        """Return pictures of sprites at all places, packed [1024, 512]."""
-        numbers, size = set(sprites_), POSITIONS * SIDE**2
+    def read_pictures(self, sprite_numbers: Sequence[int]) -> Iterator[NDArray[np.uint8]]:
+        """Yield the pictures of each of these sprites at all places, packed uint8 [1024, 512]."""
+        numbers, size = set(sprite_numbers), POSITIONS * SIDE**2
         try:
             with open_zip(self.path) as archive:
-                held, number = bytearray(), 0
-                # All of it is read, whatever is wanted: its checksum is at the end.
+                pending, number = bytearray(), 0
+                # The whole member is read, since its checksum is at the end.
                 for piece in iterate_member(archive, archive.getinfo(_MEMBER), size):
-                    held += piece
+                    pending += piece
                     skipped = 0 if number else self._start
-                    while len(held) >= skipped + size:
+                    while len(pending) >= skipped + size:
                         if number in numbers:
-                            pixels = np.frombuffer(bytes(held[skipped : skipped + size]), np.uint8)
+                            pixels = np.frombuffer(bytes(pending[skipped : skipped + size]), np.uint8)
                             if pixels.max() > 1:
                                 raise CannotReadError(f"a pixel is {pixels.max()}, expected 0 or 1")
                             yield np.packbits(pixels.reshape(POSITIONS, -1), axis=1)
-                        del held[: skipped + size]
+                        del pending[: skipped + size]
                         number, skipped = number + 1, 0
         except (CannotReadError, KeyError) as error:
             raise DataError(f"cannot read {self.path} as dSprites: {error}; give {_PUBLISHED}") from None
 
 
-def _header(head: bytes) -> tuple[int, tuple[int, ...]]:
+def _parse_header(head: bytes) -> tuple[int, tuple[int, ...]]:
     """Return the offset and shape of the numbers in an ``.npy`` file."""
     source = io.BytesIO(head)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}

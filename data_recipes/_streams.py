@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 
 from mmgen.core.seeding import stream_key
 
-__all__ = ["Bits", "below", "bits", "choice", "shuffled", "stream_keys", "truncated_normal", "uniform"]
+__all__ = [
+    "Bits",
+    "random_integers",
+    "random_bits",
+    "random_choices",
+    "random_order",
+    "stream_keys",
+    "truncated_normal",
+    "random_uniforms",
+]
 
 Bits = NDArray[np.uint64]
 
@@ -36,36 +45,36 @@ def _mix(state: Bits) -> Bits:
 
 
 def stream_keys(seed: int, name: str, indices: NDArray[Any]) -> Bits:
-    """Return the starting points [n] of the streams of the images ``indices`` [n] in the named family of streams."""
+    """Return the keys [n] of the random streams of the images ``indices`` [n], in the family of streams ``name``."""
     base = np.uint64(stream_key(seed, name))
     # Mixed twice: after one round, neighbouring indices would start one step apart on the same sequence.
     return _mix(_mix((indices.astype(np.uint64) + np.uint64(1)) * _GOLDEN + base) ^ base)
 
 
-def bits(keys: Bits, slots: NDArray[Any] | int) -> Bits:
-    """Return 64 random bits from each stream of ``keys`` at ``slots`` (broadcast against each other)."""
+def random_bits(keys: Bits, slots: NDArray[Any] | int) -> Bits:
+    """Return 64 random bits for each stream in ``keys`` and slot in ``slots``, which are broadcast."""
     steps = np.atleast_1d(np.asarray(slots, dtype=np.uint64)) + np.uint64(1)
     return _mix(keys + steps * _GOLDEN)
 
 
-def uniform(random: Bits) -> NDArray[np.float64]:
-    """Return numbers in the open interval (0, 1), the middles of 2^52 equal cells."""
-    return ((random >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+def random_uniforms(bits: Bits) -> NDArray[np.float64]:
+    """Convert random bits to numbers in the open interval (0, 1), the middles of 2^52 equal cells."""
+    return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
-def below(random: Bits, n: int) -> NDArray[np.int64]:
-    """Return uniform integers in 0 .. n - 1 for n < 2^31 (multiply and shift; bias below n / 2^32)."""
-    return (((random >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.int64)
+def random_integers(bits: Bits, n: int) -> NDArray[np.int64]:
+    """Convert random bits to integers in 0 .. n - 1, for n < 2^31 (multiply and shift; bias below n / 2^32)."""
+    return (((bits >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.int64)
 
 
-def choice(random: Bits, n: int) -> NDArray[np.uint8]:
-    """Return uniform integers in 0 .. n - 1 for n <= 256 (multiply and shift; bias below n / 2^32)."""
-    return (((random >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.uint8)
+def random_choices(bits: Bits, n: int) -> NDArray[np.uint8]:
+    """Convert random bits to bytes in 0 .. n - 1, for n <= 256 (multiply and shift; bias below n / 2^32)."""
+    return (((bits >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.uint8)
 
 
-def shuffled(seed: int, name: str, n: int) -> NDArray[np.int64]:
-    """Return a random order of 0 .. n - 1: sorted by each number's own draw."""
-    return np.argsort(bits(stream_keys(seed, name, np.arange(n)), 0), kind="stable").astype(np.int64)
+def random_order(seed: int, name: str, n: int) -> NDArray[np.int64]:
+    """Return the numbers 0 .. n - 1 in random order, sorted by a draw from each number's stream."""
+    return np.argsort(random_bits(stream_keys(seed, name, np.arange(n)), 0), kind="stable").astype(np.int64)
 
 
 def truncated_normal(

@@ -41,7 +41,7 @@ class BinaryMnist(DigitRecipe):
 
     @field_validator("binarise", mode="before")
     @classmethod
-    def _is_black_and_white(cls, binarise: Any) -> Any:
+    def _check_binarise(cls, binarise: Any) -> Any:
         if binarise is False:
             raise ValueError("binary-mnist is black and white; leave out --grey, or make mnist with it")
         if binarise == "dynamic":
@@ -50,7 +50,7 @@ class BinaryMnist(DigitRecipe):
 
     @field_validator("amat")
     @classmethod
-    def _check_alone(cls, folder: Path | None, info: ValidationInfo) -> Path | None:
+    def _check_amat(cls, folder: Path | None, info: ValidationInfo) -> Path | None:
         if folder is not None and (info.data.get("mnist") is not None or info.data.get("source") != "mnist"):
             raise PydanticCustomError("amat", "leave it out with source and mnist, which name other digits")
         if folder is not None and info.data.get("size") != DIGIT_SIZE:

@@ -20,10 +20,10 @@ from mmgen.data_recipes._celeba._landmarks import (
     draw_mask,
     fetch_predictor,
     load_predictor,
-    need_faces_extra,
+    require_faces_extra,
 )
 from mmgen.data_recipes._celeba._lists import Points
-from mmgen.data_recipes._celeba._pictures import completion, edges, watermark
+from mmgen.data_recipes._celeba._pictures import add_watermark, blacken_right_half, detect_edges
 from mmgen.data_recipes._celeba._recipe import CelebaRecipe, Faces
 from mmgen.data_recipes._celeba._source import Source
 
@@ -56,15 +56,15 @@ class CelebaTransforms(CelebaRecipe):
         return "needed" if self.detector == "aligned" else "optional"
 
     def prepare(self) -> Work[Path] | None:
-        folder = self.need_celeba()
-        need_faces_extra()
+        folder = self.require_celeba()
+        require_faces_extra()
         fetching = fetch_predictor(self.landmarks)
         if fetching is not None:
             Source(folder, self.points).close()  # what is wrong there is refused before anything long
         return fetching
 
     def models(self) -> dict[str, str]:
-        need_faces_extra()
+        require_faces_extra()
         return {"landmarks_sha256": load_predictor(self.landmarks)[1]}
 
     def add_columns(self, writer: Any) -> None:
@@ -77,19 +77,19 @@ class CelebaTransforms(CelebaRecipe):
         meaning = "mean distance of eyes, nose tip and mouth corners from CelebA's own landmarks; NaN where not known"
         writer.add_factor("landmark_error", np.float32, "pixel", meaning)
 
-    def columns(self, faces: Faces) -> Rows:
+    def make_columns(self, faces: Faces) -> Rows:
         finder = FaceFinder(self.detector, self.landmarks, faces.models["landmarks_sha256"])
         greys = [image.convert("L") for image in faces.images]
         five = [None] * len(greys) if faces.lists.points is None else list(faces.lists.points)
         found = [finder.find(np.asarray(grey), points) for grey, points in zip(greys, five, strict=True)]
-        picture = self.fitted(faces.images)
+        picture = self.fit_pictures(faces.images)
         pictures: dict[str, NDArray[Any]] = {
             "image": picture,
-            "grayscale": self.fitted(greys),
-            "edges": self.fitted([edges(grey, self.sigma) for grey in greys]),
-            "mask": self.fitted([Image.fromarray(draw_mask(face.points)) for face in found]),
-            "completion": np.stack([completion(one) for one in picture]),
-            "watermark": np.stack([watermark(one) for one in picture]),
+            "grayscale": self.fit_pictures(greys),
+            "edges": self.fit_pictures([detect_edges(grey, self.sigma) for grey in greys]),
+            "mask": self.fit_pictures([Image.fromarray(draw_mask(face.points)) for face in found]),
+            "completion": np.stack([blacken_right_half(one) for one in picture]),
+            "watermark": np.stack([add_watermark(one) for one in picture]),
         }
         missing = np.full((68, 2), np.nan)
         factors: dict[str, NDArray[Any]] = {
@@ -104,5 +104,5 @@ class CelebaTransforms(CelebaRecipe):
         other = "aligned" if self.detector == "dlib" else "dlib"
         return f"try --detector {other}"
 
-    def stored(self, rows: Rows) -> NDArray[np.bool_]:
-        return rows.factors["face_found"] > 0 if self.drop_faceless else super().stored(rows)
+    def storage_mask(self, rows: Rows) -> NDArray[np.bool_]:
+        return rows.factors["face_found"] > 0 if self.drop_faceless else super().storage_mask(rows)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from mmgen.data_recipes._base import Rows
 from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES
 from mmgen.data_recipes._celeba._recipe import CelebaRecipe, Faces, Scheme
-from mmgen.data_recipes._splits import by_group
-from mmgen.data_recipes._streams import bits, stream_keys
+from mmgen.data_recipes._splits import split_by_group
+from mmgen.data_recipes._streams import random_bits, stream_keys
 
 __all__ = ["CelebaWords"]
 
@@ -36,27 +36,27 @@ class CelebaWords(CelebaRecipe):
         writer.add_text("text", WORDS, _LENGTH)
         writer.add_factor("words", np.uint8, "word", f"words that are true; more than {_LENGTH} do not fit in the text")
 
-    def columns(self, faces: Faces) -> Rows:
+    def make_columns(self, faces: Faces) -> Rows:
         true = true_words(faces.lists.attributes)
-        texts = shuffled_words(true, stream_keys(faces.seed, self.name, faces.indices))
-        return Rows(super().columns(faces).columns | {"text": texts}, {"words": true.sum(1, dtype=np.uint8)})
+        texts = shuffle_words(true, stream_keys(faces.seed, self.name, faces.indices))
+        return Rows(super().make_columns(faces).columns | {"text": texts}, {"words": true.sum(1, dtype=np.uint8)})
 
-    def schemes(self, numbers: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
+    def further_schemes(self, numbers: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
         n = len(numbers)
-        parts = by_group(np.arange(n), n, seed, "iid-paper", train=_TRAIN, val=(1 - _TRAIN) / 2)
+        parts = split_by_group(np.arange(n), n, seed, "iid-paper", train=_TRAIN, val=(1 - _TRAIN) / 2)
         meaning = "180,000 of 202,599 images for training, as published; CK's validation is halved into val and test"
         return {"iid-paper": (meaning, parts)}
 
 
 def true_words(attributes: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Return which words [n, 19] are true of images with all attributes [n, 40]; one of Male and Female always is."""
+    """Return a mask [n, 19] of words that are true of images with attributes [n, 40]; Female is not Male."""
     columns = [ALL_ATTRIBUTES.index("Male" if word == _FEMALE else word) for word in WORDS]
     return (attributes[:, columns] > 0) ^ (np.array(WORDS) == _FEMALE)
 
 
-def shuffled_words(true: NDArray[np.bool_], keys: NDArray[np.uint64]) -> NDArray[np.uint16]:
+def shuffle_words(true: NDArray[np.bool_], keys: NDArray[np.uint64]) -> NDArray[np.uint16]:
     """Return codes [n, 9] of the true words [n, 19] in random order, then padding; a random nine of more than nine."""
-    draws = bits(keys[:, None], np.arange(len(WORDS))) >> np.uint64(1)
+    draws = random_bits(keys[:, None], np.arange(len(WORDS))) >> np.uint64(1)
     order = np.argsort(np.where(true, draws, np.iinfo(np.uint64).max), axis=1, kind="stable")[:, :_LENGTH]
     filled = np.arange(_LENGTH) < true.sum(axis=1, keepdims=True)
     return np.where(filled, order, len(WORDS)).astype(np.uint16)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes._base import Recipe, Workers, in_order
-from mmgen.data_recipes._published import notes_on
-from mmgen.data_recipes._splits import by_group
+from mmgen.data_recipes._base import Recipe, Workers, map_in_order
+from mmgen.data_recipes._published import content_notes
+from mmgen.data_recipes._splits import split_by_group
 from mmgen.data_recipes._sprites import (
     COLUMNS,
     ORIENTATIONS,
@@ -26,9 +26,9 @@ from mmgen.data_recipes._sprites import (
     SHAPES,
     SIDE,
     SpriteArchive,
-    sprites,
+    render_sprites,
 )
-from mmgen.data_recipes._streams import shuffled
+from mmgen.data_recipes._streams import random_order
 
 __all__ = ["Dsprites"]
 
@@ -82,7 +82,7 @@ class Dsprites(Recipe):
                 for name, meaning in _FACTORS.items():
                     writer.add_factor(name, "uint8", "", meaning)
                 done = 0
-                for places, pictures in self._pictures(archive, combinations, workers, chunk):
+                for places, pictures in self._make_pictures(archive, combinations, workers, chunk):
                     codes = np.stack(np.unravel_index(places, _SIZES), axis=1).astype(np.uint8)
                     factors: dict[str, NDArray[Any]] = dict(zip(_FACTORS, codes.T, strict=True))
                     writer.write(done, {"image": pictures, "attributes": codes[:, :2]}, factors)
@@ -92,43 +92,43 @@ class Dsprites(Recipe):
                 same = np.stack(np.unravel_index(combinations, _SIZES))
                 same[2] %= ORIENTATIONS - 1
                 groups = np.ravel_multi_index(tuple(same), _SIZES)
-                parts = by_group(groups, _WHOLE, seed, "iid")
+                parts = split_by_group(groups, _WHOLE, seed, "iid")
                 writer.add_splits("iid", **parts, meaning="85/5/10 % of the different pictures")
             return path
 
-        return Work(f"making {self.name}", size, "image", generate, notes_on(content))
+        return Work(f"making {self.name}", size, "image", generate, content_notes(content))
 
     def _select_combinations(self, seed: int) -> NDArray[np.int64]:
-        """Return the combinations that are made, ascending, the row changing fastest and the shape slowest."""
+        """Select the combinations for the dataset, ascending, the row changing fastest and the shape slowest."""
         combinations = np.arange(_WHOLE)
         combinations = combinations[(combinations // POSITIONS) % ORIENTATIONS < self.orientations]
         if self.number is None or self.number >= len(combinations):
             return combinations
-        return np.sort(combinations[shuffled(seed, self.name, len(combinations))[: self.number]])
+        return np.sort(combinations[random_order(seed, self.name, len(combinations))[: self.number]])
 
-    def _pictures(
+    def _make_pictures(
         self, archive: SpriteArchive | None, combinations: NDArray[np.int64], workers: Workers, chunk: int
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
-        """Yield combinations with their pictures [n, 512] of packed bits, in order, some at a time."""
+        """Yield numbers of combinations [n] with their packed pictures [n, 512], in order."""
         first = np.flatnonzero(np.diff(combinations // POSITIONS, prepend=-1))  # one sprite at all of its places
         groups = np.split(combinations, first[1:])
         if archive is not None:
             for places, pictures in zip(
-                groups, archive.pictures([group[0] // POSITIONS for group in groups]), strict=True
+                groups, archive.read_pictures([group[0] // POSITIONS for group in groups]), strict=True
             ):
                 yield places, pictures[places % POSITIONS]
             return
         several = max(1, chunk // POSITIONS)
         calls = ((groups[start : start + several],) for start in range(0, len(groups), several))
-        for places, pictures in in_order(_render_groups, calls, workers):
+        for places, pictures in map_in_order(_render_groups, calls, workers):
             yield places, pictures
 
 
 def _render_groups(groups: list[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Yield combinations with their pictures, for groups of one sprite each."""
+    """Render groups of combinations of one sprite each; return their numbers and packed pictures."""
     pictures = []
     for group in groups:
         shape, scale, orientation = np.unravel_index(group[0] // POSITIONS, _SIZES[:3])
-        drawn = sprites(int(shape), int(scale), int(orientation))
+        drawn = render_sprites(int(shape), int(scale), int(orientation))
         pictures.append(drawn.reshape(POSITIONS, -1)[group % POSITIONS])
     return np.concatenate(groups), np.concatenate(pictures)

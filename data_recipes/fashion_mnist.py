@@ -23,7 +23,7 @@ class FashionMnist(SmallPictureRecipe):
     "dynamic" keeps them as probabilities: every view in training and evaluation is a new draw."""
 
     name: ClassVar[str] = "fashion-mnist"
-    thing: ClassVar[str] = "picture"
+    source_noun: ClassVar[str] = "picture"
     vocabulary: ClassVar[Vocabulary] = {
         "article": [
             "t-shirt",
@@ -40,5 +40,5 @@ class FashionMnist(SmallPictureRecipe):
     }
 
     @property
-    def published(self) -> Published:
+    def collection(self) -> Published:
         return "fashion-mnist"

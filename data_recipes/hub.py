@@ -31,5 +31,5 @@ class Hub(OwnRecipe):
     def open(self) -> Source:
         return HubSource(self.dataset, self.subset, self.revision, self.image_column, self.ignore)
 
-    def identity(self) -> dict[str, Any]:
+    def source_settings(self) -> dict[str, Any]:
         return {} if os.path.exists(self.dataset) else {"dataset": self.dataset}

@@ -27,10 +27,10 @@ class Mnist(DigitRecipe):
     name: ClassVar[str] = "mnist"
     vocabulary: ClassVar[Vocabulary] = {"digit": [str(digit) for digit in range(10)]}
 
-    def schemes(
+    def further_schemes(
         self, source: NDArray[np.int64], part: NDArray[np.uint8], attributes: NDArray[np.uint8], seed: int
     ) -> dict[str, Scheme]:
-        schemes = super().schemes(source, part, attributes, seed)
+        schemes = super().further_schemes(source, part, attributes, seed)
         training = np.unique(source[part == 0])
         if self.binarise != "dynamic" or "official" not in schemes or len(training) < 2 * _HELD_OUT:
             return schemes

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.data_recipes._digits import Binarise, DigitRecipe, Factor, Picture, Vocabulary
-from mmgen.data_recipes._render import stack
+from mmgen.data_recipes._render import resize_digits
 
 __all__ = ["Mnist2bit"]
 
@@ -27,6 +27,6 @@ class Mnist2bit(DigitRecipe):
     vocabulary: ClassVar[Vocabulary] = {"parity": ["even", "odd"], "magnitude": ["below-5", "from-5"]}
     random_factors: ClassVar[dict[str, Factor]] = {"digit": ("uint8", "", "which digit the image shows")}
 
-    def picture(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
+    def render(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
         codes = np.stack([labels % 2, labels >= 5], axis=1).astype(np.uint8)
-        return stack(digits, self.size), codes, {"digit": labels}
+        return resize_digits(digits, self.size), codes, {"digit": labels}

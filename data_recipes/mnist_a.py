@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from mmgen.data_recipes._digits import DigitRecipe, Factor, Picture, Scheme, Vocabulary
-from mmgen.data_recipes._render import paste, shape_digits
-from mmgen.data_recipes._splits import by_group
-from mmgen.data_recipes._streams import bits, choice, truncated_normal, uniform
+from mmgen.data_recipes._render import paste_patches, transform_digits
+from mmgen.data_recipes._splits import split_by_group
+from mmgen.data_recipes._streams import random_bits, random_choices, random_uniforms, truncated_normal
 
 __all__ = ["MnistA"]
 
@@ -66,22 +66,22 @@ class MnistA(DigitRecipe):
         "centre_y": ("float32", "pixel", "middle of the ink's bounding box, from the top edge"),
     }
 
-    def picture(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
-        draw = {name: bits(keys, slot) for name, slot in _SLOTS.items()}
-        small = choice(draw["scale"], 2)
-        turn = choice(draw["orientation"], 3)
-        place = choice(draw["location"], 4)
+    def render(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
+        draw = {name: random_bits(keys, slot) for name, slot in _SLOTS.items()}
+        small = random_choices(draw["scale"], 2)
+        turn = random_choices(draw["orientation"], 3)
+        place = random_choices(draw["location"], 4)
 
         centre = np.where(small, _SMALL, _BIG)
-        scale = truncated_normal(uniform(draw["scale value"]), centre, _SCALE_SD, *_SCALE_RANGE)
+        scale = truncated_normal(random_uniforms(draw["scale value"]), centre, _SCALE_SD, *_SCALE_RANGE)
         centre = np.choose(turn, (_TURN, 0.0, -_TURN))
-        angle = truncated_normal(uniform(draw["angle value"]), centre, _TURN_SD, -_TURN_LIMIT, _TURN_LIMIT)
+        angle = truncated_normal(random_uniforms(draw["angle value"]), centre, _TURN_SD, -_TURN_LIMIT, _TURN_LIMIT)
         angle[turn == 1] = 0.0
 
-        patches = shape_digits(digits, scale.astype(np.float64) * (self.size / _PUBLISHED_CANVAS), angle)
+        patches = transform_digits(digits, scale.astype(np.float64) * (self.size / _PUBLISHED_CANVAS), angle)
         width, height = np.array([patch.size for patch in patches]).T
-        left = self._start(uniform(draw["x value"]), place % 2 == 1, width)
-        top = self._start(uniform(draw["y value"]), place >= 2, height)
+        left = self._first_ink_pixel(random_uniforms(draw["x value"]), place % 2 == 1, width)
+        top = self._first_ink_pixel(random_uniforms(draw["y value"]), place >= 2, height)
 
         codes = np.stack([labels, small, turn, place], axis=1).astype(np.uint8)
         factors = {
@@ -90,21 +90,21 @@ class MnistA(DigitRecipe):
             "centre_x": (left + width / 2).astype(np.float32),
             "centre_y": (top + height / 2).astype(np.float32),
         }
-        return paste(patches, left, top, self.size), codes, factors
+        return paste_patches(patches, left, top, self.size), codes, factors
 
-    def _start(self, u: NDArray[np.float64], far: NDArray[np.bool_], extent: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the first pixel [n] of ink of this extent along one axis, in the near (left, top) or far half of the
-        canvas.
-        """
+    def _first_ink_pixel(
+        self, u: NDArray[np.float64], far: NDArray[np.bool_], extent: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return the first pixel [n] along one axis of ink of this extent, in the near (left, top) or far half."""
         step = self.size / 16
         mean = np.where(far, 12 * step + step, 4 * step - step)
         centre = truncated_normal(u, mean, step, extent / 2, self.size - extent / 2)
         return np.floor(centre - extent / 2 + 0.5).astype(np.int64)
 
-    def schemes(
+    def further_schemes(
         self, source: NDArray[np.int64], part: NDArray[np.uint8], attributes: NDArray[np.uint8], seed: int
     ) -> dict[str, Scheme]:
         sizes = [len(values) for values in self.vocabulary.values()]
         concepts: NDArray[Any] = np.ravel_multi_index(tuple(attributes.T.astype(np.int64)), sizes)
-        parts = by_group(concepts, int(np.prod(sizes)), seed, "compositional")
+        parts = split_by_group(concepts, int(np.prod(sizes)), seed, "compositional")
         return {"compositional": ("85/5/10 % of the 240 label combinations: no combination is in two parts", parts)}

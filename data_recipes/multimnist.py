@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes._base import Recipe, Rows, Workers, check_examples, in_order
+from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, map_in_order
 from mmgen.data_recipes._digits import INK
-from mmgen.data_recipes._published import notes_on
-from mmgen.data_recipes._render import binarise, pack, stack
+from mmgen.data_recipes._published import content_notes
+from mmgen.data_recipes._render import binarise, pack_bits, resize_digits
 from mmgen.data_recipes._sources import DIGIT_SIZE, Digits, Source, fetch_digits, read_digits
-from mmgen.data_recipes._splits import Parts, by_group, official
-from mmgen.data_recipes._streams import below, bits, shuffled, stream_keys
+from mmgen.data_recipes._splits import Parts, official_scheme, split_by_group
+from mmgen.data_recipes._streams import random_bits, random_integers, random_order, stream_keys
 
 __all__ = ["Multimnist"]
 
@@ -79,7 +79,7 @@ class Multimnist(Recipe):
 
     @field_validator("binarise", mode="before")
     @classmethod
-    def _refuse_dynamic(cls, binarise: Any) -> Any:
+    def _check_binarise(cls, binarise: Any) -> Any:
         if binarise == "dynamic":
             raise ValueError("multimnist is grey or drawn once; leave out --dynamic, or make mnist with it")
         return binarise
@@ -99,7 +99,7 @@ class Multimnist(Recipe):
         indices: NDArray[np.int64],
         seed: int,
     ) -> Rows:
-        """Make the images ``indices`` [n] as they are stored; runs in a worker.
+        """Make the images ``indices`` [n] in stored form; runs in a worker.
 
         Args:
             pictures: Source digits [m, 28, 28] of all cells that have one, image by image.
@@ -110,7 +110,7 @@ class Multimnist(Recipe):
             seed: Seed of the dataset.
         """
         full = digit != _NO_DIGIT
-        images, centres = self._canvases(pictures, full)
+        images, centres = self._compose_canvases(pictures, full)
         factors: dict[str, NDArray[Any]] = {
             "count": full.sum(1).astype(np.uint8),
             "digit": digit,
@@ -121,15 +121,13 @@ class Multimnist(Recipe):
         }
         words = np.where(full, digit, len(self.vocabulary)).astype(np.uint16)
         keys = stream_keys(seed, self.name, indices)
-        stored = pack(binarise(images, keys)) if self.binarise else images[:, None]
+        stored = pack_bits(binarise(images, keys)) if self.binarise else images[:, None]
         return Rows({"image": stored, "text": words}, factors)
 
-    def _canvases(
+    def _compose_canvases(
         self, pictures: NDArray[np.uint8], full: NDArray[np.bool_]
     ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """Return grey images [n, H, W], and where the middle of the ink is in each cell, x and y [n, 4, 2]; NaN if
-        empty.
-        """
+        """Return grey images [n, H, W], and the ink's middle (x, y) in each cell [n, 4, 2], NaN in empty ones."""
         scale = self.size / _PUBLISHED_CANVAS
         cell = int(DIGIT_SIZE / _SHRINKING * scale)
         starts = [round(start * scale) for start in _STARTS]
@@ -137,30 +135,32 @@ class Multimnist(Recipe):
         centres = np.full((*full.shape, 2), np.nan, np.float32)
         if not len(pictures):
             return canvases.astype(np.uint8), centres
-        small = stack(pictures, cell)
+        small = resize_digits(pictures, cell)
         owner, place = np.nonzero(full)  # of each picture
         for k in range(_CELLS):
             here = place == k
             top, left = starts[k // 2], starts[k % 2]
             canvases[owner[here], top : top + cell, left : left + cell] += small[here]
-            middle = np.stack([_middle(small[here].any(axis)) for axis in (1, 2)], -1)
+            middle = np.stack([_ink_middles(small[here].any(axis)) for axis in (1, 2)], -1)
             centres[owner[here], k] = middle + np.array([left, top], np.float32)
         return np.minimum(canvases, 255).astype(np.uint8), centres
 
     def make(
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
-        check_examples(self.number, self.size**2, chunk)
+        check_dataset_size(self.number, self.size**2, chunk)
         digits = read_digits(self.source, self.mnist)
-        schemes, pool = _pools(digits, seed)
+        schemes, pool = _divide_digits(digits, seed)
         members = [np.flatnonzero(pool == code) for code in range(len(_PARTS))]
         # Images take turns with the digits, in a random order, so that parts of both have the same shares.
-        pool_of_image = pool[shuffled(seed, f"{self.name} parts", len(digits))[np.arange(self.number) % len(digits)]]
+        pool_of_image = pool[
+            random_order(seed, f"{self.name} parts", len(digits))[np.arange(self.number) % len(digits)]
+        ]
 
         def calls() -> Iterator[tuple[Any, ...]]:
             for start in range(0, self.number, chunk):
                 indices = np.arange(start, min(start + chunk, self.number))
-                chosen, full = _draw(stream_keys(seed, self.name, indices), pool_of_image[indices], members)
+                chosen, full = _draw_digits(stream_keys(seed, self.name, indices), pool_of_image[indices], members)
                 digit = np.where(full, digits.labels[chosen], _NO_DIGIT).astype(np.uint8)
                 source = np.where(full, chosen, _NO_SOURCE).astype(np.uint32)
                 # An empty image too belongs to a part: that of the digits that it does not show.
@@ -177,7 +177,7 @@ class Multimnist(Recipe):
                 for name, (dtype, unit, meaning, shape) in _FACTORS.items():
                     writer.add_factor(name, dtype, unit, meaning, shape)
                 start = 0
-                for rows in in_order(self.rows, calls(), workers):
+                for rows in map_in_order(self.rows, calls(), workers):
                     writer.write(start, rows.columns, rows.factors)
                     start += len(rows)
                     yield Progress(start)
@@ -186,21 +186,21 @@ class Multimnist(Recipe):
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 
-        return Work(f"making {self.name}", self.number, "image", generate, notes_on(digits.content))
+        return Work(f"making {self.name}", self.number, "image", generate, content_notes(digits.content))
 
 
-def _pools(digits: Digits, seed: int) -> tuple[dict[str, str], NDArray[np.int64]]:
+def _divide_digits(digits: Digits, seed: int) -> tuple[dict[str, str], NDArray[np.int64]]:
     """Return an explanation of each split scheme, and the part of each source digit [S]: 0 train, 1 val, 2 test."""
     # Images can be free of leaks in one division of digits only, so ``iid`` is the publisher's where there is one.
     numbers = np.arange(len(digits))
-    published = official(numbers, digits.part, seed)
+    published = official_scheme(numbers, digits.part, seed)
     parts: Parts
     if published:
         ((name, (meaning, parts)),) = published.items()
         meaning = f"{meaning}; all digits of an image are of its part"
         schemes = {"iid": f"the same as {name}: {meaning}", name: meaning}
     else:
-        parts = by_group(numbers, len(digits), seed, "iid")
+        parts = split_by_group(numbers, len(digits), seed, "iid")
         schemes = {"iid": "85/5/10 % of the source digits; all digits of an image are of its part"}
     pool = np.empty(len(digits), np.int64)
     for code, part in enumerate(_PARTS):
@@ -208,20 +208,20 @@ def _pools(digits: Digits, seed: int) -> tuple[dict[str, str], NDArray[np.int64]
     return schemes, pool
 
 
-def _draw(
+def _draw_digits(
     keys: NDArray[np.uint64], pool: NDArray[np.int64], members: list[NDArray[np.int64]]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Draw a source digit for each cell of each image from the image's pool [n, 4], and which cells are full [n, 4]."""
-    count = below(bits(keys, _COUNT), _CELLS + 1)
-    random = bits(keys[:, None], _FIRST_DIGIT + np.arange(_CELLS))
+    """Draw a source digit for each cell from the image's pool [n, 4], and a mask of the filled cells [n, 4]."""
+    count = random_integers(random_bits(keys, _COUNT), _CELLS + 1)
+    random = random_bits(keys[:, None], _FIRST_DIGIT + np.arange(_CELLS))
     chosen = np.empty(random.shape, np.int64)
     for code, some in enumerate(members):
         rows = pool == code
-        chosen[rows] = some[below(random[rows], len(some))]
+        chosen[rows] = some[random_integers(random[rows], len(some))]
     return chosen, np.arange(_CELLS) < count[:, None]
 
 
-def _middle(inked: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Return the middle between the first and the last True of each row [n, L], from the row's start."""
+def _ink_middles(inked: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Return the middle [n] between the first and the last True of each row [n, L]."""
     first, after = inked.argmax(1), inked.shape[1] - inked[:, ::-1].argmax(1)
     return ((first + after) / 2).astype(np.float32)

@@ -18,10 +18,10 @@ from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Workers
 from mmgen.data_recipes._digits import LAYOUTS, Binarise, Scheme
 from mmgen.data_recipes._omniglot import SIDE, Characters, read_characters
-from mmgen.data_recipes._published import notes_on
-from mmgen.data_recipes._render import binarise, pack
-from mmgen.data_recipes._splits import by_group
-from mmgen.data_recipes._streams import shuffled, stream_keys
+from mmgen.data_recipes._published import content_notes
+from mmgen.data_recipes._render import binarise, pack_bits
+from mmgen.data_recipes._splits import split_by_group
+from mmgen.data_recipes._streams import random_order, stream_keys
 
 __all__ = ["Omniglot"]
 
@@ -72,7 +72,7 @@ class Omniglot(Recipe):
                     images = characters.images[which]
                     if self.binarise is True:
                         keys = stream_keys(seed, self.name, np.arange(start, start + len(which)))
-                        stored = pack(binarise(images, keys))
+                        stored = pack_bits(binarise(images, keys))
                     else:
                         stored = images[:, None]
                     factors: dict[str, NDArray[Any]] = {
@@ -83,18 +83,18 @@ class Omniglot(Recipe):
                     columns = {"image": stored, "attributes": characters.alphabet[which, None]}
                     writer.write(start, columns, factors)
                     yield Progress(start + len(which))
-                for scheme, (meaning, parts) in _schemes(characters, source, seed).items():
+                for scheme, (meaning, parts) in _split_schemes(characters, source, seed).items():
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 
-        return Work(f"making {self.name}", size, "image", generate, notes_on(characters.content))
+        return Work(f"making {self.name}", size, "image", generate, content_notes(characters.content))
 
 
-def _schemes(characters: Characters, source: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
-    """Return ways to split; "official" where the source has a test part."""
+def _split_schemes(characters: Characters, source: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
+    """Return split schemes by name; "official" if the source has a test part."""
     size, part = len(source), characters.part[source]
     schemes: dict[str, Scheme] = {
-        "iid": ("85/5/10 % of the drawings", by_group(np.arange(size), size, seed, "iid")),
+        "iid": ("85/5/10 % of the drawings", split_by_group(np.arange(size), size, seed, "iid")),
     }
     if len(np.unique(part)) < 2:
         return schemes
@@ -106,7 +106,7 @@ def _schemes(characters: Characters, source: NDArray[np.int64], seed: int) -> di
             f"the publisher's test characters; of the training ones {_HELD_OUT:,} are val, as in Burda et al. (2016)"
         )
     else:
-        val = training[shuffled(seed, "split official", len(training))[: max(1, len(training) // 18)]]
+        val = training[random_order(seed, "split official", len(training))[: max(1, len(training) // 18)]]
         meaning = "the publisher's test characters; of the training ones one in eighteen is val"
     held = np.isin(source, val)
     parts: dict[str, Any] = {

@@ -19,9 +19,9 @@ from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Workers
 from mmgen.data_recipes._part_names import PARTS
 from mmgen.data_recipes._patches import Patches, cut_patches, find_pictures, read_patches
-from mmgen.data_recipes._published import notes_on
-from mmgen.data_recipes._splits import Parts, by_group
-from mmgen.data_recipes._streams import shuffled
+from mmgen.data_recipes._published import content_notes
+from mmgen.data_recipes._splits import Parts, split_by_group
+from mmgen.data_recipes._streams import random_order
 from mmgen.modalities.patch import PatchDescription
 
 __all__ = ["NaturalPatches"]
@@ -63,7 +63,7 @@ class NaturalPatches(Recipe):
     name: ClassVar[str] = "patches"
 
     @model_validator(mode="after")
-    def _one_source(self) -> Self:
+    def _check_source(self) -> Self:
         if (self.pictures is None) == (self.patches is None):
             got = "both" if self.pictures is not None else "neither"
             raise ValueError(
@@ -72,7 +72,7 @@ class NaturalPatches(Recipe):
         if self.patches is not None and {"side", "per_picture"} & self.model_fields_set:
             raise ValueError("--side and --per-picture are for --pictures; an archive's patches were cut before")
         if self.number is not None and "per_picture" in self.model_fields_set:
-            raise ValueError("--number and --per-picture both say how many patches there are; give one of them")
+            raise ValueError("--number and --per-picture both set the number of patches; give one of them")
         return self
 
     def make(
@@ -80,31 +80,33 @@ class NaturalPatches(Recipe):
     ) -> Work[Path]:
         if self.patches is not None:
             cut = self._select_patches(read_patches(self.patches), seed)
-            return self._work(_ready(cut), path, seed, chunk, command, len(cut.levels), notes_on(cut.content))
+            return self._dataset_work(
+                _yield_nothing(cut), path, seed, chunk, command, len(cut.levels), content_notes(cut.content)
+            )
         assert self.pictures is not None
         source = find_pictures(self.pictures)
         counts = np.full(len(source.names), self.per_picture)
         if self.number is not None:
             share, rest = divmod(self.number, len(source.names))
             counts = share + (np.arange(len(source.names)) < rest)
-        notes = notes_on(source.content)
+        notes = content_notes(source.content)
         if source.elsewhere:
             notes.append(f"left out: {source.elsewhere:,} pictures that are in none of the folders train, val and test")
         cutting = cut_patches(source, self.side, counts, seed)
-        return self._work(cutting, path, seed, chunk, command, int(counts.sum()), notes)
+        return self._dataset_work(cutting, path, seed, chunk, command, int(counts.sum()), notes)
 
     def _select_patches(self, cut: Patches, seed: int) -> Patches:
-        """Choose patches at random, in their order; all by default."""
+        """Select ``number`` patches at random, in their order; all without a number."""
         size = len(cut.levels)
         if self.number is None or self.number >= size:
             return cut
-        rows = np.sort(shuffled(seed, self.name, size)[: self.number])
+        rows = np.sort(random_order(seed, self.name, size)[: self.number])
         return Patches(
             cut.levels[rows], cut.picture[rows], cut.row[rows], cut.column[rows], cut.part, cut.sha256,
             cut.content,
         )  # fmt: skip
 
-    def _work(
+    def _dataset_work(
         self,
         cutting: Generator[int, None, Patches],
         path: Path,
@@ -117,9 +119,9 @@ class NaturalPatches(Recipe):
         def generate() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
-            cut = yield from _with_count(cutting)
+            cut = yield from _report_count(cutting)
             number, side = cut.levels.shape[:2]
-            schemes = _schemes(cut, seed)
+            schemes = _split_schemes(cut, seed)
             settings = {
                 "recipe": self.name,
                 "source": "pictures" if self.pictures is not None else "patches",
@@ -144,13 +146,13 @@ class NaturalPatches(Recipe):
         return Work("cutting patches", size, "patch", generate, notes)
 
 
-def _ready(cut: Patches) -> Generator[int, None, Patches]:
+def _yield_nothing(cut: Patches) -> Generator[int, None, Patches]:
     yield len(cut.levels)
     return cut
 
 
-def _with_count(cutting: Generator[int, None, Patches]) -> Generator[Progress, None, Patches]:
-    """Return the patches; yields their number so far."""
+def _report_count(cutting: Generator[int, None, Patches]) -> Generator[Progress, None, Patches]:
+    """Convert the numbers that a generator yields to progress, and return its patches."""
     while True:
         try:
             yield Progress(next(cutting))
@@ -159,37 +161,41 @@ def _with_count(cutting: Generator[int, None, Patches]) -> Generator[Progress, N
             return cut
 
 
-def _schemes(cut: Patches, seed: int) -> dict[str, tuple[str, Parts]]:
-    """Return ways to split: the publisher's, or else by picture; a picture's patches are in one part."""
+def _split_schemes(cut: Patches, seed: int) -> dict[str, tuple[str, Parts]]:
+    """Return split schemes, the publisher's or else by picture; a picture's patches are in one part."""
     code = {part: number for number, part in enumerate(PARTS)}
     pictures = np.arange(len(cut.part))
     train, test = pictures[cut.part == code["train"]], pictures[cut.part == code["test"]]
     if not len(train):
-        parts = by_group(cut.picture, len(pictures), seed, "iid")
-        return _whole({"iid": ("85/5/10 % of the pictures", parts)})
-    order = shuffled(seed, "split patches", len(train))
+        parts = split_by_group(cut.picture, len(pictures), seed, "iid")
+        return _check_parts_are_filled({"iid": ("85/5/10 % of the pictures", parts)})
+    order = random_order(seed, "split patches", len(train))
     held = train[order[: max(1, len(train) // _HELD_OUT)]]
     meaning_of_val = f"one in {_HELD_OUT} training pictures is val"
     middle = pictures[cut.part == code["val"]]
     schemes = {}
     if (len(train), len(middle)) == _BERKELEY:
         meaning = f"BSDS300's training and test pictures, the latter BSDS500's val; {meaning_of_val}"
-        schemes["bsds300"] = (meaning, _parts(cut.picture, np.setdiff1d(train, held), held, middle))
+        schemes["bsds300"] = (meaning, _parts_by_picture(cut.picture, np.setdiff1d(train, held), held, middle))
     if len(middle):
-        parts = _parts(cut.picture, train, middle, test)
-        return _whole({**schemes, "official": ("the publisher's training, validation and test pictures", parts)})
-    parts = _parts(cut.picture, np.setdiff1d(train, held), held, test)
-    return _whole({"official": (f"the publisher's training and test pictures; {meaning_of_val}", parts)})
+        parts = _parts_by_picture(cut.picture, train, middle, test)
+        return _check_parts_are_filled(
+            {**schemes, "official": ("the publisher's training, validation and test pictures", parts)}
+        )
+    parts = _parts_by_picture(cut.picture, np.setdiff1d(train, held), held, test)
+    return _check_parts_are_filled(
+        {"official": (f"the publisher's training and test pictures; {meaning_of_val}", parts)}
+    )
 
 
-def _parts(
+def _parts_by_picture(
     picture: NDArray[np.int64], train: NDArray[np.int64], val: NDArray[np.int64], test: NDArray[np.int64]
 ) -> Parts:
     pictures = {"train": train, "val": val, "test": test}
     return {name: np.flatnonzero(np.isin(picture, numbers)) for name, numbers in pictures.items()}
 
 
-def _whole(schemes: dict[str, tuple[str, Parts]]) -> dict[str, tuple[str, Parts]]:
+def _check_parts_are_filled(schemes: dict[str, tuple[str, Parts]]) -> dict[str, tuple[str, Parts]]:
     for scheme, (_, parts) in schemes.items():
         for part, rows in parts.items():
             if not len(rows):

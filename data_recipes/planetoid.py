@@ -17,8 +17,8 @@ from mmgen.core.errors import DataError
 from mmgen.core.progress import Progress, Work
 from mmgen.core.seeding import numpy_generator
 from mmgen.data_recipes._base import Recipe, Workers
-from mmgen.data_recipes._planetoid import NETWORKS, Citations, content_of, fetch_citations, read_citations
-from mmgen.data_recipes._streams import shuffled
+from mmgen.data_recipes._planetoid import NETWORKS, Citations, compare_with_published, fetch_citations, read_citations
+from mmgen.data_recipes._streams import random_order
 from mmgen.modalities.graph import GraphDescription
 from mmgen.modalities.vector import VectorDescription
 
@@ -55,10 +55,10 @@ class Planetoid(Recipe):
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
         citations = read_citations(self.network, self.planetoid)
-        content = content_of(self.network, citations, self.planetoid)
+        content = compare_with_published(self.network, citations, self.planetoid)
         recorded = content.settings
         shares = self.validation_share, self.test_share
-        part, absent, absent_part = hold_back(citations, *shares, seed)
+        part, absent, absent_part = hold_out_citations(citations, *shares, seed)
 
         def generate() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
@@ -94,10 +94,10 @@ class Planetoid(Recipe):
         return Work(f"making {self.name}", citations.nodes, "node", generate, content.notes)
 
 
-def hold_back(
+def hold_out_citations(
     citations: Citations, validation: float, test: float, seed: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
-    """Choose citations that are held back, and as many pairs that do not cite one another.
+    """Choose citations for validation and test, and as many pairs of papers that do not cite one another.
 
     No pair is in two parts, and no pair that stands for "not joined" is a citation of any part; in the authors' code a
     validation pair may be one of the test's.
@@ -124,7 +124,7 @@ def hold_back(
             f"{counts[1]} for the test; use larger shares"
         )
     part = np.zeros(number, np.uint8)
-    order = shuffled(seed, "held back edges", number)
+    order = random_order(seed, "held back edges", number)
     part[order[: counts[0]]] = 1
     part[order[counts[0] : sum(counts)]] = 2
     codes = citations.edges[:, 0] * citations.nodes + citations.edges[:, 1]

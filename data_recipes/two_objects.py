@@ -18,12 +18,12 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes._base import Recipe, Rows, Workers, check_examples, in_order
-from mmgen.data_recipes._captions import RELATIONS, Captions, attribute_words, draw_captions, vocabulary
+from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, map_in_order
+from mmgen.data_recipes._captions import RELATIONS, Captions, attribute_words, caption_vocabulary, draw_captions
 from mmgen.data_recipes._scene_file import SceneFile, caption_scenes, read_scene_file
 from mmgen.data_recipes._scenes import LAMPS, LOOKS, VISIBLE_AT, SceneArrays, Scenes, Words, draw_scenes, scene_arrays
-from mmgen.data_recipes._splits import Parts, by_group
-from mmgen.data_recipes._streams import shuffled, stream_keys
+from mmgen.data_recipes._splits import Parts, split_by_group
+from mmgen.data_recipes._streams import random_order, stream_keys
 from mmgen.settings.registry import format_unknown_name
 
 __all__ = ["TwoObjects"]
@@ -91,14 +91,14 @@ class TwoObjects(Recipe):
 
     @field_validator("number")
     @classmethod
-    def _is_not_in_the_file(cls, number: int, info: ValidationInfo) -> int:
+    def _check_number(cls, number: int, info: ValidationInfo) -> int:
         if info.data.get("render") is not None:
             raise PydanticCustomError("number", "leave it out with render, which renders every scene of its file")
         return number
 
     @field_validator("blender_python")
     @classmethod
-    def _is_for_blender(cls, python: Path | None, info: ValidationInfo) -> Path | None:
+    def _check_blender_python(cls, python: Path | None, info: ValidationInfo) -> Path | None:
         if python is not None and info.data.get("renderer") == "numba":
             raise PydanticCustomError("blender_python", "it is for renderer blender; give both, or neither")
         return python
@@ -121,7 +121,7 @@ class TwoObjects(Recipe):
         return compile_kernels()
 
     def rows(self, indices: NDArray[np.int64], seed: int, from_file: tuple[Scenes, Captions] | None) -> Rows:
-        """Make the images ``indices`` [n], of given or drawn scenes, as they are stored; runs in a worker."""
+        """Make the images ``indices`` [n] of scenes from the file or drawn ones in stored form; runs in a worker."""
         from mmgen.data_recipes import _clevr
 
         keys = stream_keys(seed, self.name, indices)
@@ -136,11 +136,11 @@ class TwoObjects(Recipe):
         arrays = scene_arrays(scenes, self.words, noise)
         factors = self._factor_values(scenes, captions)
         if self.masks:
-            factors["mask"] = _clevr.masks(arrays, self.size)
-        words = captions.tokens(self.words, self.objects)
-        return Rows({"image": self._images(arrays), "attributes": captions.codes, "text": words}, factors)
+            factors["mask"] = _clevr.object_masks(arrays, self.size)
+        words = captions.vocabulary_codes(self.words, self.objects)
+        return Rows({"image": self._render(arrays), "attributes": captions.codes, "text": words}, factors)
 
-    def _images(self, arrays: SceneArrays) -> NDArray[np.uint8]:
+    def _render(self, arrays: SceneArrays) -> NDArray[np.uint8]:
         if self.renderer == "numba":
             from mmgen.data_recipes import _clevr
 
@@ -154,9 +154,9 @@ class TwoObjects(Recipe):
     ) -> Work[Path]:
         file = None if self.render is None else read_scene_file(self.render, self.objects, self.words)
         number = self.number if file is None else len(file.scenes)
-        check_examples(number, 3 * self.size**2, chunk or 1)
+        check_dataset_size(number, 3 * self.size**2, chunk or 1)
         captions = file and caption_scenes(file, self.words, stream_keys(seed, self.name, np.arange(number)))
-        step = chunk or self._fitting_chunk()
+        step = chunk or self._default_chunk()
 
         def calls() -> Iterator[tuple[Any, ...]]:
             for start in range(0, number, step):
@@ -169,35 +169,37 @@ class TwoObjects(Recipe):
 
             attributes = attribute_words(self.words, self.objects)
             codes = np.empty((number, len(attributes)), np.uint8)
-            settings = self._recorded(number, file)
+            settings = self._recorded_settings(number, file)
             with DatasetWriter(path, size=number, settings=settings, seed=seed, command=command) as writer:
                 writer.add_image("image", (3, self.size, self.size), "bytes")
                 writer.add_attributes("attributes", attributes)
-                writer.add_text("text", vocabulary(self.words, self.objects), len(attributes), tuple(attributes))
+                writer.add_text(
+                    "text", caption_vocabulary(self.words, self.objects), len(attributes), tuple(attributes)
+                )
                 for name, dtype, unit, meaning, shape in self._factors():
                     writer.add_factor(name, dtype, unit, meaning, shape)
                 start = 0
-                for rows in in_order(self.rows, calls(), workers):
+                for rows in map_in_order(self.rows, calls(), workers):
                     stop = start + len(rows)
                     codes[start:stop] = rows.columns["attributes"]
                     writer.write(start, rows.columns, rows.factors)
                     start = stop
                     yield Progress(stop)
-                for scheme, (meaning, parts) in self._schemes(codes, seed).items():
+                for scheme, (meaning, parts) in self._split_schemes(codes, seed).items():
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 
         return Work(f"making {self.name}", number, "image", generate)
 
-    def _fitting_chunk(self) -> int:
-        """Return the number of images that take about a second, so that progress is visible."""
+    def _default_chunk(self) -> int:
+        """Return the number of images that render in about a second, for visible progress."""
         if self.renderer == "blender":
             return 16
         seconds = 0.002 + 0.02 * (self.size / VISIBLE_AT) ** 2 * (self.samples / 64)
         return int(np.clip(1.0 / seconds, 1, 256))
 
-    def _recorded(self, number: int, file: SceneFile | None) -> dict[str, Any]:
-        """Return the settings that decide the content."""
+    def _recorded_settings(self, number: int, file: SceneFile | None) -> dict[str, Any]:
+        """Return the settings that determine the content."""
         settings = {"recipe": self.name, **self.model_dump(mode="json"), "number": number}
         return settings if file is None else settings | {"scenes_sha256": file.sha256}
 
@@ -242,11 +244,11 @@ class TwoObjects(Recipe):
             values["first"] = captions.first
         return values
 
-    def _schemes(self, codes: NDArray[np.uint8], seed: int) -> dict[str, tuple[str, Parts]]:
+    def _split_schemes(self, codes: NDArray[np.uint8], seed: int) -> dict[str, tuple[str, Parts]]:
         n = len(codes)
-        iid = by_group(np.arange(n), n, seed, "iid", train=0.9, val=0.05)
+        iid = split_by_group(np.arange(n), n, seed, "iid", train=0.9, val=0.05)
         schemes = {"iid": ("90/5/5 % of the scenes; CK's held-out tenth is halved", iid)}
-        part = _part_of_combinations([len(self.words[name]) for name in ("colour", "material", "shape")], seed)
+        part = _hold_out_combinations([len(self.words[name]) for name in ("colour", "material", "shape")], seed)
         if part is not None:
             per_object = np.stack([codes[:, 5 * i + 1 : 5 * i + 4].astype(np.int64) for i in range(self.objects)])
             of_scene = part[tuple(np.moveaxis(per_object, -1, 0))].max(axis=0)
@@ -259,16 +261,17 @@ class TwoObjects(Recipe):
         return schemes
 
 
-def _part_of_combinations(sizes: Sequence[int], seed: int) -> NDArray[np.uint8] | None:
-    """Return the part of each combination of colour, material and shape: 0 train, 1 val, 2 test; None if none can be
-    held out.
-    """
-    colours, looks = sizes[0], sizes[1] * sizes[2]
-    held_out = min(colours, looks)
+def _hold_out_combinations(sizes: Sequence[int], seed: int) -> NDArray[np.uint8] | None:
+    """Return the part of each combination of colour, material and shape (0 train, 1 val, 2 test); None if too few."""
+    colours, forms = sizes[0], sizes[1] * sizes[2]
+    held_out = min(colours, forms)
     if held_out < 2:
         return None
-    part = np.zeros((colours, looks), np.uint8)
-    chosen = shuffled(seed, "split compositional colours", colours), shuffled(seed, "split compositional looks", looks)
+    part = np.zeros((colours, forms), np.uint8)
+    chosen = (
+        random_order(seed, "split compositional colours", colours),
+        random_order(seed, "split compositional looks", forms),
+    )
     n_val = max(1, held_out // 3)
     part[chosen[0][:held_out], chosen[1][:held_out]] = [1] * n_val + [2] * (held_out - n_val)
     return part.reshape(sizes)

@@ -31,12 +31,12 @@ __all__ = [
     "Face",
     "FaceFinder",
     "draw_mask",
-    "face_box",
+    "fit_face_box",
     "fetch_predictor",
-    "five_points",
+    "reduce_to_five_points",
     "load_predictor",
-    "need_faces_extra",
-    "predictor_file",
+    "require_faces_extra",
+    "find_predictor_file",
 ]
 
 Detector = Literal["aligned", "dlib"]
@@ -70,7 +70,7 @@ _JAW_WIDTH = 2  # pixels of the jaw's line
 _MEAN_FIVE = np.array([[0.2945, 0.3152], [0.7055, 0.3152], [0.5, 0.5470], [0.3171, 0.7511], [0.6829, 0.7511]])
 
 FAR = 8.0
-"""Points further than this many pixels from CelebA's own, in the mean, are not on the face (eyes are 38 apart)."""
+"""Largest mean distance in pixels from CelebA's own points at which points are on the face (eyes are 38 apart)."""
 
 
 @dataclass(frozen=True)
@@ -87,20 +87,18 @@ class Face:
     error: float
 
 
-def need_faces_extra() -> None:
-    """Refuse to go on without the libraries for landmarks and edges."""
-    lacking = [library for module, library in _NEEDED.items() if importlib.util.find_spec(module) is None]
-    if lacking:
+def require_faces_extra() -> None:
+    """Refuse to continue without the libraries for landmarks and edges."""
+    missing = [library for module, library in _NEEDED.items() if importlib.util.find_spec(module) is None]
+    if missing:
         raise UsageError(
-            f"celeba-transforms needs {', '.join(_NEEDED.values())}, of which {', '.join(lacking)} cannot be found: "
+            f"celeba-transforms needs {', '.join(_NEEDED.values())}, but {', '.join(missing)} cannot be found: "
             f"{how_to_install('faces')}"
         )
 
 
-def predictor_file(own_file: Path | None) -> Path | None:
-    """Return the file of the landmark predictor: named, installed with face_recognition_models, or cached; else
-    None.
-    """
+def find_predictor_file(own_file: Path | None) -> Path | None:
+    """Find the landmark predictor's file: the user's, that of face_recognition_models, or the cached one; else None."""
     if own_file is not None:
         return own_file
     spec = importlib.util.find_spec("face_recognition_models")  # not imported: it needs a module that is gone
@@ -113,18 +111,18 @@ def predictor_file(own_file: Path | None) -> Path | None:
 
 
 def fetch_predictor(own_file: Path | None) -> Work[Path] | None:
-    """Return the download of the landmark predictor; None if it is available."""
-    if predictor_file(own_file) is not None:
+    """Return work that downloads the landmark predictor; None if it is available."""
+    if find_predictor_file(own_file) is not None:
         return None
     return download(cache_folder("landmarks"), _FILES, _MIRRORS, _MANUAL)
 
 
 @lru_cache(maxsize=1)
 def load_predictor(own_file: Path | None) -> tuple[Any, str]:
-    """Load dlib's shape predictor and the SHA-256 of its file; each process keeps them."""
+    """Load dlib's shape predictor, and return it with the SHA-256 of its file; each process loads it once."""
     import dlib
 
-    path = predictor_file(own_file)
+    path = find_predictor_file(own_file)
     if path is None:
         raise DataError(f"the landmark predictor {_NAME} is not here: {_MANUAL}")
     try:
@@ -151,18 +149,18 @@ def _load_detector() -> Any:
     return dlib.get_frontal_face_detector()
 
 
-def face_box(five: NDArray[Any]) -> tuple[int, int, int, int] | None:
-    """Return the box (left, top, right, bottom) in which the predictor's mean face fits five points [5, 2] best."""
-    centred, mean = five - five.mean(axis=0), _MEAN_FIVE - _MEAN_FIVE.mean(axis=0)
+def fit_face_box(landmarks: NDArray[Any]) -> tuple[int, int, int, int] | None:
+    """Fit the predictor's mean face to five landmarks [5, 2]; return its box (left, top, right, bottom) or None."""
+    centred, mean = landmarks - landmarks.mean(axis=0), _MEAN_FIVE - _MEAN_FIVE.mean(axis=0)
     side = float((centred * mean).sum() / (mean * mean).sum())
-    left, top = five.mean(axis=0) - side * _MEAN_FIVE.mean(axis=0)
+    left, top = landmarks.mean(axis=0) - side * _MEAN_FIVE.mean(axis=0)
     if not 20 <= side <= 2 * HEIGHT:
         return None
     return round(left), round(top), round(left) + round(side), round(top) + round(side)
 
 
-def five_points(points: NDArray[Any]) -> NDArray[np.float64]:
-    """Return eyes, nose tip and mouth corners [5, 2] of 68 points, in CelebA's order."""
+def reduce_to_five_points(points: NDArray[Any]) -> NDArray[np.float64]:
+    """Return eyes, nose tip and mouth corners [5, 2] of a face's 68 points, in CelebA's order."""
     eyes = points[36:42].mean(axis=0), points[42:48].mean(axis=0)
     return np.array([*eyes, points[30], points[48], points[54]], np.float64)
 
@@ -171,12 +169,12 @@ class FaceFinder:
     """Finder of one face and its 68 points.
 
     Args:
-        detector: Where to look.
-        predictor: The predictor's file, None for that of the package or the cache.
+        detector: Search by CelebA's five points or by dlib's detector.
+        predictor: The predictor's file; None for that of the package or the cache.
         sha256: Required hash of the file, so that all workers use the same.
 
     Raises:
-        DataError: The predictor is missing or another one.
+        DataError: The predictor is missing, or its hash differs.
     """
 
     def __init__(self, detector: Detector, predictor: Path | None, sha256: str) -> None:
@@ -191,24 +189,28 @@ class FaceFinder:
         self._rectangle = dlib.rectangle
         self._detect = _load_detector() if detector == "dlib" else None
 
-    def find(self, grey: NDArray[np.uint8], five: NDArray[Any] | None) -> Face:
-        """Find the face in a grey picture [H, W]; ``aligned`` needs CelebA's own points ``five`` [5, 2]."""
+    def find(self, grey: NDArray[np.uint8], landmarks: NDArray[Any] | None) -> Face:
+        """Find the face in a grey picture [H, W]; detector ``aligned`` needs CelebA's own ``landmarks`` [5, 2]."""
         box: Any = None
         if self._detect is not None:
             boxes = self._detect(grey, 1)  # enlarged once, as WG did
             box = boxes[0] if len(boxes) else None  # the first is the surest
-        elif five is not None:
-            corners = face_box(five)
+        elif landmarks is not None:
+            corners = fit_face_box(landmarks)
             box = None if corners is None else self._rectangle(*corners)
         if box is None:
             return Face(None, float("nan"))
         points = np.array([(part.x, part.y) for part in self._predictor(grey, box).parts()], np.int64)
-        error = float("nan") if five is None else float(np.linalg.norm(five_points(points) - five, axis=1).mean())
+        error = (
+            float("nan")
+            if landmarks is None
+            else float(np.linalg.norm(reduce_to_five_points(points) - landmarks, axis=1).mean())
+        )
         return Face(None if self._detect is None and error > FAR else points, error)
 
 
 def draw_mask(points: NDArray[np.int64] | None) -> NDArray[np.uint8]:
-    """Draw the regions of a face, 255 on 0 [218, 178]: hulls filled, the jaw as a line; all 0 without a face."""
+    """Draw a mask [218, 178] of 0 and 255 from 68 points: filled regions, the jaw as a line; all 0 without points."""
     import cv2
 
     canvas = np.zeros((HEIGHT, WIDTH), np.uint8)

@@ -1,4 +1,4 @@
-"""CelebA's lists (attributes, partition, landmarks): as published, or as the csv files that Kaggle has."""
+"""CelebA's lists (attributes, partition, landmarks), as published or as csv files of Kaggle."""
 
 import hashlib
 from collections import Counter
@@ -60,10 +60,10 @@ ATTRIBUTES = tuple(_DISTINCTIVE.split())
 _POINTS = [f"{point}_{axis}" for point in ("lefteye", "righteye", "nose", "leftmouth", "rightmouth") for axis in "xy"]
 
 _COORDINATES = range(-218, 2 * 218 + 1)
-"""Where a point of a face may be: in the picture, 178 x 218, or at most its height outside of it."""
+"""Allowed coordinates of landmarks: inside the picture of 178 x 218, or up to its height outside."""
 
 FindText = Callable[[str], tuple[str, bytes] | None]
-"""From a list's name without its ending: where it is, in words, and what it holds; None if it is not there."""
+"""Function from a list's name without ending to a description of its place and its bytes; None without such a list."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class Lists:
     def __len__(self) -> int:
         return len(self.names)
 
-    def some(self, rows: NDArray[np.int64]) -> "Lists":
-        """Return the lists of the images ``rows`` [n]; ``sha256`` stays that of all."""
+    def select(self, rows: NDArray[np.int64]) -> "Lists":
+        """Return the lists restricted to the images ``rows`` [n], with the same ``sha256``."""
         points = None if self.points is None else self.points[rows]
         names = tuple(self.names[row] for row in rows)
         return replace(self, names=names, attributes=self.attributes[rows], part=self.part[rows], points=points)
@@ -101,7 +101,7 @@ class _Table:
     names: list[str]
     values: NDArray[np.int64]
 
-    def aligned_to(self, other: "_Table") -> NDArray[np.int64]:
+    def values_in_order_of(self, other: "_Table") -> NDArray[np.int64]:
         """Return values in the order of another table's names."""
         if self.names == other.names:
             return self.values
@@ -116,13 +116,13 @@ class _Table:
         return self.values[[position[name] for name in other.names]]
 
 
-def _records(where: str, data: bytes, columns: Sequence[str], has_count: bool) -> Iterator[tuple[int, list[str]]]:
-    """Return line number and cells of each image, after a check of the header."""
+def _read_lines(where: str, data: bytes, columns: Sequence[str], has_count: bool) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and cells of each image, after a check of the header."""
     if where.endswith(".csv"):
         table = read_separated(data, where, {*columns}.__contains__)
-        named = [place for place, name in enumerate(table.names) if name]  # programs number rows without a name
-        _check_head([table.names[place] for place in named][1:], columns, where)
-        yield from ((number, [row[place] for place in named]) for number, row in table.rows)
+        named_places = [place for place, name in enumerate(table.names) if name]  # programs number rows without a name
+        _check_header([table.names[place] for place in named_places][1:], columns, where)
+        yield from ((number, [row[place] for place in named_places]) for number, row in table.rows)
         return
     try:
         lines = decode_text(data).split("\n")
@@ -136,19 +136,19 @@ def _records(where: str, data: bytes, columns: Sequence[str], has_count: bool) -
                 f"{where} says '{count[:20]}' in its first line but holds {rows} rows, expected the number of its "
                 "rows: it is incomplete or another file; get it again"
             )
-        head, first = (lines[1].split() if len(lines) > 1 else []), 2
+        header, first = (lines[1].split() if len(lines) > 1 else []), 2
     else:
-        head, first = list(columns), 0
-    _check_head(head, columns, where)
+        header, first = list(columns), 0
+    _check_header(header, columns, where)
     for number, line in enumerate(lines[first:], first + 1):
         if line.strip():
             yield number, line.split()
 
 
-def _check_head(head: list[str], columns: Sequence[str], where: str) -> None:
-    if head != list(columns):
+def _check_header(header: list[str], columns: Sequence[str], where: str) -> None:
+    if header != list(columns):
         wrong = next(
-            (f"'{g}' for '{c}'" for g, c in zip(head, columns, strict=False) if g != c), f"{len(head)} of them"
+            (f"'{g}' for '{c}'" for g, c in zip(header, columns, strict=False) if g != c), f"{len(header)} of them"
         )
         raise DataError(
             f"{where} has other columns than expected ({wrong}): expected {len(columns)}, {columns[0]} to "
@@ -156,21 +156,21 @@ def _check_head(head: list[str], columns: Sequence[str], where: str) -> None:
         )
 
 
-def _table(where: str, data: bytes, columns: Sequence[str], allowed: set[int] | range, has_count: bool) -> _Table:
-    """Read one list: unique names, a whole number for each column, and only ``allowed`` ones."""
-    among = f"among {', '.join(map(str, sorted(allowed)))}"
+def _parse_table(where: str, data: bytes, columns: Sequence[str], allowed: set[int] | range, has_count: bool) -> _Table:
+    """Parse one list, whose names must be unique and whose cells must be ``allowed`` whole numbers."""
+    expected = f"among {', '.join(map(str, sorted(allowed)))}"
     if isinstance(allowed, range):
-        among, allowed = f"from {allowed[0]} to {allowed[-1]}", set(allowed)
+        expected, allowed = f"from {allowed[0]} to {allowed[-1]}", set(allowed)
     names: list[str] = []
     rows: list[list[int]] = []
-    for number, cells in _records(where, data, columns, has_count):
+    for number, cells in _read_lines(where, data, columns, has_count):
         try:
             row = [int(cell) for cell in cells[1:]]
         except ValueError:
             row = []
         if len(row) != len(columns) or not allowed.issuperset(row):
             raise DataError(
-                f"{where} line {number}: expected the name of an image and {len(columns)} whole numbers {among}, "
+                f"{where} line {number}: expected the name of an image and {len(columns)} whole numbers {expected}, "
                 f"got '{' '.join(cells)[:60]}'"
             )
         names.append(cells[0].strip())
@@ -178,37 +178,50 @@ def _table(where: str, data: bytes, columns: Sequence[str], allowed: set[int] | 
     if not names:
         raise DataError(f"{where} names no image; get it again")
     if len(set(names)) < len(names):
-        twice = Counter(names).most_common(1)[0][0]
-        raise DataError(f"{where} names {twice} twice, expected every image once; get it again")
+        repeated = Counter(names).most_common(1)[0][0]
+        raise DataError(f"{where} names {repeated} twice, expected every image once; get it again")
     return _Table(where, names, np.array(rows, np.int64))
 
 
-def read_lists(find: FindText, place: str, use_points: Points) -> Lists:
-    """Read the lists and check them against each other."""
+def read_lists(find_text: FindText, where: str, use_points: Points) -> Lists:
+    """Read CelebA's lists and check that they agree.
 
-    def table(name: str, columns: Sequence[str], allowed: set[int] | range, has_count: bool = True) -> _Table | None:
-        located = find(name)
-        return None if located is None else _table(located[0], located[1], columns, allowed, has_count)
+    Args:
+        find_text: Function that finds a list.
+        where: Description of the source, for errors.
+        use_points: Whether the list of landmarks is read.
 
-    def needed(name: str, one_list: _Table | None) -> _Table:
+    Raises:
+        DataError: A list is missing, malformed, or of other images.
+    """
+
+    def read_table(
+        name: str, columns: Sequence[str], allowed: set[int] | range, has_count: bool = True
+    ) -> _Table | None:
+        located = find_text(name)
+        return None if located is None else _parse_table(located[0], located[1], columns, allowed, has_count)
+
+    def require(name: str, one_list: _Table | None) -> _Table:
         if one_list is None:
             raise DataError(
-                f"there is no {name}.txt (nor {name}.csv) in {place}: put it there, it comes with CelebA's images"
+                f"there is no {name}.txt (nor {name}.csv) in {where}: put it there, it comes with CelebA's images"
             )
         return one_list
 
-    attributes = needed("list_attr_celeba", table("list_attr_celeba", ALL_ATTRIBUTES, {-1, 1}))
-    partition = needed("list_eval_partition", table("list_eval_partition", ["partition"], {0, 1, 2}, has_count=False))
-    points = None if use_points == "ignored" else table("list_landmarks_align_celeba", _POINTS, _COORDINATES)
+    attributes = require("list_attr_celeba", read_table("list_attr_celeba", ALL_ATTRIBUTES, {-1, 1}))
+    partition = require(
+        "list_eval_partition", read_table("list_eval_partition", ["partition"], {0, 1, 2}, has_count=False)
+    )
+    points = None if use_points == "ignored" else read_table("list_landmarks_align_celeba", _POINTS, _COORDINATES)
     if use_points == "needed":
-        points = needed("list_landmarks_align_celeba", points)
-    part = partition.aligned_to(attributes)[:, 0].astype(np.uint8)
+        points = require("list_landmarks_align_celeba", points)
+    part = partition.values_in_order_of(attributes)[:, 0].astype(np.uint8)
     _check_parts(part, partition.where)
     lists = Lists(
         names=tuple(attributes.names),
         attributes=(attributes.values > 0).astype(np.uint8),
         part=part,
-        points=None if points is None else points.aligned_to(attributes).reshape(-1, 5, 2).astype(np.float32),
+        points=None if points is None else points.values_in_order_of(attributes).reshape(-1, 5, 2).astype(np.float32),
         sha256="",
     )
     digest = hashlib.sha256("\n".join(lists.names).encode())

@@ -1,6 +1,6 @@
 """From a JPEG file to the pictures of a dataset: crop, grey, edges, completion, watermark.
 
-All come from the whole picture of 178 x 218 pixels, and are cropped and made small last, alike.
+All are made from the whole picture of 178 x 218 pixels; cropping and resizing come last.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from PIL import Image
 
 from mmgen.core.pictures import decode_picture
 
-__all__ = ["HEIGHT", "WIDTH", "completion", "decode", "edges", "fitted", "watermark"]
+__all__ = ["HEIGHT", "WIDTH", "blacken_right_half", "decode_face", "detect_edges", "crop_and_resize", "add_watermark"]
 
 WIDTH, HEIGHT = 178, 218
 """Size of CelebA's aligned pictures in pixels."""
@@ -22,15 +22,15 @@ _OVERLAY = (
     "#...#.#...#...#...#####.#...#.#...#.#...#.#...#.#...#",
 )
 _STRENGTH = 0.6  # of the overlay's white
-_ROWS = (0.18, 0.5, 0.82)  # where the overlay's three lines have their middle, as parts of the height
+_ROWS = (0.18, 0.5, 0.82)  # middles of the overlay's three lines, as shares of the height
 
 
-def decode(data: bytes) -> Image.Image:
-    """Decode the picture in a JPEG file, RGB, 178 x 218."""
+def decode_face(data: bytes) -> Image.Image:
+    """Decode a JPEG file of 178 x 218 pixels to an RGB picture."""
     return decode_picture(data, "RGB", size=(WIDTH, HEIGHT), formats=("JPEG",))
 
 
-def fitted(image: Image.Image, crop: int, size: int) -> Image.Image:
+def crop_and_resize(image: Image.Image, crop: int, size: int) -> Image.Image:
     """Crop the central square of ``crop`` pixels and resize it to ``size``, bilinear with antialiasing."""
     # WG make the shorter side 64 and cut the middle 64 out of the longer one: the same to half a pixel. As there, the
     # outermost pixels weigh in a little of what lies just outside.
@@ -38,8 +38,8 @@ def fitted(image: Image.Image, crop: int, size: int) -> Image.Image:
     return image.resize((size, size), Image.Resampling.BILINEAR, box=(left, top, left + crop, top + crop))
 
 
-def edges(grey: Image.Image, sigma: float) -> Image.Image:
-    """Return Canny's edges of a grey picture, 255 on 0, by scikit-image with its usual thresholds of 0.1 and 0.2.
+def detect_edges(grey: Image.Image, sigma: float) -> Image.Image:
+    """Detect Canny's edges in a grey picture, 255 on 0, by scikit-image with its default thresholds of 0.1 and 0.2.
 
     References:
         A Computational Approach to Edge Detection (Canny, PAMI 1986), https://doi.org/10.1109/TPAMI.1986.4767851
@@ -49,21 +49,21 @@ def edges(grey: Image.Image, sigma: float) -> Image.Image:
     return Image.fromarray(canny(np.asarray(grey), sigma=sigma).astype(np.uint8) * np.uint8(255))
 
 
-def completion(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the picture [C, H, W] with its right half black."""
+def blacken_right_half(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return a copy of the picture [C, H, W] with its right half black."""
     result = picture.copy()
     result[:, :, picture.shape[2] // 2 :] = 0
     return result
 
 
-def watermark(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Return the picture [C, H, W] under three lines of white writing, the same on every picture."""
-    white = _overlay(picture.shape[1])
+def add_watermark(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return a copy of the picture [C, H, W] under three lines of white writing, the same on every picture."""
+    white = _watermark_mask(picture.shape[1])
     return np.rint(picture + (255.0 - picture) * _STRENGTH * white).astype(np.uint8)
 
 
-def _overlay(size: int) -> NDArray[np.uint8]:
-    """Return the mask of the writing, 1 or 0 [size, size]; drawn at 64 pixels and magnified by nearest neighbours."""
+def _watermark_mask(size: int) -> NDArray[np.uint8]:
+    """Return the mask [size, size] of the writing, 0 and 1, drawn at 64 pixels and resized to nearest neighbours."""
     canvas = np.zeros((64, 64), np.uint8)
     word = np.array([[dot == "#" for dot in line] for line in _OVERLAY], np.uint8)
     height, width = word.shape

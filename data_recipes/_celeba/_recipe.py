@@ -18,9 +18,9 @@ from mmgen.core.errors import ArtifactError, DataError, UsageError
 from mmgen.core.foreign import CannotReadError
 from mmgen.core.pictures import image_array
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes._base import Recipe, Rows, Workers, in_order
+from mmgen.data_recipes._base import Recipe, Rows, Workers, map_in_order
 from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES, CELEBA_SIZE, PARTS, Lists, Points
-from mmgen.data_recipes._celeba._pictures import WIDTH, decode, fitted
+from mmgen.data_recipes._celeba._pictures import WIDTH, crop_and_resize, decode_face
 from mmgen.data_recipes._celeba._shards import Shard, ShardFolder
 from mmgen.data_recipes._celeba._source import WHERE_TO_GET_IT, Source
 from mmgen.data_recipes._splits import Parts
@@ -31,15 +31,15 @@ Scheme = tuple[str, Parts]
 """Meaning of a split scheme, and its parts."""
 
 _CHUNK = 128
-_SAID = 3  # unreadable images that an error names
+_MOST_NAMED = 3  # unreadable images that an error names
 _RECORDED = 100  # unreadable images that the file names
 _EIGHTEEN = [ALL_ATTRIBUTES.index(name) for name in ATTRIBUTES]
 _VALUES = ("no", "yes")
 
 
 @dataclass(frozen=True)
-class _Finished:
-    """A finished shard on disk: its stored images, and the reasons why others are left out."""
+class _FinishedShard:
+    """A finished shard on disk: numbers of its stored images, and reasons why others are left out."""
 
     file: Path
     size: int
@@ -92,55 +92,55 @@ class CelebaRecipe(Recipe):
 
     @field_validator("size")
     @classmethod
-    def _is_not_enlarged(cls, size: int, info: ValidationInfo) -> int:
+    def _check_size(cls, size: int, info: ValidationInfo) -> int:
         crop = info.data.get("crop", WIDTH)
         if size > crop:
             raise PydanticCustomError("size", "expected at most crop, which is {crop}", {"crop": crop})
         return size
 
     def add_columns(self, writer: Any) -> None:
-        """Declare modalities and factors besides those that all CelebA recipes have: by default the image."""
+        """Declare further modalities and factors of the recipe in the dataset file; by default the image."""
         writer.add_image("image", (3, self.size, self.size), "bytes")
 
-    def columns(self, faces: Faces) -> Rows:
-        """Return the columns that :meth:`add_columns` declares."""
-        return Rows({"image": self.fitted(faces.images)})
+    def make_columns(self, faces: Faces) -> Rows:
+        """Make the columns that :meth:`add_columns` declares."""
+        return Rows({"image": self.fit_pictures(faces.images)})
 
-    def stored(self, rows: Rows) -> NDArray[np.bool_]:
-        """Return a mask [n] of the finished rows that are stored."""
+    def storage_mask(self, rows: Rows) -> NDArray[np.bool_]:
+        """Return a mask [n] of finished rows that go into the file."""
         return np.ones(len(rows), bool)
 
     @property
     def faceless_advice(self) -> str:
-        """Return advice for the case that no picture has a face and faceless ones are dropped."""
+        """Advice for the error that no picture has a face."""
         return ""
 
-    def schemes(self, numbers: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
-        """Return ways to split besides CelebA's own, of the images with these numbers [N]."""
+    def further_schemes(self, numbers: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
+        """Return split schemes by name besides CelebA's own, for the images with these numbers [N]."""
         return {}
 
     @property
     def points(self) -> Points:
-        """True if CelebA's list of landmarks is used."""
+        """Whether CelebA's list of landmarks is used."""
         return "ignored"
 
     def models(self) -> dict[str, str]:
-        """Return hashes of the models that are used, by the name of the setting that records them."""
+        """Return hashes of the face models in use, by the setting that records each."""
         return {}
 
-    def need_celeba(self) -> Path:
-        """Return the path of the user's copy of CelebA; refuse to go on without one."""
+    def require_celeba(self) -> Path:
+        """Return the path of the user's copy of CelebA, or raise UsageError without one."""
         if self.celeba is None:
             raise UsageError(f"{self.name} is made from your own copy of CelebA: {WHERE_TO_GET_IT}")
         return self.celeba
 
     def prepare(self) -> Work[Any] | None:
-        self.need_celeba()
+        self.require_celeba()
         return None
 
-    def fitted(self, images: Sequence[Image.Image]) -> NDArray[np.uint8]:
-        """Crop and resize pictures of 178 x 218 [n]: uint8 [n, C, size, size]."""
-        return np.stack([image_array(fitted(image, self.crop, self.size)) for image in images])
+    def fit_pictures(self, images: Sequence[Image.Image]) -> NDArray[np.uint8]:
+        """Crop and resize n pictures of 178 x 218 to uint8 [n, C, size, size]."""
+        return np.stack([image_array(crop_and_resize(image, self.crop, self.size)) for image in images])
 
     def rows(
         self,
@@ -150,20 +150,20 @@ class CelebaRecipe(Recipe):
         seed: int,
         models: Mapping[str, str],
     ) -> bytes:
-        """Make a shard of images [n] from their files, or the reasons why those are unreadable; runs in a worker."""
+        """Make a shard, as bytes, from n images' files or the reasons why they are unreadable; runs in a worker."""
         images, readable, unreadable = [], [], dict[str, str]()
         for row, (name, file) in enumerate(zip(lists.names, files, strict=True)):
             try:
                 if isinstance(file, str):
                     raise CannotReadError(file)
-                images.append(decode(file))
+                images.append(decode_face(file))
                 readable.append(row)
             except CannotReadError as error:
                 unreadable[name] = str(error)
         if not images:
             return Shard(Rows({}), np.zeros(0, np.int64), unreadable).to_bytes()
-        lists, indices = lists.some(np.array(readable)), indices[readable]
-        rows = self.columns(Faces(images, lists, indices, seed, models))
+        lists, indices = lists.select(np.array(readable)), indices[readable]
+        rows = self.make_columns(Faces(images, lists, indices, seed, models))
         rows.columns["attributes"] = lists.attributes[:, _EIGHTEEN]
         rows.factors["number"] = np.array([int(name.split(".")[0]) for name in lists.names], np.uint32)
         rows.factors["partition"], rows.factors["celeba_attributes"] = lists.part, lists.attributes
@@ -172,22 +172,29 @@ class CelebaRecipe(Recipe):
     def make(
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = _CHUNK, command: str = ""
     ) -> Work[Path]:
-        folder_or_zip = self.need_celeba()
+        folder_or_zip = self.require_celeba()
         models = self.models()
         source = Source(folder_or_zip, self.points)
-        content = source.content()
-        number = self._size(len(source.lists))
-        lists = source.lists.some(np.arange(number) * len(source.lists) // number)
+        content = source.compare_with_published()
+        number = self._image_count(len(source.lists))
+        lists = source.lists.select(np.arange(number) * len(source.lists) // number)
         settings = {"recipe": self.name, **self.model_dump(mode="json"), "number": number, **models}
         settings |= {"lists_sha256": lists.sha256, **content.settings}
 
         def generate() -> Generator[Progress, None, Path]:
             with source:
-                key = settings | {"seed": seed, "chunk": chunk, "drop_faceless": None, "libraries": self._versions()}
+                key = settings | {
+                    "seed": seed,
+                    "chunk": chunk,
+                    "drop_faceless": None,
+                    "libraries": self._library_versions(),
+                }
                 folder = ShardFolder(path, key)
                 digest = hashlib.sha256()
                 try:
-                    done = yield from self._finish_shards(source, lists, folder, digest, seed, workers, chunk, models)
+                    done = yield from self._make_missing_shards(
+                        source, lists, folder, digest, seed, workers, chunk, models
+                    )
                     self._check_readable(done, number, folder)
                     identity = settings | {"images_sha256": digest.hexdigest()}
                     yield from self._assemble(path, folder, done, lists, identity, seed, command)
@@ -199,18 +206,18 @@ class CelebaRecipe(Recipe):
         some = f" from {number:,} of CelebA's {CELEBA_SIZE:,} faces" if number != CELEBA_SIZE else ""
         return Work(f"making {self.name}{some}", number, "image", generate, content.notes)
 
-    def _size(self, available: int) -> int:
+    def _image_count(self, available: int) -> int:
         if self.number is not None and self.number > available:
             raise UsageError(
                 f"--number got {self.number:,}, but {self.celeba} holds {available:,} images; ask for fewer"
             )
         return self.number or available
 
-    def _versions(self) -> dict[str, str]:
-        """Return versions of libraries, which may change pictures, so that shards of different ones are not mixed."""
+    def _library_versions(self) -> dict[str, str]:
+        """Return versions of libraries, so that shards made by different ones are not mixed."""
         return {name: importlib.import_module(name).__version__ for name in self.libraries}
 
-    def _finish_shards(
+    def _make_missing_shards(
         self,
         source: Source,
         lists: Lists,
@@ -220,15 +227,15 @@ class CelebaRecipe(Recipe):
         workers: Workers,
         chunk: int,
         models: Mapping[str, str],
-    ) -> Generator[Progress, None, list[_Finished]]:
+    ) -> Generator[Progress, None, list[_FinishedShard]]:
         """Make the shards that are missing; ``digest`` covers the files of all images."""
-        done: dict[int, _Finished] = {}
+        done: dict[int, _FinishedShard] = {}
         begun: deque[tuple[int, Path]] = deque()
 
         def calls() -> Iterator[tuple[Any, ...]]:
             for start in range(0, len(lists), chunk):
                 indices = np.arange(start, min(start + chunk, len(lists)))
-                some = lists.some(indices)
+                some = lists.select(indices)
                 files = [source.read(name) for name in some.names]
                 own = hashlib.sha256()
                 for file in files:
@@ -238,34 +245,33 @@ class CelebaRecipe(Recipe):
                 place = folder.file(start, own.hexdigest())
                 shard = folder.load(place)
                 if shard is not None:
-                    done[start] = self._finish(place, shard)
+                    done[start] = self._summarise_shard(place, shard)
                     continue
                 begun.append((start, place))
                 yield files, some, indices, seed, models
 
-        for data in in_order(self.rows, calls(), workers):
+        for data in map_in_order(self.rows, calls(), workers):
             start, place = begun.popleft()
             folder.store(place, data)
-            done[start] = self._finish(place, Shard.from_bytes(data))
+            done[start] = self._summarise_shard(place, Shard.from_bytes(data))
             yield Progress(sum(one.size for one in list(done.values())))
         return [done[start] for start in sorted(done)]
 
-    def _finish(self, file: Path, shard: Shard) -> _Finished:
-        stored = self.stored(shard.rows) if len(shard.numbers) else np.zeros(0, bool)
+    def _summarise_shard(self, file: Path, shard: Shard) -> _FinishedShard:
+        stored = self.storage_mask(shard.rows) if len(shard.numbers) else np.zeros(0, bool)
         faces = shard.rows.factors.get("face_found")
         faceless = 0 if faces is None else int((faces == 0).sum())
         size = len(shard.numbers) + len(shard.unreadable)
-        return _Finished(file, size, shard.numbers[stored], shard.unreadable, faceless)
+        return _FinishedShard(file, size, shard.numbers[stored], shard.unreadable, faceless)
 
-    def _check_readable(self, done: Sequence[_Finished], number: int, folder: ShardFolder) -> None:
+    def _check_readable(self, done: Sequence[_FinishedShard], number: int, folder: ShardFolder) -> None:
         unreadable = {name: why for one in done for name, why in one.unreadable.items()}
-        some = [f"{name} ({why})" for name, why in list(unreadable.items())[:_SAID]]
-        more = f" and {len(unreadable) - _SAID:,} more" if len(unreadable) > _SAID else ""
+        some = [f"{name} ({why})" for name, why in list(unreadable.items())[:_MOST_NAMED]]
+        more = f" and {len(unreadable) - _MOST_NAMED:,} more" if len(unreadable) > _MOST_NAMED else ""
         cannot = f"{len(unreadable):,} of {number:,} images in {self.celeba} cannot be read: {', '.join(some)}{more}"
         if unreadable and not self.drop_unreadable:
             raise DataError(
-                f"{cannot}; get them again, or leave them out with --drop-unreadable: what is finished will not be "
-                "done again"
+                f"{cannot}; get them again, or leave them out with --drop-unreadable: finished images are kept"
             )
         if any(len(one.numbers) for one in done):
             return
@@ -276,12 +282,11 @@ class CelebaRecipe(Recipe):
         also = f", and {cannot}" if unreadable else ""
         raise DataError(
             f"no image is left to store: no face found in {faceless:,} of {number:,} images{also}; "
-            f"leave out --drop-faceless (what is finished, in {folder.path}, will not be done again), or "
-            f"{self.faceless_advice}"
+            f"leave out --drop-faceless (finished images, in {folder.path}, are kept), or {self.faceless_advice}"
         )
 
     def _assemble(
-        self, path: Path, folder: ShardFolder, done: Sequence[_Finished], lists: Lists, settings: dict[str, Any],
+        self, path: Path, folder: ShardFolder, done: Sequence[_FinishedShard], lists: Lists, settings: dict[str, Any],
         seed: int, command: str,
     ) -> Generator[Progress, None, None]:  # fmt: skip
         """Write all shards into one file."""
@@ -305,7 +310,7 @@ class CelebaRecipe(Recipe):
                 if shard is None:
                     raise ArtifactError(f"{one.file} has gone or changed meanwhile; run the same command again")
                 if len(one.numbers):
-                    rows = _select_rows(shard.rows, self.stored(shard.rows))
+                    rows = _select_rows(shard.rows, self.storage_mask(shard.rows))
                     writer.write(start, rows.columns, rows.factors)
                 start += len(one.numbers)
                 yield Progress(len(lists), {"stored": start})
@@ -318,12 +323,12 @@ class CelebaRecipe(Recipe):
         return {
             "iid": ("CelebA's own parts, which share no person", parts),
             "official": ("CelebA's own parts", parts),
-            **self.schemes(numbers, seed),
+            **self.further_schemes(numbers, seed),
         }
 
 
-def _select_rows(rows: Rows, stored: NDArray[np.bool_]) -> Rows:
-    def some(group: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        return {name: array[stored] for name, array in group.items()}
+def _select_rows(rows: Rows, mask: NDArray[np.bool_]) -> Rows:
+    def select(group: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        return {name: array[mask] for name, array in group.items()}
 
-    return Rows(some(rows.columns), some(rows.factors))
+    return Rows(select(rows.columns), select(rows.factors))

@@ -28,12 +28,12 @@ _MOST_BYTES = 2**30  # packed or not; 128 images of all kinds have 60 MB
 
 @dataclass(frozen=True)
 class Shard:
-    """Some consecutive, finished images of the source.
+    """Finished, consecutive images of the source.
 
     Attributes:
-        rows: Those that could be read.
-        numbers: Which of the source's images they are [n].
-        unreadable: Why the others could not be read, by the name of the image.
+        rows: The n readable images.
+        numbers: Their numbers among the source's images [n].
+        unreadable: Reasons why the others could not be read, by name of the image.
     """
 
     rows: Rows
@@ -41,7 +41,7 @@ class Shard:
     unreadable: dict[str, str]
 
     def to_bytes(self) -> bytes:
-        """Serialise: numbers and text only, with a checksum."""
+        """Serialise the shard as numbers and text with a checksum."""
         from safetensors.numpy import save
 
         columns = {f"{group}/{name}": array for group in _GROUPS for name, array in getattr(self.rows, group).items()}
@@ -51,7 +51,7 @@ class Shard:
 
     @staticmethod
     def from_bytes(data: bytes) -> "Shard":
-        """Invert :meth:`to_bytes`."""
+        """Parse the bytes of :meth:`to_bytes`; raise ValueError if they are damaged."""
         from safetensors import SafetensorError
         from safetensors.numpy import load
 
@@ -71,13 +71,13 @@ class Shard:
 
 
 class ShardFolder:
-    """Folder for finished shards beside the output, different for different outputs and settings.
+    """Folder for finished shards beside the output; its name depends on output and settings.
 
-    A shard's name says which bytes it was made from, so that an image that has changed is done again.
+    A shard's name has a hash of its images' files, so that changed images are made again.
 
     Args:
-        output: The file that is being made.
-        key: All that decides what the shards hold, besides the images.
+        output: The dataset file.
+        key: Everything that determines the shards besides the images.
 
     Raises:
         ArtifactError: The folder cannot be made.
@@ -96,18 +96,18 @@ class ShardFolder:
             ) from None
 
     def file(self, start: int, digest: str) -> Path:
-        """Return the path of the shard that begins with image ``start`` and was made from these bytes."""
+        """Return the path of the shard that begins with image ``start``, for this hash of its images' files."""
         return self.path / f"{start:06d}-{digest[:24]}.shard"
 
     def load(self, file: Path) -> Shard | None:
-        """Return a finished shard; None if it is not there, or damaged."""
+        """Read a finished shard; None if it is missing or damaged."""
         try:
             return Shard.from_bytes(read_file(file, _MOST_BYTES))
         except (CannotReadError, ValueError):
             return None
 
     def store(self, file: Path, data: bytes) -> None:
-        """Write a shard, not synced: its checksum tells if it did not survive a power cut."""
+        """Write a shard without syncing the disk; its checksum reveals damage by a power cut."""
         temporary = file.with_suffix(".part")
         try:
             temporary.unlink(missing_ok=True)  # of a writer that was killed, or a link
@@ -117,7 +117,7 @@ class ShardFolder:
         except OSError as error:
             raise ArtifactError(
                 f"cannot write {file}: {reason_of(error)}; fix that (a whole CelebA needs up to 12 GB here) and run "
-                "the same command again, which goes on from what is finished"
+                "the same command again, which keeps finished images"
             ) from None
 
     def remove(self) -> None:

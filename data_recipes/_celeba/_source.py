@@ -12,7 +12,7 @@ from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.data_recipes._celeba._lists import CELEBA_SIZE, PUBLISHED, Lists, Points, read_lists
 from mmgen.data_recipes._left_out import reason_to_skip
-from mmgen.data_recipes._published import Content, other, unverified
+from mmgen.data_recipes._published import Content, different_content, unverified_content
 
 __all__ = ["WHERE_TO_GET_IT", "Source"]
 
@@ -60,21 +60,21 @@ class Source:
 
     def _open(self, use_points: Points) -> None:
         if self.path.is_dir():
-            files = list(_walk(self.path, 0))
+            files = list(_list_files(self.path, 0))
             if not any(file.parent.name == _FOLDER and _IMAGE.fullmatch(file.name) for file in files):
                 archives = [file for file in files if file.name == f"{_FOLDER}.zip"]
-                _once(f"{_FOLDER}.zip", list(map(str, archives)))
+                _check_unique(f"{_FOLDER}.zip", list(map(str, archives)))
                 files = [file for file in files if not _IMAGE.fullmatch(file.name)] if archives else files
-                places: list[_Place] = [*files, *(place for file in archives for place in self._members(file))]
+                places: list[_Place] = [*files, *(place for file in archives for place in self._zip_members(file))]
             else:
                 places = [*files]
         elif self.path.exists():
-            places = list(self._members(self.path))
+            places = list(self._zip_members(self.path))
         else:
             raise DataError(f"there is no folder or zip {self.path}: {WHERE_TO_GET_IT}")
-        self._listed = [place for place in places if _path(place).name.startswith("list_")]
+        self._listed = [place for place in places if _path_of(place).name.startswith("list_")]
         self._images = self._find_images(places)
-        self.lists: Lists = read_lists(self._text, str(self.path), use_points)
+        self.lists: Lists = read_lists(self._read_list, str(self.path), use_points)
         self._check_images()
 
     def __enter__(self) -> "Source":
@@ -88,25 +88,25 @@ class Source:
         for archive in self._zips:
             archive.close()
 
-    def content(self) -> Content:
-        """Compare with CelebA: all of its lists as published, and an image for every name; images have no hash."""
+    def compare_with_published(self) -> Content:
+        """Compare the lists with CelebA's by hash, and the images by number."""
         number, names = len(self.lists), [name for name, md5 in self._md5.items() if PUBLISHED[name] not in md5]
         if number != CELEBA_SIZE:
-            return other("CelebA", self.path, f"it has {number:,} images, expected {CELEBA_SIZE:,}")
+            return different_content("CelebA", self.path, f"it has {number:,} images, expected {CELEBA_SIZE:,}")
         if names:
-            return other("CelebA", self.path, f"{', '.join(names)} has another content")
+            return different_content("CelebA", self.path, f"{', '.join(names)} has another content")
         lists = "" if {"list_attr_celeba", "list_eval_partition"} <= {*self._md5} else " and lists in csv"
-        return unverified("CelebA", self.path, f"images{lists} are counted, and not compared")
+        return unverified_content("CelebA", self.path, f"images{lists} are counted, and not compared")
 
     def read(self, name: str) -> bytes | str:
-        """Return the bytes of an image's file; or, as a string, why they cannot be read."""
+        """Return the bytes of an image's file, or a string with the reason why it cannot be read."""
         place = self._images[name]
         try:
-            return _read(place, _MAX_IMAGE_BYTES)
+            return _read_place(place, _MAX_IMAGE_BYTES)
         except CannotReadError as error:
             return str(error)
 
-    def _members(self, path: Path) -> Iterator[_Place]:
+    def _zip_members(self, path: Path) -> Iterator[_Place]:
         try:
             archive = open_zip(path)
         except CannotReadError as error:
@@ -115,19 +115,21 @@ class Source:
             ) from None
         self._zips.append(archive)
         for member in archive.infolist():
-            if not member.is_dir() and not any(map(reason_to_skip, _path((archive, member)).parts)):
+            if not member.is_dir() and not any(map(reason_to_skip, _path_of((archive, member)).parts)):
                 yield archive, member
 
     def _find_images(self, places: list[_Place]) -> dict[str, _Place]:
-        images = [place for place in places if _IMAGE.fullmatch(_path(place).name)]
-        own = [place for place in images if _path(place).parent.name == _FOLDER]
+        images = [place for place in places if _IMAGE.fullmatch(_path_of(place).name)]
+        own = [place for place in images if _path_of(place).parent.name == _FOLDER]
         by_name: dict[str, _Place] = {}
         for place in own or images:
-            if _path(place).name in by_name:
-                _once(_path(place).name, [_in_words(by_name[_path(place).name]), _in_words(place)])
-            by_name[_path(place).name] = place
+            if _path_of(place).name in by_name:
+                _check_unique(
+                    _path_of(place).name, [_describe_place(by_name[_path_of(place).name]), _describe_place(place)]
+                )
+            by_name[_path_of(place).name] = place
         if not by_name:
-            inner = next((_in_words(place) for place in places if _path(place).name == f"{_FOLDER}.zip"), "")
+            inner = next((_describe_place(place) for place in places if _path_of(place).name == f"{_FOLDER}.zip"), "")
             hint = f"unpack {self.path}, which holds {inner}, into a folder" if inner else WHERE_TO_GET_IT
             raise DataError(
                 f"there are no images in {self.path}, expected {_FOLDER}.zip or a folder {_FOLDER} with 000001.jpg "
@@ -135,20 +137,20 @@ class Source:
             )
         return by_name
 
-    def _text(self, name: str) -> tuple[str, bytes] | None:
+    def _read_list(self, name: str) -> tuple[str, bytes] | None:
         for ending in (".txt", ".csv"):
-            lists = [place for place in self._listed if _path(place).name == name + ending]
-            _once(name + ending, list(map(_in_words, lists)))
+            lists = [place for place in self._listed if _path_of(place).name == name + ending]
+            _check_unique(name + ending, list(map(_describe_place, lists)))
             if lists:
                 try:
-                    data = _read(lists[0], _MAX_LIST_BYTES)
+                    data = _read_place(lists[0], _MAX_LIST_BYTES)
                     if ending == ".txt":
                         unix = data.replace(b"\r\n", b"\n")  # some programs change the ends of lines
                         forms = (data, unix, unix.replace(b"\n", b"\r\n"))
                         self._md5[name] = {hashlib.md5(form, usedforsecurity=False).hexdigest() for form in forms}
-                    return _in_words(lists[0]), data
+                    return _describe_place(lists[0]), data
                 except CannotReadError as error:
-                    raise DataError(f"cannot read {_in_words(lists[0])}: {error}; get it again") from None
+                    raise DataError(f"cannot read {_describe_place(lists[0])}: {error}; get it again") from None
         return None
 
     def _check_images(self) -> None:
@@ -163,34 +165,34 @@ class Source:
             )
 
 
-def _path(place: _Place) -> Path | PurePosixPath:
+def _path_of(place: _Place) -> Path | PurePosixPath:
     return place if isinstance(place, Path) else PurePosixPath(place[1].filename.replace("\\", "/"))
 
 
-def _in_words(place: _Place) -> str:
-    """Return a place in words, which ends in .csv where its file does."""
+def _describe_place(place: _Place) -> str:
+    """Describe a place for errors, with the file's ending last."""
     if isinstance(place, Path):
         return str(place)
     return f"{place[0].filename}: {place[1].filename.encode('ascii', 'backslashreplace').decode()}"
 
 
-def _once(name: str, places: list[str]) -> None:
+def _check_unique(name: str, places: list[str]) -> None:
     if len(places) > 1:
         raise DataError(f"{name} is there {len(places)} times, as {places[0]} and {places[1]}; remove one of them")
 
 
-def _walk(folder: Path, depth: int) -> Iterator[Path]:
-    """Yield regular files down to some depth; unreadable folders are left out."""
+def _list_files(folder: Path, depth: int) -> Iterator[Path]:
+    """Yield regular files down to a limited depth, without unreadable folders."""
     with suppress(PermissionError), os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             if reason_to_skip(entry.name):
                 continue
             if entry.is_dir() and depth < _DEPTH:
-                yield from _walk(Path(entry.path), depth + 1)
+                yield from _list_files(Path(entry.path), depth + 1)
             elif entry.is_file():
                 yield Path(entry.path)
 
 
-def _read(place: _Place, limit: int) -> bytes:
+def _read_place(place: _Place, limit: int) -> bytes:
     """Read a whole file of a plausible size."""
     return read_file(place, limit) if isinstance(place, Path) else read_member(*place, limit)

@@ -1,7 +1,7 @@
 from ._api import (
     SceneArrays as SceneArrays,
     compile_kernels as compile_kernels,
-    masks as masks,
+    object_masks as object_masks,
     render as render,
     visible_pixels as visible_pixels,
 )

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._clevr._bodies import BLUE, COLUMNS, COS, METAL, RED, SHAPE, SIN, SIZE, X, Y
 from mmgen.data_recipes._clevr._camera import FILTER_WIDTH
-from mmgen.data_recipes._clevr._compiled import is_cached, kernels
+from mmgen.data_recipes._clevr._compiled import is_cached, load_kernels
 from mmgen.data_recipes._clevr._lamps import lamp_rows
 from mmgen.data_recipes._clevr._sampling import PURPOSES, filter_table
 
-__all__ = ["SceneArrays", "compile_kernels", "masks", "render", "visible_pixels"]
+__all__ = ["SceneArrays", "compile_kernels", "object_masks", "render", "visible_pixels"]
 
 Floats = NDArray[np.float64]
 SceneArrays = dict[str, NDArray[Any]]
 
 
 @cache
-def _filter() -> Floats:
+def _pixel_filter() -> Floats:
     return filter_table(FILTER_WIDTH)
 
 
@@ -45,12 +45,12 @@ def _cameras(scenes: SceneArrays) -> Floats:
 
 def render(scenes: SceneArrays, size: int, samples: int = 64) -> NDArray[np.uint8]:
     """Render pictures of n scenes on one thread, uint8 [n, 3, size, size]; a pure function of its arguments."""
-    render_scene, _ = kernels()
+    render_scene, _ = load_kernels()
     bodies, lamps, cameras = body_rows(scenes), lamp_rows(scenes), _cameras(scenes)
     offsets = np.empty((PURPOSES, 3), np.int64)
     images = np.empty((len(bodies), 3, size, size), np.uint8)
     for row, key in enumerate(scenes["seed"].astype(np.uint64)):
-        render_scene(bodies[row], lamps[row], cameras[row], key, samples, _filter(), offsets, images[row])
+        render_scene(bodies[row], lamps[row], cameras[row], key, samples, _pixel_filter(), offsets, images[row])
     return images
 
 
@@ -58,19 +58,19 @@ def visible_pixels(scenes: SceneArrays, size: int = 112) -> NDArray[np.int64]:
     """Count the pixels that show each object, int64 [n, objects]; a pixel shows the object behind its middle."""
     bodies = body_rows(scenes)
     counts = np.zeros(bodies.shape[:2], np.int64)
-    kernels()[1](bodies, _cameras(scenes), size, counts, np.empty((0, 0, 0), np.uint8))
+    load_kernels()[1](bodies, _cameras(scenes), size, counts, np.empty((0, 0, 0), np.uint8))
     return counts
 
 
-def masks(scenes: SceneArrays, size: int) -> NDArray[np.uint8]:
+def object_masks(scenes: SceneArrays, size: int) -> NDArray[np.uint8]:
     """Return the object behind each pixel, uint8 [n, size, size]: 0 for the floor, i + 1 for object i."""
     bodies = body_rows(scenes)
     result = np.zeros((len(bodies), size, size), np.uint8)
-    kernels()[1](bodies, _cameras(scenes), size, np.zeros(bodies.shape[:2], np.int64), result)
+    load_kernels()[1](bodies, _cameras(scenes), size, np.zeros(bodies.shape[:2], np.int64), result)
     return result
 
 
-def _example() -> SceneArrays:
+def _example_scene() -> SceneArrays:
     """Return a scene to compile with."""
     zero = np.zeros((1, 1))
     place = np.array([[7.0, -6.0, 5.0]])
@@ -90,7 +90,7 @@ def compile_kernels() -> Work[None] | None:
         return None
 
     def generate() -> Generator[Progress, None, None]:
-        scene = _example()
+        scene = _example_scene()
         visible_pixels(scene, 8)
         yield Progress(1)
         render(scene, 8, 1)

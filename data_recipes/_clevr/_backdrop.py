@@ -13,7 +13,16 @@ from mmgen.data_recipes._clevr._bodies import NOTHING
 from mmgen.data_recipes._clevr._jit import device
 from mmgen.data_recipes._clevr._vectors import Vector
 
-__all__ = ["BACK", "HALF_WIDTH", "RADIUS", "START", "ALBEDO", "ambient", "backdrop_normal", "meet_backdrop"]
+__all__ = [
+    "BACK",
+    "HALF_WIDTH",
+    "RADIUS",
+    "START",
+    "ALBEDO",
+    "ambient_radiance",
+    "backdrop_normal",
+    "backdrop_distance",
+]
 
 ALBEDO = 0.8
 
@@ -37,7 +46,7 @@ _AMBIENT_START, _AMBIENT_STEP = -12.0, 4.0
 
 
 @device
-def meet_backdrop(p: Vector, w: Vector) -> float:
+def backdrop_distance(p: Vector, w: Vector) -> float:
     """Return the distance from p along the ray w to the backdrop; NOTHING if it misses."""
     r, dr = p[0] * BACK[0] + p[1] * BACK[1] - START, w[0] * BACK[0] + w[1] * BACK[1]
     h, dh = p[2] - RADIUS, w[2]
@@ -72,8 +81,8 @@ def backdrop_normal(p: Vector) -> Vector:
 
 
 @device
-def ambient(p: Vector) -> float:
-    """Return the radiance that the backdrop sends back, from p, of light that came over its other parts."""
+def ambient_radiance(p: Vector) -> float:
+    """Return the radiance from p on the backdrop of light that its other parts reflected there."""
     place = (p[0] * BACK[0] + p[1] * BACK[1] - _AMBIENT_START) / _AMBIENT_STEP
     place = min(max(place, 0.0), len(_AMBIENT) - 1.001)
     cell = int(place)

@@ -34,7 +34,7 @@ def blender_scenes(scenes: "SceneArrays", size: int, samples: int) -> dict[str, 
     """Return scenes for Blender as values of JSON."""
     from mmgen.data_recipes._clevr import _backdrop, _bodies, _camera, _lamps, _materials
 
-    def listed(values: Any) -> list[float]:
+    def to_floats(values: Any) -> list[float]:
         return [float(value) for value in values]
 
     described = []
@@ -48,15 +48,15 @@ def blender_scenes(scenes: "SceneArrays", size: int, samples: int) -> dict[str, 
                 "y": float(scenes["y"][row, i]),
                 "rotation": float(scenes["rotation"][row, i]),
                 "metal": bool(scenes["metal"][row, i]),
-                "colour": listed(scenes["colour"][row, i]),
+                "colour": to_floats(scenes["colour"][row, i]),
             }
             for i in range(scenes["x"].shape[1])
         ]
         lamps = [
-            {"position": listed(scenes[name][row]), "side": side, "watts": watts, "colour": list(colour)}
+            {"position": to_floats(scenes[name][row]), "side": side, "watts": watts, "colour": list(colour)}
             for name, side, watts, colour in _lamps.LAMPS
         ]
-        camera = listed(scenes["camera"][row])
+        camera = to_floats(scenes["camera"][row])
         described.append({"camera": camera, "lamps": lamps, "bodies": bodies, "seed": int(scenes["seed"][row]) % 2**31})
     return {
         "size": size,
@@ -87,7 +87,7 @@ def blender_scenes(scenes: "SceneArrays", size: int, samples: int) -> dict[str, 
     }
 
 
-def _interpreter(python: Path | None) -> str:
+def _find_interpreter(python: Path | None) -> str:
     """Find a Python that can import bpy, without starting it."""
     if python is not None:
         return str(python)
@@ -99,7 +99,7 @@ def _interpreter(python: Path | None) -> str:
     return sys.executable
 
 
-def _run(command: list[str]) -> None:
+def _run_blender(command: list[str]) -> None:
     own = {**os.environ, **child_environment()}
     try:
         done = subprocess.run(
@@ -115,7 +115,7 @@ def _run(command: list[str]) -> None:
         raise DataError(f"Blender failed in {command[0]}: {last}; --renderer numba needs no Blender")
 
 
-def _read(path: Path, size: int) -> NDArray[np.uint8]:
+def _read_picture(path: Path, size: int) -> NDArray[np.uint8]:
     """Read one picture [3, size, size]."""
     try:
         pixels = np.asarray(read_picture(path, "RGB", size=(size, size)))
@@ -132,10 +132,10 @@ def render_with_blender(
     scenes: "SceneArrays", size: int, samples: int = 64, python: Path | None = None
 ) -> NDArray[np.uint8]:
     """Render pictures of n scenes with Cycles, on one thread."""
-    interpreter = _interpreter(python)
+    interpreter = _find_interpreter(python)
     with tempfile.TemporaryDirectory(prefix="mmgen-blender-") as folder:
         job = Path(folder) / "scenes.json"
         job.write_text(json.dumps(blender_scenes(scenes, size, samples)), encoding="utf-8")
-        _run([interpreter, str(_WORKER), str(job), folder])
-        images = [_read(Path(folder) / f"{row}.png", size) for row in range(len(scenes["x"]))]
+        _run_blender([interpreter, str(_WORKER), str(job), folder])
+        images = [_read_picture(Path(folder) / f"{row}.png", size) for row in range(len(scenes["x"]))]
     return np.stack(images)

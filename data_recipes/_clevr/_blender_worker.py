@@ -26,7 +26,7 @@ _AROUND = 96  # segments round a cylinder
 _ROUNDING = 12  # segments of a rounded edge
 
 
-def _new(name: str, data: Any) -> Any:
+def _add_object(name: str, data: Any) -> Any:
     thing = bpy.data.objects.new(name, data)
     bpy.context.scene.collection.objects.link(thing)
     return thing
@@ -39,7 +39,7 @@ def _aim(thing: Any, position: Any, direction: Any) -> None:
     thing.rotation_quaternion = Vector(direction).to_track_quat("-Z", "Y")
 
 
-def _set_up(job: dict[str, Any]) -> None:
+def _set_up_blender(job: dict[str, Any]) -> None:
     """Prepare an empty file and the settings of pictures."""
     bpy.ops.wm.read_factory_settings(use_empty=True)
     scene = bpy.context.scene
@@ -64,16 +64,16 @@ def _set_up(job: dict[str, Any]) -> None:
     cycles.filter_width = job["filter_width"] / 2.0  # Cycles doubles it for this filter
 
 
-def _mesh(name: str, vertices: list[Any], faces: list[Any], material: Any) -> Any:
+def _add_mesh(name: str, vertices: list[Any], faces: list[Any], material: Any) -> Any:
     mesh = bpy.data.meshes.new(name)
     mesh.from_pydata(vertices, [], faces)
     mesh.polygons.foreach_set("use_smooth", [True] * len(mesh.polygons))
     mesh.materials.append(material)
     mesh.update()
-    return _new(name, mesh)
+    return _add_object(name, mesh)
 
 
-def _backdrop(settings: dict[str, Any]) -> None:
+def _add_backdrop(settings: dict[str, Any]) -> None:
     material = bpy.data.materials.new("floor")
     material.use_nodes = True
     nodes, links = material.node_tree.nodes, material.node_tree.links
@@ -87,24 +87,24 @@ def _backdrop(settings: dict[str, Any]) -> None:
     profile = [(-40.0, 0.0), *profile, (start + radius, 60.0)]
     x, y = settings["back"]
     vertices = [(r * x + side * y, r * y - side * x, z) for r, z in profile for side in (-wide, wide)]
-    _mesh("floor", vertices, [(2 * i, 2 * i + 1, 2 * i + 3, 2 * i + 2) for i in range(len(profile) - 1)], material)
+    _add_mesh("floor", vertices, [(2 * i, 2 * i + 1, 2 * i + 3, 2 * i + 2) for i in range(len(profile) - 1)], material)
 
 
-def _material(body: dict[str, Any], job: dict[str, Any]) -> Any:
+def _make_material(body: dict[str, Any], job: dict[str, Any]) -> Any:
     material = bpy.data.materials.new("body")
     material.use_nodes = True
     nodes, links = material.node_tree.nodes, material.node_tree.links
     nodes.clear()
     colour = (*body["colour"], 1.0)
 
-    def glossy(kind: str, tint: Any, alpha: float) -> Any:
+    def add_glossy_node(kind: str, tint: Any, alpha: float) -> Any:
         node = nodes.new("ShaderNodeBsdfAnisotropic")
         node.distribution = kind
         node.inputs["Color"].default_value = tint
         node.inputs["Roughness"].default_value = math.sqrt(alpha)  # Cycles squares it
         return node.outputs["BSDF"]
 
-    def mixed(share: Any, first: Any, second: Any) -> Any:
+    def add_mix_node(share: Any, first: Any, second: Any) -> Any:
         node = nodes.new("ShaderNodeMixShader")
         if isinstance(share, float):
             node.inputs[0].default_value = share
@@ -114,17 +114,17 @@ def _material(body: dict[str, Any], job: dict[str, Any]) -> Any:
         links.new(second, node.inputs[2])
         return node.outputs["Shader"]
 
-    def fresnel(index: float) -> Any:
+    def add_fresnel_node(index: float) -> Any:
         node = nodes.new("ShaderNodeFresnel")
         node.inputs["IOR"].default_value = index
         return node.outputs["Fac"]
 
     if body["metal"]:
         metal = job["metal"]
-        surface = mixed(
+        surface = add_mix_node(
             metal["glossy_share"],
-            glossy("GGX", colour, metal["mirror_alpha"]),
-            glossy("GGX", colour, metal["glossy_alpha"]),
+            add_glossy_node("GGX", colour, metal["mirror_alpha"]),
+            add_glossy_node("GGX", colour, metal["glossy_alpha"]),
         )
     else:
         rubber = job["rubber"]
@@ -134,14 +134,14 @@ def _material(body: dict[str, Any], job: dict[str, Any]) -> Any:
         velvet.inputs["Roughness"].default_value = rubber["velvet"]
         for node in (diffuse, velvet):
             node.inputs["Color"].default_value = colour
-        inside = mixed(fresnel(rubber["inner_index"]), diffuse.outputs["BSDF"], velvet.outputs["BSDF"])
-        coat = glossy("BECKMANN", (*[rubber["coat"]] * 3, 1.0), rubber["coat_alpha"])
-        surface = mixed(fresnel(rubber["outer_index"]), inside, coat)
+        inside = add_mix_node(add_fresnel_node(rubber["inner_index"]), diffuse.outputs["BSDF"], velvet.outputs["BSDF"])
+        coat = add_glossy_node("BECKMANN", (*[rubber["coat"]] * 3, 1.0), rubber["coat_alpha"])
+        surface = add_mix_node(add_fresnel_node(rubber["outer_index"]), inside, coat)
     links.new(surface, nodes.new("ShaderNodeOutputMaterial").inputs["Surface"])
     return material
 
 
-def _cylinder(rim: float) -> tuple[list[Any], list[Any]]:
+def _cylinder_mesh(rim: float) -> tuple[list[Any], list[Any]]:
     """Return vertices and faces of a cylinder of radius and half height 1 with a rounded rim."""
     turns = [math.pi / 2 * i / _ROUNDING for i in range(_ROUNDING + 1)]
     profile = [(1.0 - rim + rim * math.sin(turn), 1.0 - rim + rim * math.cos(turn)) for turn in turns]
@@ -155,7 +155,7 @@ def _cylinder(rim: float) -> tuple[list[Any], list[Any]]:
     return vertices, faces
 
 
-def _cube(rim: float) -> tuple[list[Any], list[Any]]:
+def _cube_mesh(rim: float) -> tuple[list[Any], list[Any]]:
     """Return vertices and faces of a cube of half extent 1 with rounded edges; with rim 1 it is a sphere."""
     core = 1.0 - rim
     slopes = [math.tan(math.pi / 4 * i / _ROUNDING) for i in range(_ROUNDING + 1)]
@@ -164,7 +164,7 @@ def _cube(rim: float) -> tuple[list[Any], list[Any]]:
     vertices: list[Any] = []
     numbers: dict[Any, int] = {}
 
-    def number(point: tuple[float, ...]) -> int:
+    def vertex_number(point: tuple[float, ...]) -> int:
         inner = [max(-core, min(core, value)) for value in point]
         outer = [value - close for value, close in zip(point, inner, strict=True)]
         length = math.sqrt(sum(value * value for value in outer))
@@ -182,13 +182,13 @@ def _cube(rim: float) -> tuple[list[Any], list[Any]]:
                 for b0, b1 in pairwise(lines):
                     corners = [(a0, b0), (a1, b0), (a1, b1), (a0, b1)]
                     points = [[side, *corner] for corner in (corners if side > 0.0 else reversed(corners))]
-                    faces.append([number(tuple(point[(k - axis) % 3] for k in range(3))) for point in points])
+                    faces.append([vertex_number(tuple(point[(k - axis) % 3] for k in range(3))) for point in points])
     return vertices, faces
 
 
-def _body(body: dict[str, Any], job: dict[str, Any]) -> None:
-    vertices, faces = _cylinder(body["rim"]) if body["shape"] == "cylinder" else _cube(body["rim"] or 1.0)
-    thing = _mesh("body", vertices, faces, _material(body, job))
+def _add_body(body: dict[str, Any], job: dict[str, Any]) -> None:
+    vertices, faces = _cylinder_mesh(body["rim"]) if body["shape"] == "cylinder" else _cube_mesh(body["rim"] or 1.0)
+    thing = _add_mesh("body", vertices, faces, _make_material(body, job))
     if body["shape"] != "sphere":
         thing.modifiers.new("flat faces stay flat", "WEIGHTED_NORMAL").weight = 100
     thing.location = (body["x"], body["y"], body["size"])
@@ -196,22 +196,22 @@ def _body(body: dict[str, Any], job: dict[str, Any]) -> None:
     thing.rotation_euler = (0.0, 0.0, body["rotation"])
 
 
-def _render(job: dict[str, Any], scene: dict[str, Any], path: Path) -> None:
-    _set_up(job)
-    _backdrop(job["backdrop"])
+def _render_scene(job: dict[str, Any], scene: dict[str, Any], path: Path) -> None:
+    _set_up_blender(job)
+    _add_backdrop(job["backdrop"])
     for body in scene["bodies"]:
-        _body(body, job)
+        _add_body(body, job)
     for lamp in scene["lamps"]:
         light = bpy.data.lights.new("lamp", "AREA")
         light.shape, light.size = "SQUARE", lamp["side"]
         light.energy, light.color = lamp["watts"], lamp["colour"]
-        _aim(_new("lamp", light), lamp["position"], [-value for value in lamp["position"]])
+        _aim(_add_object("lamp", light), lamp["position"], [-value for value in lamp["position"]])
     sun = bpy.data.lights.new("sun", "SUN")
     sun.energy, sun.angle = job["sun"]["strength"], job["sun"]["angle"]
-    _aim(_new("sun", sun), (0.0, 0.0, 10.0), [-value for value in job["sun"]["direction"]])
+    _aim(_add_object("sun", sun), (0.0, 0.0, 10.0), [-value for value in job["sun"]["direction"]])
     camera = bpy.data.cameras.new("camera")
     camera.angle = math.radians(job["field_of_view"])
-    eye = _new("camera", camera)
+    eye = _add_object("camera", camera)
     _aim(eye, scene["camera"], [-value for value in scene["camera"]])
     bpy.context.scene.camera = eye
     bpy.context.scene.cycles.seed = scene["seed"]
@@ -225,19 +225,19 @@ def _end_with_owner() -> None:
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, which Linux has
 
-    def watch() -> None:
+    def watch_owner() -> None:
         while os.getppid() == owner:
             time.sleep(0.25)
         os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=watch_owner, daemon=True).start()
 
 
 def _main() -> None:
     _end_with_owner()
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     for number, scene in enumerate(job["scenes"]):
-        _render(job, scene, Path(sys.argv[2]) / f"{number}.png")
+        _render_scene(job, scene, Path(sys.argv[2]) / f"{number}.png")
 
 
 if __name__ == "__main__":

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.data_recipes._clevr._jit import device
-from mmgen.data_recipes._clevr._vectors import Vector, along, dot, unit
+from mmgen.data_recipes._clevr._vectors import Vector, dot, normalise, point_on_ray
 
 __all__ = [
     "BLUE", "COLUMNS", "COS", "CUBE", "CYLINDER", "GREEN", "METAL", "NOTHING", "RED", "RIM", "SHAPE", "SIN", "SIZE",
-    "SPHERE", "X", "Y", "body_colour", "body_normal", "distance_to_body", "meet_body", "nearest_body", "visible_share",
-    "shadowed",
+    "SPHERE", "X", "Y", "body_colour", "body_normal", "covered_share", "distance_to_body", "is_shadowed",
+    "nearest_body", "ray_body_distance",
 ]  # fmt: skip
 
 X, Y, SIZE, COS, SIN, SHAPE, METAL, RED, GREEN, BLUE = range(10)
@@ -35,7 +35,7 @@ _REACH = (1.0, *(sqrt(axes) * (1.0 - rim) + rim for axes, rim in zip((2, 3), RIM
 """Radius of the sphere about its centre that just holds the shape."""
 
 _BREADTH = (1.0, 1.45, 1.87)
-"""How much more of the floor's sky each shape covers than a sphere of the same size. Fitted: see ``visible_share``."""
+"""How much more of the floor's sky each shape covers than a sphere of the same size. Fitted: see ``covered_share``."""
 
 _STEPS, _CLOSE, _GRAZING = 24, 1e-4, 3e-3
 
@@ -46,7 +46,7 @@ Bodies = NDArray[np.float64]
 
 
 @device
-def _to_body(bodies: Bodies, i: int, p: Vector, w: Vector) -> tuple[Vector, Vector]:
+def _to_body_frame(bodies: Bodies, i: int, p: Vector, w: Vector) -> tuple[Vector, Vector]:
     """Transform a point and a direction into the body's frame; distances along the ray stay."""
     s = 1.0 / bodies[i, SIZE]
     c, n = bodies[i, COS], bodies[i, SIN]
@@ -56,7 +56,7 @@ def _to_body(bodies: Bodies, i: int, p: Vector, w: Vector) -> tuple[Vector, Vect
 
 
 @device
-def _excess(shape: int, p: Vector) -> Vector:
+def _core_excess(shape: int, p: Vector) -> Vector:
     """Return how far p lies outside the body without its rounded rim, along x, y and z: not negative."""
     # A point with this vector q is at distance |q| - rim of the surface, if it is not inside the core. Where only one
     # component is not 0, the surface is flat (or a cylinder's plain side).
@@ -69,21 +69,21 @@ def _excess(shape: int, p: Vector) -> Vector:
 
 
 @device
-def _is_flat(q: Vector) -> bool:
+def _is_on_flat_face(q: Vector) -> bool:
     return (q[0] == 0.0) + (q[1] == 0.0) + (q[2] == 0.0) >= 2
 
 
 @device
-def _distance(shape: int, p: Vector) -> float:
+def _surface_distance(shape: int, p: Vector) -> float:
     """Return the distance of p from the surface in half extents, for points outside the core."""
     if shape == SPHERE:
         return sqrt(dot(p, p)) - 1.0
-    q = _excess(shape, p)
+    q = _core_excess(shape, p)
     return sqrt(dot(q, q)) - RIM[shape]
 
 
 @device
-def _slab(o: float, d: float) -> tuple[float, float]:
+def _slab_range(o: float, d: float) -> tuple[float, float]:
     """Return the range of t in which a ray's coordinate o + t d is between -1 and 1."""
     if abs(d) < 1e-12:
         d = 1e-12
@@ -92,14 +92,14 @@ def _slab(o: float, d: float) -> tuple[float, float]:
 
 
 @device
-def _span(shape: int, o: Vector, d: Vector) -> tuple[float, float]:
+def _shape_range(shape: int, o: Vector, d: Vector) -> tuple[float, float]:
     """Return the range of t in which the ray o + t d is inside the shape with sharp edges; (NOTHING, -NOTHING) if it
     misses.
     """
-    near, far = _slab(o[2], d[2])
+    near, far = _slab_range(o[2], d[2])
     if shape == CUBE:
         for k in range(2):
-            a, b = _slab(o[k], d[k])
+            a, b = _slab_range(o[k], d[k])
             near, far = max(near, a), min(far, b)
     else:
         a = max(d[0] * d[0] + d[1] * d[1], 1e-12)
@@ -116,7 +116,7 @@ def _span(shape: int, o: Vector, d: Vector) -> tuple[float, float]:
 
 
 @device
-def meet_body(bodies: Bodies, i: int, p: Vector, w: Vector, any_point: bool) -> float:
+def ray_body_distance(bodies: Bodies, i: int, p: Vector, w: Vector, any_point: bool) -> float:
     """Return the distance along the ray (in lengths of w) to the body, NOTHING if the ray from p misses it."""
     shape = int(bodies[i, SHAPE])
     s = bodies[i, SIZE]
@@ -128,19 +128,19 @@ def meet_body(bodies: Bodies, i: int, p: Vector, w: Vector, any_point: bool) -> 
         return NOTHING  # outside the sphere round the shape, and passing by
     if shape == SPHERE:
         return -b - sqrt(b * b - c)
-    o, d = _to_body(bodies, i, p, w)
-    t, far = _span(shape, o, d)
+    o, d = _to_body_frame(bodies, i, p, w)
+    t, far = _shape_range(shape, o, d)
     if far <= 0.0:
         return NOTHING
     t = max(t, 0.0)
-    if _is_flat(_excess(shape, along(o, t, d))):
+    if _is_on_flat_face(_core_excess(shape, point_on_ray(o, t, d))):
         return t
-    if any_point and _is_flat(_excess(shape, along(o, far, d))):
+    if any_point and _is_on_flat_face(_core_excess(shape, point_on_ray(o, far, d))):
         return far
     step = 1.0 / sqrt(dot(d, d))
     distance = NOTHING
     for _ in range(_STEPS):
-        distance = _distance(shape, along(o, t, d))
+        distance = _surface_distance(shape, point_on_ray(o, t, d))
         if distance < _CLOSE:
             return t
         t += distance * step
@@ -152,8 +152,8 @@ def meet_body(bodies: Bodies, i: int, p: Vector, w: Vector, any_point: bool) -> 
 @device
 def distance_to_body(bodies: Bodies, i: int, p: Vector) -> float:
     """Return the distance from a point outside the body to its surface."""
-    o, _ = _to_body(bodies, i, p, (0.0, 0.0, 0.0))
-    return _distance(int(bodies[i, SHAPE]), o) * bodies[i, SIZE]
+    o, _ = _to_body_frame(bodies, i, p, (0.0, 0.0, 0.0))
+    return _surface_distance(int(bodies[i, SHAPE]), o) * bodies[i, SIZE]
 
 
 @device
@@ -161,9 +161,9 @@ def body_normal(bodies: Bodies, i: int, p: Vector) -> Vector:
     """Return the unit normal at a point of the body's surface."""
     shape = int(bodies[i, SHAPE])
     if shape == SPHERE:
-        return unit((p[0] - bodies[i, X], p[1] - bodies[i, Y], p[2] - bodies[i, SIZE]))
-    o, _ = _to_body(bodies, i, p, (0.0, 0.0, 0.0))
-    q = _excess(shape, o)
+        return normalise((p[0] - bodies[i, X], p[1] - bodies[i, Y], p[2] - bodies[i, SIZE]))
+    o, _ = _to_body_frame(bodies, i, p, (0.0, 0.0, 0.0))
+    q = _core_excess(shape, o)
     z = q[2] if o[2] > 0.0 else -q[2]
     if shape == CUBE:
         x = q[0] if o[0] > 0.0 else -q[0]
@@ -172,7 +172,7 @@ def body_normal(bodies: Bodies, i: int, p: Vector) -> Vector:
         radius = max(sqrt(o[0] * o[0] + o[1] * o[1]), 1e-12)
         x, y = q[0] * o[0] / radius, q[0] * o[1] / radius
     c, n = bodies[i, COS], bodies[i, SIN]
-    return unit((c * x - n * y, n * x + c * y, z))
+    return normalise((c * x - n * y, n * x + c * y, z))
 
 
 @device
@@ -183,27 +183,27 @@ def body_colour(bodies: Bodies, i: int) -> Vector:
 
 @device
 def nearest_body(bodies: Bodies, p: Vector, w: Vector, skip: int) -> tuple[float, int]:
-    """Return the distance to the first body that the ray meets, and its number; (NOTHING, -1) where there is none."""
+    """Return the distance to the first body that the ray meets, and its number; (NOTHING, -1) without any."""
     first, which = NOTHING, -1
     for i in range(len(bodies)):
         if i != skip:
-            t = meet_body(bodies, i, p, w, False)
+            t = ray_body_distance(bodies, i, p, w, False)
             if t < first:
                 first, which = t, i
     return first, which
 
 
 @device
-def shadowed(bodies: Bodies, p: Vector, w: Vector, skip: int) -> bool:
+def is_shadowed(bodies: Bodies, p: Vector, w: Vector, skip: int) -> bool:
     """Return whether a body lies between p and p + t w for any t > 0; lamps are farther away than all bodies."""
     for i in range(len(bodies)):  # noqa: SIM110 - numba knows no any()
-        if i != skip and meet_body(bodies, i, p, w, True) < NOTHING:
+        if i != skip and ray_body_distance(bodies, i, p, w, True) < NOTHING:
             return True
     return False
 
 
 @device
-def visible_share(bodies: Bodies, i: int, p: Vector, n: Vector) -> float:
+def covered_share(bodies: Bodies, i: int, p: Vector, n: Vector) -> float:
     """Return the share of the light from all sides of p that comes from the direction of body i."""
     # Exact for a sphere above the horizon: cos(theta) sin^2(half angle). Cylinders and cubes count as larger spheres.
     s = bodies[i, SIZE]

@@ -3,9 +3,9 @@
 from math import pi, tan
 
 from mmgen.data_recipes._clevr._jit import device
-from mmgen.data_recipes._clevr._vectors import Axes, Vector, cross, dot, scale, sub, unit
+from mmgen.data_recipes._clevr._vectors import Axes, Vector, cross, dot, normalise, scale, subtract
 
-__all__ = ["FIELD_OF_VIEW", "FILTER_WIDTH", "camera_axes", "primary_ray", "project"]
+__all__ = ["FIELD_OF_VIEW", "FILTER_WIDTH", "camera_axes", "primary_ray", "project_point"]
 
 FIELD_OF_VIEW = 49.134
 """Degrees, of the whole (square) image."""
@@ -19,8 +19,8 @@ _HALF = tan(FIELD_OF_VIEW / 2.0 * pi / 180.0)
 @device
 def camera_axes(position: Vector) -> Axes:
     """Return the right, up and forward of a camera that looks at the origin and stands upright, not straight above."""
-    forward = unit(scale(position, -1.0))
-    right = unit(cross(forward, (0.0, 0.0, 1.0)))
+    forward = normalise(scale(position, -1.0))
+    right = normalise(cross(forward, (0.0, 0.0, 1.0)))
     return right, cross(right, forward), forward
 
 
@@ -30,7 +30,7 @@ def primary_ray(axes: Axes, x: float, y: float, size: int) -> Vector:
     right, up, forward = axes
     a = (2.0 * x / size - 1.0) * _HALF
     b = (1.0 - 2.0 * y / size) * _HALF
-    return unit(
+    return normalise(
         (
             forward[0] + a * right[0] + b * up[0],
             forward[1] + a * right[1] + b * up[1],
@@ -40,10 +40,10 @@ def primary_ray(axes: Axes, x: float, y: float, size: int) -> Vector:
 
 
 @device
-def project(position: Vector, axes: Axes, p: Vector, size: int) -> tuple[float, float, float]:
+def project_point(position: Vector, axes: Axes, p: Vector, size: int) -> tuple[float, float, float]:
     """Return the image coordinates of a point in pixels, and its depth (positive in front of the camera)."""
     right, up, forward = axes
-    v = sub(p, position)
+    v = subtract(p, position)
     depth = dot(v, forward)
     x = dot(v, right) / (depth * _HALF)
     y = dot(v, up) / (depth * _HALF)

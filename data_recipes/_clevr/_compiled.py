@@ -15,14 +15,14 @@ from mmgen.data_recipes._clevr import _kernel, _visibility
 from mmgen.data_recipes._clevr._jit import OPTIONS, compile_later, numba
 from mmgen.data_recipes._download import cache_folder
 
-__all__ = ["is_cached", "kernels", "kernel_folder"]
+__all__ = ["is_cached", "load_kernels", "kernel_folder"]
 
 Kernel = Callable[..., None]
 
 
 @cache
 def kernel_folder() -> Path | None:
-    """Return the folder of the machine code; None where nothing can be written, so that every process compiles."""
+    """Return the folder of compiled kernels; None if it cannot be written, so that every process compiles."""
     # numba looks at the time stamp of one source file only, so the folder's name holds a hash of all of them (and of
     # what else decides the machine code): code of another version of mmgen is never found.
     digest = hashlib.sha256()
@@ -46,7 +46,7 @@ def is_cached() -> bool:
 
 
 @contextmanager
-def _cache_in(folder: Path) -> Iterator[None]:
+def _cache_kernels_in(folder: Path) -> Iterator[None]:
     """Keep the code of functions that are compiled in this block in ``folder``."""
     config: Any = numba.config
     before = config.CACHE_DIR
@@ -61,10 +61,10 @@ _SOURCES = (_kernel.render_scene, _visibility.mark_bodies)
 
 
 @cache
-def kernels() -> tuple[Kernel, Kernel]:
+def load_kernels() -> tuple[Kernel, Kernel]:
     """Return ``render_scene`` and ``mark_bodies``, each compiled or loaded from the cache at its first call."""
     folder = kernel_folder()
     if folder is None:
         return compile_later(_SOURCES[0], **OPTIONS), compile_later(_SOURCES[1], **OPTIONS)
-    with _cache_in(folder):
+    with _cache_kernels_in(folder):
         return compile_later(_SOURCES[0], cache=True, **OPTIONS), compile_later(_SOURCES[1], cache=True, **OPTIONS)

@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.data_recipes._clevr._backdrop import ALBEDO, ambient, backdrop_normal, meet_backdrop
+from mmgen.data_recipes._clevr._backdrop import ALBEDO, ambient_radiance, backdrop_distance, backdrop_normal
 from mmgen.data_recipes._clevr._bodies import (
     METAL,
     NOTHING,
     body_colour,
     body_normal,
+    covered_share,
+    is_shadowed,
     nearest_body,
-    shadowed,
-    visible_share,
 )
 from mmgen.data_recipes._clevr._camera import camera_axes, primary_ray
 from mmgen.data_recipes._clevr._jit import device
-from mmgen.data_recipes._clevr._lamps import light_from, visible_light
+from mmgen.data_recipes._clevr._lamps import sample_light, visible_light
 from mmgen.data_recipes._clevr._materials import (
     GLOSSY,
     GLOSSY_SHARE,
@@ -41,19 +41,19 @@ from mmgen.data_recipes._clevr._materials import (
     rubber_layers,
     rubber_sample,
 )  # fmt: skip
-from mmgen.data_recipes._clevr._sampling import Offsets, point, prepare_pixel, table_value
+from mmgen.data_recipes._clevr._sampling import Offsets, interpolate_table, prepare_pixel, sample_point
 from mmgen.data_recipes._clevr._vectors import (
     Axes,
     Vector,
     add,
-    along,
     dot,
-    frame,
     from_frame,
-    mul,
+    multiply,
+    normalise,
+    orthonormal_frame,
+    point_on_ray,
     scale,
     to_frame,
-    unit,
 )
 
 __all__ = ["FEW", "render_scene"]
@@ -92,21 +92,21 @@ def _backdrop_light(
     n = backdrop_normal(p)
     lit, unshadowed, dark = _BLACK, _BLACK, False
     for k in range(len(lamps) + 1):
-        u, v = point(sample, purpose + k, offsets)
-        w, e = light_from(lamps, k, p, u, v)
+        u, v = sample_point(sample, purpose + k, offsets)
+        w, e = sample_light(lamps, k, p, u, v)
         c = dot(w, n) * (ALBEDO / pi)
         if c > 0.0 and e[1] > 0.0:
-            unshadowed = along(unshadowed, c, e)
-            if shadowed(bodies, p, w, -1):
+            unshadowed = point_on_ray(unshadowed, c, e)
+            if is_shadowed(bodies, p, w, -1):
                 dark = True
             else:
-                lit = along(lit, c, e)
+                lit = point_on_ray(lit, c, e)
     around = 1.0
     for i in range(len(bodies)):
-        share = visible_share(bodies, i, p, n)
+        share = covered_share(bodies, i, p, n)
         around -= share
-        lit = add(lit, scale(mul(unshadowed, body_colour(bodies, i)), share * _RETURNED))
-    rest = ambient(p) * max(around, 0.0)
+        lit = add(lit, scale(multiply(unshadowed, body_colour(bodies, i)), share * _RETURNED))
+    rest = ambient_radiance(p) * max(around, 0.0)
     return add(lit, (rest, rest, rest)), dark
 
 
@@ -126,21 +126,23 @@ def _body_light(
     """Return the radiance of lamps' direct light that body i sends from p towards wo (in the frame ``axes``)."""
     total = _BLACK
     for k in range(len(lamps) + 1):
-        u, v = point(sample, purpose + k, offsets)
-        w, e = light_from(lamps, k, p, u, v)
+        u, v = sample_point(sample, purpose + k, offsets)
+        w, e = sample_light(lamps, k, p, u, v)
         wi = to_frame(w, axes)
-        if wi[2] > 0.0 and e[1] > 0.0 and not shadowed(bodies, p, w, i):
+        if wi[2] > 0.0 and e[1] > 0.0 and not is_shadowed(bodies, p, w, i):
             if bodies[i, METAL] > 0.0:
                 f = scale(body_colour(bodies, i), GLOSSY_SHARE * ggx(wo, wi, GLOSSY))
             else:
                 coat = rubber_coat(layers, wo, wi)
-                f = along((coat, coat, coat), rubber_body(layers, wo, wi), body_colour(bodies, i))
-            total = add(total, mul(f, e))
+                f = point_on_ray((coat, coat, coat), rubber_body(layers, wo, wi), body_colour(bodies, i))
+            total = add(total, multiply(f, e))
     return total
 
 
 @device
-def _path(bodies: Floats, lamps: Floats, p: Vector, w: Vector, sample: int, offsets: Offsets) -> tuple[Vector, int]:
+def _path_radiance(
+    bodies: Floats, lamps: Floats, p: Vector, w: Vector, sample: int, offsets: Offsets
+) -> tuple[Vector, int]:
     """Return the radiance that arrives at p against w, and the rarest material on the path."""
     total, through = _BLACK, (1.0, 1.0, 1.0)
     last, met, mirrored = -1, _PLAIN, True
@@ -148,40 +150,40 @@ def _path(bodies: Floats, lamps: Floats, p: Vector, w: Vector, sample: int, offs
         purpose = _FIRST_VERTEX + vertex * _PER_VERTEX
         t, i = nearest_body(bodies, p, w, last)
         if i < 0:
-            t = meet_backdrop(p, w)
+            t = backdrop_distance(p, w)
             if t < NOTHING:
-                light, dark = _backdrop_light(bodies, lamps, along(p, t, w), purpose, sample, offsets)
-                total = add(total, mul(through, light))
+                light, dark = _backdrop_light(bodies, lamps, point_on_ray(p, t, w), purpose, sample, offsets)
+                total = add(total, multiply(through, light))
                 if dark:
                     met = max(met, _SHADOW)
             return total, met
-        p = along(p, t, w)
-        axes = frame(body_normal(bodies, i, p))
+        p = point_on_ray(p, t, w)
+        axes = orthonormal_frame(body_normal(bodies, i, p))
         wo = to_frame(scale(w, -1.0), axes)
-        wo = unit((wo[0], wo[1], max(wo[2], 1e-4)))
+        wo = normalise((wo[0], wo[1], max(wo[2], 1e-4)))
         metal = bodies[i, METAL] > 0.0
         met = max(met, _METAL if metal else _RUBBER)
         layers = NO_LAYERS if metal else rubber_layers(wo[2])
         light = _body_light(bodies, lamps, i, p, axes, wo, layers, purpose, sample, offsets)
-        total = add(total, mul(through, light))
-        u, v = point(sample, purpose + _DIRECTION, offsets)
-        choice = point(sample, purpose + _CHOICE, offsets)[0]
+        total = add(total, multiply(through, light))
+        u, v = sample_point(sample, purpose + _DIRECTION, offsets)
+        choice = sample_point(sample, purpose + _CHOICE, offsets)[0]
         if metal:
-            through = mul(through, body_colour(bodies, i))
+            through = multiply(through, body_colour(bodies, i))
             wi, weight = ggx_sample(wo, MIRROR, u, v)
             w = from_frame(wi, axes)
             # Lamps are not looked for after rubber: a few paths would find them, and leave specks.
             light = visible_light(lamps, p, w) if mirrored else _BLACK
-            if light[1] > 0.0 and weight > 0.0 and not shadowed(bodies, p, w, i):
+            if light[1] > 0.0 and weight > 0.0 and not is_shadowed(bodies, p, w, i):
                 met = _GLINT
-                total = along(total, weight * MIRROR_SHARE, mul(through, light))
+                total = point_on_ray(total, weight * MIRROR_SHARE, multiply(through, light))
             if choice < GLOSSY_SHARE:
                 wi, weight = ggx_sample(wo, GLOSSY, u, v)
             through = scale(through, weight)
         else:
             mirrored = False
             wi, weights = rubber_sample(layers, body_colour(bodies, i), wo, u, v, choice)
-            through = mul(through, weights)
+            through = multiply(through, weights)
         if through == _BLACK:
             return total, met
         w = from_frame(wi, axes)
@@ -226,9 +228,9 @@ def render_scene(
             total, met = _BLACK, _PLAIN
             taken, needed = 0, min(FEW, samples)
             while taken < needed:
-                u, v = point(taken, _PLACE, offsets)
-                x, y = column + 0.5 + table_value(table, u), row + 0.5 + table_value(table, v)
-                light, now = _path(bodies, lamps, position, primary_ray(axes, x, y, size), taken, offsets)
+                u, v = sample_point(taken, _PLACE, offsets)
+                x, y = column + 0.5 + interpolate_table(table, u), row + 0.5 + interpolate_table(table, v)
+                light, now = _path_radiance(bodies, lamps, position, primary_ray(axes, x, y, size), taken, offsets)
                 total = add(total, light)
                 taken += 1
                 if now > met:

@@ -13,8 +13,8 @@ References:
 from math import exp, pi, sqrt
 
 from mmgen.data_recipes._clevr._jit import device
-from mmgen.data_recipes._clevr._sampling import circle, cosine_direction
-from mmgen.data_recipes._clevr._vectors import Vector, add, along, dot, scale, unit
+from mmgen.data_recipes._clevr._sampling import circle_point, cosine_direction
+from mmgen.data_recipes._clevr._vectors import Vector, add, dot, normalise, point_on_ray, scale
 
 __all__ = [
     "COAT", "COAT_ROUGHNESS", "GLOSSY", "GLOSSY_SHARE", "INNER_INDEX", "MIRROR", "MIRROR_SHARE", "NO_LAYERS",
@@ -136,13 +136,13 @@ def ggx(wo: Vector, wi: Vector, alpha: float) -> float:
 def ggx_sample(wo: Vector, alpha: float, u: float, v: float) -> tuple[Vector, float]:
     """Draw a visible microscopic normal (D) and reflect on it: the direction, and f cos(wi) / density."""
     # Stretch, so that the roughness becomes 1, draw from the visible half of the sphere, and stretch back.
-    w = unit((alpha * wo[0], alpha * wo[1], wo[2]))
-    x, y = circle(u)
+    w = normalise((alpha * wo[0], alpha * wo[1], wo[2]))
+    x, y = circle_point(u)
     z = (1.0 - v) * (1.0 + w[2]) - w[2]
     r = sqrt(max(0.0, 1.0 - z * z))
     h = add(w, (r * x, r * y, z))
-    h = unit((alpha * h[0], alpha * h[1], max(h[2], 1e-12)))
-    wi = along(scale(wo, -1.0), 2.0 * dot(wo, h), h)
+    h = normalise((alpha * h[0], alpha * h[1], max(h[2], 1e-12)))
+    wi = point_on_ray(scale(wo, -1.0), 2.0 * dot(wo, h), h)
     if wi[2] <= 0.0:
         return wi, 0.0
     g1 = 1.0 + _ggx_lambda(wo[2], alpha)

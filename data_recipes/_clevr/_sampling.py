@@ -22,14 +22,14 @@ from mmgen.data_recipes._clevr._vectors import Vector
 __all__ = [
     "Offsets",
     "PURPOSES",
-    "circle",
+    "circle_point",
     "cosine_direction",
-    "disc",
+    "disc_point",
     "filter_table",
     "hash64",
-    "point",
+    "sample_point",
     "prepare_pixel",
-    "table_value",
+    "interpolate_table",
 ]
 
 PURPOSES = 19
@@ -73,7 +73,7 @@ def prepare_pixel(key: Any, pixel: int, offsets: Offsets) -> None:
 
 
 @device
-def point(sample: int, purpose: int, offsets: Offsets) -> tuple[float, float]:
+def sample_point(sample: int, purpose: int, offsets: Offsets) -> tuple[float, float]:
     """Return the point (u, v) of the unit square that a sample uses for a purpose."""
     # Blocks of four stay together, for pixels of which four samples are enough; the 16 blocks of every 64 samples are
     # visited in the order ((odd a) block + b) xor c, and the four of a block in the order i xor d.
@@ -90,24 +90,24 @@ _CIRCLE = np.stack([np.cos(np.arange(1024) * (pi / 512)), np.sin(np.arange(1024)
 
 
 @device
-def circle(v: float) -> tuple[float, float]:
+def circle_point(v: float) -> tuple[float, float]:
     """Return one of 1,024 points of the unit circle for v in [0, 1), faster than a cosine and a sine."""
     k = int(v * 1024.0)
     return _CIRCLE[k, 0], _CIRCLE[k, 1]
 
 
 @device
-def disc(u: float, v: float) -> tuple[float, float]:
+def disc_point(u: float, v: float) -> tuple[float, float]:
     """Draw uniformly from the unit disc."""
     r = sqrt(u)
-    x, y = circle(v)
+    x, y = circle_point(v)
     return r * x, r * y
 
 
 @device
 def cosine_direction(u: float, v: float) -> Vector:
     """Return a direction about z with density cos(theta) / pi."""
-    x, y = disc(u, v)
+    x, y = disc_point(u, v)
     return x, y, sqrt(max(0.0, 1.0 - x * x - y * y))
 
 
@@ -124,7 +124,7 @@ def filter_table(width: float, cells: int = 512) -> NDArray[np.float64]:
 
 
 @device
-def table_value(table: NDArray[np.float64], u: float) -> float:
+def interpolate_table(table: NDArray[np.float64], u: float) -> float:
     """Return the value at ``u`` in [0, 1) of the function that ``table`` holds at equal steps from 0 to 1."""
     place = u * (len(table) - 1)
     cell = int(place)

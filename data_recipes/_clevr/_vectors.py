@@ -8,16 +8,16 @@ __all__ = [
     "Axes",
     "Vector",
     "add",
-    "along",
+    "point_on_ray",
     "cross",
     "dot",
-    "frame",
+    "orthonormal_frame",
     "from_frame",
-    "mul",
+    "multiply",
     "scale",
-    "sub",
+    "subtract",
     "to_frame",
-    "unit",
+    "normalise",
 ]
 
 Vector = tuple[float, float, float]
@@ -33,13 +33,13 @@ def add(a: Vector, b: Vector) -> Vector:
 
 
 @device
-def sub(a: Vector, b: Vector) -> Vector:
+def subtract(a: Vector, b: Vector) -> Vector:
     """Return a - b."""
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
 @device
-def mul(a: Vector, b: Vector) -> Vector:
+def multiply(a: Vector, b: Vector) -> Vector:
     """Return products of the components: light that a surface of colour ``a`` returns of light ``b``."""
     return a[0] * b[0], a[1] * b[1], a[2] * b[2]
 
@@ -51,7 +51,7 @@ def scale(a: Vector, s: float) -> Vector:
 
 
 @device
-def along(origin: Vector, t: float, direction: Vector) -> Vector:
+def point_on_ray(origin: Vector, t: float, direction: Vector) -> Vector:
     """Return the origin + t direction."""
     return origin[0] + t * direction[0], origin[1] + t * direction[1], origin[2] + t * direction[2]
 
@@ -69,13 +69,13 @@ def cross(a: Vector, b: Vector) -> Vector:
 
 
 @device
-def unit(a: Vector) -> Vector:
+def normalise(a: Vector) -> Vector:
     """Return a / |a|."""
     return scale(a, 1.0 / sqrt(dot(a, a)))
 
 
 @device
-def frame(n: Vector) -> Axes:
+def orthonormal_frame(n: Vector) -> Axes:
     """Return two unit vectors that complete the unit vector ``n`` to an orthonormal frame, and ``n``.
 
     The construction has to change somewhere on the sphere. It does so close to the bottom, which nothing here shows: a
@@ -104,4 +104,4 @@ def to_frame(w: Vector, axes: Axes) -> Vector:
 @device
 def from_frame(local: Vector, axes: Axes) -> Vector:
     """Return the vector whose coordinates along the axes of a frame are ``local``."""
-    return along(along(scale(axes[0], local[0]), local[1], axes[1]), local[2], axes[2])
+    return point_on_ray(point_on_ray(scale(axes[0], local[0]), local[1], axes[1]), local[2], axes[2])

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.data_recipes._clevr._bodies import CUBE, SHAPE, SIZE, X, Y, nearest_body
-from mmgen.data_recipes._clevr._camera import camera_axes, primary_ray, project
+from mmgen.data_recipes._clevr._camera import camera_axes, primary_ray, project_point
 from mmgen.data_recipes._clevr._jit import device
 from mmgen.data_recipes._clevr._vectors import Vector
 
@@ -29,7 +29,7 @@ def _screen_box(bodies: Floats, i: int, position: Vector, axes: Any, size: int) 
             bodies[i, Y] + (wide if corner & 2 else -wide),
             half + (half if corner & 4 else -half),
         )
-        x, y, depth = project(position, axes, p, size)
+        x, y, depth = project_point(position, axes, p, size)
         if depth < 1e-3:
             return 0, size, 0, size  # the body reaches beside or behind the camera
         top, bottom, left, right = min(top, y), max(bottom, y), min(left, x), max(right, x)

@@ -14,11 +14,11 @@ from mmgen.core.errors import DataError, UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.parsing import printable
 from mmgen.data_recipes._own._cells import Cell, Columns
-from mmgen.data_recipes._own._files import listed, shell_quoted
-from mmgen.data_recipes._own._spellings import spelled_twice
+from mmgen.data_recipes._own._files import list_examples, shell_quoted
+from mmgen.data_recipes._own._spellings import note_spelling_variants
 from mmgen.settings.registry import format_unknown_name
 
-__all__ = ["FEW", "Attributes", "attributes_of", "check_columns", "parse_bins"]
+__all__ = ["FEW", "Attributes", "build_attributes", "check_columns", "parse_bins"]
 
 FEW = 20
 """A column with more different values becomes an attribute only if it is named."""
@@ -26,7 +26,7 @@ FEW = 20
 _NOT_IN_NAMES = re.compile(r"[\s,;='\"\\]+")  # what a description in words could not have
 _LONGEST = 100  # letters of a value
 _SENTENCE = 4  # words
-_OF_ROWS = (
+_ROW_NUMBER_NAMES = (
     "index",
     "idx",
     "level_0",
@@ -46,7 +46,7 @@ _OF_ROWS = (
     "number",
     "#",
 )
-_SHOWN = 20
+_MOST_COUNTED = 20
 
 Edges = int | tuple[float, ...]
 """Number of bins of equal counts, or the edges between bins."""
@@ -70,19 +70,19 @@ class Attributes:
 
     @property
     def table(self) -> NDArray[np.uint8] | None:
-        """Codes of all [N, A]; None where there are no attributes."""
+        """Codes of all attributes, uint8 [N, A]; None without attributes."""
         return np.stack(list(self.codes.values()), axis=1) if self.codes else None
 
 
 def check_columns(option: str, names: Sequence[str], columns: Columns) -> None:
-    """Refuse names of an option that are no columns."""
+    """Refuse an option's names that are no columns of the table."""
     for name in names:
         if name not in columns:
             raise UsageError(f"{option}: {format_unknown_name('column', name, list(columns))}")
 
 
 def parse_bins(texts: Sequence[str]) -> dict[str, Edges]:
-    """Parse --bins, by column.
+    """Parse the option ``--bins`` into numbers of bins, or edges between them, by column.
 
     Example:
         >>> parse_bins(["age=4", "height=1.5:1.8"])
@@ -91,7 +91,7 @@ def parse_bins(texts: Sequence[str]) -> dict[str, Edges]:
     edges_of: dict[str, Edges] = {}
     for text in texts:
         name, equals, numerals = text.rpartition("=")
-        numbers = [_number(part) for part in numerals.split(":")]
+        numbers = [_parse_number(part) for part in numerals.split(":")]
         edges = [number for number in numbers if number is not None]
         whole = len(edges) == 1 and numerals.isdecimal()
         if not (equals and name and len(edges) == len(numbers)) or any(a >= b for a, b in pairwise(edges)):
@@ -107,7 +107,7 @@ def parse_bins(texts: Sequence[str]) -> dict[str, Edges]:
     return edges_of
 
 
-def _number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     try:
         value = float(text)
     except ValueError:
@@ -115,63 +115,78 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def attributes_of(columns: Columns, chosen: Sequence[str] | None, bins: Mapping[str, Edges], advice: str) -> Attributes:
-    """Turn columns into attributes."""
+def build_attributes(
+    columns: Columns, selected: Sequence[str] | None, bins: Mapping[str, Edges], advice: str
+) -> Attributes:
+    """Convert the columns of a table to attributes.
+
+    Args:
+        columns: Cells by column.
+        selected: Names of columns that become attributes; None selects them by their values.
+        bins: Number of bins or edges, by column.
+        advice: Clause for errors on how to leave out columns, before their names.
+
+    Raises:
+        DataError: A column cannot become an attribute.
+        UsageError: Two columns would have one name.
+    """
     attributes = Attributes()
-    own = Counter(_attribute_name(name) for name in columns if chosen is None or name in chosen or name in bins)
+    name_counts = Counter(
+        _attribute_name(name) for name in columns if selected is None or name in selected or name in bins
+    )
     too_many: list[str] = []
     for name, raw in columns.items():
         cells = [cell if cell is None else " ".join(cell.split()) for cell in raw]
         if name in bins:
             _add_bins(attributes, name, cells, bins[name])
             continue
-        if chosen is not None and name not in chosen:
+        if selected is not None and name not in selected:
             attributes.notes.append(f"left out: column '{name}', which --attributes does not name")
             continue
         counts = Counter(cell for cell in cells if cell is not None)
         if not counts:
-            why = "nothing is said in it"
-        elif len(counts) == 1 and chosen is None:
-            why = f"it is always '{next(iter(counts))}'"
-        elif chosen is None and _numbers_rows(name, counts):
-            why = f"it numbers the pictures; --bins {_attribute_name(name)}=5 makes bins of it"
-        elif len(counts) > FEW and all(_number(value) is not None for value in counts):
+            problem = "nothing is said in it"
+        elif len(counts) == 1 and selected is None:
+            problem = f"it is always '{next(iter(counts))}'"
+        elif selected is None and _is_row_number(name, counts):
+            problem = f"it numbers the pictures; --bins {_attribute_name(name)}=5 makes bins of it"
+        elif len(counts) > FEW and all(_parse_number(value) is not None for value in counts):
             too_many.append(name)
             continue
-        elif len(counts) > FEW and chosen is None:
-            why = f"it has {len(counts):,} different values; " + (
-                _sentences(name, counts) or f"up to {UNKNOWN} become an attribute if --attributes names it"
+        elif len(counts) > FEW and selected is None:
+            problem = f"it has {len(counts):,} different values; " + (
+                _caption_advice(name, counts) or f"up to {UNKNOWN} become an attribute if --attributes names it"
             )
         else:
             _add_values(attributes, name, cells, counts)
             continue
-        if chosen is not None:
-            raise DataError(f"--attributes names the column '{name}', but {why}; leave it out")
-        attributes.notes.append(f"left out: column '{name}': {why}")
+        if selected is not None:
+            raise DataError(f"--attributes names the column '{name}', but {problem}; leave it out")
+        attributes.notes.append(f"left out: column '{name}': {problem}")
     if too_many:
         one = len(too_many) == 1
         raise DataError(
-            f"the column{'' if one else 's'} {listed(too_many)} hold{'s' if one else ''} more than {FEW} different "
-            f"numbers; make bins of them, --bins '{too_many[0]}=5', or {advice} "
+            f"the column{'' if one else 's'} {list_examples(too_many)} hold{'s' if one else ''} more than {FEW} "
+            f"different numbers; make bins of them, --bins '{too_many[0]}=5', or {advice} "
             f"{shell_quoted(','.join(too_many[:FEW]))}"
         )
-    twice = [name for name, count in own.items() if count > 1 and name in attributes.values]
-    if twice:
+    repeated = [name for name, count in name_counts.items() if count > 1 and name in attributes.values]
+    if repeated:
         raise UsageError(
-            f"two columns would be the attribute '{twice[0]}'; rename one of them, or {advice} one of them"
+            f"two columns would be the attribute '{repeated[0]}'; rename one of them, or {advice} one of them"
         )
     return attributes
 
 
-def _numbers_rows(name: str, counts: Mapping[str, int]) -> bool:
+def _is_row_number(name: str, counts: Mapping[str, int]) -> bool:
     """Return whether a column has a usual name for row numbers and holds each number once."""
-    if name.casefold() not in _OF_ROWS or len(counts) <= FEW or not all(map(str.isdecimal, counts)):
+    if name.casefold() not in _ROW_NUMBER_NAMES or len(counts) <= FEW or not all(map(str.isdecimal, counts)):
         return False
     numbers = sorted(map(int, counts))
     return max(counts.values()) == 1 and numbers[-1] - numbers[0] == len(numbers) - 1
 
 
-def _sentences(name: str, values: Collection[str]) -> str:
+def _caption_advice(name: str, values: Collection[str]) -> str:
     """Return advice if values are sentences, else ""."""
     if sum(len(value.split()) >= _SENTENCE for value in values) <= len(values) // 2:
         return ""
@@ -183,15 +198,15 @@ def _attribute_name(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name)
 
 
-def _add(attributes: Attributes, name: str, values: list[str], codes: NDArray[np.uint8]) -> None:
-    plain = _attribute_name(name)
-    attributes.values[plain], attributes.codes[plain] = values, codes
+def _add_attribute(attributes: Attributes, name: str, values: list[str], codes: NDArray[np.uint8]) -> None:
+    attribute = _attribute_name(name)
+    attributes.values[attribute], attributes.codes[attribute] = values, codes
     counts = np.bincount(codes, minlength=UNKNOWN + 1)
-    some = [f"{value} {counts[code]:,}" for code, value in enumerate(values[:_SHOWN])]
-    more = [f"and {len(values) - _SHOWN} more"] if len(values) > _SHOWN else []
+    value_counts = [f"{value} {counts[code]:,}" for code, value in enumerate(values[:_MOST_COUNTED])]
+    more = [f"and {len(values) - _MOST_COUNTED} more"] if len(values) > _MOST_COUNTED else []
     unknown = [f"unknown {counts[UNKNOWN]:,}"] if counts[UNKNOWN] else []
-    called = f" (column '{name}')" if plain != name else ""
-    attributes.notes.append(f"attribute {plain}{called}: {', '.join([*some, *more, *unknown])}")
+    column = f" (column '{name}')" if attribute != name else ""
+    attributes.notes.append(f"attribute {attribute}{column}: {', '.join([*value_counts, *more, *unknown])}")
 
 
 def _add_values(attributes: Attributes, name: str, cells: Sequence[Cell], counts: Counter[str]) -> None:
@@ -206,38 +221,38 @@ def _add_values(attributes: Attributes, name: str, cells: Sequence[Cell], counts
             f"the column '{name}' has a value of {len(long):,} letters ({printable(long, 40)}), expected at most "
             f"{_LONGEST}; name the column with --caption if it is a text, or leave it out with --ignore"
         )
-    numbers = {value: _number(value) for value in counts}
+    numbers = {value: _parse_number(value) for value in counts}
     numeric = all(number is not None for number in numbers.values())
     values = sorted(counts, key=lambda value: (numbers[value] or 0 if numeric else 0, value.casefold(), value))
     code = {value: number for number, value in enumerate(values)}
-    _add(attributes, name, values, np.array([code.get(cell or "", UNKNOWN) for cell in cells], np.uint8))
-    attributes.notes += spelled_twice(_attribute_name(name), values)
-    if sentences := _sentences(name, values):
+    _add_attribute(attributes, name, values, np.array([code.get(cell or "", UNKNOWN) for cell in cells], np.uint8))
+    attributes.notes += note_spelling_variants(_attribute_name(name), values)
+    if sentences := _caption_advice(name, values):
         attributes.notes.append(f"  {_attribute_name(name)}: {sentences}")
 
 
 def _add_bins(attributes: Attributes, name: str, cells: Sequence[Cell], edges: Edges) -> None:
     for row, cell in enumerate(cells, 1):
-        if cell is not None and _number(cell) is None:
+        if cell is not None and _parse_number(cell) is None:
             raise DataError(
                 f"--bins names the column '{name}', but picture {row:,} has '{printable(cell, 40)}' there, expected a "
                 "number or nothing; fix it, or leave it out of --bins"
             )
-    read = [_number(cell or "") for cell in cells]
-    numbers = np.array([math.nan if number is None else number for number in read])
+    parsed = [_parse_number(cell or "") for cell in cells]
+    numbers = np.array([math.nan if number is None else number for number in parsed])
     known = numbers[~np.isnan(numbers)]
     if isinstance(edges, int):
         # Edges are numbers that occur, which are short to say.
-        meet = np.unique(np.quantile(known, np.arange(1, edges) / edges, method="higher")) if len(known) else known
-        meet = meet[meet > known.min()] if len(known) else meet
+        cuts = np.unique(np.quantile(known, np.arange(1, edges) / edges, method="higher")) if len(known) else known
+        cuts = cuts[cuts > known.min()] if len(known) else cuts
     else:
-        meet = np.array(edges)
-    if not len(meet):
+        cuts = np.array(edges)
+    if not len(cuts):
         raise DataError(f"the column '{name}' has too few different numbers for bins; leave it out of --bins")
-    numerals = [f"{edge:.6g}" for edge in meet]
+    numerals = [f"{edge:.6g}" for edge in cuts]
     values = [f"below-{numerals[0]}", *(f"{low}-to-{high}" for low, high in pairwise(numerals)), f"from-{numerals[-1]}"]
     if len(set(values)) < len(values):
         raise DataError(f"the bins of column '{name}' are too narrow to be told apart; ask for fewer with --bins")
-    codes = np.where(np.isnan(numbers), UNKNOWN, np.searchsorted(meet, numbers, side="right")).astype(np.uint8)
-    _add(attributes, name, values, codes)
+    codes = np.where(np.isnan(numbers), UNKNOWN, np.searchsorted(cuts, numbers, side="right")).astype(np.uint8)
+    _add_attribute(attributes, name, values, codes)
     attributes.numbers[_attribute_name(name)] = numbers

@@ -9,10 +9,10 @@ from mmgen.core.errors import MmgenError
 from mmgen.core.foreign import CannotReadError
 from mmgen.core.parsing import printable
 from mmgen.data_recipes._own._cells import Cell
-from mmgen.data_recipes._own._files import Files, listed
+from mmgen.data_recipes._own._files import Files, list_examples
 from mmgen.data_recipes._own._tables import ALL_ENDINGS, read_table
 
-__all__ = ["mask_candidates", "part_lists", "table_candidates"]
+__all__ = ["note_possible_masks", "note_part_lists", "note_possible_tables"]
 
 _BOOKS = (
     ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers", ".gsheet", ".sav", ".dta", ".sas7bdat", ".rds", ".rdata",
@@ -35,24 +35,24 @@ _ROWS = 20
 _HEAD = 4096  # bytes
 
 
-def table_candidates(files: Files, pictures: Sequence[str], read: Collection[str] = ()) -> list[str]:
+def note_possible_tables(files: Files, pictures: Sequence[str], read: Collection[str] = ()) -> list[str]:
     """Return notes on files that name the pictures, on workbooks, and on texts with names of pictures."""
     stems = {PurePosixPath(name).stem for name in pictures}
     bases = {PurePosixPath(name).name for name in pictures} | stems
     candidates = [
         name for name in files.names if name not in read and PurePosixPath(name).suffix.lower() in ALL_ENDINGS
     ]
-    each = [name for name in files.names if name.lower().endswith(_ONE_EACH) and _of_one(name, bases)]
+    each = [name for name in files.names if name.lower().endswith(_ONE_EACH) and _is_about_one_picture(name, bases)]
     notes: list[str] = []
     if len(each) > len(pictures) // 2:
         candidates = [name for name in candidates if name not in {*each}]
         notes.append(
-            f"{listed(each)} may say something of one picture each, and are not read: make one table of them, "
+            f"{list_examples(each)} may say something of one picture each, and are not read: make one table of them, "
             "metadata.csv, with the columns file_name and text"
         )
     candidates.sort(key=lambda name: (name.count("/"), name))
     for name in candidates[:_MOST_TABLES]:
-        if (note := _note_on_table(files, name, bases)) is not None:
+        if (note := _note_possible_table(files, name, bases)) is not None:
             notes.append(note)
     packed, books, unknown = [], [], 0
     for name in (name for name in files.names if name not in {*candidates, *each, *pictures, *read}):
@@ -61,14 +61,14 @@ def table_candidates(files: Files, pictures: Sequence[str], read: Collection[str
             packed += [name] if stem.endswith(ALL_ENDINGS) else []
             continue
         unknown += ending not in _BOOKS
-        if ending in _BOOKS or (unknown <= _MOST_TABLES and len(bases & {*_words(files, name)}) > 1):
+        if ending in _BOOKS or (unknown <= _MOST_TABLES and len(bases & {*_first_words(files, name)}) > 1):
             books.append(name)
     for unread, advice in ((packed, "unpack it"), (books, "save it as metadata.csv (CSV UTF-8)")):
-        notes += [f"{listed(unread)} may be the table, which is not read so: {advice}"] if unread else []
+        notes += [f"{list_examples(unread)} may be the table, which is not read so: {advice}"] if unread else []
     return notes
 
 
-def part_lists(names: Sequence[str]) -> list[str]:
+def note_part_lists(names: Sequence[str]) -> list[str]:
     """Return notes on files that are no pictures and whose names speak of parts.
 
     Example:
@@ -80,12 +80,12 @@ def part_lists(names: Sequence[str]) -> list[str]:
         return []
     says, is_not = ("says", "is not") if len(lists) == 1 else ("say", "are not")
     return [
-        f"{listed(lists)} perhaps {says} which pictures are of which part, and {is_not} read so: a column split of a "
-        "table does (train, val, test)"
+        f"{list_examples(lists)} perhaps {says} which pictures are of which part, and {is_not} read so: a column split "
+        "of a table does (train, val, test)"
     ]
 
 
-def mask_candidates(pictures: Sequence[str]) -> list[str]:
+def note_possible_masks(pictures: Sequence[str]) -> list[str]:
     """Return notes on pictures that are named like masks of others: masks/1.png, 1_mask.png.
 
     Example:
@@ -107,30 +107,30 @@ def mask_candidates(pictures: Sequence[str]) -> list[str]:
     if not masked:
         return []
     return [
-        f"{len(masked):,} pictures are called as masks or the like of others, {listed(masked)}, and are taken as "
-        "pictures of their own: move them away, or name both in a table (file_name, mask_file_name)"
+        f"{len(masked):,} pictures are called as masks or the like of others, {list_examples(masked)}, and are taken "
+        "as pictures of their own: move them away, or name both in a table (file_name, mask_file_name)"
     ]
 
 
-def _of_one(name: str, bases: set[str]) -> bool:
+def _is_about_one_picture(name: str, bases: set[str]) -> bool:
     """Return whether a file is named after one picture: 1.txt, 1.png.json, 1.png.supplemental-metadata.json."""
     stem = PurePosixPath(name).stem
     return stem in bases or PurePosixPath(stem).stem in bases
 
 
-def _words(files: Files, name: str) -> list[str]:
-    """Return the first words of a file; none where it cannot be read."""
+def _first_words(files: Files, name: str) -> list[str]:
+    """Return the first words of a file; [] if it cannot be read."""
     try:
-        return _words_of(files.read(name, _MOST_BYTES))
+        return _split_words(files.read(name, _MOST_BYTES))
     except CannotReadError:
         return []
 
 
-def _words_of(data: bytes) -> list[str]:
+def _split_words(data: bytes) -> list[str]:
     return re.split(r"[^\w.-]+", data[:_HEAD].decode("utf-8", "replace").replace("\0", ""))
 
 
-def _note_on_table(files: Files, name: str, bases: set[str]) -> str | None:
+def _note_possible_table(files: Files, name: str, bases: set[str]) -> str | None:
     """Return advice if a file is a table that names pictures, or the reason why it cannot be read as one."""
     try:
         data = files.read(name, _MOST_BYTES)
@@ -139,27 +139,29 @@ def _note_on_table(files: Files, name: str, bases: set[str]) -> str | None:
     try:
         columns = read_table(data, name, lambda column: False).columns
     except MmgenError as error:
-        words = _words_of(data)
+        words = _split_words(data)
         if words[0] in bases:
-            return _without_names(name)
-        return f"{listed([name])} may be the table, but {error}" if bases & {*words} else None
-    column = next((column for column, cells in columns.items() if _name_pictures(cells, bases)), None)
+            return _header_advice(name)
+        return f"{list_examples([name])} may be the table, but {error}" if bases & {*words} else None
+    column = next((column for column, cells in columns.items() if _cells_name_pictures(cells, bases)), None)
     if column is None:
         return None
     if PurePosixPath(column).name in bases and len(columns) == 1 and _OF_PARTS.search(PurePosixPath(name).stem):
         return None  # a list of a part
     if PurePosixPath(column).name in bases:
-        return _without_names(name)
-    where = name if files.path.is_file() else str(files.path / (files.within + name))
+        return _header_advice(name)
+    where = name if files.path.is_file() else str(files.path / (files.common_folder + name))
     option = "" if column == "file_name" else f" --image-column {shlex.quote(column)}"
     return f"{printable(name, 80)} may be the table: --metadata {shlex.quote(where)}{option}"
 
 
-def _without_names(name: str) -> str:
-    return f"{listed([name])} may be the table: write a line with names of columns above it, file_name among them"
+def _header_advice(name: str) -> str:
+    return (
+        f"{list_examples([name])} may be the table: write a line with names of columns above it, file_name among them"
+    )
 
 
-def _name_pictures(cells: Sequence[Cell], bases: set[str]) -> bool:
+def _cells_name_pictures(cells: Sequence[Cell], bases: set[str]) -> bool:
     """Return whether the first cells name pictures, with or without folders and endings."""
     names = {PurePosixPath(cell.replace("\\", "/").partition("#")[0]).name if cell else "" for cell in cells[:_ROWS]}
     return len(names) > 1 and names <= bases

@@ -11,7 +11,7 @@ from mmgen.core.errors import DataError
 from mmgen.data_recipes._own._cells import Cell
 from mmgen.descriptions import split_into_words
 
-__all__ = ["Captions", "captions_of"]
+__all__ = ["Captions", "encode_captions"]
 
 _MOST_WORDS = 65_535  # codes are uint16, and one of them is the padding
 
@@ -33,8 +33,12 @@ class Captions:
     notes: list[str]
 
 
-def captions_of(name: str, cells: Sequence[Cell], max_words: int, min_count: int) -> Captions:
-    """Return the captions of a column."""
+def encode_captions(name: str, cells: Sequence[Cell], max_words: int, min_count: int) -> Captions:
+    """Encode a column as captions of at most ``max_words`` words that occur ``min_count`` times.
+
+    Raises:
+        DataError: There are no words, or too many different ones.
+    """
     counts: Counter[str] = Counter()
     cut, longest = 0, 0
     for cell in cells:

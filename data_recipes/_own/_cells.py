@@ -7,7 +7,7 @@ from typing import Any
 from mmgen.core.parsing import MalformedError, OutOfBounds, printable
 from mmgen.descriptions import normalise_text
 
-__all__ = ["Cell", "Columns", "cell_of", "texts_of"]
+__all__ = ["Cell", "Columns", "to_cell", "to_texts"]
 
 Cell = str | None
 """Text; None for an empty cell."""
@@ -19,7 +19,7 @@ _LONGEST = 2**17  # letters
 _MOST_TEXTS = 1000
 
 
-def cell_of(value: Any) -> Cell:
+def to_cell(value: Any) -> Cell:
     """Convert a value of JSON or of another table to a cell: yes and no for booleans, None for missing values.
 
     Letters with accents are spelled one way (NFC). Signs that cannot be seen stay, as some join letters or emoji; a
@@ -54,7 +54,7 @@ def cell_of(value: Any) -> Cell:
     raise MalformedError(f"{kind}, expected a text or a number")
 
 
-def texts_of(value: Any) -> tuple[str, ...] | None:
+def to_texts(value: Any) -> tuple[str, ...] | None:
     """Return the distinct texts of a list in their order; None if it is no list of texts.
 
     Example:
@@ -65,4 +65,4 @@ def texts_of(value: Any) -> tuple[str, ...] | None:
         return None
     if len(value) > _MOST_TEXTS:
         raise MalformedError(f"a list of {len(value):,} texts, expected at most {_MOST_TEXTS:,}")
-    return tuple(dict.fromkeys(filter(None, map(cell_of, value))))
+    return tuple(dict.fromkeys(filter(None, map(to_cell, value))))

@@ -1,4 +1,4 @@
-"""Access to a folder or a zip by relative names, restricted to files inside."""
+"""Access to files in a folder or a zip by relative names; files outside are refused."""
 
 import os
 import posixpath
@@ -15,9 +15,9 @@ from mmgen.core.parsing import printable
 from mmgen.data_recipes._left_out import reason_to_skip
 from mmgen.data_recipes._part_names import part_of
 
-__all__ = ["PICTURES", "Files", "inside", "listed", "shell_quoted"]
+__all__ = ["PICTURE_ENDINGS", "Files", "stays_inside", "list_examples", "shell_quoted"]
 
-PICTURES = (
+PICTURE_ENDINGS = (
     ".png",
     ".apng",
     ".jpg",
@@ -33,11 +33,11 @@ PICTURES = (
     ".pbm",
     ".pnm",
 )
-"""Endings of pictures; reading tells whether they are ones."""
+"""Endings of pictures; their content is checked when they are read."""
 
 _DEPTH = 16  # folders in folders
 _MOST_FILES = 10_000_000
-_SAID = 3
+_MOST_NAMED = 3
 _ENCRYPTED = 1  # bit of a member in a zip
 
 _KINDS = dict.fromkeys((".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx", ".txt"), "a table") | dict.fromkeys(
@@ -48,10 +48,10 @@ _KINDS = dict.fromkeys((".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx", 
 _Place = Path | zipfile.ZipInfo
 
 
-def listed(names: list[str], what: str = "") -> str:
+def list_examples(names: list[str], what: str = "") -> str:
     """Return some names for a sentence: "a.png, b.png, c.png and 7 more"."""
-    examples = ", ".join(f"'{printable(name, 80)}'" for name in names[:_SAID])
-    more = f" and {len(names) - _SAID:,} more" if len(names) > _SAID else ""
+    examples = ", ".join(f"'{printable(name, 80)}'" for name in names[:_MOST_NAMED])
+    more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
     return f"{examples}{more}{f' {what}' if what else ''}"
 
 
@@ -65,7 +65,7 @@ def shell_quoted(name: str) -> str:
     return shlex.quote(printable(name, 60))
 
 
-def inside(name: str) -> bool:
+def stays_inside(name: str) -> bool:
     """Return whether a name with slashes stays in the folder that it is relative to.
 
     Example:
@@ -78,22 +78,22 @@ def inside(name: str) -> bool:
 
 
 class Files:
-    """A folder or a zip.
+    """Files of a folder or a zip.
 
-    Where everything lies in one folder inside, names are relative to that, so that a zip of a folder is the folder.
-    Files that are hidden or of a system are passed over, and so are links to folders; a link to a file outside is
-    refused. Backslashes in names, as in zips of Windows, are slashes.
+    If everything lies in one folder inside, names are relative to it, so that a zip of a folder equals the folder.
+    Hidden files, files of systems, and links to folders are left out; a link to a file outside is refused. Backslashes
+    in names, as in zips of Windows, count as slashes.
 
     Args:
         path: The folder or zip.
 
     Attributes:
         names: Names of all files, sorted, with slashes.
-        left_out: How many files were passed over, by reason.
-        within: The one folder that everything lies in, with a slash; "" where there is none.
+        left_out: Number of files that were left out, by reason.
+        common_folder: The one folder that everything lies in, with a slash; "" where there is none.
 
     Raises:
-        DataError: There is none, it is neither, or it holds names that lead out of it, or one name twice.
+        DataError: The path is missing or neither folder nor zip, or a name leads outside or occurs twice.
     """
 
     def __init__(self, path: Path) -> None:
@@ -106,15 +106,15 @@ class Files:
             )
         try:
             places: dict[str, _Place] = {}
-            for name, place in self._members() if not path.is_dir() else self._walk(path, "", 0):
+            for name, place in self._zip_members() if not path.is_dir() else self._folder_members(path, "", 0):
                 if name in places:
                     raise DataError(f"{path} holds '{printable(name, 100)}' twice; make it again, or remove one")
                 places[name] = place
         except BaseException:
             self.close()
             raise
-        self.within = _one_folder(places)
-        self._places = {name[len(self.within) :]: place for name, place in places.items()}
+        self.common_folder = _common_folder(places)
+        self._places = {name[len(self.common_folder) :]: place for name, place in places.items()}
         self.names = sorted(self._places)
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class Files:
         return name in self._places
 
     def is_file(self, name: str, path: Path) -> bool:
-        """Return whether a file is the one at a path."""
+        """Return whether the file ``name`` is the file at ``path``."""
         place = self._places[name]
         return isinstance(place, Path) and place.name == path.name and os.path.samefile(place, path)
 
@@ -138,28 +138,28 @@ class Files:
         assert self._zip is not None, "places in a zip come from one"
         return read_member(self._zip, place, most)
 
-    def in_words(self, name: str) -> str:
-        """Return a file in words."""
-        return f"{printable(self.within + name)} in {self.path}"
+    def describe_file(self, name: str) -> str:
+        """Describe a file for errors by name and source."""
+        return f"{printable(self.common_folder + name)} in {self.path}"
 
-    def _walk(self, folder: Path, before: str, depth: int) -> Iterator[tuple[str, _Place]]:
+    def _folder_members(self, folder: Path, prefix: str, depth: int) -> Iterator[tuple[str, _Place]]:
         try:
             with os.scandir(folder) as entries:
-                every = sorted(entries, key=lambda entry: entry.name)
+                sorted_entries = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            why = f"cannot look into {folder}: {reason_of(error)}"
-            raise DataError(f"{why}; make it readable, or move it elsewhere") from None
-        for entry in every:
-            name = self._safe_name(before + entry.name) if "\\" in entry.name else before + entry.name
-            if why := reason_to_skip(entry.name, not entry.is_dir()):
-                self.left_out[why] += 1
+            reason = f"cannot look into {folder}: {reason_of(error)}"
+            raise DataError(f"{reason}; make it readable, or move it elsewhere") from None
+        for entry in sorted_entries:
+            name = self._safe_name(prefix + entry.name) if "\\" in entry.name else prefix + entry.name
+            if reason := reason_to_skip(entry.name, not entry.is_dir()):
+                self.left_out[reason] += 1
             elif entry.is_dir():
                 if entry.is_symlink() or depth == _DEPTH:
-                    why = "links to folders" if entry.is_symlink() else f"folders more than {_DEPTH} deep"
-                    self.left_out[why] += 1
+                    reason = "links to folders" if entry.is_symlink() else f"folders more than {_DEPTH} deep"
+                    self.left_out[reason] += 1
                 else:
-                    yield from self._walk(Path(entry.path), f"{name}/", depth + 1)
-            elif entry.is_symlink() and not self._stays(entry.path):
+                    yield from self._folder_members(Path(entry.path), f"{name}/", depth + 1)
+            elif entry.is_symlink() and not self._is_within_source(entry.path):
                 raise DataError(
                     f"{printable(str(Path(self.path, name)))} is a link to something that is not in {self.path}; copy "
                     "the file there, or remove the link"
@@ -170,17 +170,17 @@ class Files:
     def _safe_name(self, name: str) -> str:
         """Return a name with slashes between its folders; refuse one that leads out of the source."""
         plain = str(PurePosixPath(name.replace("\\", "/")))
-        if not inside(plain):
+        if not stays_inside(plain):
             raise DataError(
                 f"{self.path} holds the name {printable(name, 100)!r}, which leads out of it; make the zip again"
             )
         return plain
 
-    def _stays(self, path: str) -> bool:
+    def _is_within_source(self, path: str) -> bool:
         root = os.path.realpath(self.path)
         return os.path.commonpath([root, os.path.realpath(path)]) == root
 
-    def _members(self) -> Iterator[tuple[str, _Place]]:
+    def _zip_members(self) -> Iterator[tuple[str, _Place]]:
         if not os.path.lexists(self.path):
             raise DataError(f"there is no folder or zip {self.path}; name the one that holds your pictures")
         try:
@@ -192,10 +192,10 @@ class Files:
             if member.filename.endswith(("/", "\\")):
                 continue
             name = self._safe_name(member.filename)
-            why, above = _reason_to_skip(name)
-            if why:
-                self.left_out[why] += above not in left_out
-                left_out.add(above)
+            reason, skipped = _reason_to_skip(name)
+            if reason:
+                self.left_out[reason] += skipped not in left_out
+                left_out.add(skipped)
             elif stat.S_ISLNK(member.external_attr >> 16):
                 self.left_out["links in the zip"] += 1
             elif member.flag_bits & _ENCRYPTED:
@@ -210,7 +210,7 @@ class Files:
 
 
 def _reason_to_skip(name: str) -> tuple[str, str]:
-    """Return why a member of a zip is no data, "" if it is; and the file or topmost folder that is left out."""
+    """Return the reason why a member of a zip is no data ("" if it is data), and the file or folder to leave out."""
     parts = name.split("/")
     for level, part in enumerate(parts):
         if why := reason_to_skip(part, level == len(parts) - 1):
@@ -218,8 +218,8 @@ def _reason_to_skip(name: str) -> tuple[str, str]:
     return "", ""
 
 
-def _one_folder(names: dict[str, _Place]) -> str:
-    """Return the folders that all names begin with, with slashes, without names of parts of a split."""
+def _common_folder(names: dict[str, _Place]) -> str:
+    """Return the folder that holds all files, with a slash at its end; folders named as parts do not count."""
     if not names:
         return ""
     folders = []

@@ -6,10 +6,10 @@ from pathlib import Path, PurePosixPath
 from mmgen.core.errors import DataError, UsageError
 from mmgen.core.parsing import printable
 from mmgen.core.pictures import FORMATS, MOST_BYTES as MOST_PICTURE_BYTES
-from mmgen.data_recipes._left_out import thumbnails
-from mmgen.data_recipes._own._candidates import mask_candidates, part_lists, table_candidates
-from mmgen.data_recipes._own._cells import Cell, cell_of
-from mmgen.data_recipes._own._files import PICTURES, Files, listed
+from mmgen.data_recipes._left_out import find_thumbnails
+from mmgen.data_recipes._own._candidates import note_part_lists, note_possible_masks, note_possible_tables
+from mmgen.data_recipes._own._cells import Cell, to_cell
+from mmgen.data_recipes._own._files import PICTURE_ENDINGS, Files, list_examples
 from mmgen.data_recipes._own._folder_parts import CLASSES, parts_by_folder, parts_by_name
 from mmgen.data_recipes._own._folder_tables import FolderTables
 from mmgen.data_recipes._own._source import Source
@@ -47,7 +47,7 @@ class FolderSource(Source):
         self._image_columns, self._ignore = image_columns, ignore
         self._files = Files(path)
         try:
-            self._fill(metadata)
+            self._read_source(metadata)
         except BaseException:
             self.close()
             raise
@@ -58,8 +58,8 @@ class FolderSource(Source):
     def read(self, place: str) -> bytes:
         return self._files.read(place, MOST_PICTURE_BYTES)
 
-    def _fill(self, metadata: Path | None) -> None:
-        there = [name for name in self._files.names if name.lower().endswith(PICTURES)]
+    def _read_source(self, metadata: Path | None) -> None:
+        there = [name for name in self._files.names if name.lower().endswith(PICTURE_ENDINGS)]
         tables = FolderTables(self._files, self.where, self._image_columns, self._ignore)
         named = tables.read(metadata)
         if named is not None:
@@ -71,43 +71,47 @@ class FolderSource(Source):
                 f"{self.where}; name a table with --metadata"
             )
         else:
-            small = thumbnails(there)
+            small = find_thumbnails(there)
             self.pictures = {"image": sorted({*there} - {*small})}
             if small:
-                self.left_out.append(f"{_count(len(small))} that are thumbnails of others there: {listed(small)}")
+                self.left_out.append(
+                    f"{_count_pictures(len(small))} that are thumbnails of others there: {list_examples(small)}"
+                )
         if named is None or not named.columns:
-            self.notes += table_candidates(self._files, there, tables.used)
+            self.notes += note_possible_tables(self._files, there, tables.used)
         if not there:
-            endings = [ending for ending, _ in self._endings(set())]
+            endings = [ending for ending, _ in self._count_other_endings(set())]
             inner = next((ending for ending in endings if ending in _ARCHIVES), "")
             expected = f"expected {', '.join(FORMATS)} files"
             advice = f"unpack the {inner} in it and name the folder" if inner else expected
-            raise DataError(f"there are no pictures in {self.where}, only {listed(endings) or 'nothing'}; {advice}")
+            raise DataError(
+                f"there are no pictures in {self.where}, only {list_examples(endings) or 'nothing'}; {advice}"
+            )
         used = {name for places in self.pictures.values() for name in places} | tables.used
         self.names = list(self.pictures["image"])
-        self._sort()
-        self._take_folders()
+        self._sort_examples()
+        self._use_folders()
         if self.parts is None and self._split not in self.columns:
-            self.notes += part_lists([name for name in self._files.names if name not in used])
+            self.notes += note_part_lists([name for name in self._files.names if name not in used])
         if named is None:
-            self.notes += mask_candidates(self.names)
+            self.notes += note_possible_masks(self.names)
         unnamed = [name for name in there if name not in used] if named is not None else []
         if unnamed:
-            self.left_out.append(f"{_count(len(unnamed))} that no table names: {listed(unnamed)}")
-        others = [f"{count:,} {ending}" for ending, count in self._endings(used | set(there))]
+            self.left_out.append(f"{_count_pictures(len(unnamed))} that no table names: {list_examples(unnamed)}")
+        others = [f"{count:,} {ending}" for ending, count in self._count_other_endings(used | set(there))]
         if others:
             more = f" and {len(others) - _ENDINGS_SAID} other kinds" if len(others) > _ENDINGS_SAID else ""
             self.left_out.append(f"files that are no pictures of {', '.join(FORMATS)}: "
                                  f"{', '.join(others[:_ENDINGS_SAID])}{more}")  # fmt: skip
         self.left_out += [f"{count:,} {what}" for what, count in self._files.left_out.items()]
 
-    def _endings(self, used: set[str]) -> list[tuple[str, int]]:
+    def _count_other_endings(self, used: set[str]) -> list[tuple[str, int]]:
         """Count the endings of files that are neither pictures nor tables."""
         others = (name for name in self._files.names if name not in used)
         endings = Counter(PurePosixPath(name).suffix.lower() or "without an ending" for name in others)
         return [(printable(ending, 20), count) for ending, count in endings.most_common()]
 
-    def _sort(self) -> None:
+    def _sort_examples(self) -> None:
         """Sort examples by name, in whatever order a table or a folder lists them."""
         order = sorted(range(len(self.names)), key=self.names.__getitem__)
         self.names = [self.names[row] for row in order]
@@ -116,8 +120,8 @@ class FolderSource(Source):
         place = {row: number for number, row in enumerate(order)}
         self.several = {name: {place[row]: one for row, one in each.items()} for name, each in self.several.items()}
 
-    def _take_folders(self) -> None:
-        """Take folders as parts where they are named so, else as classes."""
+    def _use_folders(self) -> None:
+        """Use folders named train, val and test as parts, and other folders as classes."""
         folders = [PurePosixPath(name).parts[:-1] for name in self.names]
         if not self._classes:
             self.parts, folders = parts_by_folder(folders, self.where, self._split in self.columns)
@@ -133,13 +137,13 @@ class FolderSource(Source):
             if (
                 len(set(cells)) > 1 or not self.columns
             ):  # one folder beside a table holds the pictures, and says nothing
-                self.columns[name] = [self._value(cell) for cell in cells]
+                self.columns[name] = [self._folder_cell(cell) for cell in cells]
                 self.classes.append(name)
 
-    def _value(self, folder: str | None) -> Cell:
+    def _folder_cell(self, folder: str | None) -> Cell:
         """Return a folder's name as a cell of a table."""
         try:
-            return cell_of(" ".join(folder.split())) if folder else None
+            return to_cell(" ".join(folder.split())) if folder else None
         except ValueError:
             raise DataError(
                 f"{self.where} has a folder '{printable(folder or '', 40)}', whose name holds a control character or "
@@ -147,5 +151,5 @@ class FolderSource(Source):
             ) from None
 
 
-def _count(number: int) -> str:
+def _count_pictures(number: int) -> str:
     return f"{number:,} picture{'' if number == 1 else 's'}"

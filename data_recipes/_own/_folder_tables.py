@@ -13,7 +13,7 @@ from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.parsing import printable
 from mmgen.data_recipes._own._attributes import check_columns
 from mmgen.data_recipes._own._cells import Cell, Columns
-from mmgen.data_recipes._own._files import PICTURES, Files, inside, listed, shell_quoted
+from mmgen.data_recipes._own._files import PICTURE_ENDINGS, Files, list_examples, shell_quoted, stays_inside
 from mmgen.data_recipes._own._source import modality_names
 from mmgen.data_recipes._own._tables import ALL_ENDINGS, ENDINGS, MOST_BYTES, Table, read_table
 from mmgen.data_recipes._separated import SEPARATORS
@@ -29,7 +29,7 @@ Several = dict[str, dict[int, tuple[str, ...]]]
 
 
 def is_table(name: str) -> bool:
-    """Return True for files that are read as tables by default, by the ending in any case of letters."""
+    """Return whether a file is read as a table by default: metadata with the ending of a table, in any case."""
     path = PurePosixPath(name)
     return path.stem.casefold() == "metadata" and path.suffix.lower() in ENDINGS
 
@@ -66,41 +66,52 @@ class FolderTables:
     def __init__(self, files: Files, where: str, image_columns: tuple[str, ...], ignore: tuple[str, ...]) -> None:
         self._files, self._where = files, where
         self._image_columns, self._ignore = image_columns, ignore
-        self._how: Counter[str] = Counter()
+        self._differences: Counter[str] = Counter()
         self.used: set[str] = set()
 
     def read(self, metadata: Path | None) -> NamedPictures | None:
-        """Read all tables as one; None where there are none."""
-        tables = self._tables(metadata)
+        """Read all tables as one; None without any.
+
+        Args:
+            metadata: The user's table; None for all tables in the source that are named metadata.
+
+        Raises:
+            DataError: A table cannot be read, or names files that are not there.
+        """
+        tables = self._read_tables(metadata)
         if not tables:
             return None
         named = NamedPictures()
         for where, table in tables:
             named.notes += [f"{where}: {one}" for one in table.notes]
             named.left_out += [f"{where}: {one}" for one in table.left_out]
-        self._take(named, _together([table for _, table in tables]))
-        named.notes += [f"{count:,} names in tables {how}" for how, count in self._how.items()]
+        self._match_pictures(named, _join_tables([table for _, table in tables]))
+        named.notes += [f"{count:,} names in tables {difference}" for difference, count in self._differences.items()]
         return named
 
-    def _tables(self, metadata: Path | None) -> list[tuple[str, Table]]:
+    def _read_tables(self, metadata: Path | None) -> list[tuple[str, Table]]:
         """Return tables with their names in words; file names in them are relative to the source."""
         if metadata is not None:
             self._check_ending(metadata)
             if not metadata.exists() and str(metadata) in self._files:  # inside of a zip, as the look at it says
-                return [self._inside(str(metadata))]
+                return [self._read_inside(str(metadata))]
             self.used |= {name for name in self._files.names if self._files.is_file(name, metadata)}
             try:
                 data = read_file(metadata, MOST_BYTES)
             except CannotReadError as error:
                 raise DataError(f"cannot read {metadata}: {error}; check the path") from None
-            return [(metadata.name, self._checked(self._parsed(data, str(metadata)), "", str(metadata)))]
+            return [(metadata.name, self._check_picture_names(self._parse(data, str(metadata)), "", str(metadata)))]
         names = [name for name in self._files.names if is_table(name)]
         folders = [str(PurePosixPath(name).parent) for name in names]
-        twice = next((folder for folder, count in Counter(folders).items() if count > 1), None)
-        if twice is not None:
-            both = [self._files.in_words(name) for name, folder in zip(names, folders, strict=True) if folder == twice]
+        repeated = next((folder for folder, count in Counter(folders).items() if count > 1), None)
+        if repeated is not None:
+            both = [
+                self._files.describe_file(name)
+                for name, folder in zip(names, folders, strict=True)
+                if folder == repeated
+            ]
             raise DataError(f"there are two tables, {both[0]} and {both[1]}; remove one of them")
-        return [self._inside(name) for name in names]
+        return [self._read_inside(name) for name in names]
 
     def _check_ending(self, metadata: Path) -> None:
         ending = metadata.suffix.lower()
@@ -110,41 +121,42 @@ class FolderTables:
                 f"--metadata got {metadata}, expected a table that ends in {', '.join(ALL_ENDINGS)}{advice}"
             )
 
-    def _inside(self, name: str) -> tuple[str, Table]:
-        where = str(self._files.path / (self._files.within + name))
+    def _read_inside(self, name: str) -> tuple[str, Table]:
+        where = str(self._files.path / (self._files.common_folder + name))
         self.used.add(name)
         try:
             data = self._files.read(name, MOST_BYTES)
         except CannotReadError as error:
             raise DataError(f"cannot read {where}: {error}; write it again") from None
         folder = str(PurePosixPath(name).parent)
-        return name, self._checked(self._parsed(data, where), "" if folder == "." else f"{folder}/", where)
+        return name, self._check_picture_names(self._parse(data, where), "" if folder == "." else f"{folder}/", where)
 
-    def _parsed(self, data: bytes, where: str) -> Table:
+    def _parse(self, data: bytes, where: str) -> Table:
         return read_table(
-            data, where, self._is_of_pictures, {*self._ignore} - {*(self._image_columns or (_FILE_NAME,))}
+            data, where, self._is_picture_column, {*self._ignore} - {*(self._image_columns or (_FILE_NAME,))}
         )
 
-    def _is_of_pictures(self, column: str) -> bool:
+    def _is_picture_column(self, column: str) -> bool:
         if self._image_columns:
             return column in self._image_columns
         return column == _FILE_NAME or (column.endswith(_SUFFIX) and column not in self._ignore)
 
-    def _checked(self, table: Table, folder: str, where: str) -> Table:
+    def _check_picture_names(self, table: Table, folder: str, where: str) -> Table:
         """Check that columns of pictures name files inside the source, and make the names relative to it."""
         if self._image_columns:
             check_columns("--image-column", self._image_columns, table.columns)
-        elif not any(map(self._is_of_pictures, table.columns)):
-            raise DataError(self._no_column(table, folder, where))
-        for column in filter(self._is_of_pictures, table.columns):
+        elif not any(map(self._is_picture_column, table.columns)):
+            raise DataError(self._no_column_message(table, folder, where))
+        for column in filter(self._is_picture_column, table.columns):
             for row, cell in enumerate(table.columns[column]):
                 if cell is None:
                     raise DataError(
-                        f"{where} has no '{column}' in {table.place(row)}; name a picture there, or remove the row"
+                        f"{where} has no '{column}' in {table.describe_row(row)}; name a picture there, or remove the "
+                        "row"
                     )
-                if not inside(cell.replace("\\", "/")) or len(cell) > _LONGEST_NAME:
+                if not stays_inside(cell.replace("\\", "/")) or len(cell) > _LONGEST_NAME:
                     raise DataError(
-                        f"{where} names {printable(cell, 80)!r} in {table.place(row)}, expected a file in "
+                        f"{where} names {printable(cell, 80)!r} in {table.describe_row(row)}, expected a file in "
                         f"{self._where}, without '..' and no place on a machine; fix it"
                     )
             table.columns[column] = [
@@ -152,50 +164,50 @@ class FolderTables:
             ]
         return table
 
-    def _no_column(self, table: Table, folder: str, where: str) -> str:
+    def _no_column_message(self, table: Table, folder: str, where: str) -> str:
         """Return the message for a table without names of pictures, with the most likely column."""
         names = list(table.columns)
-        if any(self._file_of(folder + name) for name in names if inside(name)):
+        if any(self._find_file(folder + name) for name in names if stays_inside(name)):
             return (
-                f"{where} has no line with the names of columns, but begins with {listed(names)}; write one above it, "
-                "with file_name among them"
+                f"{where} has no line with the names of columns, but begins with {list_examples(names)}; write one "
+                "above it, with file_name among them"
             )
         cells = table.columns[names[0]]
         sign = re.search(r"[^\w\s./\\-]", names[0]) if len(names) == 1 else None
         if sign and all(sign[0] in (cell or "") for cell in cells):
             return (
-                f"{where} has one column, {listed(names)}, whose cells may be parted by '{sign[0]}', or be in quotes "
-                f"all together, expected {', '.join(SEPARATORS.values())} between them; save it as CSV (UTF-8)"
+                f"{where} has one column, {list_examples(names)}, whose cells may be parted by '{sign[0]}', or be in "
+                f"quotes all together, expected {', '.join(SEPARATORS.values())} between them; save it as CSV (UTF-8)"
             )
-        meant = next((name for name, cells in table.columns.items() if self._names_files(cells, folder)), "")
-        advice = f"name the pictures with --image-column {shell_quoted(meant)}" if meant else (
+        likely_column = next((name for name, cells in table.columns.items() if self._names_files(cells, folder)), "")
+        advice = f"name the pictures with --image-column {shell_quoted(likely_column)}" if likely_column else (
             "add it, or say which column names the pictures with --image-column"
         )  # fmt: skip
-        return f"{where} has no column file_name, only {listed(names)}; {advice}"
+        return f"{where} has no column file_name, only {list_examples(names)}; {advice}"
 
     def _names_files(self, cells: Sequence[Cell], folder: str) -> bool:
         some = [cell for cell in cells[:20] if cell]
-        return bool(some) and all(inside(cell) and self._file_of(folder + cell) is not None for cell in some)
+        return bool(some) and all(stays_inside(cell) and self._find_file(folder + cell) is not None for cell in some)
 
-    def _take(self, named: NamedPictures, table: Table) -> None:
+    def _match_pictures(self, named: NamedPictures, table: Table) -> None:
         """Fill in pictures and cells, with the rows of one picture together."""
-        columns = [name for name in table.columns if self._is_of_pictures(name)]
+        columns = [name for name in table.columns if self._is_picture_column(name)]
         columns.sort(key=lambda name: name != _FILE_NAME)  # the picture itself is the first
         if self._image_columns:
             columns = list(self._image_columns)
-        called = modality_names(columns, _SUFFIX)
-        self._how.clear()
+        modalities = modality_names(columns, _SUFFIX)
+        self._differences.clear()
         missing: list[str] = []
         places: dict[str, list[str]] = {}
         for column in columns:
-            matches = [self._file_of(cell or "") for cell in table.columns[column]]
+            matches = [self._find_file(cell or "") for cell in table.columns[column]]
             missing += [cell or "" for cell, name in zip(table.columns[column], matches, strict=True) if name is None]
-            places[called[column]] = [name or "" for name in matches]
+            places[modalities[column]] = [name or "" for name in matches]
         if missing:
             number = f"{len(missing):,} picture{'' if len(missing) == 1 else 's'}"
             raise DataError(
                 f"{number} that the table names {'is' if len(missing) == 1 else 'are'} not in "
-                f"{self._where}: {listed(missing)}; {self._add_them(len(missing) == len(table.places))}"
+                f"{self._where}: {list_examples(missing)}; {self._missing_advice(len(missing) == len(table.places))}"
             )
         rows: dict[str, list[int]] = defaultdict(list)
         for row, name in enumerate(places["image"]):
@@ -209,13 +221,15 @@ class FolderTables:
                     f"the table names '{printable(places['image'][other[0]], 80)}' in {len(other)} rows with different "
                     f"pictures as {modality}; leave one of them"
                 )
-        _merge(named, table, columns, list(rows.values()))
+        _merge_rows(named, table, columns, list(rows.values()))
 
-    def _add_them(self, is_all: bool) -> str:
-        """Return advice on names without a file."""
-        there = next((name for name in self._files.names if name.lower().endswith(PICTURES)), "") if is_all else ""
-        if there:
-            return f"write them as files there are called, such as '{printable(there, 80)}', or name another folder"
+    def _missing_advice(self, is_all: bool) -> str:
+        """Return advice on names in the table without a file."""
+        example = (
+            next((name for name in self._files.names if name.lower().endswith(PICTURE_ENDINGS)), "") if is_all else ""
+        )
+        if example:
+            return f"write them as files there are called, such as '{printable(example, 80)}', or name another folder"
         return "add them, or remove their rows"
 
     @cached_property
@@ -239,46 +253,48 @@ class FolderTables:
             by_key[PurePosixPath(name).name].append(name)
         return by_key
 
-    def _file_of(self, name: str) -> str | None:
-        """Return the file of a name in a table: of that name, relative to the top folder, or the only similar one."""
-        for one in (name, name.removeprefix(self._files.within)):
+    def _find_file(self, name: str) -> str | None:
+        """Return the file that a cell names: of that name, relative to the top folder, or the only similar one."""
+        for one in (name, name.removeprefix(self._files.common_folder)):
             for form in ("NFC", "NFD"):  # macOS takes letters with accents apart
                 if (spelled := unicodedata.normalize(form, one)) in self._files:
                     return spelled
         bare, sign, number = name.rpartition("#")
         if sign and number.isdecimal() and bare in self._files:
-            self._how["end in the number of a caption (#0), which is left out"] += 1
+            self._differences["end in the number of a caption (#0), which is left out"] += 1
             return bare
-        for how, known in (
+        for difference, candidates in (
             ("are spelled otherwise than their files, in upper or lower case", self._by_case.get(name.casefold(), [])),
             ("lack the ending of their files", self._by_stem.get(name, [])),
             ("name other folders than their files are in", self._by_base.get(PurePosixPath(name).name, [])),
         ):
-            if len(known) == 1:
-                self._how[how] += 1
-                return known[0]
+            if len(candidates) == 1:
+                self._differences[difference] += 1
+                return candidates[0]
         return None
 
 
-def _together(tables: Sequence[Table]) -> Table:
+def _join_tables(tables: Sequence[Table]) -> Table:
     """Join tables row by row."""
     if len(tables) == 1:
         return tables[0]
-    whole = Table({name: [] for table in tables for name in table.columns})
+    joined = Table({name: [] for table in tables for name in table.columns})
     for table in tables:
         for name, texts in table.several.items():
-            shifted = {row + len(whole.places): each for row, each in texts.items()}
-            whole.several.setdefault(name, {}).update(shifted)
-        for name, cells in whole.columns.items():
+            shifted = {row + len(joined.places): each for row, each in texts.items()}
+            joined.several.setdefault(name, {}).update(shifted)
+        for name, cells in joined.columns.items():
             cells += table.columns.get(name, [None] * len(table.places))
-        whole.places += table.places
-    return whole
+        joined.places += table.places
+    return joined
 
 
-def _merge(named: NamedPictures, table: Table, of_pictures: Sequence[str], groups: Sequence[Sequence[int]]) -> None:
-    """Fill in the cells of each picture: equal cells of its rows once, different ones as several."""
+def _merge_rows(
+    named: NamedPictures, table: Table, picture_columns: Sequence[str], groups: Sequence[Sequence[int]]
+) -> None:
+    """Merge the rows of each picture: equal cells once, different ones as several texts."""
     for name, cells in table.columns.items():
-        if name in of_pictures:
+        if name in picture_columns:
             continue
         texts = table.several.get(name, {})
         merged: list[Cell] = []

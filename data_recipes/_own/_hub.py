@@ -19,14 +19,14 @@ from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.parsing import MalformedError, printable
 from mmgen.core.pictures import MOST_BYTES
 from mmgen.data_recipes._own._attributes import check_columns
-from mmgen.data_recipes._own._cells import cell_of, texts_of
-from mmgen.data_recipes._own._files import listed, shell_quoted
+from mmgen.data_recipes._own._cells import to_cell, to_texts
+from mmgen.data_recipes._own._files import list_examples, shell_quoted
 from mmgen.data_recipes._own._hub_files import (
-    check_complete,
-    check_safe,
-    check_saved,
+    check_all_pictures_read,
+    check_files_are_safe,
+    check_saved_dataset,
     file_elsewhere_error,
-    is_saved,
+    is_saved_dataset,
     is_within,
     notes_on_skipped,
     safe_yaml,
@@ -50,14 +50,14 @@ _Read = TypeVar("_Read")
 
 
 class HubSource(Source):
-    """A dataset of pictures that the library datasets reads.
+    """Source of pictures that the library datasets reads.
 
     Args:
         dataset: Name on the hub, or a folder or file on this disk, which comes first.
-        subset: Which of its configurations; None for the only one.
+        subset: Name of a configuration; None for the only one.
         revision: Branch, tag or commit on the hub; None for the newest.
         image_columns: Columns of pictures; by default all of them.
-        ignore: Columns that are not looked at.
+        ignore: Columns that are not read.
     """
 
     def __init__(
@@ -69,25 +69,25 @@ class HubSource(Source):
         ignore: tuple[str, ...],
     ) -> None:
         super().__init__(dataset)
-        library = _library()
+        library = _import_library()
         self._roots = [os.path.realpath(library.config.HF_CACHE_HOME)]
         self._roots += [os.path.realpath(library.config.HF_DATASETS_CACHE)]
         self._roots += [os.path.realpath(dataset)] if os.path.exists(dataset) else []
-        with _explained(dataset):
-            splits, self.notes = _loaded(library, dataset, subset, revision, self._roots)
-        splits = self._part_splits(splits)
+        with _explain_errors(dataset):
+            splits, self.notes = _load_splits(library, dataset, subset, revision, self._roots)
+        splits = self._select_splits(splits)
         first = next(iter(splits.values()))
         strange = next((name for name in first.features if not name.isprintable()), None)
         if strange is not None:
             raise DataError(f"{dataset} has the column {printable(strange, 60)!r} with a control character; rename it")
-        kinds = self._pictures_of(library, first, image_columns, ignore)
-        self._check_kinds(library, first, ignore)
+        kinds = self._picture_columns(library, first, image_columns, ignore)
+        self._check_types(library, first, ignore)
         self._columns: list[dict[str, Any]] = []
         for part, data in splits.items():
             if data.features.keys() != first.features.keys():
                 raise DataError(f"the splits of {dataset} have different columns; choose one with --subset")
-            with _explained(dataset):
-                self._take(library, part, data, kinds, ignore)
+            with _explain_errors(dataset):
+                self._add_split(library, part, data, kinds, ignore)
         if len(splits) == 1:
             self.parts = None
 
@@ -110,52 +110,55 @@ class HubSource(Source):
             raise CannotReadError(_ELSEWHERE)
         return read_file(Path(os.path.realpath(path)), MOST_BYTES)
 
-    def _part_splits(self, splits: dict[str, Any]) -> dict[str, Any]:
+    def _select_splits(self, splits: dict[str, Any]) -> dict[str, Any]:
         """Return the splits that are parts; a single one may have any name."""
-        self._called = parts_of(splits) or {name: part_of(name) for name in splits}
+        self._part_by_split = parts_of(splits) or {name: part_of(name) for name in splits}
         if len(splits) == 1:
             return dict(splits)
-        known = {name: data for name, data in splits.items() if self._called[name]}
+        known = {name: data for name, data in splits.items() if self._part_by_split[name]}
         others = [name for name in splits if name not in known]
         if not known:
             raise DataError(
-                f"{self.where} has the splits {listed(others)}, expected train, validation or test among them; choose "
-                "another dataset or --subset"
+                f"{self.where} has the splits {list_examples(others)}, expected train, validation or test among them; "
+                "choose another dataset or --subset"
             )
-        if "train" not in self._called.values():
+        if "train" not in self._part_by_split.values():
             raise DataError(
-                f"{self.where} has the splits {listed(list(splits))}, of which none is called train; choose another "
-                "dataset or --subset, or name one split train in a copy"
+                f"{self.where} has the splits {list_examples(list(splits))}, none of which is called train; choose "
+                "another dataset or --subset, or name one split train in a copy"
             )
         if others:
-            self.left_out.append(f"splits that are no train, validation or test: {listed(others)}")
+            self.left_out.append(f"splits that are no train, validation or test: {list_examples(others)}")
         return known
 
-    def _pictures_of(self, library: Any, data: Any, chosen: tuple[str, ...], ignore: tuple[str, ...]) -> dict[str, str]:
+    def _picture_columns(
+        self, library: Any, data: Any, selected: tuple[str, ...], ignore: tuple[str, ...]
+    ) -> dict[str, str]:
         """Return modalities by column of pictures."""
-        check_columns("--image-column", chosen, dict(data.features))
+        check_columns("--image-column", selected, dict(data.features))
         columns = [
             name for name, kind in data.features.items() if isinstance(kind, library.Image) and name not in ignore
         ]
-        wrong = [name for name in chosen if name not in columns]
+        wrong = [name for name in selected if name not in columns]
         if wrong:
             expected = f"expected {', '.join(columns)}" if columns else "name a dataset of images"
             raise UsageError(f"--image-column names '{wrong[0]}', which holds no pictures; {expected}")
         if not columns:
             raise DataError(
-                f"{self.where} has no column of pictures, only {listed(list(data.features))}; name a dataset of images"
+                f"{self.where} has no column of pictures, only {list_examples(list(data.features))}; name a dataset of "
+                "images"
             )
-        unused = [name for name in columns if chosen and name not in chosen]
+        unused = [name for name in columns if selected and name not in selected]
         if unused:
-            self.left_out.append(f"columns of pictures that --image-column does not name: {listed(unused)}")
-        return modality_names(chosen or columns)
+            self.left_out.append(f"columns of pictures that --image-column does not name: {list_examples(unused)}")
+        return modality_names(selected or columns)
 
-    def _check_kinds(self, library: Any, data: Any, ignore: tuple[str, ...]) -> None:
-        """Refuse what the library would have to decode: sounds, films, lists of pictures."""
+    def _check_types(self, library: Any, data: Any, ignore: tuple[str, ...]) -> None:
+        """Refuse columns that the library would have to decode: sounds, films, lists of pictures."""
         for name, kind in data.features.items():
             if name in ignore or isinstance(kind, library.Image):
                 continue
-            for part in _parts_of(kind):
+            for part in _nested_types(kind):
                 if hasattr(part, "decode") and str(part.pa_type).startswith("struct"):  # a file, as bytes and path
                     several = "" if part is kind else "several "
                     raise DataError(
@@ -164,26 +167,28 @@ class HubSource(Source):
                         f"{shell_quoted(name)}"
                     )
 
-    def _take(self, library: Any, split: str, data: Any, called: dict[str, str], ignore: tuple[str, ...]) -> None:
+    def _add_split(
+        self, library: Any, split: str, data: Any, modalities: dict[str, str], ignore: tuple[str, ...]
+    ) -> None:
         number, n = len(self._columns), len(data)
         pictures = [name for name, kind in data.features.items() if isinstance(kind, library.Image)]
         self._columns.append(
             {
                 name: data.select_columns([name]).cast_column(name, library.Image(decode=False)).with_format(None)
-                for name in called
+                for name in modalities
             }
         )
         self.names += [f"{split}/{row:08d}" for row in range(n)]
-        for name, modality in called.items():
+        for name, modality in modalities.items():
             self._check_holds_pictures(name, self._columns[-1][name])
             self.pictures.setdefault(modality, []).extend((number, name, row) for row in range(n))
-        self.parts = [*(self.parts or []), *[self._called[split]] * n]
+        self.parts = [*(self.parts or []), *[self._part_by_split[split]] * n]
         plain = [name for name in data.features if name not in (*pictures, *_OF_THE_FORMAT, *ignore)]
         for name in set(ignore) & data.features.keys():
             self.columns.setdefault(name, []).extend([None] * n)  # so that it is known
         for name in plain:
-            for column, cells in self._cells(library, data, name):
-                self._add(column, cells)
+            for column, cells in self._column_values(library, data, name):
+                self._append_cells(column, cells)
 
     def _check_holds_pictures(self, name: str, cells: Any) -> None:
         """Refuse a column that holds paths instead of pictures, as Dataset.to_parquet may write it."""
@@ -198,7 +203,7 @@ class HubSource(Source):
                     "are in, or save the dataset by save_to_disk, which keeps pictures"
                 )
 
-    def _cells(self, library: Any, data: Any, name: str) -> Iterator[tuple[str, list[Any]]]:
+    def _column_values(self, library: Any, data: Any, name: str) -> Iterator[tuple[str, list[Any]]]:
         """Yield the values of a column, or of each column of a table inside."""
         kind = data.features[name]
         values = [value for batch in data.select_columns([name]).iter(_AT_ONCE) for value in batch[name]]
@@ -211,20 +216,20 @@ class HubSource(Source):
         else:
             yield "text" if name == "txt" else name, values
 
-    def _add(self, column: str, values: list[Any]) -> None:
-        """Append a column's cells to those of earlier parts; of lists of texts the first, and all as several."""
+    def _append_cells(self, column: str, values: list[Any]) -> None:
+        """Append values to a column as cells; lists of texts also go into ``several``."""
         cells = self.columns.setdefault(column, [])
         for value in values:
-            if isinstance(value, list) and (texts := self._converted(column, texts_of, value)) is not None:
+            if isinstance(value, list) and (texts := self._convert(column, to_texts, value)) is not None:
                 if len(texts) > 1:
                     self.several.setdefault(column, {})[len(cells)] = texts
                 cells.append(next(iter(texts), None))
             else:
-                cells.append(self._converted(column, cell_of, value))
+                cells.append(self._convert(column, to_cell, value))
 
-    def _converted(self, column: str, read: Callable[[Any], _Read], value: Any) -> _Read:
+    def _convert(self, column: str, convert: Callable[[Any], _Read], value: Any) -> _Read:
         try:
-            return read(value)
+            return convert(value)
         except MalformedError as error:
             raise DataError(
                 f"the column '{printable(column, 60)}' of {self.where} holds {error}; leave it out with --ignore "
@@ -232,7 +237,7 @@ class HubSource(Source):
             ) from None
 
 
-def _parts_of(kind: Any) -> Iterator[Any]:
+def _nested_types(kind: Any) -> Iterator[Any]:
     """Yield a column's type and, for lists and tables, the types inside."""
     yield kind
     if isinstance(kind, dict):
@@ -241,10 +246,10 @@ def _parts_of(kind: Any) -> Iterator[Any]:
         within = kind if isinstance(kind, list) else [getattr(kind, "feature", None)]
     for one in within:
         if one is not None:
-            yield from _parts_of(one)
+            yield from _nested_types(one)
 
 
-def _library() -> Any:
+def _import_library() -> Any:
     """Import the library datasets so that it contacts only the hub, without telemetry, logs and progress bars."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("HF_UPDATE_DOWNLOAD_COUNTS", "0")
@@ -266,7 +271,7 @@ def _library() -> Any:
     return datasets
 
 
-def _names_in(folder: str) -> list[str]:
+def _list_names(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder))
     except OSError:  # a name on the hub
@@ -274,7 +279,7 @@ def _names_in(folder: str) -> list[str]:
 
 
 @contextmanager
-def _explained(dataset: str) -> Iterator[None]:
+def _explain_errors(dataset: str) -> Iterator[None]:
     """Convert the library's errors to one sentence."""
     try:
         with warnings.catch_warnings():
@@ -287,10 +292,10 @@ def _explained(dataset: str) -> Iterator[None]:
         while cause.__cause__ is not None:  # the library says "an error occurred" of what another one says better
             cause = cause.__cause__
         line = next(iter(str(cause).splitlines()), "") or type(cause).__name__
-        if archives := [name for name in _names_in(dataset) if name.lower().endswith(".zip")]:
+        if archives := [name for name in _list_names(dataset) if name.lower().endswith(".zip")]:
             raise DataError(
-                f"cannot read {dataset}: it holds archives ({listed(archives)}); unpack them, or give one to make-data "
-                "folder, which reads zips"
+                f"cannot read {dataset}: it holds archives ({list_examples(archives)}); unpack them, or give one to "
+                "make-data folder, which reads zips"
             ) from None
         if os.path.exists(dataset):
             or_else = ", or take make-data folder for a folder of pictures" if os.path.isdir(dataset) else ""
@@ -301,16 +306,16 @@ def _explained(dataset: str) -> Iterator[None]:
         ) from None
 
 
-def _loaded(
+def _load_splits(
     library: Any, dataset: str, subset: str | None, revision: str | None, roots: Sequence[str]
 ) -> tuple[dict[str, Any], list[str]]:
-    """Load the splits of a dataset by name, and notes; it reads these folders or the dataset of the hub alone."""
+    """Load the splits of a dataset by name, with notes; files outside ``roots`` and the hub's dataset are refused."""
     path = Path(dataset)
     if os.path.exists(path) and revision is not None:
         raise UsageError(f"--revision is for datasets of the hub, and {dataset} is on this disk; leave it out")
-    check_safe(dataset, roots)
-    if is_saved(path):
-        check_saved(path, roots)
+    check_files_are_safe(dataset, roots)
+    if is_saved_dataset(path):
+        check_saved_dataset(path, roots)
         saved = library.load_from_disk(str(path))
         return (dict(saved) if isinstance(saved, dict) else {"all": saved}), []
     if path.is_file():
@@ -330,7 +335,7 @@ def _loaded(
             if not _belongs_to(dataset, file, roots):
                 raise file_elsewhere_error(dataset, file)
         if path.is_dir() and type(builder).__module__.endswith("imagefolder"):
-            check_complete(path, read)
+            check_all_pictures_read(path, read)
     reader = type(builder).__module__.split(".")[-1]
     if reader not in _FORMATS:
         raise DataError(f"{dataset} is read as {reader}, expected {', '.join(_FORMATS)}; name a dataset of images")
@@ -347,7 +352,7 @@ def _restrict_to_dataset(dataset: str, roots: Sequence[str]) -> Iterator[None]:
 
     resolve = data_files.resolve_pattern
 
-    def resolve_own(pattern: str, base_path: str, *args: Any, **options: Any) -> list[str]:
+    def resolve_checked(pattern: str, base_path: str, *args: Any, **options: Any) -> list[str]:
         plain = "://" not in pattern and not os.path.isabs(pattern)
         named = f"{base_path}/{pattern}" if plain else pattern
         if not _belongs_to(dataset, named, roots[-1:], os.path.abspath):
@@ -358,11 +363,13 @@ def _restrict_to_dataset(dataset: str, roots: Sequence[str]) -> Iterator[None]:
                 raise file_elsewhere_error(dataset, file)
         return resolved
 
-    with mock.patch.object(data_files, "resolve_pattern", resolve_own):
+    with mock.patch.object(data_files, "resolve_pattern", resolve_checked):
         yield
 
 
-def _belongs_to(dataset: str, file: str, roots: Sequence[str], real: Callable[[str], str] = os.path.realpath) -> bool:
+def _belongs_to(
+    dataset: str, file: str, roots: Sequence[str], resolve_path: Callable[[str], str] = os.path.realpath
+) -> bool:
     """Return whether a file or a pattern belongs to a dataset: on the hub by its address, else by its folder."""
     if "::" in file:  # an archive of anywhere
         return False
@@ -370,4 +377,4 @@ def _belongs_to(dataset: str, file: str, roots: Sequence[str], real: Callable[[s
         return file.startswith((f"hf://datasets/{dataset}@", f"hf://datasets/{dataset}/")) and ".." not in file.split(
             "/"
         )
-    return "://" not in file and is_within(file, roots, real)
+    return "://" not in file and is_within(file, roots, resolve_path)

@@ -12,12 +12,20 @@ from unittest import mock
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.parsing import MalformedError, parse_json, printable
-from mmgen.data_recipes._left_out import thumbnails
-from mmgen.data_recipes._own._candidates import mask_candidates, table_candidates
-from mmgen.data_recipes._own._files import PICTURES, Files, inside, listed
+from mmgen.data_recipes._left_out import find_thumbnails
+from mmgen.data_recipes._own._candidates import note_possible_masks, note_possible_tables
+from mmgen.data_recipes._own._files import PICTURE_ENDINGS, Files, list_examples, stays_inside
 
-__all__ = ["check_complete", "check_safe", "check_saved", "file_elsewhere_error", "is_saved", "is_within",
-           "notes_on_skipped", "safe_yaml"]  # fmt: skip
+__all__ = [
+    "check_all_pictures_read",
+    "check_files_are_safe",
+    "check_saved_dataset",
+    "file_elsewhere_error",
+    "is_saved_dataset",
+    "is_within",
+    "notes_on_skipped",
+    "safe_yaml",
+]
 
 _DESCRIPTIONS = ("README.md", ".huggingface.yaml", "dataset_infos.json", "dataset_info.json", "state.json",
                  "dataset_dict.json")  # fmt: skip
@@ -25,26 +33,26 @@ _MOST_BYTES = 2**24
 _MOST_NODES, _DEEPEST = 200_000, 50  # of YAML
 
 
-def is_within(file: str, roots: Sequence[str], real: Callable[[str], str] = os.path.realpath) -> bool:
-    """Return whether a file is one of these files or in one of these folders."""
-    return any(os.path.commonpath([root, real(file)]) == root for root in roots)
+def is_within(file: str, roots: Sequence[str], resolve_path: Callable[[str], str] = os.path.realpath) -> bool:
+    """Return whether a file is one of ``roots`` or in one of these folders, after ``resolve_path``."""
+    return any(os.path.commonpath([root, resolve_path(file)]) == root for root in roots)
 
 
 def file_elsewhere_error(dataset: str, file: str) -> DataError:
-    """Return the error for a dataset that names a file elsewhere."""
+    """Return the error for a dataset that names a file outside its folder."""
     return DataError(
         f"{printable(dataset, 100)} names '{printable(file, 100)}', expected only files of its own; get what you trust "
         "of them into one folder, without a README.md that names others, and name the folder"
     )
 
 
-def check_safe(dataset: str, roots: Sequence[str]) -> None:
-    """Refuse a folder with files that block readers, or with descriptions that are huge or outside."""
+def check_files_are_safe(dataset: str, roots: Sequence[str]) -> None:
+    """Refuse a folder with devices or pipes, or with metadata that is huge or outside the folder."""
     if not os.path.exists(dataset):  # it is one of the hub
         return
-    for above, _, names in chain([("", [], [dataset])], os.walk(dataset)):
+    for folder, _, names in chain([("", [], [dataset])], os.walk(dataset)):
         for name in names:
-            path = os.path.join(above, name)
+            path = os.path.join(folder, name)
             try:
                 mode, size = os.stat(path).st_mode, os.stat(path).st_size
             except OSError:  # a link to nothing, which nobody can read
@@ -60,58 +68,64 @@ def check_safe(dataset: str, roots: Sequence[str]) -> None:
                 )
 
 
-def check_complete(path: Path, taken: Iterable[str]) -> None:
+def check_all_pictures_read(path: Path, read_files: Iterable[str]) -> None:
     """Refuse a folder of which the library would skip pictures or read files that are no data."""
-    theirs = {os.path.realpath(file) for file in taken if file.lower().endswith(PICTURES)}
+    theirs = {os.path.realpath(file) for file in read_files if file.lower().endswith(PICTURE_ENDINGS)}
     own = Files(path)
-    ours = {os.path.realpath(path / (own.within + name)): name for name in own.names if name.lower().endswith(PICTURES)}
+    ours = {
+        os.path.realpath(path / (own.common_folder + name)): name
+        for name in own.names
+        if name.lower().endswith(PICTURE_ENDINGS)
+    }
     advice = "use make-data folder, which says what is taken as what"
-    if passed := [name for file, name in ours.items() if file not in theirs]:
+    if skipped := [name for file, name in ours.items() if file not in theirs]:
         raise DataError(
-            f"the library datasets takes {len(theirs):,} pictures of {path} and passes over {len(passed):,}, such as "
-            f"'{printable(passed[0], 80)}', for folders that may be parts of a split are beside others; {advice}"
+            f"the library datasets takes {len(theirs):,} pictures of {path} and passes over {len(skipped):,}, such as "
+            f"'{printable(skipped[0], 80)}', for folders that may be parts of a split are beside others; {advice}"
         )
-    if more := sorted(theirs - ours.keys()):
+    if extra := sorted(theirs - ours.keys()):
         raise DataError(
-            f"the library datasets takes {len(more):,} files of {path} that are hidden or a system's, such as "
-            f"'{printable(more[0], 200)}'; {advice}"
+            f"the library datasets takes {len(extra):,} files of {path} that are hidden or a system's, such as "
+            f"'{printable(extra[0], 200)}'; {advice}"
         )
 
 
 def notes_on_skipped(path: Path, columns: Collection[str]) -> list[str]:
     """Return notes on files beside pictures in a folder that the library skips silently."""
     own = Files(path)
-    pictures = [name for name in own.names if name.lower().endswith(PICTURES)]
+    pictures = [name for name in own.names if name.lower().endswith(PICTURE_ENDINGS)]
     if not pictures:
         return []
-    notes = mask_candidates(pictures)
-    if small := thumbnails(pictures):
-        notes.append(f"{len(small):,} pictures are thumbnails of others there, {listed(small)}, and are taken as all")
+    notes = note_possible_masks(pictures)
+    if small := find_thumbnails(pictures):
+        notes.append(
+            f"{len(small):,} pictures are thumbnails of others there, {list_examples(small)}, and are taken as all"
+        )
     if {*columns} <= {"image", "label"}:
-        notes += table_candidates(own, pictures)
+        notes += note_possible_tables(own, pictures)
         if "label" not in columns and len({name.rpartition("/")[0] for name in pictures}) > 1:
             notes.append("folders are not taken as classes")
     return [f"{one} (make-data folder reads the folder itself)" for one in notes]
 
 
-def is_saved(path: Path) -> bool:
+def is_saved_dataset(path: Path) -> bool:
     """Return whether a folder was written by the library's ``save_to_disk``."""
     return (path / "dataset_dict.json").exists() or (path / "state.json").exists()
 
 
-def check_saved(path: Path, roots: Sequence[str]) -> None:
+def check_saved_dataset(path: Path, roots: Sequence[str]) -> None:
     """Refuse a saved dataset that names anything but files of its own."""
     folders = [path]
     if (path / "dataset_dict.json").exists():
-        splits = _listed(path / "dataset_dict.json", "splits")
+        splits = _read_list(path / "dataset_dict.json", "splits")
         for split in splits:
-            if not isinstance(split, str) or not inside(split) or not is_within(str(path / split), roots):
+            if not isinstance(split, str) or not stays_inside(split) or not is_within(str(path / split), roots):
                 raise file_elsewhere_error(str(path), str(split))
         folders = [path / split for split in splits]
     for folder in folders:
-        for file in _listed(folder / "state.json", "_data_files"):
+        for file in _read_list(folder / "state.json", "_data_files"):
             name = file.get("filename") if isinstance(file, dict) else None
-            if not isinstance(name, str) or not inside(name) or not is_within(str(folder / name), roots):
+            if not isinstance(name, str) or not stays_inside(name) or not is_within(str(folder / name), roots):
                 raise file_elsewhere_error(str(path), str(name))
             if not (folder / name).is_file():
                 raise DataError(
@@ -120,7 +134,7 @@ def check_saved(path: Path, roots: Sequence[str]) -> None:
                 )
 
 
-def _listed(path: Path, key: str) -> list[Any]:
+def _read_list(path: Path, key: str) -> list[Any]:
     try:
         content = parse_json(read_file(path, _MOST_BYTES).decode())
     except (CannotReadError, MalformedError, UnicodeDecodeError, RecursionError) as error:
@@ -138,19 +152,19 @@ def safe_yaml(dataset: str) -> Iterator[None]:
 
     compose, count, depth = yaml.SafeLoader.compose_node, 0, 0
 
-    def refused(why: str) -> DataError:
+    def yaml_error(problem: str) -> DataError:
         return DataError(
-            f"the README.md of {printable(dataset, 100)} (or its .huggingface.yaml) begins with YAML that {why}; write "
-            "it plainly, or remove it"
+            f"the README.md of {printable(dataset, 100)} (or its .huggingface.yaml) begins with YAML that {problem}; "
+            "write it plainly, or remove it"
         )
 
     def compose_safely(loader: Any, parent: Any, index: Any) -> Any:
         nonlocal count, depth
         if loader.check_event(yaml.AliasEvent):
-            raise refused(f"refers to itself (*{printable(str(loader.peek_event().anchor), 40)})")
+            raise yaml_error(f"refers to itself (*{printable(str(loader.peek_event().anchor), 40)})")
         count, depth = count + 1, depth + 1
         if count > _MOST_NODES or depth > _DEEPEST:
-            raise refused(f"has more than {_MOST_NODES:,} values, or is more than {_DEEPEST} deep")
+            raise yaml_error(f"has more than {_MOST_NODES:,} values, or is more than {_DEEPEST} deep")
         try:
             return compose(loader, parent, index)
         finally:

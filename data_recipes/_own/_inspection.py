@@ -1,4 +1,4 @@
-"""An inspection of every picture before anything is written: hashes, sizes, traits, errors."""
+"""Inspection of every picture before anything is written: hashes, sizes, traits, errors."""
 
 import hashlib
 from collections import Counter
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from mmgen.core.foreign import CannotReadError
 from mmgen.core.pictures import FittedPicture, Fitting, fit_picture
 from mmgen.core.progress import Progress
-from mmgen.data_recipes._base import Workers, in_order
+from mmgen.data_recipes._base import Workers, map_in_order
 from mmgen.data_recipes._own._source import File, Source
 
-__all__ = ["Inspection", "fitted_rows", "inspect_pictures"]
+__all__ = ["Inspection", "fit_rows", "inspect_pictures"]
 
 _TRAITS = {
     "turned": "turned upright as their Exif says",
@@ -34,7 +34,7 @@ class Inspection:
         digests: sha256 of the files, uint8 [N, I, 32].
         sizes: Width and height, int32 [N, I, 2]; 0 where unreadable.
         traits: Number of pictures with each trait.
-        unreadable: Why an example's pictures cannot be read, by row.
+        unreadable: Reason why an example's pictures cannot be read, by row.
     """
 
     digests: NDArray[np.uint8]
@@ -43,8 +43,8 @@ class Inspection:
     unreadable: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of_nothing(cls, number: int, images: int) -> Self:
-        """Return the inspection of unread files: all of their hashes differ."""
+    def of_unread_files(cls, number: int, images: int) -> Self:
+        """Return an inspection of files that were not read, with a different hash for each example."""
         digests = np.zeros((number, images, 32), np.uint8)
         digests[:, 0, :8] = np.arange(number, dtype=np.uint64).view(np.uint8).reshape(number, 8)
         return cls(digests, np.zeros((number, images, 2), np.int32))
@@ -77,27 +77,27 @@ Facts = list[list[tuple[bytes, tuple[int, int], tuple[str, ...], str]]]
 """sha256, size, traits and error of each picture of each row."""
 
 
-def _fitted(file: File, fitting: Fitting) -> FittedPicture:
+def _fit_file(file: File, fitting: Fitting) -> FittedPicture:
     if isinstance(file, str):
         raise CannotReadError(file)
     return fit_picture(file, fitting)
 
 
-def _digest(file: File) -> bytes:
+def _sha256(file: File) -> bytes:
     return hashlib.sha256(file.encode() if isinstance(file, str) else file).digest()
 
 
 def inspect_rows(rows: Sequence[Sequence[File]], fitting: Fitting) -> Facts:
-    """Inspect the pictures of some rows; runs in a worker."""
+    """Inspect the pictures of n examples; runs in a worker."""
     facts: Facts = []
     for files in rows:
         row = []
         for file in files:
             try:
-                picture = _fitted(file, fitting)
-                row.append((_digest(file), picture.size, picture.traits, ""))
+                picture = _fit_file(file, fitting)
+                row.append((_sha256(file), picture.size, picture.traits, ""))
             except CannotReadError as error:
-                row.append((_digest(file), (0, 0), (), str(error)))
+                row.append((_sha256(file), (0, 0), (), str(error)))
         facts.append(row)
     return facts
 
@@ -105,10 +105,10 @@ def inspect_rows(rows: Sequence[Sequence[File]], fitting: Fitting) -> Facts:
 def inspect_pictures(
     source: Source, fitting: Fitting, workers: Workers, chunk: int, pictures: Inspection
 ) -> Iterator[Progress]:
-    """Inspect all pictures of a source and fill in ``pictures``."""
+    """Inspect all pictures of a source, and store the facts in ``pictures``; yields progress."""
     done = 0
-    calls = ((files, fitting) for _, files in source.chunks(range(len(source)), chunk))
-    for facts in in_order(inspect_rows, calls, workers):
+    calls = ((files, fitting) for _, files in source.file_chunks(range(len(source)), chunk))
+    for facts in map_in_order(inspect_rows, calls, workers):
         for row, images in enumerate(facts, done):
             for place, (digest, size, traits, why) in enumerate(images):
                 pictures.digests[row, place] = np.frombuffer(digest, np.uint8)
@@ -120,8 +120,8 @@ def inspect_pictures(
         yield Progress(done)
 
 
-def fitted_rows(rows: Sequence[Sequence[File]], fitting: Fitting) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return pixels uint8 [I, n, C, H, W] of n rows' pictures and the files' sha256 [n, I, 32]; runs in a worker."""
-    pictures = [[_fitted(file, fitting).pixels for file in files] for files in rows]
-    digests = [[np.frombuffer(_digest(file), np.uint8) for file in files] for files in rows]
+def fit_rows(rows: Sequence[Sequence[File]], fitting: Fitting) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Fit the I pictures of n examples: uint8 [I, n, C, H, W], with files' SHA-256 [n, I, 32]; runs in a worker."""
+    pictures = [[_fit_file(file, fitting).pixels for file in files] for files in rows]
+    digests = [[np.frombuffer(_sha256(file), np.uint8) for file in files] for files in rows]
     return np.stack([np.stack(each) for each in zip(*pictures, strict=True)]), np.array(digests)

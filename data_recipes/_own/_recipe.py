@@ -15,21 +15,21 @@ from mmgen.core.foreign import CannotReadError
 from mmgen.core.parsing import printable
 from mmgen.core.pictures import Background, Fit, Fitting
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes._base import Recipe, Workers, in_order
-from mmgen.data_recipes._own._attributes import attributes_of, check_columns, parse_bins
-from mmgen.data_recipes._own._captions import captions_of
+from mmgen.data_recipes._base import Recipe, Workers, map_in_order
+from mmgen.data_recipes._own._attributes import build_attributes, check_columns, parse_bins
+from mmgen.data_recipes._own._captions import encode_captions
 from mmgen.data_recipes._own._cells import Columns
 from mmgen.data_recipes._own._factors import add_factors
-from mmgen.data_recipes._own._files import listed, shell_quoted
-from mmgen.data_recipes._own._inspection import Inspection, fitted_rows, inspect_pictures
+from mmgen.data_recipes._own._files import list_examples, shell_quoted
+from mmgen.data_recipes._own._inspection import Inspection, fit_rows, inspect_pictures
 from mmgen.data_recipes._own._parts import (
-    check_says_no_parts,
+    check_no_part_columns,
+    complete_user_parts,
     draw_parts,
+    group_by_labels,
     parts_of_column,
-    parts_of_user,
-    together,
 )
-from mmgen.data_recipes._own._records import choose_captions, leave_out_several, records_of
+from mmgen.data_recipes._own._records import choose_captions, drop_multi_valued_columns, select_records
 from mmgen.data_recipes._own._source import Source
 from mmgen.data_recipes._own._survey import Survey
 from mmgen.data_recipes._part_names import PARTS
@@ -99,7 +99,7 @@ class OwnRecipe(Recipe):
     def open(self) -> Source:
         """Open the source and read everything except the pictures."""
 
-    def identity(self) -> dict[str, Any]:
+    def source_settings(self) -> dict[str, Any]:
         """Return settings that identify the source besides its hash, without paths."""
         return {}
 
@@ -109,13 +109,13 @@ class OwnRecipe(Recipe):
         return Fitting(self.size, self.size, self.fit, self.grey, self.background)
 
     def survey(self, seed: int, workers: Workers) -> Work[Survey]:
-        source = self._opened(seed)
+        source = self._open_checked_source(seed)
 
         def generate() -> Generator[Progress, None, Survey]:
             try:
-                pictures = Inspection.of_nothing(len(source), len(source.pictures))
+                pictures = Inspection.of_unread_files(len(source), len(source.pictures))
                 yield from inspect_pictures(source, self.fitting, workers, _CHUNK, pictures)
-                return self._readable(source, pictures, seed)
+                return self._survey_readable(source, pictures, seed)
             finally:
                 source.close()
 
@@ -131,20 +131,20 @@ class OwnRecipe(Recipe):
         command: str = "",
         survey: Survey | None = None,
     ) -> Work[Path]:
-        """Return the work that makes the dataset file; with a survey no picture is inspected again."""
-        source = self._opened(seed)
+        """Return the work that makes the dataset file; with a survey, pictures are not inspected again."""
+        source = self._open_checked_source(seed)
         pixels = int(np.prod(self.fitting.shape)) * len(source.pictures)
         chunk = max(1, min(chunk, _CHUNK, _CHUNK_PIXELS // pixels))
 
         def generate() -> Generator[Progress, None, Path]:
             try:
                 if survey is None:
-                    pictures = Inspection.of_nothing(len(source), len(source.pictures))
+                    pictures = Inspection.of_unread_files(len(source), len(source.pictures))
                     looking = inspect_pictures(source, self.fitting, workers, chunk, pictures)
                     yield from (Progress(0) for _ in looking)
                 else:
                     pictures = survey.pictures
-                fresh = self._readable(source, pictures, seed)  # the table may have changed since
+                fresh = self._survey_readable(source, pictures, seed)  # the table may have changed since
                 yield from self._write(path, source, fresh, seed, workers, chunk, command)
             finally:
                 source.close()
@@ -152,7 +152,7 @@ class OwnRecipe(Recipe):
 
         return Work(f"making {self.name}", len(source), "picture", generate)
 
-    def _opened(self, seed: int) -> Source:
+    def _open_checked_source(self, seed: int) -> Source:
         """Open the source and check its tables, so that mistakes in them are reported at once."""
         source = self.open()
         try:
@@ -162,22 +162,22 @@ class OwnRecipe(Recipe):
                     f"{source.where} holds {number} picture{'s' * (number != 1)}, expected at least {_LEAST}; "
                     f"{'; '.join(f'left out: {one}' for one in source.left_out) or 'add some'}"
                 )
-            self._survey(source, np.arange(number), Inspection.of_nothing(number, len(source.pictures)), seed)
+            self._survey_rows(source, np.arange(number), Inspection.of_unread_files(number, len(source.pictures)), seed)
         except BaseException:
             source.close()
             raise
         return source
 
-    def _readable(self, source: Source, pictures: Inspection, seed: int) -> Survey:
-        """Survey the pictures that can be read; refuse if some cannot and were not to be dropped."""
+    def _survey_readable(self, source: Source, pictures: Inspection, seed: int) -> Survey:
+        """Survey the readable pictures; refuse unreadable ones without ``drop_unreadable``."""
         if len(pictures.digests) != len(source):
             raise DataError(f"{source.where} has changed meanwhile; run the same command again")
         unreadable = [f"{source.names[row]} ({why})" for row, why in pictures.unreadable.items()]
         if unreadable and not self.drop_unreadable:
-            every = ", ".join(printable(one, 200) for one in unreadable[:_RECORDED])
+            examples = ", ".join(printable(one, 200) for one in unreadable[:_RECORDED])
             more = f" and {len(unreadable) - _RECORDED:,} more" if len(unreadable) > _RECORDED else ""
             raise DataError(
-                f"{len(unreadable):,} of {len(source):,} pictures in {source.where} cannot be read: {every}{more}; "
+                f"{len(unreadable):,} of {len(source):,} pictures in {source.where} cannot be read: {examples}{more}; "
                 "fix or remove them, or leave them out with --drop-unreadable"
             )
         rows = np.array([row for row in range(len(source)) if row not in pictures.unreadable], np.int64)
@@ -186,15 +186,15 @@ class OwnRecipe(Recipe):
                 f"{len(rows)} pictures in {source.where} can be read, expected at least {_LEAST}; the first of the "
                 f"others is {printable(unreadable[0], 200)}"
             )
-        survey = self._survey(source, rows, pictures, seed)
+        survey = self._survey_rows(source, rows, pictures, seed)
         notes = [*pictures.notes(self.fitting), *survey.notes]
         if unreadable:
-            notes.append(f"left out: {len(unreadable):,} pictures that cannot be read, {listed(unreadable)}")
+            notes.append(f"left out: {len(unreadable):,} pictures that cannot be read, {list_examples(unreadable)}")
         return replace(survey, notes=notes, sha256=source.sha256(rows, pictures.digests))
 
-    def _survey(self, source: Source, rows: NDArray[np.int64], pictures: Inspection, seed: int) -> Survey:
+    def _survey_rows(self, source: Source, rows: NDArray[np.int64], pictures: Inspection, seed: int) -> Survey:
         """Survey the examples ``rows`` [n] of a source."""
-        records = records_of(source, rows.tolist(), self.unknown, self.ignore)
+        records = select_records(source, rows.tolist(), self.unknown, self.ignore)
         columns, names = records.columns, records.names
         bins = parse_bins(self.bins)
         check_columns("--attributes", self.attributes or (), columns)
@@ -205,36 +205,36 @@ class OwnRecipe(Recipe):
         notes = [*records.notes, *source.notes, *(f"left out: {reason}" for reason in source.left_out)]
         for name in self.ignore:
             notes.append(f"left out: column '{name}', as --ignore says")
-        user_parts = self._parts_by_user(source, rows, columns)
-        chosen = choose_captions(records, self.caption, {*self.ignore, *(self.attributes or ())}, seed)
+        user_parts = self._user_parts(source, rows, columns)
+        caption_choice = choose_captions(records, self.caption, {*self.ignore, *(self.attributes or ())}, seed)
         captions = None
-        if chosen is not None:
-            if any(chosen.cells):
-                captions = captions_of(chosen.name, chosen.cells, self.max_words, self.min_count)
-                notes = [*captions.notes, *chosen.notes, *notes]
+        if caption_choice is not None:
+            if any(caption_choice.cells):
+                captions = encode_captions(caption_choice.name, caption_choice.cells, self.max_words, self.min_count)
+                notes = [*captions.notes, *caption_choice.notes, *notes]
             else:
-                notes.append(f"left out: column '{chosen.name}': nothing is said in it")
+                notes.append(f"left out: column '{caption_choice.name}': nothing is said in it")
         named = {*(self.attributes or ()), *bins}
-        notes += leave_out_several(records, chosen, {*named, self.group or "", self.split or ""})
+        notes += drop_multi_valued_columns(records, caption_choice, {*named, self.group or "", self.split or ""})
         used = {
-            *(chosen.columns if chosen is not None else ()),
+            *(caption_choice.columns if caption_choice is not None else ()),
             self.group,
             *((self.split or SPLIT,) if user_parts is not None else ()),
         }
-        left = {name: cells for name, cells in columns.items() if name not in {*self.ignore, *(used - named)}}
-        automatic = left.keys() - {*source.classes} if self.attributes is None else set()
-        check_says_no_parts({name: left[name] for name in left if name in automatic})
-        labels = attributes_of(left, self.attributes, bins, "leave out with --ignore")
+        remaining = {name: cells for name, cells in columns.items() if name not in {*self.ignore, *(used - named)}}
+        automatic = remaining.keys() - {*source.classes} if self.attributes is None else set()
+        check_no_part_columns({name: remaining[name] for name in remaining if name in automatic})
+        labels = build_attributes(remaining, self.attributes, bins, "leave out with --ignore")
         digests = [pictures.digests[row, 0].tobytes() for row in rows.tolist()]
-        scheme, parts, about = self._split(columns, names, digests, user_parts, seed)
-        nothing = [] if labels.values or captions else ["there are no attributes and no captions: pictures alone"]
-        groups = None if self.group is None else together(columns[self.group])
+        scheme, parts, split_notes = self._make_split(columns, names, digests, user_parts, seed)
+        no_labels = [] if labels.values or captions else ["there are no attributes and no captions: pictures alone"]
+        groups = None if self.group is None else group_by_labels(columns[self.group])
         return Survey(
-            rows, pictures, labels, captions, scheme, parts, groups, [*labels.notes, *notes, *nothing, *about]
+            rows, pictures, labels, captions, scheme, parts, groups, [*labels.notes, *notes, *no_labels, *split_notes]
         )
 
-    def _parts_by_user(self, source: Source, rows: NDArray[np.int64], columns: Columns) -> list[str] | None:
-        """Return the part of each example where folders or a column name it."""
+    def _user_parts(self, source: Source, rows: NDArray[np.int64], columns: Columns) -> list[str] | None:
+        """Return the part of each example by folders or a column; None without either."""
         column = self.split or (SPLIT if SPLIT in columns and SPLIT not in self.ignore else None)
         by_folder = [source.parts[row] for row in rows.tolist()] if source.parts is not None else None
         if column is None:
@@ -247,12 +247,12 @@ class OwnRecipe(Recipe):
             )
         return parts
 
-    def _split(
+    def _make_split(
         self, columns: Columns, names: list[str], digests: list[bytes], user_parts: list[str] | None, seed: int
     ) -> tuple[tuple[str, str], Parts, list[str]]:
-        """Return the one scheme of a file: name and meaning, parts, and notes."""
+        """Return the file's split scheme: its name and meaning, its parts, and notes."""
         labels = [columns[self.group]] if self.group is not None else []
-        alike, groups = together(digests), together(*labels, digests)
+        duplicates, groups = group_by_labels(digests), group_by_labels(*labels, digests)
         doubles = len(digests) - len(set(digests))
         notes = [f"  {doubles:,} pictures are there twice, byte for byte, and stay in one part"] if doubles else []
         stay = f"no {self.group} is in two parts" if self.group is not None else ""
@@ -260,8 +260,14 @@ class OwnRecipe(Recipe):
             parts, name = draw_parts(groups, seed), "iid"
             meaning = f"85/5/10 % at random{f'; {stay}' if stay else ''}"
         else:
-            parts, more = parts_of_user(user_parts, together(*labels) if labels else None, alike, groups, names, seed)
-            notes, name, meaning = [f"  {one}" for one in more], "given", "; ".join(["as the source divides", *more])
+            parts, user_notes = complete_user_parts(
+                user_parts, group_by_labels(*labels) if labels else None, duplicates, groups, names, seed
+            )
+            notes, name, meaning = (
+                [f"  {one}" for one in user_notes],
+                "given",
+                "; ".join(["as the source divides", *user_notes]),
+            )
         counts = ", ".join(f"{part} {len(parts[part]):,}" for part in PARTS)
         return (name, meaning), parts, [f"split '{name}' ({meaning.split(';')[0]}): {counts}", *notes]
 
@@ -272,7 +278,7 @@ class OwnRecipe(Recipe):
 
         rows, labels, captions, fitting = survey.rows, survey.labels, survey.captions, self.fitting
         digests_of = survey.pictures.digests
-        settings = {"recipe": self.name, **self.model_dump(mode="json"), **self.identity()}
+        settings = {"recipe": self.name, **self.model_dump(mode="json"), **self.source_settings()}
         settings["sources_sha256"] = survey.sha256
         unreadable = [source.names[row] for row in survey.pictures.unreadable]
         facts = {"unreadable": len(unreadable), "unreadable_images": unreadable[:_RECORDED]}
@@ -286,10 +292,10 @@ class OwnRecipe(Recipe):
             factors = add_factors(writer, survey.pictures.sizes[rows, 0], labels.numbers, survey.groups)
             writer.add_splits(survey.scheme[0], **survey.parts, meaning=survey.scheme[1])
             codes = survey.codes
-            calls = ((files, fitting) for _, files in source.chunks(rows.tolist(), chunk))
+            calls = ((files, fitting) for _, files in source.file_chunks(rows.tolist(), chunk))
             start = 0
             try:
-                for pixels, digests in in_order(fitted_rows, calls, workers):
+                for pixels, digests in map_in_order(fit_rows, calls, workers):
                     some = slice(start, start + len(digests))
                     if (digests != digests_of[rows[some]]).any():
                         raise CannotReadError("another file is there now")

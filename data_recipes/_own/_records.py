@@ -9,11 +9,11 @@ from mmgen.core.parsing import printable
 from mmgen.core.seeding import stream_key
 from mmgen.data_recipes._own._cells import Cell, Columns
 from mmgen.data_recipes._own._files import shell_quoted
-from mmgen.data_recipes._own._missing import without_missing
+from mmgen.data_recipes._own._missing import replace_missing_words
 from mmgen.data_recipes._own._source import Source
-from mmgen.data_recipes._own._spellings import spelled_twice
+from mmgen.data_recipes._own._spellings import note_spelling_variants
 
-__all__ = ["CaptionChoice", "Records", "choose_captions", "leave_out_several", "records_of"]
+__all__ = ["CaptionChoice", "Records", "choose_captions", "drop_multi_valued_columns", "select_records"]
 
 _CAPTIONS = ("text", "texts", "caption", "captions")
 _NUMBERED = re.compile(r"(text|caption|sentence)s?[ _-]?\d+", re.IGNORECASE)
@@ -28,7 +28,7 @@ class Records:
     Attributes:
         names: The names of the pictures [n].
         columns: Cells by column [n], None where unknown; the first of several texts.
-        several: All texts where there are several, by column and picture.
+        several: All texts of pictures with several, by column and picture.
         notes: Lines for people.
     """
 
@@ -38,7 +38,7 @@ class Records:
     notes: list[str]
 
     def texts(self, column: str, row: int) -> tuple[str, ...]:
-        """Return all texts of a column about a picture."""
+        """Return all texts of a column for a picture; () without any."""
         cell = self.columns[column][row]
         return self.several.get(column, {}).get(row, () if cell is None else (cell,))
 
@@ -62,18 +62,25 @@ class CaptionChoice:
     notes: list[str]
 
 
-def records_of(
+def select_records(
     source: Source, rows: Sequence[int], unknown: Collection[str] | None, ignore: Collection[str]
 ) -> Records:
-    """Return the records of some pictures of a source."""
+    """Select the records of pictures in a source.
+
+    Args:
+        source: The source.
+        rows: Numbers of the pictures.
+        unknown: Words for an unknown value; None for the usual ones.
+        ignore: Columns that stay as they are.
+    """
     place = {row: number for number, row in enumerate(rows)}
     columns: Columns = {}
-    notes = spelled_twice("the names of columns", (name for name in source.columns if name not in ignore))
+    notes = note_spelling_variants("the names of columns", (name for name in source.columns if name not in ignore))
     for name, cells in source.columns.items():
         chosen_cells = [cells[row] for row in rows]
         if name not in ignore:
-            chosen_cells, about = without_missing(name, chosen_cells, unknown)
-            notes += about
+            chosen_cells, column_notes = replace_missing_words(name, chosen_cells, unknown)
+            notes += column_notes
         columns[name] = chosen_cells
     several = {
         name: {place[row]: texts for row, texts in each.items() if row in place}
@@ -85,9 +92,16 @@ def records_of(
     )
 
 
-def choose_captions(records: Records, named: str | None, taken: Collection[str], seed: int) -> CaptionChoice | None:
-    """Choose a caption for each picture; of several one is drawn by the seed and the picture's name."""
-    columns = [named] if named is not None else _caption_columns(records.columns, taken)
+def choose_captions(records: Records, column: str | None, excluded: Collection[str], seed: int) -> CaptionChoice | None:
+    """Choose a caption for each picture; one of several is drawn by the seed and the picture's name.
+
+    Args:
+        records: The pictures.
+        column: The user's column of captions; None for columns with a usual name.
+        excluded: Columns that hold no captions.
+        seed: Seed of the dataset.
+    """
+    columns = [column] if column is not None else _caption_columns(records.columns, excluded)
     if not columns:
         return None
     name = columns[0] if len(columns) == 1 else f"{columns[0]} to {columns[-1]}"
@@ -105,17 +119,19 @@ def choose_captions(records: Records, named: str | None, taken: Collection[str],
     return CaptionChoice(name, columns, cells, most > 1, notes)
 
 
-def _caption_columns(columns: Mapping[str, Sequence[Cell]], taken: Collection[str]) -> list[str]:
-    plain = [name for name in columns if name.casefold() in _CAPTIONS and name not in taken]
+def _caption_columns(columns: Mapping[str, Sequence[Cell]], excluded: Collection[str]) -> list[str]:
+    plain = [name for name in columns if name.casefold() in _CAPTIONS and name not in excluded]
     if len(plain) > 1:
         raise UsageError(f"the columns '{plain[0]}' and '{plain[1]}' could be captions; name one with --caption")
     stem = plain[0].casefold().rstrip("s") if plain else ""
-    numbered = [name for name in columns if _NUMBERED.fullmatch(name) and name not in taken]
+    numbered = [name for name in columns if _NUMBERED.fullmatch(name) and name not in excluded]
     return [*plain, *(name for name in numbered if name.casefold().startswith(stem))]
 
 
-def leave_out_several(records: Records, chosen: CaptionChoice | None, needed: Collection[str]) -> list[str]:
-    """Leave out columns with several values a picture that number the captions; refuse other such columns."""
+def drop_multi_valued_columns(
+    records: Records, caption_choice: CaptionChoice | None, needed: Collection[str]
+) -> list[str]:
+    """Drop columns that number several captions of a picture; refuse other columns with several values of a picture."""
     notes = []
     numbered = {
         name: all(text.isdecimal() for texts in each.values() for text in texts)
@@ -123,9 +139,9 @@ def leave_out_several(records: Records, chosen: CaptionChoice | None, needed: Co
     }
     for name, numbers in sorted(numbered.items(), key=lambda pair: pair[1]):  # texts may be the captions
         each = records.several[name]
-        if chosen is not None and name in chosen.columns:
+        if caption_choice is not None and name in caption_choice.columns:
             continue
-        if not (numbers and chosen is not None and chosen.several) or name in needed:
+        if not (numbers and caption_choice is not None and caption_choice.several) or name in needed:
             row, texts = next(iter(each.items()))
             both = " and ".join(f"'{printable(text, 40)}'" for text in texts[:2])
             raise DataError(

@@ -17,10 +17,10 @@ from mmgen.data_recipes._own._cells import Cell, Columns
 __all__ = ["Source", "modality_names"]
 
 _AT_ONCE_BYTES = 2**25
-"""Files that are in memory together for one worker, besides the last one."""
+"""Bytes of files that one worker gets at a time, besides the last file."""
 
 File = bytes | str
-"""A file's bytes or, as a string, why they cannot be read."""
+"""A file's bytes, or a string with the reason why they cannot be read."""
 
 
 @dataclass
@@ -28,16 +28,16 @@ class Source(ABC):
     """Base of sources of N examples, each with one picture or several.
 
     Attributes:
-        where: In words.
+        where: Description for errors.
         names: Names of the examples [N].
-        pictures: Where each example's picture is [N], by modality.
+        pictures: Place of each example's picture [N], by modality.
         columns: Cells by column; the first of several texts.
-        several: All texts where a column says several, by column and example.
-        parts: Part of each [N], where the user has divided them.
-        left_out: Parts of the source that are not used, in sentences.
+        several: All texts of examples with several, by column and example.
+        parts: The user's part of each example [N]; None without parts.
+        left_out: Sentences on what is not used.
         notes: Further lines for people.
-        classes: Columns that are known to be no parts, whatever their cells.
-        or_else: End of a sentence: another remedy where its parts differ from those of a column.
+        classes: Columns that cannot hold parts, whatever their cells.
+        or_else: Clause for errors with another remedy if its parts differ from those of a column.
     """
 
     where: str
@@ -61,28 +61,28 @@ class Source(ABC):
     def __len__(self) -> int:
         return len(self.names)
 
-    def chunks(self, rows: Sequence[int], most: int) -> Iterator[tuple[int, list[list[File]]]]:
-        """Yield the files of some rows at a time: their number, and for each row its files."""
-        some: list[list[File]] = []
+    def file_chunks(self, rows: Sequence[int], limit: int) -> Iterator[tuple[int, list[list[File]]]]:
+        """Yield the files of at most ``limit`` rows at a time: the number of rows, and each row's files."""
+        chunk: list[list[File]] = []
         size = 0
         for row in rows:
-            files = [self._file(places[row]) for places in self.pictures.values()]
-            some.append(files)
+            files = [self._read_file(places[row]) for places in self.pictures.values()]
+            chunk.append(files)
             size += sum(map(len, files))
-            if len(some) >= most or size >= _AT_ONCE_BYTES:
-                yield len(some), some
-                some, size = [], 0
-        if some:
-            yield len(some), some
+            if len(chunk) >= limit or size >= _AT_ONCE_BYTES:
+                yield len(chunk), chunk
+                chunk, size = [], 0
+        if chunk:
+            yield len(chunk), chunk
 
-    def _file(self, place: Any) -> File:
+    def _read_file(self, place: Any) -> File:
         try:
             return self.read(place)
         except CannotReadError as error:
             return str(error)
 
     def sha256(self, rows: np.ndarray, digests: np.ndarray) -> str:
-        """Hash the content of the dataset: names, files, cells, parts."""
+        """Return the SHA-256 of the content in ``rows``: names, files' ``digests``, cells, parts."""
         whole = hashlib.sha256(json.dumps([list(self.pictures), list(self.columns)]).encode())
         for row in rows.tolist():
             cells: list[Cell] = [column[row] for column in self.columns.values()]
@@ -94,20 +94,20 @@ class Source(ABC):
 
 
 def modality_names(columns: Sequence[str], suffix: str = "") -> dict[str, str]:
-    """Return the image modality of each column; the first is "image" where none is.
+    """Return the image modality of each column, without ``suffix``; the first is "image" if none is called so.
 
     Example:
         >>> modality_names(["file_name", "mask_file_name"], "_file_name")
         {'file_name': 'image', 'mask_file_name': 'mask'}
     """
-    called = {name: name.removesuffix(suffix).replace(" ", "_") if suffix else name for name in columns}
-    if "image" not in called.values() and columns:
-        called[columns[0]] = "image"
-    for column, name in called.items():
-        others = [other for one, other in called.items() if one != column]
+    modalities = {name: name.removesuffix(suffix).replace(" ", "_") if suffix else name for name in columns}
+    if "image" not in modalities.values() and columns:
+        modalities[columns[0]] = "image"
+    for column, name in modalities.items():
+        others = [other for one, other in modalities.items() if one != column]
         if not NAME.match(name) or name in ("attributes", "text", *others):
             raise UsageError(
                 f"the column '{column}' would be the image modality '{name}', expected a name of letters, digits, '_' "
                 "and '-' that nothing else has, such as attributes and text; rename the column"
             )
-    return called
+    return modalities

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from mmgen.core.parsing import printable
 
-__all__ = ["spelled_twice"]
+__all__ = ["note_spelling_variants"]
 
-_SHOWN = 5
+_MOST_NAMED = 5
 _TRUE, _FALSE = ("1", "1.0", "true", "t", "yes", "y", "on"), ("0", "0.0", "false", "f", "no", "n", "off")
 _PUNCTUATION = "\"'`“”‘’«»„.,;:"
 _BETWEEN = re.compile(r"(?<=[^\s_-])[\s_-]+(?=[^\s_-])")  # "A-" is not "A"
@@ -18,8 +18,8 @@ _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 _COMMA = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?")
 
 
-def spelled_twice(what: str, words: Iterable[str]) -> list[str]:
-    """Return notes on words that differ only in spelling.
+def note_spelling_variants(noun: str, words: Iterable[str]) -> list[str]:
+    """Return notes on words that differ only in spelling, each after ``noun``.
 
     Example:
         >>> spelled_twice("colour", ["Red", "red", "dark red", "dark-red", "blue"])
@@ -30,33 +30,37 @@ def spelled_twice(what: str, words: Iterable[str]) -> list[str]:
     """
     alike: dict[str, list[str]] = defaultdict(list)
     every = list(words)
-    truths = {word.casefold() in _TRUE for word in every} if all(map(_is_truth, every)) and len(every) > 2 else set()
+    truths = (
+        {word.casefold() in _TRUE for word in every} if all(map(_is_boolean_word, every)) and len(every) > 2 else set()
+    )
     for word in every:
-        alike[str(word.casefold() in _TRUE) if truths else _key(word)].append(word)
+        alike[str(word.casefold() in _TRUE) if truths else _spelling_key(word)].append(word)
     groups = [several for several in alike.values() if len(several) > 1]
     lines = []
-    for several in groups[:_SHOWN]:
-        words_in_text = " and ".join(f"'{printable(word, 40)}'" for word in several[:_SHOWN])
-        lines.append(f"  {printable(what, 60)}: {words_in_text} {_how(several)}; fix the table if they are one")
-    if len(groups) > _SHOWN:
-        lines.append(f"  {printable(what, 60)}: {len(groups) - _SHOWN:,} more are spelled in several ways")
+    for several in groups[:_MOST_NAMED]:
+        words_in_text = " and ".join(f"'{printable(word, 40)}'" for word in several[:_MOST_NAMED])
+        lines.append(
+            f"  {printable(noun, 60)}: {words_in_text} {_describe_difference(several)}; fix the table if they are one"
+        )
+    if len(groups) > _MOST_NAMED:
+        lines.append(f"  {printable(noun, 60)}: {len(groups) - _MOST_NAMED:,} more are spelled in several ways")
     return lines
 
 
-def _key(word: str) -> str:
+def _spelling_key(word: str) -> str:
     plain = unicodedata.normalize("NFKC", word).casefold()
-    number = _number(plain)
+    number = _parse_number(plain)
     if number is not None:
         return f"{number!r}"
     bare = _BETWEEN.sub("", plain)
     return bare.strip(_PUNCTUATION) or bare or plain
 
 
-def _is_truth(word: str) -> bool:
+def _is_boolean_word(word: str) -> bool:
     return word.casefold() in _TRUE + _FALSE
 
 
-def _number(word: str) -> float | None:
+def _parse_number(word: str) -> float | None:
     if "_" in word:  # which Python takes for nothing between digits
         return None
     if _THOUSANDS.fullmatch(word):
@@ -70,12 +74,14 @@ def _number(word: str) -> float | None:
     return value + 0.0 if math.isfinite(value) else None
 
 
-def _how(words: list[str]) -> str:
+def _describe_difference(words: list[str]) -> str:
     if len({word.casefold() for word in words}) == 1:
         return "differ in case only"
-    if _number(unicodedata.normalize("NFKC", words[0])) is not None and not any(word[-1:].isalpha() for word in words):
+    if _parse_number(unicodedata.normalize("NFKC", words[0])) is not None and not any(
+        word[-1:].isalpha() for word in words
+    ):
         return "are one number"
-    if all(map(_is_truth, words)):
+    if all(map(_is_boolean_word, words)):
         return "say the same"
     folded = {_BETWEEN.sub("", word.casefold()) for word in words}
     if len(folded) == 1:

@@ -11,7 +11,7 @@ from typing import Any
 from mmgen.core.errors import DataError
 from mmgen.core.parsing import MalformedError, parse_json, printable
 from mmgen.core.plain_text import NotTextError, decode_lines, decode_text
-from mmgen.data_recipes._own._cells import Cell, Columns, cell_of, texts_of
+from mmgen.data_recipes._own._cells import Cell, Columns, to_cell, to_texts
 from mmgen.data_recipes._own._files import shell_quoted
 from mmgen.data_recipes._own._parquet import read_parquet
 from mmgen.data_recipes._separated import read_separated
@@ -41,12 +41,12 @@ class Table:
     """A table of n rows.
 
     Attributes:
-        columns: Cells by column; of several texts the first.
-        several: All texts of a cell that says several, by column and row.
-        places: Where each row stands in the file [n], counted in :attr:`unit`.
+        columns: Cells by column; the first of several texts.
+        several: All texts of cells with several, by column and row.
+        places: Number of each row's line or row in the file [n].
         unit: "line" or "row".
-        notes: Lines for people on how it is written.
-        left_out: Parts that are left out, in words.
+        notes: Lines for people on the file's form.
+        left_out: Phrases on what is left out.
     """
 
     columns: Columns
@@ -56,56 +56,67 @@ class Table:
     notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
-    def place(self, row: int) -> str:
-        """Return a row's place in words."""
+    def describe_row(self, row: int) -> str:
+        """Describe a row's place in the file for errors."""
         return f"{self.unit} {self.places[row]:,}"
 
 
 def read_table(
     data: bytes, where: str, is_picture: Callable[[str], bool] = "file_name".__eq__, ignore: Collection[str] = ()
 ) -> Table:
-    """Read the columns of a table, by the ending of its name."""
+    """Read a table in the format that its ending names.
+
+    Args:
+        data: The file's bytes.
+        where: Name of the file.
+        is_picture: Whether a column, by its name, names pictures.
+        ignore: Columns that are not read, whose cells are None.
+
+    Raises:
+        DataError: The table is malformed or too large.
+        UsageError: It is Parquet, and pyarrow is not installed.
+    """
     if data.count(b"\n") + data.count(b"\r") > _MOST_CELLS and not where.lower().endswith(".parquet"):
         raise DataError(f"{where} has more than {_MOST_CELLS:,} lines; leave out rows, or take another table")
     result = Table({})
     ending = PurePath(where).suffix.lower()
-    finish: Callable[[], None] = lambda: None  # noqa: E731
+    add_notes: Callable[[], None] = lambda: None  # noqa: E731
     if ending in _LINES:
-        names, rows = _json_lines(data, where)
+        names, rows = _read_json_lines(data, where)
     elif ending in _JSON:
-        names, rows = _json(data, where)
+        names, rows = _read_json(data, where)
         result.unit = "row"
     elif ending == ".parquet":
         names, rows = read_parquet(data, where, MOST_BYTES, _MOST_CELLS, ignore)
         result.unit = "row"
     else:
-        names, rows, finish = _text(data, where, is_picture, result)
-    called = [name or f"\0{number}" for number, name in enumerate(names)]
-    _check_names(called, where)
-    _fill(result, called, rows, where, {*ignore})
-    finish()
+        names, rows, add_notes = _read_text(data, where, is_picture, result)
+    column_names = [name or f"\0{number}" for number, name in enumerate(names)]
+    _check_column_names(column_names, where)
+    _fill_columns(result, column_names, rows, where, {*ignore})
+    add_notes()
     if result.unit == "line" and "\ufffd".encode() in data:
         result.notes.append("it holds the sign \ufffd, which stands for letters that an earlier program could not read")
-    _leave_out_numbers(result, called, where)
+    _drop_unnamed_columns(result, column_names, where)
     if not result.places:
         raise DataError(f"{where} has no rows, expected one for each picture; check how it was written")
     return result
 
 
-def _fill(result: Table, names: Sequence[str], rows: Rows, where: str, ignore: Collection[str]) -> None:
+def _fill_columns(result: Table, names: Sequence[str], rows: Rows, where: str, ignore: Collection[str]) -> None:
     columns: list[list[Cell]] = [[] for _ in names]
-    known: list[dict[str, Cell]] = [{} for _ in names]  # of few values each is read and kept once
+    parsed: list[dict[str, Cell]] = [{} for _ in names]  # of few values each is read and kept once
     looked_at = [(place, name) for place, name in enumerate(names) if name not in ignore]
     for number, row in rows:
-        _check_cells(len(result.places) + 1, len(names), where)
+        _check_cell_count(len(result.places) + 1, len(names), where)
         for place, name in looked_at:
             value = row[place]
-            if isinstance(value, str) and value in known[place]:
-                columns[place].append(known[place][value])
+            if isinstance(value, str) and value in parsed[place]:
+                columns[place].append(parsed[place][value])
                 continue
             try:
-                texts = texts_of(value) if isinstance(value, list) else None
-                cell = cell_of(value) if texts is None else next(iter(texts), None)
+                texts = to_texts(value) if isinstance(value, list) else None
+                cell = to_cell(value) if texts is None else next(iter(texts), None)
             except MalformedError as error:
                 raise DataError(
                     f"{where} has in {result.unit} {number:,} of the column '{printable(name, 60)}' {error}; fix it, "
@@ -113,15 +124,15 @@ def _fill(result: Table, names: Sequence[str], rows: Rows, where: str, ignore: C
                 ) from None
             if texts is not None and len(texts) > 1:
                 result.several.setdefault(name, {})[len(result.places)] = texts
-            if isinstance(value, str) and len(known[place]) < 1000:
-                known[place][value] = cell
+            if isinstance(value, str) and len(parsed[place]) < 1000:
+                parsed[place][value] = cell
             columns[place].append(cell)
         result.places.append(number)
     for place, name in enumerate(names):
         result.columns[name] = columns[place] if name not in ignore else [None] * len(result.places)
 
 
-def _check_cells(rows: int, columns: int, where: str) -> None:
+def _check_cell_count(rows: int, columns: int, where: str) -> None:
     if rows * columns > _MOST_CELLS:
         raise DataError(
             f"{where} has more than {_MOST_CELLS:,} cells, {columns:,} columns of {rows:,} rows or more; leave out "
@@ -129,8 +140,8 @@ def _check_cells(rows: int, columns: int, where: str) -> None:
         )
 
 
-def _leave_out_numbers(result: Table, names: Sequence[str], where: str) -> None:
-    """Leave out columns without a name that are empty or number the rows, as programs write them."""
+def _drop_unnamed_columns(result: Table, names: Sequence[str], where: str) -> None:
+    """Drop columns without a name that are empty or number the rows."""
     empty = 0
     for number, name in enumerate(names, 1):
         nameless = name.startswith("\0")
@@ -139,7 +150,7 @@ def _leave_out_numbers(result: Table, names: Sequence[str], where: str) -> None:
         cells = [cell for cell in result.columns[name] if cell is not None]
         if not cells and nameless:
             empty += 1
-        elif len(cells) == len(result.places) and _numbers_rows(cells):
+        elif len(cells) == len(result.places) and _are_row_numbers(cells):
             called = "" if nameless else f" ('{name}')"
             result.left_out.append(f"column {number}{called}, which has no name and numbers the rows")
         elif nameless:
@@ -154,7 +165,7 @@ def _leave_out_numbers(result: Table, names: Sequence[str], where: str) -> None:
         result.left_out.append(f"{empty} column{'s' * (empty > 1)} without a name in which every cell is empty")
 
 
-def _numbers_rows(cells: Sequence[str]) -> bool:
+def _are_row_numbers(cells: Sequence[str]) -> bool:
     """Return whether all cells are whole numbers, each once, or starting again and again as in joined tables.
 
     Example:
@@ -170,7 +181,7 @@ def _numbers_rows(cells: Sequence[str]) -> bool:
     return len(set(numbers)) == len(numbers) or (in_runs and numbers[0] < 2)
 
 
-def _check_names(names: Sequence[str], where: str) -> None:
+def _check_column_names(names: Sequence[str], where: str) -> None:
     if len(names) > _MOST_COLUMNS:
         raise DataError(f"{where} has {len(names):,} columns, expected at most {_MOST_COLUMNS:,}; leave some out")
     for number, name in enumerate(names, 1):
@@ -183,7 +194,7 @@ def _check_names(names: Sequence[str], where: str) -> None:
             )
 
 
-def _text(
+def _read_text(
     data: bytes, where: str, is_picture: Callable[[str], bool], result: Table
 ) -> tuple[list[str], Rows, Callable[[], None]]:
     """Return columns and rows of separated text, and a function that adds notes once the rows are read."""
@@ -193,16 +204,16 @@ def _text(
         result.notes.append("it has no line of names, and is read as Flickr8k's: file_name and text")
         names, rows = ["file_name", "text"], chain([(1, names)], rows)
 
-    def finish() -> None:
+    def add_notes() -> None:
         result.notes += table.notes
         for what, count in table.left_out.items():
             result.left_out.append(f"{count:,} row{'s' * (count > 1)} {what}")
 
-    return names, iter(rows), finish
+    return names, iter(rows), add_notes
 
 
-def _json_lines(data: bytes, where: str) -> tuple[list[str], Rows]:
-    def records() -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _read_json_lines(data: bytes, where: str) -> tuple[list[str], Rows]:
+    def parse_records() -> Iterator[tuple[int, Mapping[str, Any]]]:
         try:
             for number, line in enumerate(decode_lines(io.BytesIO(data)), 1):
                 if not line.strip():
@@ -216,14 +227,14 @@ def _json_lines(data: bytes, where: str) -> tuple[list[str], Rows]:
                     row = parse_json(line, keep_out_of_bounds=True)
                 except MalformedError as error:
                     raise DataError(f"{where} has no JSON in line {number:,} ({error}); fix it") from None
-                yield number, _record(row, f"line {number:,}", where)
+                yield number, _check_record(row, f"line {number:,}", where)
         except NotTextError as error:
             raise DataError(f"cannot read {where}: {error}") from None
 
-    return _of_records(records, where)
+    return _tabulate_records(parse_records, where)
 
 
-def _json(data: bytes, where: str) -> tuple[list[str], Rows]:
+def _read_json(data: bytes, where: str) -> tuple[list[str], Rows]:
     """Read a list of records, or a table of columns."""
     try:
         value = parse_json(decode_text(data), keep_out_of_bounds=True)
@@ -232,16 +243,18 @@ def _json(data: bytes, where: str) -> tuple[list[str], Rows]:
     except MalformedError as error:
         raise DataError(f"{where} is no JSON ({error}); save it as JSON lines, .jsonl, a record a line") from None
     if isinstance(value, dict):
-        value = _of_columns(value, where)
+        value = _records_from_columns(value, where)
     if not isinstance(value, list):
         raise DataError(f'{where} is no list of records such as [{{"file_name": ...}}, ...]; save it so')
-    return _of_records(lambda: ((n, _record(row, f"row {n:,}", where)) for n, row in enumerate(value, 1)), where)
+    return _tabulate_records(
+        lambda: ((n, _check_record(row, f"row {n:,}", where)) for n, row in enumerate(value, 1)), where
+    )
 
 
-def _of_columns(value: dict[str, Any], where: str) -> list[dict[str, Any]]:
+def _records_from_columns(value: dict[str, Any], where: str) -> list[dict[str, Any]]:
     """Return the records of {"file_name": [...], ...} or of {"file_name": {"0": ...}, ...}."""
     if value.keys() >= {"images", "annotations"}:
-        return _of_coco(value["images"], value["annotations"], where)
+        return _records_from_coco(value["images"], value["annotations"], where)
     if value and all(_OF_FILE.search(name) for name in value):
         raise DataError(
             f"{where} has names of files at its top ('{printable(next(iter(value)), 60)}'), expected a list of records "
@@ -257,7 +270,7 @@ def _of_columns(value: dict[str, Any], where: str) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _of_coco(images: Any, annotations: Any, where: str) -> list[dict[str, Any]]:
+def _records_from_coco(images: Any, annotations: Any, where: str) -> list[dict[str, Any]]:
     """Return the records of COCO's captions: images with id and file_name, annotations with image_id and caption."""
     try:
         files = {image["id"]: image["file_name"] for image in images}
@@ -275,18 +288,20 @@ def _of_coco(images: Any, annotations: Any, where: str) -> list[dict[str, Any]]:
         ) from None
 
 
-def _record(row: Any, place: str, where: str) -> Mapping[str, Any]:
+def _check_record(row: Any, place: str, where: str) -> Mapping[str, Any]:
     if not isinstance(row, dict):
         kind = {"list": "list", "str": "text", "NoneType": "null"}.get(type(row).__name__, "number")
         raise DataError(f'{where} has a {kind} in {place}, expected {{"file_name": ..., other columns}}; fix it')
     return row
 
 
-def _of_records(records: Callable[[], Iterator[tuple[int, Mapping[str, Any]]]], where: str) -> tuple[list[str], Rows]:
-    """Return columns and rows of records, which are read twice."""
+def _tabulate_records(
+    records: Callable[[], Iterator[tuple[int, Mapping[str, Any]]]], where: str
+) -> tuple[list[str], Rows]:
+    """Convert records to columns and rows; ``records`` is called twice."""
     names: dict[str, None] = {}
     for rows, (_, row) in enumerate(records(), 1):
         names.update(dict.fromkeys(row))
-        _check_names(list(names) if len(names) > _MOST_COLUMNS else [], where)
-        _check_cells(rows, len(names), where)
+        _check_column_names(list(names) if len(names) > _MOST_COLUMNS else [], where)
+        _check_cell_count(rows, len(names), where)
     return list(names), ((number, [row.get(name) for name in names]) for number, row in records())

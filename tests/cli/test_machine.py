@@ -59,8 +59,8 @@ def _dies(number: int) -> int:
 
 def test_a_killed_worker_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     from mmgen.core.errors import MmgenError
-    from mmgen.data_recipes._base import in_order
+    from mmgen.data_recipes._base import map_in_order
 
     monkeypatch.syspath_prepend(ROOT)  # where a worker finds this file
     with pytest.raises(MmgenError, match=r"was killed .* use fewer --workers"):
-        list(in_order(_dies, [(1,), (2,)], 2))
+        list(map_in_order(_dies, [(1,), (2,)], 2))

@@ -23,7 +23,7 @@ from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.core.pictures import FORMATS, decode_picture, read_picture
 from mmgen.data_recipes._amat import read_amat
 from mmgen.data_recipes._celeba import _landmarks
-from mmgen.data_recipes._celeba._pictures import decode
+from mmgen.data_recipes._celeba._pictures import decode_face
 from mmgen.data_recipes._celeba._shards import Shard, ShardFolder
 from mmgen.data_recipes._celeba._source import Source
 from mmgen.data_recipes._idx import read_idx
@@ -201,7 +201,7 @@ def test_postscript_never_starts_ghostscript(tmp_path: Path, monkeypatch: pytest
         with pytest.raises(ArtifactError, match="no PNG, JPEG, WEBP, GIF, BMP or PPM picture"):
             read_file_images(tmp_path / name, (1, 16, 16))
     with pytest.raises(CannotReadError, match="no JPEG picture"):
-        decode(script)
+        decode_face(script)
     assert not started.exists()
 
 

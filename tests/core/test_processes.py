@@ -17,7 +17,7 @@ import pytest
 
 from mmgen.core import processes
 from mmgen.core.errors import MmgenError, UsageError
-from mmgen.data_recipes._base import in_order
+from mmgen.data_recipes._base import map_in_order
 from tests.program import ROOT, environment
 from tests.test_floors import SOURCES
 
@@ -120,7 +120,7 @@ def _seen(number: int) -> tuple[bool, list[str], str]:
 def test_workers_import_nothing_from_the_current_folder(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", ["", *sys.path, HOME])  # where these tests lie
     with contextlib.chdir(hostile):
-        for safe, path, found in in_order(_seen, [(1,), (2,)], 2):
+        for safe, path, found in map_in_order(_seen, [(1,), (2,)], 2):
             assert safe and "" not in path and str(hostile) not in path and HOME in path
             assert "hostile" not in found
     assert not (hostile.parent / "mark").exists()
@@ -199,7 +199,7 @@ def test_no_more_processes_than_there_is_work(
 
     monkeypatch.setattr(joblib, "Parallel", parallel)
     monkeypatch.setattr(joblib, "cpu_count", lambda: 4)
-    assert list(in_order(abs, [(-number,) for number in range(calls)], asked)) == list(range(calls))
+    assert list(map_in_order(abs, [(-number,) for number in range(calls)], asked)) == list(range(calls))
     assert counts == [started]
 
 

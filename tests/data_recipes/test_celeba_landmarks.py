@@ -13,12 +13,12 @@ from mmgen.data_recipes._celeba._landmarks import (
     REGIONS,
     FaceFinder,
     draw_mask,
-    face_box,
     fetch_predictor,
-    five_points,
+    find_predictor_file,
+    fit_face_box,
     load_predictor,
-    need_faces_extra,
-    predictor_file,
+    reduce_to_five_points,
+    require_faces_extra,
 )
 from tests.data_recipes._faces import ALIGNED, drawn_face, portrait
 
@@ -42,7 +42,7 @@ def test_landmarks_of_known_faces(detector, sha256):
     for one in (*map(drawn_face, range(5)), portrait(1)):
         found = finder.find(grey(one), one.points)
         assert found.points.shape == (68, 2)
-        distances = np.linalg.norm(five_points(found.points) - one.points, axis=1)
+        distances = np.linalg.norm(reduce_to_five_points(found.points) - one.points, axis=1)
         assert distances.max() < 6
         assert distances.mean() < 3
         assert found.error == pytest.approx(distances.mean())
@@ -57,23 +57,23 @@ def test_turned_and_moved_faces_are_followed(sha256):
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     points = (one.points - [89, 128]) @ turn.T + [89, 128] + [9, -6]
     found = finder.find(np.asarray(turned.convert("L")), points)
-    assert np.linalg.norm(five_points(found.points) - points, axis=1).mean() < 4
+    assert np.linalg.norm(reduce_to_five_points(found.points) - points, axis=1).mean() < 4
 
 
 def test_the_box_puts_the_mean_face_on_the_points():
-    left, top, right, bottom = face_box(ALIGNED)
+    left, top, right, bottom = fit_face_box(ALIGNED)
     assert right - left == bottom - top
     mean = np.array([left, top]) + (right - left) * _landmarks._MEAN_FIVE
     assert np.abs(mean - ALIGNED).max() < 4
     # Exactly where the points are the mean face itself, made larger and moved.
-    assert face_box(_landmarks._MEAN_FIVE * 80 + [30, 50]) == (30, 50, 110, 130)
-    assert face_box(np.full((5, 2), 90.0)) is None
-    assert face_box(ALIGNED[::-1]) is None  # the mouth above the eyes
+    assert fit_face_box(_landmarks._MEAN_FIVE * 80 + [30, 50]) == (30, 50, 110, 130)
+    assert fit_face_box(np.full((5, 2), 90.0)) is None
+    assert fit_face_box(ALIGNED[::-1]) is None  # the mouth above the eyes
 
 
 def test_the_mean_face_is_that_of_the_predictors_file():
     """The file's format: integers as a byte of length (and sign) and that many bytes, floats as two of them."""
-    with predictor_file(None).open("rb") as file:
+    with find_predictor_file(None).open("rb") as file:
 
         def integer() -> int:
             control = file.read(1)[0]
@@ -83,7 +83,7 @@ def test_the_mean_face_is_that_of_the_predictors_file():
         assert integer() == 1  # version
         assert (abs(integer()), abs(integer())) == (136, 1)
         mean = np.array([integer() * 2.0 ** integer() for _ in range(136)]).reshape(68, 2)
-    assert np.abs(five_points(mean) - _landmarks._MEAN_FIVE).max() < 1e-4
+    assert np.abs(reduce_to_five_points(mean) - _landmarks._MEAN_FIVE).max() < 1e-4
 
 
 def test_no_face_no_points(sha256):
@@ -148,21 +148,21 @@ def test_regions_of_a_real_mask(sha256):
 
 
 def test_what_is_missing_is_said(monkeypatch):
-    need_faces_extra()
+    require_faces_extra()
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "dlib" else real(name))
     with pytest.raises(UsageError, match=r"of which dlib cannot be found: pip install 'dlib-bin"):
-        need_faces_extra()
+        require_faces_extra()
 
 
 def test_where_the_predictor_comes_from(tmp_path, monkeypatch):
     given = tmp_path / "own.dat"
-    assert predictor_file(given) == given
-    assert predictor_file(None).stat().st_size == _landmarks._FILES[_landmarks._NAME][1]
+    assert find_predictor_file(given) == given
+    assert find_predictor_file(None).stat().st_size == _landmarks._FILES[_landmarks._NAME][1]
     assert fetch_predictor(None) is None
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(_landmarks, "cache_folder", lambda name: tmp_path / name)
-    assert predictor_file(None) is None
+    assert find_predictor_file(None) is None
     work = fetch_predictor(None)
     assert (len(work), work.unit) == (99_693_937, "byte")
     load_predictor.cache_clear()
@@ -185,6 +185,6 @@ def test_files_that_are_no_predictor(tmp_path):
         path.write_bytes(data)
         with pytest.raises(DataError, match="is no predictor of 68 landmarks"):
             load_predictor(path)
-    five = Path(predictor_file(None)).with_name("shape_predictor_5_face_landmarks.dat")
+    five = Path(find_predictor_file(None)).with_name("shape_predictor_5_face_landmarks.dat")
     with pytest.raises(DataError, match="one of 5 points"):
         load_predictor(five)

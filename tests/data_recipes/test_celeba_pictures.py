@@ -13,14 +13,14 @@ from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES
 from mmgen.data_recipes._celeba._pictures import (
     HEIGHT,
     WIDTH,
-    completion,
-    decode,
-    edges,
-    fitted,
-    watermark,
+    add_watermark,
+    blacken_right_half,
+    crop_and_resize,
+    decode_face,
+    detect_edges,
 )
 from mmgen.data_recipes._streams import stream_keys
-from mmgen.data_recipes.celeba_words import WORDS, shuffled_words, true_words
+from mmgen.data_recipes.celeba_words import WORDS, shuffle_words, true_words
 from tests.data_recipes._faces import drawn_face, jpeg
 
 
@@ -32,18 +32,21 @@ def bands(*parts: tuple[int, int]) -> Image.Image:
 
 def test_the_crop_is_the_central_square():
     image = bands((20, 255), (178, 100), (20, 255))
-    small = image_array(fitted(image, 178, 64))[0]
+    small = image_array(crop_and_resize(image, 178, 64))[0]
     assert (small[1:-1] == 100).all()
     assert (small[[0, -1]] < 120).all()  # the filter reaches a little beyond
     columns = np.full((HEIGHT, WIDTH), 255, np.uint8)
     columns[59:159, 39:139] = 7
-    assert (image_array(fitted(Image.fromarray(columns), 100, 32))[0, 1:-1, 1:-1] == 7).all()
+    assert (image_array(crop_and_resize(Image.fromarray(columns), 100, 32))[0, 1:-1, 1:-1] == 7).all()
 
 
 def test_making_small_takes_means():
     stripes = np.zeros((HEIGHT, WIDTH), np.uint8)
     stripes[:, ::2] = 200
-    assert np.abs(image_array(fitted(Image.fromarray(stripes), 178, 64)).astype(int)[0, :, 2:-2] - 100).max() <= 12
+    assert (
+        np.abs(image_array(crop_and_resize(Image.fromarray(stripes), 178, 64)).astype(int)[0, :, 2:-2] - 100).max()
+        <= 12
+    )
 
 
 def test_planes_are_channels_first():
@@ -56,11 +59,11 @@ def test_planes_are_channels_first():
 def test_edges_of_a_step_are_one_line():
     grey = np.zeros((HEIGHT, WIDTH), np.uint8)
     grey[:, 89:] = 255
-    found = np.asarray(edges(Image.fromarray(grey), 3.0))
+    found = np.asarray(detect_edges(Image.fromarray(grey), 3.0))
     assert set(np.unique(found)) == {0, 255}
     assert found[2:-2].any(axis=1).all()
     assert not np.delete(found, [88, 89], axis=1).any()  # the step is between these two
-    small = image_array(fitted(Image.fromarray(found), 178, 64))[0]
+    small = image_array(crop_and_resize(Image.fromarray(found), 178, 64))[0]
     assert small[4:-4].sum() == pytest.approx(found[32:-32].sum() * (64 / 178) ** 2, rel=0.03)  # no light is lost
     assert set(small[4:-4].argmax(axis=1)) <= {31, 32}
 
@@ -70,14 +73,14 @@ def test_edges_are_those_of_scikit_image_at_full_size():
 
     grey = drawn_face(0).image.convert("L")
     expected = canny(np.asarray(grey, np.float64) / 255, sigma=3)
-    assert np.array_equal(np.asarray(edges(grey, 3.0)) > 0, expected)
+    assert np.array_equal(np.asarray(detect_edges(grey, 3.0)) > 0, expected)
     assert 200 < expected.sum() < 4000
-    assert not np.asarray(edges(Image.new("L", (WIDTH, HEIGHT), 90), 3.0)).any()
+    assert not np.asarray(detect_edges(Image.new("L", (WIDTH, HEIGHT), 90), 3.0)).any()
 
 
 def test_completion_blackens_the_right_half():
     picture = np.full((3, 64, 64), 9, np.uint8)
-    result = completion(picture)
+    result = blacken_right_half(picture)
     assert (result[:, :, :32] == 9).all()
     assert not result[:, :, 32:].any()
     assert (picture == 9).all()
@@ -86,11 +89,11 @@ def test_completion_blackens_the_right_half():
 @pytest.mark.parametrize("size", [64, 96])
 def test_the_watermark_is_the_same_writing_on_every_picture(size):
     black, white = np.zeros((3, size, size), np.uint8), np.full((3, size, size), 255, np.uint8)
-    assert (watermark(white) == 255).all()
-    written = watermark(black)
+    assert (add_watermark(white) == 255).all()
+    written = add_watermark(black)
     assert set(np.unique(written)) == {0, 153}  # 0.6 of white
     assert (written == written[0]).all()
-    on_grey = watermark(np.full((3, size, size), 100, np.uint8))
+    on_grey = add_watermark(np.full((3, size, size), 100, np.uint8))
     assert np.array_equal(on_grey == 193, written == 153)  # 100 + 0.6 * 155
     assert np.array_equal(on_grey == 100, written == 0)
     lines = written[0].any(axis=1).astype(int)
@@ -100,10 +103,10 @@ def test_the_watermark_is_the_same_writing_on_every_picture(size):
 
 def test_a_picture_comes_back_from_its_file():
     face = drawn_face(1).image
-    back = decode(jpeg(face))
+    back = decode_face(jpeg(face))
     assert back.mode == "RGB" and back.size == (WIDTH, HEIGHT)
     assert np.abs(np.asarray(back, float) - np.asarray(face, float)).mean() < 3
-    assert decode(jpeg(face.convert("L"))).mode == "RGB"
+    assert decode_face(jpeg(face.convert("L"))).mode == "RGB"
 
 
 def _png() -> bytes:
@@ -125,7 +128,7 @@ def _png() -> bytes:
 )
 def test_what_is_no_picture_of_celeba(data, says):
     with pytest.raises(CannotReadError, match=says):
-        decode(data)
+        decode_face(data)
 
 
 def attributes(*present: str) -> np.ndarray:
@@ -139,18 +142,18 @@ def words(codes: np.ndarray) -> list[str]:
 def test_words_are_the_attributes_that_are_present():
     assert len(WORDS) == 19 and "Female" in WORDS
     true = true_words(attributes("Smiling", "Black_Hair", "Young", "Male"))  # Young is none of the words
-    text = shuffled_words(true, stream_keys(0, "x", np.arange(1)))
+    text = shuffle_words(true, stream_keys(0, "x", np.arange(1)))
     assert text.shape == (1, 9) and text.dtype == np.uint16
     assert sorted(words(text[0])) == ["Black_Hair", "Male", "Smiling"]
     assert (text[0, 3:] == 19).all()
-    alone = shuffled_words(true_words(attributes()), stream_keys(0, "x", np.arange(1)))
+    alone = shuffle_words(true_words(attributes()), stream_keys(0, "x", np.arange(1)))
     assert words(alone[0]) == ["Female"]
 
 
 def test_of_more_than_nine_words_a_random_nine_are_kept():
     many = [*[word for word in WORDS if word != "Female"][:11], "Male"]
     true = np.repeat(true_words(attributes(*many)), 4000, axis=0)
-    text = shuffled_words(true, stream_keys(0, "x", np.arange(4000)))
+    text = shuffle_words(true, stream_keys(0, "x", np.arange(4000)))
     assert (text < 19).all()
     assert all(len(set(row)) == 9 for row in text.tolist())
     kept = np.bincount(text.ravel(), minlength=19)[true[0]] / 4000
@@ -161,7 +164,7 @@ def test_of_more_than_nine_words_a_random_nine_are_kept():
 def test_every_order_of_words_is_equally_likely():
     n = 12_000
     true = np.repeat(true_words(attributes("Smiling", "Bald", "Male")), n, axis=0)
-    text = shuffled_words(true, stream_keys(3, "x", np.arange(n)))[:, :3]
+    text = shuffle_words(true, stream_keys(3, "x", np.arange(n)))[:, :3]
     orders = list(permutations(sorted(set(text[0].tolist()))))
     counts = np.array([(text == order).all(axis=1).sum() for order in orders])
     assert counts.sum() == n

@@ -16,7 +16,7 @@ from mmgen.core.errors import ArtifactError, DataError, Interrupted, SettingsErr
 from mmgen.data_recipes._celeba import _recipe
 from mmgen.data_recipes._celeba._landmarks import Face, FaceFinder
 from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES
-from mmgen.data_recipes._celeba._pictures import completion, watermark
+from mmgen.data_recipes._celeba._pictures import add_watermark, blacken_right_half
 from mmgen.settings.config import validate
 from tests.data_recipes._faces import build_celeba
 
@@ -106,8 +106,8 @@ def test_transforms_are_of_the_same_picture(celeba, tmp_path):
         image = pictures["image"]
         luma = np.einsum("nchw,c->nhw", image, [0.299, 0.587, 0.114])
         assert np.abs(luma - pictures["grayscale"][:, 0]).max() <= 2
-        assert np.array_equal(pictures["completion"], np.stack([completion(one) for one in image]))
-        assert np.array_equal(pictures["watermark"], np.stack([watermark(one) for one in image]))
+        assert np.array_equal(pictures["completion"], np.stack([blacken_right_half(one) for one in image]))
+        assert np.array_equal(pictures["watermark"], np.stack([add_watermark(one) for one in image]))
         assert (pictures["edges"].max(axis=(1, 2, 3)) > 60).all()
         assert (dataset.read_factor("face_found") == 1).all()
         assert (dataset.read_factor("landmark_error") < 5).all()
@@ -159,7 +159,7 @@ def test_unreadable_images_are_named_and_only_dropped_when_told(fault, why, tmp_
     with pytest.raises(DataError, match=rf"1 of 40 images in .* cannot be read: 000003.jpg \(.*{why}.*--drop-unreadab"):
         make("celeba-18", path, celeba=folder)
     assert not path.exists()
-    monkeypatch.setattr(_recipe, "decode", None)  # all is done already: nothing is decoded again
+    monkeypatch.setattr(_recipe, "decode_face", None)  # all is done already: nothing is decoded again
     with make("celeba-18", path, celeba=folder, drop_unreadable=True) as dataset:
         assert dataset.size == NUMBER - 1
         assert 3 not in dataset.read_factor("number")
@@ -211,7 +211,7 @@ def test_where_nothing_is_left_it_says_why(tmp_path, monkeypatch):
         assert str(partial) in str(refused.value)
         with pytest.raises(DataError, match="or try --detector dlib"):
             make("celeba-transforms", folder / "d.h5", detector="aligned", **settings)
-    monkeypatch.setattr(_recipe, "decode", None)  # all is done already: nothing is decoded again
+    monkeypatch.setattr(_recipe, "decode_face", None)  # all is done already: nothing is decoded again
     with make("celeba-transforms", path, celeba=folder, detector="dlib") as dataset:
         assert dataset.header.facts["faceless"] == dataset.size == 20
     assert not partial.exists()
@@ -247,8 +247,8 @@ def test_a_killed_run_goes_on_from_what_was_finished(celeba, tmp_path, monkeypat
     assert len(shards) == 2
     shards[0].write_bytes(shards[0].read_bytes()[:-1])  # and the machine has lost power on top
     decoded = []
-    real = _recipe.decode
-    monkeypatch.setattr(_recipe, "decode", lambda data: decoded.append(data) or real(data))
+    real = _recipe.decode_face
+    monkeypatch.setattr(_recipe, "decode_face", lambda data: decoded.append(data) or real(data))
     resumed = content("celeba-words", path, celeba=celeba, chunk=8)
     assert len(decoded) == NUMBER - 8
     assert not partial.exists()

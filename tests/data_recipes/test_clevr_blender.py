@@ -83,7 +83,7 @@ def test_without_bpy_the_error_says_how_to_get_it(scenes, monkeypatch):
 
 def test_with_bpy_here_this_python_is_used(monkeypatch):
     monkeypatch.setattr(_blender.importlib.util, "find_spec", lambda name: object())
-    assert _blender._interpreter(None) == sys.executable
+    assert _blender._find_interpreter(None) == sys.executable
 
 
 def test_an_interpreter_that_is_not_there_is_a_usage_error(scenes, tmp_path):
@@ -123,10 +123,10 @@ def test_the_workers_meshes_lie_on_the_bodies():
     """Its vertices are on the surfaces that the tracer meets, and its faces look outwards."""
     from mmgen.data_recipes._clevr import _blender_worker as worker
 
-    for rim, make in ((1.0, worker._cube), (0.19, worker._cube), (0.08, worker._cylinder)):
+    for rim, make in ((1.0, worker._cube_mesh), (0.19, worker._cube_mesh), (0.08, worker._cylinder_mesh)):
         vertices, faces = make(rim)
         points = np.array(vertices)
-        if make is worker._cube:
+        if make is worker._cube_mesh:
             outside = np.maximum(np.abs(points) - (1 - rim), 0.0)
         else:
             outside = np.stack([np.hypot(points[:, 0], points[:, 1]), np.abs(points[:, 2])], axis=1) - (1 - rim)

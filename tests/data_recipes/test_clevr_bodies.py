@@ -18,11 +18,11 @@ from mmgen.data_recipes._clevr._bodies import (
     X,
     Y,
     body_normal,
+    covered_share,
     distance_to_body,
-    meet_body,
+    is_shadowed,
     nearest_body,
-    shadowed,
-    visible_share,
+    ray_body_distance,
 )  # fmt: skip
 from mmgen.data_recipes._clevr._jit import OPTIONS, compile_later
 
@@ -36,15 +36,15 @@ def probe(bodies, origins, directions, t, any_t, distances, normals, first, dark
     for i in range(len(origins)):
         p = (origins[i, 0], origins[i, 1], origins[i, 2])
         w = (directions[i, 0], directions[i, 1], directions[i, 2])
-        t[i] = meet_body(bodies, 0, p, w, False)
-        any_t[i] = meet_body(bodies, 0, p, w, True)
+        t[i] = ray_body_distance(bodies, 0, p, w, False)
+        any_t[i] = ray_body_distance(bodies, 0, p, w, True)
         distances[i] = distance_to_body(bodies, 0, p)
         if t[i] < NOTHING:
             q = (p[0] + t[i] * w[0], p[1] + t[i] * w[1], p[2] + t[i] * w[2])
             n = body_normal(bodies, 0, q)
             normals[i, 0], normals[i, 1], normals[i, 2] = n[0], n[1], n[2]
         first[i] = nearest_body(bodies, p, w, -1)[1]
-        dark[i] = shadowed(bodies, p, w, -1)
+        dark[i] = is_shadowed(bodies, p, w, -1)
 
 
 def body(shape: int, *, size: float = 0.7, x: float = 0.4, y: float = -1.1, rotation: float = 0.7) -> np.ndarray:
@@ -174,7 +174,7 @@ def test_the_nearer_of_two_bodies_is_met():
 def test_the_share_of_light_that_a_sphere_covers_is_that_of_cosine_distributed_rays():
     @compile_later(**OPTIONS)
     def share(bodies, i):
-        return visible_share(bodies, i, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+        return covered_share(bodies, i, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 
     rows = body(SPHERE, x=0.6, y=-0.5)[None]
     random = np.random.default_rng(0)

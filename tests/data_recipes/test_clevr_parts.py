@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from mmgen.data_recipes._clevr import _backdrop, _materials
-from mmgen.data_recipes._clevr._backdrop import backdrop_normal, meet_backdrop
+from mmgen.data_recipes._clevr._backdrop import backdrop_distance, backdrop_normal
 from mmgen.data_recipes._clevr._bodies import NOTHING
-from mmgen.data_recipes._clevr._camera import FIELD_OF_VIEW, camera_axes, primary_ray, project
+from mmgen.data_recipes._clevr._camera import FIELD_OF_VIEW, camera_axes, primary_ray, project_point
 from mmgen.data_recipes._clevr._jit import OPTIONS, compile_later
 from mmgen.data_recipes._clevr._lamps import (
     LAMPS,
@@ -15,7 +15,7 @@ from mmgen.data_recipes._clevr._lamps import (
     SUN_DIRECTION,
     SUN_STRENGTH,
     lamp_rows,
-    light_from,
+    sample_light,
     visible_light,
 )
 from mmgen.data_recipes._clevr._materials import (
@@ -29,12 +29,12 @@ from mmgen.data_recipes._clevr._materials import (
 )
 from mmgen.data_recipes._clevr._sampling import (
     PURPOSES,
-    circle,
+    circle_point,
     filter_table,
     hash64,
-    point,
+    interpolate_table,
     prepare_pixel,
-    table_value,
+    sample_point,
 )
 
 UP = np.array([0.0, 0.0, 1.0])
@@ -47,7 +47,7 @@ def there_and_back(camera, x, y, size, depth):
     axes = camera_axes(camera)
     w = primary_ray(axes, x, y, size)
     p = (camera[0] + depth * w[0], camera[1] + depth * w[1], camera[2] + depth * w[2])
-    return w, p, project(camera, axes, p, size)
+    return w, p, project_point(camera, axes, p, size)
 
 
 def test_a_point_on_a_pixels_ray_is_projected_to_that_pixel():
@@ -87,7 +87,7 @@ def points(key, pixel, offsets, result):
     prepare_pixel(key, pixel, offsets)
     for sample in range(result.shape[0]):
         for purpose in range(result.shape[1]):
-            result[sample, purpose, 0], result[sample, purpose, 1] = point(sample, purpose, offsets)
+            result[sample, purpose, 0], result[sample, purpose, 1] = sample_point(sample, purpose, offsets)
 
 
 def drawn(key: int, pixel: int, samples: int) -> np.ndarray:
@@ -157,7 +157,7 @@ def test_the_filter_draws_from_the_blackman_harris_window():
 
     @compile_later(**OPTIONS)
     def value(table, u):
-        return table_value(table, u)
+        return interpolate_table(table, u)
 
     assert value(table, 0.3) == pytest.approx(np.interp(0.3, np.linspace(0, 1, len(table)), table))
 
@@ -171,7 +171,7 @@ def _blackman_harris(n: int) -> np.ndarray:
 def test_the_circle_is_round():
     @compile_later(**OPTIONS)
     def at(v):
-        return circle(v)
+        return circle_point(v)
 
     for v in (0.0, 0.125, 0.25, 0.999):
         assert at(v) == pytest.approx((np.cos(2 * np.pi * v), np.sin(2 * np.pi * v)), abs=0.0062)
@@ -281,7 +281,7 @@ def test_rubber_seen_flat_is_all_coat():
 @compile_later(**OPTIONS)
 def lit(lamps, k, p, numbers, w, e, seen):
     for i in range(len(numbers)):
-        d, light = light_from(lamps, k, p, numbers[i, 0], numbers[i, 1])
+        d, light = sample_light(lamps, k, p, numbers[i, 0], numbers[i, 1])
         radiance = visible_light(lamps, p, d)
         for axis in range(3):
             w[i, axis], e[i, axis], seen[i, axis] = d[axis], light[axis], radiance[axis]
@@ -356,7 +356,7 @@ def test_the_sun_shines_alike_everywhere():
 
 @compile_later(**OPTIONS)
 def backdrop(p, w):
-    t = meet_backdrop(p, w)
+    t = backdrop_distance(p, w)
     return t, backdrop_normal((p[0] + t * w[0], p[1] + t * w[1], p[2] + t * w[2]))
 
 

@@ -57,7 +57,7 @@ def test_pictures_are_like_those_of_cycles(scenes, images, two_objects_reference
     paths = [two_objects_reference / f"scene-{i:02d}.png" for i in range(len(images))]
     references = np.stack([np.asarray(Image.open(path).convert("RGB"), np.float64) for path in paths])
     squares = ((images - references.transpose(0, 3, 1, 2)) ** 2).mean(axis=1)
-    shown = _clevr.masks(scenes, 112) > 0
+    shown = _clevr.object_masks(scenes, 112) > 0
     assert np.mean([psnr(square) for square in squares]) > 43.5
     assert np.mean([psnr(square[mask]) for square, mask in zip(squares, shown, strict=True)]) > 32.5
 
@@ -92,7 +92,7 @@ def test_rotations_round_alike_whatever_the_chunk():
 
 def test_visible_pixels_are_the_masks_pixels(scenes):
     for size in (112, 40):
-        masks = _clevr.masks(scenes, size)
+        masks = _clevr.object_masks(scenes, size)
         assert masks.shape == (8, size, size)
         assert masks.dtype == np.uint8
         counted = np.stack([(masks == i + 1).sum(axis=(1, 2)) for i in range(2)], axis=1)
@@ -106,7 +106,7 @@ def test_a_spheres_mask_has_the_area_of_its_projection():
     # On the axis, a sphere of radius r at distance d has an image of radius tan(asin(r / d)); it is nearly on the axis.
     radius = np.tan(np.arcsin(0.7 / gap)) / np.tan(np.radians(49.134 / 2)) * 200
     assert _clevr.visible_pixels(scene, 400)[0, 0] == pytest.approx(np.pi * radius**2, rel=0.01)
-    rows, columns = np.nonzero(_clevr.masks(scene, 400)[0])
+    rows, columns = np.nonzero(_clevr.object_masks(scene, 400)[0])
     assert columns.mean() == pytest.approx(199.5, abs=0.5)
     assert rows.mean() < 199.5  # the sphere's middle is above the origin
 
@@ -132,7 +132,7 @@ def test_an_object_behind_another_shows_fewer_pixels():
 
 
 def test_what_is_shown_has_its_objects_colours(images, scenes):
-    masks = _clevr.masks(scenes, 112)
+    masks = _clevr.object_masks(scenes, 112)
     for i in range(8):
         for k in range(2):
             if not scenes["metal"][i, k]:
@@ -145,7 +145,7 @@ def test_objects_throw_shadows_and_take_from_the_floor_only_near_them():
     empty = _clevr.render(one_scene(x=[[500.0]]), 112, 16)[0].astype(float).mean(axis=0)
     scene = one_scene()
     picture = _clevr.render(scene, 112, 16)[0].astype(float).mean(axis=0)
-    floor = _clevr.masks(scene, 112)[0] == 0
+    floor = _clevr.object_masks(scene, 112)[0] == 0
     change = np.where(floor, picture - empty, 0.0)
     assert change.min() < -15
     # The key lamp stands to the right of the camera: the darkest shadow falls to the left of the sphere.
@@ -157,7 +157,7 @@ def test_objects_throw_shadows_and_take_from_the_floor_only_near_them():
 def test_metal_mirrors_lamps():
     rubber = _clevr.render(one_scene(), 112, 32)[0]
     metal = _clevr.render(one_scene(metal=[[True]]), 112, 32)[0]
-    inside = _clevr.masks(one_scene(), 112)[0] == 1
+    inside = _clevr.object_masks(one_scene(), 112)[0] == 1
     assert metal[0][inside].max() == 255
     assert rubber[0][inside].max() < 240
 
@@ -173,7 +173,7 @@ def test_one_object_or_three_and_any_size_will_do(scenes):
         rotation=[[0.0, 0.0, 1.0]],
     )
     assert _clevr.render(three, 17, 2).shape == (1, 3, 17, 17)
-    assert set(np.unique(_clevr.masks(three, 64))) == {0, 1, 2, 3}
+    assert set(np.unique(_clevr.object_masks(three, 64))) == {0, 1, 2, 3}
     none = rows_of(scenes, slice(0, 0))
     assert _clevr.render(none, 16).shape == (0, 3, 16, 16)
     assert _clevr.visible_pixels(none).shape == (0, 2)
@@ -195,18 +195,20 @@ def test_kernels_that_are_cached_need_no_compilation(images):
 @pytest.fixture
 def fresh(monkeypatch, tmp_path):
     """Caches that know nothing yet, and a user's cache that is empty."""
-    for function in (_compiled.kernel_folder, _compiled.kernels):
+    for function in (_compiled.kernel_folder, _compiled.load_kernels):
         function.cache_clear()
         monkeypatch.setattr(_compiled, function.__name__, function)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     yield tmp_path
-    for function in (_compiled.kernel_folder, _compiled.kernels):
+    for function in (_compiled.kernel_folder, _compiled.load_kernels):
         function.cache_clear()
 
 
 def test_compilation_is_work_with_progress_when_the_cache_is_empty(fresh, monkeypatch):
     calls = []
-    monkeypatch.setattr(_api, "kernels", lambda: (lambda *_: calls.append("render"), lambda *_: calls.append("mark")))
+    monkeypatch.setattr(
+        _api, "load_kernels", lambda: (lambda *_: calls.append("render"), lambda *_: calls.append("mark"))
+    )
     work = _clevr.compile_kernels()
     assert work is not None
     assert [progress.done for progress in work] == [1, 2]
@@ -225,7 +227,7 @@ def test_where_nothing_can_be_written_kernels_are_compiled_in_memory(fresh, monk
     (fresh / "mmgen").write_text("in the way of the folder")
     assert _compiled.kernel_folder() is None
     assert not _compiled.is_cached()
-    render_scene, mark_bodies = _compiled.kernels()
+    render_scene, mark_bodies = _compiled.load_kernels()
     assert render_scene.py_func is _compiled._SOURCES[0]
     assert mark_bodies.py_func is _compiled._SOURCES[1]
 
@@ -236,6 +238,8 @@ def test_a_read_only_home_is_no_hindrance():
     # Even root cannot make a folder there, so the test does not depend on who runs it.
     environment = os.environ | {"XDG_CACHE_HOME": "/sys/cache", "HOME": "/sys"}
     environment.pop("NUMBA_CACHE_DIR", None)
-    program = "from mmgen.data_recipes._clevr import _api; print(_api.visible_pixels(_api._example(), 32)[0, 0] > 0)"
+    program = (
+        "from mmgen.data_recipes._clevr import _api; print(_api.visible_pixels(_api._example_scene(), 32)[0, 0] > 0)"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.strip() == "True"

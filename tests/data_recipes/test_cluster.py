@@ -121,10 +121,10 @@ def test_no_scheduler_is_one_sentence(tmp_path):
 @pytest.mark.parametrize("address", ["localhost", "host:8786", "tcp://host", "tcp://:1", "http://host:80", "tcp://h:x"])
 def test_an_address_that_is_none_is_refused(address, tmp_path):
     from mmgen.core.errors import UsageError
-    from mmgen.data_recipes._cluster import on_cluster
+    from mmgen.data_recipes._cluster import map_on_cluster
 
-    with pytest.raises(UsageError, match="expected what 'dask scheduler' prints"):
-        next(on_cluster(len, [], address))
+    with pytest.raises(UsageError, match="expected the address that 'dask scheduler' prints"):
+        next(map_on_cluster(len, [], address))
 
 
 GREETING = bytes.fromhex("3a00000000000000") + b"\x01" + bytes(7) + b"*" + bytes(7)
@@ -147,7 +147,7 @@ def test_what_is_no_scheduler_is_one_sentence_soon(stranger, monkeypatch, capfd)
     from mmgen.core.errors import MmgenError
     from mmgen.data_recipes import _cluster
 
-    monkeypatch.setattr(_cluster, "ANSWERS", 0.4)
+    monkeypatch.setattr(_cluster, "ANSWER_SECONDS", 0.4)
     says, leaves = STRANGERS[stranger]
     with socket.create_server(("127.0.0.1", 0)) as server:
         connections = []

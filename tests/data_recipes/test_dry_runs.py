@@ -126,8 +126,8 @@ def test_faces_are_looked_at_before_a_predictor_is_fetched(
 ) -> None:
     from mmgen.data_recipes import celeba_transforms
 
-    monkeypatch.setattr(celeba_transforms, "need_faces_extra", lambda: None)
-    monkeypatch.setattr(_landmarks, "predictor_file", lambda given: None)
+    monkeypatch.setattr(celeba_transforms, "require_faces_extra", lambda: None)
+    monkeypatch.setattr(_landmarks, "find_predictor_file", lambda given: None)
     monkeypatch.chdir(tmp_path)
     assert (
         "there is no folder or zip nowhere" in said(capsys, "celeba-transforms", "--celeba", "nowhere", "--dry-run")[2]

@@ -11,7 +11,7 @@ import pytest
 from mmgen.artifacts import PARTS, Dataset
 from mmgen.core.errors import DataError
 from mmgen.data_recipes import _sprites
-from mmgen.data_recipes._sprites import POSITIONS, SHAPES, SpriteArchive, sprites
+from mmgen.data_recipes._sprites import POSITIONS, SHAPES, SpriteArchive, render_sprites
 from mmgen.data_recipes.dsprites import Dsprites
 
 REFERENCE = Path(os.environ.get("MMGEN_TEST_DATA", "../shared/data")) / "dsprites-reference" / "gif_frames.npz"
@@ -19,7 +19,7 @@ FACTORS = ("shape", "scale", "orientation", "x", "y")
 
 
 def picture(shape: int, scale: int, orientation: int, x: int, y: int) -> np.ndarray:
-    return np.unpackbits(sprites(shape, scale, orientation)[32 * x + y], axis=-1)
+    return np.unpackbits(render_sprites(shape, scale, orientation)[32 * x + y], axis=-1)
 
 
 @pytest.mark.skipif(not REFERENCE.exists(), reason=f"{REFERENCE} is not here")
@@ -43,7 +43,7 @@ def test_shapes_by_hand() -> None:
     assert square.sum() == 400
     assert square[6:26, 6:26].all()
     for number, area in ((0, 19.2**2), (1, np.pi * 12.8 * 7.2)):
-        drawn = np.unpackbits(sprites(number, 5, 3), axis=-1).reshape(POSITIONS, -1).sum(1)
+        drawn = np.unpackbits(render_sprites(number, 5, 3), axis=-1).reshape(POSITIONS, -1).sum(1)
         assert drawn.mean() == pytest.approx(area, rel=0.005)
     heart = picture(2, 5, 0, 0, 16)
     assert np.array_equal(heart[:, :32], heart[:, 31::-1]), "upright hearts about column 16 are symmetric"
@@ -56,10 +56,10 @@ def test_place_angle_and_ink(shape: int) -> None:
     rows, columns = np.nonzero(ends[0])
     assert columns.mean() == pytest.approx(np.nonzero(ends[1])[1].mean() - 32)
     assert rows.mean() == pytest.approx(np.nonzero(ends[2])[0].mean() - 32)
-    first, last = sprites(shape, 2, 0), sprites(shape, 2, 39)
+    first, last = render_sprites(shape, 2, 0), render_sprites(shape, 2, 39)
     assert np.array_equal(first, last), "both ends of the orientations are one angle"
-    assert not np.array_equal(first, sprites(shape, 2, 38))
-    rows, columns = np.nonzero(np.unpackbits(sprites(shape, 5, 5), axis=-1).any(0))
+    assert not np.array_equal(first, render_sprites(shape, 2, 38))
+    rows, columns = np.nonzero(np.unpackbits(render_sprites(shape, 5, 5), axis=-1).any(0))
     assert (rows.min(), columns.min()) >= (2, 2)
     assert max(rows.max(), columns.max()) <= 61
 
@@ -129,7 +129,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
 
 def test_archive_is_read_sprite_by_sprite(small: np.ndarray, tmp_path: Path) -> None:
     archive = SpriteArchive(write_archive(tmp_path / "a.npz", small))
-    found = list(archive.pictures([0, 2]))
+    found = list(archive.read_pictures([0, 2]))
     packed = np.packbits(small.reshape(3, POSITIONS, -1), axis=-1)
     assert len(found) == 2
     assert np.array_equal(found[0], packed[0])
@@ -175,11 +175,11 @@ def test_other_files(small: np.ndarray, tmp_path: Path) -> None:
 def test_damage_is_found_while_reading(small: np.ndarray, tmp_path: Path) -> None:
     small[2000, 0, 0] = 2
     with pytest.raises(DataError, match="a pixel is 2, expected 0 or 1"):
-        list(SpriteArchive(write_archive(tmp_path / "a.npz", small)).pictures([1]))
+        list(SpriteArchive(write_archive(tmp_path / "a.npz", small)).read_pictures([1]))
     small[2000, 0, 0] = 0
     path = write_archive(tmp_path / "c.npz", small)
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 0x40
     path.write_bytes(data)
     with pytest.raises(DataError, match="damaged"):
-        list(SpriteArchive(path).pictures([]))
+        list(SpriteArchive(path).read_pictures([]))

@@ -18,7 +18,7 @@ def draw(digit: np.ndarray, n: int, seed: int = 0, **settings):
     """Grey images [n, H, W], codes by attribute name, factors by name, of a synthetic digit."""
     recipe = MnistA(**settings)
     keys = stream_keys(seed, "mnist-a", np.arange(n))
-    images, codes, factors = recipe.picture(np.repeat(digit[None], n, 0), np.zeros(n, np.uint8), keys)
+    images, codes, factors = recipe.render(np.repeat(digit[None], n, 0), np.zeros(n, np.uint8), keys)
     names = {name: codes[:, column] for column, name in enumerate(recipe.vocabulary)}
     return images, names, factors
 

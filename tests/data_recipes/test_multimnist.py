@@ -7,8 +7,8 @@ from mmgen import data_recipes
 from mmgen.artifacts import PARTS, Dataset
 from mmgen.data_recipes._digits import Published
 from mmgen.data_recipes._sources import read_digits
-from mmgen.data_recipes._streams import below, bits, stream_keys
-from mmgen.data_recipes.multimnist import _pools
+from mmgen.data_recipes._streams import random_bits, random_integers, stream_keys
+from mmgen.data_recipes.multimnist import _divide_digits
 from mmgen.settings.config import validate
 
 EVERYTHING = slice(None)
@@ -143,9 +143,9 @@ def test_digits_stay_on_canvases_of_any_size(size, tmp_path):
 
 
 def test_draws_below_a_number_are_uniform():
-    random = bits(stream_keys(0, "test", np.arange(20_000)), 0)
+    random = random_bits(stream_keys(0, "test", np.arange(20_000)), 0)
     for n in (1, 7, 2**31 - 1):
-        drawn = below(random, n)
+        drawn = random_integers(random, n)
         assert drawn.min() >= 0
         assert drawn.max() < n
         # The mean of 20,000 draws lies within four standard errors of the middle.
@@ -154,7 +154,7 @@ def test_draws_below_a_number_are_uniform():
 
 def test_original_digits_have_the_publishers_parts(mnist_folder):
     digits = read_digits("mnist", mnist_folder)
-    schemes, pool = _pools(digits, 0)
+    schemes, pool = _divide_digits(digits, 0)
     assert set(schemes) == {"iid", "official"}
     assert np.bincount(pool).tolist() == [55_000, 5_000, 10_000]
     assert np.array_equal(pool == PARTS.index("test"), digits.part == 1)

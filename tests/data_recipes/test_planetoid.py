@@ -13,9 +13,9 @@ from scipy.sparse import csr_matrix
 
 from mmgen.core.errors import DataError
 from mmgen.data_recipes import _planetoid
-from mmgen.data_recipes._opcodes import array_of, matrix_of, read_opcodes
+from mmgen.data_recipes._opcodes import build_array, build_matrix, read_opcodes
 from mmgen.data_recipes._planetoid import Citations, Network, fetch_citations, read_citations
-from mmgen.data_recipes.planetoid import hold_back
+from mmgen.data_recipes.planetoid import hold_out_citations
 from tests.data_recipes._network import expect, publish
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "planetoid"
@@ -30,7 +30,7 @@ def small() -> Citations:
 
 def test_no_pair_is_in_two_parts() -> None:
     found = small()
-    part, absent, absent_part = hold_back(found, 0.1, 0.2, seed=0)
+    part, absent, absent_part = hold_out_citations(found, 0.1, 0.2, seed=0)
     assert np.bincount(part).tolist() == [42, 6, 12]
     assert np.bincount(absent_part).tolist() == [0, 6, 12]
     pairs = {tuple(pair) for pair in absent.tolist()}
@@ -40,21 +40,21 @@ def test_no_pair_is_in_two_parts() -> None:
 
 
 def test_seeds_are_splits() -> None:
-    first, again, other = (hold_back(small(), 0.1, 0.2, seed)[0] for seed in (0, 0, 1))
+    first, again, other = (hold_out_citations(small(), 0.1, 0.2, seed)[0] for seed in (0, 0, 1))
     assert (first == again).all()
     assert (first != other).any()
 
 
 def test_too_few_edges_are_refused() -> None:
     with pytest.raises(DataError, match="too few to hold back"):
-        hold_back(small(), 0.001, 0.1, 0)
+        hold_out_citations(small(), 0.001, 0.1, 0)
 
 
 @needs_real
 @pytest.mark.parametrize(("name", "test", "validation"), [("cora", 527, 263), ("citeseer", 455, 227)])
 def test_real_networks_hold_back_as_published(name: str, test: int, validation: int) -> None:
     found = read_citations(name, REAL)
-    part = hold_back(found, 0.05, 0.1, 0)[0]
+    part = hold_out_citations(found, 0.05, 0.1, 0)[0]
     assert (int((part == 2).sum()), int((part == 1).sum())) == (test, validation)
     assert found.features is not None
     assert int(found.features.sum()) == {"cora": 49_216, "citeseer": 105_165}[name]
@@ -103,10 +103,10 @@ def test_arrays_are_read_without_running_anything(tmp_path: Path, protocol: int,
     array = np.arange(12).reshape(3, 4).astype(dtype)
     for value in (array, np.asfortranarray(array)):
         (tmp_path / "a").write_bytes(pickle.dumps(value, min(protocol, 4)))
-        assert (array_of(read_opcodes(tmp_path / "a")) == array).all()
+        assert (build_array(read_opcodes(tmp_path / "a")) == array).all()
     sparse = csr_matrix(array.astype(np.float64))
     (tmp_path / "s").write_bytes(pickle.dumps(sparse, min(protocol, 4)))
-    assert (matrix_of(read_opcodes(tmp_path / "s")).toarray() == sparse.toarray()).all()
+    assert (build_matrix(read_opcodes(tmp_path / "s")).toarray() == sparse.toarray()).all()
 
 
 def test_arrays_of_python_2_are_read(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_arrays_of_python_2_are_read(tmp_path: Path) -> None:
         b"cnumpy\ndtype\np7\n(S'f4'\np8\nI0\nI1\ntp9\nRp10\n(I3\nS'<'\np11\nNNNI-1\nI-1\nI0\ntp12\nbI00\n"
         rb"S'\x00\x00\x80?\x00\x00\x00\xc0'" + b"\np13\ntp14\nb."
     )
-    assert array_of(read_opcodes(tmp_path / "a")).tolist() == [1.0, -2.0]
+    assert build_array(read_opcodes(tmp_path / "a")).tolist() == [1.0, -2.0]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_arrays_of_python_2_are_read(tmp_path: Path) -> None:
 def test_files_made_to_harm_are_refused_soon(tmp_path: Path, blob: bytes) -> None:
     (tmp_path / "a").write_bytes(blob)
     with pytest.raises((DataError, TypeError)):
-        array_of(read_opcodes(tmp_path / "a"))
+        build_array(read_opcodes(tmp_path / "a"))
 
 
 @pytest.mark.parametrize("others", [[10**30], [0] * 1000], ids=["a huge number", "far too many"])
@@ -173,7 +173,7 @@ def test_calls_in_a_file_are_not_made(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_files_that_hold_no_arrays_are_refused(tmp_path: Path, blob: bytes) -> None:
     (tmp_path / "a").write_bytes(blob)
     with pytest.raises((DataError, TypeError)):
-        array_of(read_opcodes(tmp_path / "a"))
+        build_array(read_opcodes(tmp_path / "a"))
 
 
 DEEP = b"\x80\x04" + b"]" * 50_000 + b"a" * 49_999  # a list in a list in a list ...
@@ -192,7 +192,7 @@ ARRAY = b"\x80\x04cnumpy.core.multiarray\n_reconstruct\n)R(N"
 def test_what_is_nested_deep_is_refused_and_not_written_out(tmp_path: Path, blob: bytes) -> None:
     (tmp_path / "a").write_bytes(blob)
     with pytest.raises((DataError, TypeError, ValueError)):
-        array_of(read_opcodes(tmp_path / "a"))
+        build_array(read_opcodes(tmp_path / "a"))
 
 
 def test_missing_and_other_networks_are_refused(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from mmgen.data_recipes._celeba import _lists, _source
 from mmgen.data_recipes._celeba._source import Source
 from mmgen.data_recipes._omniglot import read_characters
 from mmgen.data_recipes._patches import find_pictures
-from mmgen.data_recipes._planetoid import NETWORKS, content_of, read_citations
+from mmgen.data_recipes._planetoid import NETWORKS, compare_with_published, read_citations
 from mmgen.data_recipes._sources import read_digits
 from mmgen.experiments._plan import find_experiment
 from mmgen.results.published import published_table
@@ -101,30 +101,32 @@ def test_omniglots_files(tmp_path: Path) -> None:
 def test_citations_by_what_papers_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = build_network(tmp_path, monkeypatch)
     found = read_citations("cora", folder)
-    assert content_of("cora", found, folder).is_published is (found.sha256 == NETWORKS["cora"].content or None)
+    assert compare_with_published("cora", found, folder).is_published is (
+        found.sha256 == NETWORKS["cora"].content or None
+    )
 
 
 @pytest.mark.parametrize("network", ["cora", "citeseer"])
 def test_published_networks(network: str) -> None:
     source = outside_data("planetoid")
     found = read_citations(network, source)
-    assert content_of(network, found, source).is_published
+    assert compare_with_published(network, found, source).is_published
     changed = replace(found, sha256=hashlib.sha256(b"other features").hexdigest())
-    assert content_of(network, changed, source).settings == {"content": f"not {network} as published"}
+    assert compare_with_published(network, changed, source).settings == {"content": f"not {network} as published"}
 
 
 def test_faces_are_counted_and_lists_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = build_celeba(tmp_path / "c", 24)
-    assert Source(folder, "ignored").content().why == "it has 24 images, expected 202,599"
+    assert Source(folder, "ignored").compare_with_published().why == "it has 24 images, expected 202,599"
     for module in (_lists, _source):
         monkeypatch.setattr(module, "CELEBA_SIZE", 24)
     monkeypatch.setattr(_lists, "PARTS", {code: (name, 8) for code, name in enumerate(("train", "val", "test"))})
     monkeypatch.setattr(_lists, "_check_parts", lambda *_: None)
     with Source(folder, "ignored") as source:
-        assert "list_attr_celeba, list_eval_partition has another content" in source.content().notes[0]
+        assert "list_attr_celeba, list_eval_partition has another content" in source.compare_with_published().notes[0]
         monkeypatch.setattr(_source, "PUBLISHED", {name: sorted(md5)[0] for name, md5 in source._md5.items()})
-        assert source.content().settings == {}
-        assert "is not verified to be CelebA (images are counted" in source.content().notes[0]
+        assert source.compare_with_published().settings == {}
+        assert "is not verified to be CelebA (images are counted" in source.compare_with_published().notes[0]
 
 
 def test_pictures_of_other_numbers_are_not_berkeleys(tmp_path: Path) -> None:

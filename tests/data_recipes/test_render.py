@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmgen.data_recipes._render import binarise, pack, paste, shape_digits, stack
+from mmgen.data_recipes._render import binarise, pack_bits, paste_patches, resize_digits, transform_digits
 from mmgen.data_recipes._streams import stream_keys
 
 BAR = np.zeros((28, 28), np.uint8)
@@ -17,7 +17,7 @@ ELL[21:24, 8:20] = 255
 
 
 def turned(digit: np.ndarray, angle: float, factor: float = 1.0) -> np.ndarray:
-    (patch,) = shape_digits(digit[None], np.array([factor]), np.array([angle], np.float32))
+    (patch,) = transform_digits(digit[None], np.array([factor]), np.array([angle], np.float32))
     return np.asarray(patch, np.float64)
 
 
@@ -73,7 +73,7 @@ def test_a_digit_without_ink_stays_black():
 
 def test_paste_puts_each_patch_at_its_place():
     patches = [Image.new("L", (3, 2), 200), Image.new("L", (1, 4), 100)]
-    images = paste(patches, np.array([0, 7]), np.array([6, 4]), 8)
+    images = paste_patches(patches, np.array([0, 7]), np.array([6, 4]), 8)
     expected = np.zeros((2, 8, 8), np.uint8)
     expected[0, 6:8, 0:3] = 200
     expected[1, 4:8, 7] = 100
@@ -82,8 +82,8 @@ def test_paste_puts_each_patch_at_its_place():
 
 def test_stack_resizes_whole_digits():
     digits = np.stack([BAR, ELL])
-    assert stack(digits, 28) is digits
-    larger = stack(digits, 56)
+    assert resize_digits(digits, 28) is digits
+    larger = resize_digits(digits, 56)
     assert larger.shape == (2, 56, 56)
     assert larger.mean() == pytest.approx(digits.mean(), rel=0.02)
 
@@ -113,4 +113,4 @@ def test_binarisation_does_not_depend_on_the_company():
 def test_packing_is_row_by_row_first_pixel_in_the_highest_bit():
     image = np.zeros((1, 3, 3), np.uint8)
     image[0, 0, 0] = image[0, 2, 2] = 1
-    assert pack(image).tolist() == [[0b10000000, 0b10000000]]
+    assert pack_bits(image).tolist() == [[0b10000000, 0b10000000]]

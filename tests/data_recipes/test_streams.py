@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mmgen.data_recipes._streams import bits, choice, shuffled, stream_keys, truncated_normal, uniform
+from mmgen.data_recipes._streams import (
+    random_bits,
+    random_choices,
+    random_order,
+    random_uniforms,
+    stream_keys,
+    truncated_normal,
+)
 
 
 def test_a_stream_is_the_published_splitmix64_sequence():
@@ -16,14 +23,14 @@ def test_a_stream_is_the_published_splitmix64_sequence():
         4593380528125082431,
         16408922859458223821,
     ]
-    assert bits(np.array([1234567], np.uint64), np.arange(5)).tolist() == expected
+    assert random_bits(np.array([1234567], np.uint64), np.arange(5)).tolist() == expected
 
 
 def test_draws_depend_on_nothing_but_key_index_and_slot():
     keys = stream_keys(3, "name", np.arange(100))
     some = np.array([41, 7, 99])
     assert np.array_equal(stream_keys(3, "name", some), keys[some])
-    assert np.array_equal(bits(keys[some], 5), bits(keys, 5)[some])
+    assert np.array_equal(random_bits(keys[some], 5), random_bits(keys, 5)[some])
 
 
 def test_streams_of_other_seeds_names_and_images_differ():
@@ -35,32 +42,32 @@ def test_streams_of_other_seeds_names_and_images_differ():
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_uniform_over_images_and_over_slots(seed):
     keys = stream_keys(seed, "uniformity", np.arange(100_000))
-    over_images = uniform(bits(keys, 3))
-    over_slots = uniform(bits(keys[:1], np.arange(100_000)))
+    over_images = random_uniforms(random_bits(keys, 3))
+    over_slots = random_uniforms(random_bits(keys[:1], np.arange(100_000)))
     for draws in (over_images, over_slots):
         assert stats.kstest(draws, "uniform").pvalue > 1e-4
         lag = np.corrcoef(draws[1:], draws[:-1])[0, 1]
         assert abs(lag) < 4 / np.sqrt(len(draws))
-    assert abs(np.corrcoef(over_images, uniform(bits(keys, 4)))[0, 1]) < 4 / np.sqrt(len(keys))
+    assert abs(np.corrcoef(over_images, random_uniforms(random_bits(keys, 4)))[0, 1]) < 4 / np.sqrt(len(keys))
 
 
 def test_uniform_never_reaches_its_ends():
-    ends = uniform(np.array([0, 2**64 - 1], np.uint64))
+    ends = random_uniforms(np.array([0, 2**64 - 1], np.uint64))
     assert ends[0] > 0
     assert ends[1] < 1
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 10, 240, 256])
 def test_choice_is_uniform(n):
-    drawn = choice(bits(stream_keys(0, "choice", np.arange(200_000)), 0), n)
+    drawn = random_choices(random_bits(stream_keys(0, "choice", np.arange(200_000)), 0), n)
     assert stats.chisquare(np.bincount(drawn, minlength=n)).pvalue > 1e-4
     assert drawn.max() == n - 1
 
 
 def test_shuffled_is_a_permutation_that_depends_on_the_seed():
-    first = shuffled(0, "x", 1000)
+    first = random_order(0, "x", 1000)
     assert np.array_equal(np.sort(first), np.arange(1000))
-    assert not np.array_equal(first, shuffled(1, "x", 1000))
+    assert not np.array_equal(first, random_order(1, "x", 1000))
     assert not np.array_equal(first, np.arange(1000))
 
 
@@ -77,7 +84,7 @@ def test_shuffled_is_a_permutation_that_depends_on_the_seed():
 )
 def test_truncated_normal_matches_the_exact_distribution(mean, sd, low, high):
     n = 200_000
-    draws = truncated_normal(uniform(bits(stream_keys(5, "tn", np.arange(n)), 0)), mean, sd, low, high)
+    draws = truncated_normal(random_uniforms(random_bits(stream_keys(5, "tn", np.arange(n)), 0)), mean, sd, low, high)
     exact = stats.truncnorm((low - mean) / sd, (high - mean) / sd, loc=mean, scale=sd)
     assert draws.dtype == np.float32
     assert low <= draws.min()
@@ -91,5 +98,7 @@ def test_truncated_normal_is_what_redrawing_gives():
     generator = np.random.default_rng(0)
     redrawn = generator.normal(0.9, 0.1, 100_000)
     redrawn = redrawn[(redrawn >= 0.4) & (redrawn <= 1.0)]
-    drawn = truncated_normal(uniform(bits(stream_keys(0, "r", np.arange(80_000)), 0)), 0.9, 0.1, 0.4, 1.0)
+    drawn = truncated_normal(
+        random_uniforms(random_bits(stream_keys(0, "r", np.arange(80_000)), 0)), 0.9, 0.1, 0.4, 1.0
+    )
     assert stats.ks_2samp(redrawn, drawn).pvalue > 1e-4

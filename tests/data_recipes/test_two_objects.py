@@ -15,7 +15,7 @@ from mmgen.data_recipes._captions import RELATIONS
 from mmgen.data_recipes._clevr import visible_pixels
 from mmgen.data_recipes._scenes import LOOKS, scene_arrays
 from mmgen.data_recipes._streams import stream_keys
-from mmgen.data_recipes.two_objects import _part_of_combinations
+from mmgen.data_recipes.two_objects import _hold_out_combinations
 from mmgen.settings.config import validate
 
 REFERENCES = Path(__file__).with_name("reference_scenes.json")
@@ -113,11 +113,11 @@ def test_splits_are_90_5_5_and_combinations_are_held_out(dataset):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_held_out_combinations_share_no_colour_and_no_material_with_shape(seed):
-    part = _part_of_combinations([8, 2, 3], seed)
+    part = _hold_out_combinations([8, 2, 3], seed)
     assert sorted(part[part > 0]) == [1, 1, 2, 2, 2, 2]
     assert (part > 0).sum(axis=(1, 2)).max() == 1
     assert (part > 0).sum(axis=0).tolist() == [[1, 1, 1], [1, 1, 1]]
-    assert _part_of_combinations([2, 1, 1], seed) is None
+    assert _hold_out_combinations([2, 1, 1], seed) is None
 
 
 def test_content_does_not_depend_on_chunks_or_workers(tmp_path):

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from mmgen.data_recipes import _clevr
-from mmgen.data_recipes._captions import RELATIONS, attribute_words, draw_captions, vocabulary
-from mmgen.data_recipes._scenes import LOOKS, SIZES, draw_scenes, footprint, scene_arrays
+from mmgen.data_recipes._captions import RELATIONS, attribute_words, caption_vocabulary, draw_captions
+from mmgen.data_recipes._scenes import LOOKS, SIZES, draw_scenes, footprint_radius, scene_arrays
 from mmgen.data_recipes._streams import stream_keys
 
 N = 10_000
@@ -34,8 +34,8 @@ def captions(scenes):
 
 @pytest.fixture(scope="module")
 def sentences(captions) -> list[list[str]]:
-    words = vocabulary(LOOKS, 2)
-    return [[words[code] for code in row] for row in captions.tokens(LOOKS, 2).tolist()]
+    words = caption_vocabulary(LOOKS, 2)
+    return [[words[code] for code in row] for row in captions.vocabulary_codes(LOOKS, 2).tolist()]
 
 
 def holds(relation: str, a: np.ndarray, b: np.ndarray, camera: np.ndarray) -> bool:
@@ -103,7 +103,7 @@ def test_first_object_and_relation_are_fair_coins(scenes, captions):
 def test_objects_keep_their_distance_and_margin(scenes):
     arrays = scene_arrays(scenes, LOOKS, keys_of(N))
     free = np.hypot(*(arrays[axis][:, 0] - arrays[axis][:, 1] for axis in "xy"))
-    reach = footprint(arrays["size"], arrays["shape"] == 2).sum(axis=1)
+    reach = footprint_radius(arrays["size"], arrays["shape"] == 2).sum(axis=1)
     assert (free - reach).min() >= 0.25 - 1e-6
     assert np.abs(scenes.x).max() <= 3
     assert np.abs(scenes.y).max() <= 3
@@ -115,7 +115,7 @@ def test_objects_keep_their_distance_and_margin(scenes):
 
 @pytest.mark.parametrize(("is_cube", "radius"), [(False, 0.7), (True, 0.7 * (math.sqrt(2) * 0.81 + 0.19))])
 def test_footprint_reaches_the_rounded_corner(is_cube, radius):
-    assert footprint(np.array([0.7]), np.array([is_cube]))[0] == pytest.approx(radius)
+    assert footprint_radius(np.array([0.7]), np.array([is_cube]))[0] == pytest.approx(radius)
 
 
 def test_camera_and_lamps_jitter_uniformly(scenes):
@@ -174,8 +174,8 @@ def test_one_object_lies_anywhere_and_has_four_words():
     captions = draw_captions(scenes, keys_of(4000))
     assert stats.kstest(scenes.x[:, 0], stats.uniform(-3, 6).cdf).pvalue > 1e-4
     assert attribute_words(words, 1) == {name: list(values) for name, values in words.items()}
-    names = np.array(vocabulary(words, 1))
-    sentences = names[captions.tokens(words, 1)]
+    names = np.array(caption_vocabulary(words, 1))
+    sentences = names[captions.vocabulary_codes(words, 1)]
     assert sentences.shape == (4000, 4)
     assert set(sentences[:, 1]) == {"red", "blue"}
     assert set(sentences[:, 3]) == {"cube"}

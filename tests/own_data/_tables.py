@@ -29,8 +29,8 @@ def contents(folder: Path, files: Mapping[str, bytes | str], zip_it: bool = Fals
     where = zipped(folder, folder.with_suffix(".zip")) if zip_it else folder
     source = (recipe := validate(Folder, {"pictures": where, **settings})).open()
     try:
-        return recipe._survey(
-            source, np.arange(len(source)), Inspection.of_nothing(len(source), len(source.pictures)), 0
+        return recipe._survey_rows(
+            source, np.arange(len(source)), Inspection.of_unread_files(len(source), len(source.pictures)), 0
         )
     finally:
         source.close()

@@ -15,7 +15,7 @@ from PIL import Image
 from mmgen.artifacts import PARTS, Dataset
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.pictures import Fitting, fit_picture
-from mmgen.data_recipes._own._parts import draw_parts, together
+from mmgen.data_recipes._own._parts import draw_parts, group_by_labels
 from mmgen.data_recipes.folder import Folder
 from mmgen.settings.config import validate
 from tests.own_data._pictures import (
@@ -242,8 +242,8 @@ def test_twins_in_two_given_parts_are_counted(tmp_path: Path, settings: dict[str
 
 
 def test_groups_join_where_they_share_anything() -> None:
-    assert together(["a", "b", "a", None, None]).tolist() == [0, 1, 0, 2, 3]
-    assert together(["a", "b", "a", None], [1, 2, 3, 2]).tolist() == [0, 1, 0, 1]
+    assert group_by_labels(["a", "b", "a", None, None]).tolist() == [0, 1, 0, 2, 3]
+    assert group_by_labels(["a", "b", "a", None], [1, 2, 3, 2]).tolist() == [0, 1, 0, 1]
     for groups in (3, 5, 19, 200):
         parts = draw_parts(np.arange(groups), 0)
         assert sum(map(len, parts.values())) == groups and all(len(rows) for rows in parts.values())

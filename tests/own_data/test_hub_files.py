@@ -209,4 +209,4 @@ def test_folders_that_are_no_classes_are_said(tmp_path: Path) -> None:
 def test_splits_without_train_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the test pictures alone would be trained on."""
     datasets.DatasetDict(trainval=table(), test=table()).save_to_disk(str(tmp_path / "p"))
-    assert "'trainval', 'test', of which none is called train" in refused(tmp_path / "p", monkeypatch)
+    assert "'trainval', 'test', none of which is called train" in refused(tmp_path / "p", monkeypatch)

@@ -8,7 +8,7 @@ import pytest
 
 from mmgen.core.errors import DataError
 from mmgen.core.pictures import decode_picture
-from mmgen.data_recipes._left_out import reason_to_skip, thumbnails
+from mmgen.data_recipes._left_out import find_thumbnails, reason_to_skip
 from mmgen.data_recipes._own._files import Files
 from mmgen.data_recipes._own._folder import FolderSource
 from tests.own_data._pictures import picture
@@ -37,7 +37,7 @@ def test_what_systems_keep_is_left_out_and_counted(zipped: bool, upper: bool, tm
         (tmp_path / "p" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "p" / name).write_bytes(b"x")
     files = Files(tmp_path / ("p.zip" if zipped else "p"))
-    assert files.names == ["1.png"] and files.within == "red/"
+    assert files.names == ["1.png"] and files.common_folder == "red/"
     assert sum(files.left_out.values()) == 2 * len(NOT_DATA)
     files.close()
 
@@ -85,7 +85,7 @@ DOUBLES = {
 @pytest.mark.parametrize("case", DOUBLES)
 def test_thumbnails_are_those_of_which_the_picture_is_there(case: str) -> None:
     names, small = DOUBLES[case]
-    assert thumbnails(names) == small
+    assert find_thumbnails(names) == small
 
 
 def test_thumbnails_are_said(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def archive_of(path: Path, *names: str, flags: int = 0) -> Path:
 
 def test_backslashes_of_windows_are_slashes(tmp_path: Path) -> None:
     files = Files(archive_of(tmp_path / "p.zip", "pictures\\red\\1.png", "pictures\\blue\\2.png", "pictures\\blue\\"))
-    assert files.names == ["blue/2.png", "red/1.png"] and files.within == "pictures/"
+    assert files.names == ["blue/2.png", "red/1.png"] and files.common_folder == "pictures/"
     assert decode_picture(files.read("red/1.png", 10_000), "RGB").size == (16, 16)
     files.close()
     (tmp_path / "q").mkdir()

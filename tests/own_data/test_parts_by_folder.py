@@ -8,7 +8,7 @@ import pytest
 from mmgen.core.errors import DataError
 from mmgen.data_recipes._own._folder import FolderSource
 from mmgen.data_recipes._own._folder_parts import parts_by_folder, parts_by_name
-from mmgen.data_recipes._own._parts import check_says_no_parts, parts_of_column
+from mmgen.data_recipes._own._parts import check_no_part_columns, parts_of_column
 from mmgen.data_recipes._part_names import PARTS, part_of
 from mmgen.data_recipes.folder import Folder
 from tests.own_data._pictures import COLOURS, picture, write_csv
@@ -176,13 +176,13 @@ def test_a_column_and_folders_that_divide_differently(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [("train", "test"), ("Training", "Validation"), ("x_train", "x_dev", "x_test")])
 def test_a_column_of_another_name_that_divides_is_no_attribute_in_silence(words: tuple[str, ...]) -> None:
     with pytest.raises(DataError, match=r"divide by it with --split phase, leave it out with --ignore phase"):
-        check_says_no_parts({"size": ["a", "b"], "phase": [*words, None]})
+        check_no_part_columns({"size": ["a", "b"], "phase": [*words, None]})
     assert parts_of_column("phase", words, ["1", "2", "3"]) == [part_of(word.split("_")[-1]) for word in words]
 
 
 @pytest.mark.parametrize("words", [("train", "bus"), ("val", "test"), ("test tubes", "train stations"), ("train",)])
 def test_columns_that_only_look_so_are_attributes(words: tuple[str, ...]) -> None:
-    check_says_no_parts({"what": words})
+    check_no_part_columns({"what": words})
     assert not all(part_of(word) for word in words) or "train" not in map(part_of, words) or len(words) == 1
 
 
@@ -203,7 +203,7 @@ def test_a_column_of_parts_that_is_named_as_an_attribute(tmp_path: Path) -> None
 )  # fmt: skip
 def test_a_column_called_as_a_division_is_no_attribute_in_silence(name: str, words: list[str]) -> None:
     with pytest.raises(DataError, match=f"write train, val and test there to divide by it with --split {name}"):
-        check_says_no_parts({name: words})
+        check_no_part_columns({name: words})
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_a_column_called_as_a_division_is_no_attribute_in_silence(name: str, wor
      ("split", ["hair", "lip"])],
 )  # fmt: skip
 def test_other_columns_are_attributes(name: str, words: list[str]) -> None:
-    check_says_no_parts({name: words})
+    check_no_part_columns({name: words})
 
 
 def test_a_last_folder_that_all_share_is_no_class(tmp_path: Path) -> None:

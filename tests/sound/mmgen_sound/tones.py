@@ -8,7 +8,16 @@ import numpy as np
 from pydantic import Field
 
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes import Recipe, Rows, Workers, bits, by_group, choice, in_order, stream_keys
+from mmgen.data_recipes import (
+    Recipe,
+    Rows,
+    Workers,
+    map_in_order,
+    random_bits,
+    random_choices,
+    split_by_group,
+    stream_keys,
+)
 from mmgen_sound.sound import SoundDescription
 
 __all__ = ["Tones"]
@@ -28,7 +37,11 @@ class Tones(Recipe):
     def rows(self, indices: np.ndarray, seed: int) -> Rows:
         """Return the examples with these numbers."""
         keys = stream_keys(seed, "tones", indices)
-        pitch, loudness, phase = choice(bits(keys, 0), 3), choice(bits(keys, 1), 2), choice(bits(keys, 2), 16)
+        pitch, loudness, phase = (
+            random_choices(random_bits(keys, 0), 3),
+            random_choices(random_bits(keys, 1), 2),
+            random_choices(random_bits(keys, 2), 16),
+        )
         cycles, level = (np.array(list(table.values())) for table in (_PITCHES, _LOUDNESS))
         turns = np.arange(self.length) / self.length * cycles[pitch][:, None] + phase[:, None] / 64
         waves = level[loudness][:, None] * np.sin(2 * np.pi * turns)
@@ -50,11 +63,11 @@ class Tones(Recipe):
                 starts = range(0, self.number, chunk)
                 calls = ((np.arange(start, min(start + chunk, self.number)), seed) for start in starts)
                 done = 0
-                for rows in in_order(self.rows, calls, workers):
+                for rows in map_in_order(self.rows, calls, workers):
                     writer.write(done, rows.columns, rows.factors)
                     done += len(rows)
                     yield Progress(done)
-                writer.add_splits("iid", **by_group(np.arange(self.number), self.number, seed, "iid"))
+                writer.add_splits("iid", **split_by_group(np.arange(self.number), self.number, seed, "iid"))
             return path
 
         return Work("making tones", self.number, "sound", generate)

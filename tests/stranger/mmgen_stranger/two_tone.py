@@ -8,7 +8,16 @@ import numpy as np
 from pydantic import Field
 
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes import Recipe, Rows, Workers, bits, by_group, choice, in_order, stream_keys
+from mmgen.data_recipes import (
+    Recipe,
+    Rows,
+    Workers,
+    map_in_order,
+    random_bits,
+    random_choices,
+    split_by_group,
+    stream_keys,
+)
 
 __all__ = ["TwoTone"]
 
@@ -25,7 +34,7 @@ class TwoTone(Recipe):
     def rows(self, indices: np.ndarray, seed: int) -> Rows:
         """The examples with these numbers."""
         keys = stream_keys(seed, "two-tone", indices)
-        light, right = (choice(bits(keys, slot), 2).astype(np.uint8) for slot in (0, 1))
+        light, right = (random_choices(random_bits(keys, slot), 2).astype(np.uint8) for slot in (0, 1))
         images = np.repeat(light, self.size**2).reshape(-1, 1, self.size, self.size)
         for image, tone, side in zip(images, light, right, strict=True):
             bar = slice(self.size // 2, None) if side else slice(None, self.size // 2)
@@ -47,11 +56,11 @@ class TwoTone(Recipe):
                 starts = range(0, self.number, chunk)
                 calls = ((np.arange(start, min(start + chunk, self.number)), seed) for start in starts)
                 done = 0
-                for rows in in_order(self.rows, calls, workers):
+                for rows in map_in_order(self.rows, calls, workers):
                     writer.write(done, rows.columns, rows.factors)
                     done += len(rows)
                     yield Progress(done)
-                writer.add_splits("iid", **by_group(np.arange(self.number), self.number, seed, "iid"))
+                writer.add_splits("iid", **split_by_group(np.arange(self.number), self.number, seed, "iid"))
             return path
 
         return Work("making two-tone", self.number, "image", generate)
