@@ -145,7 +145,7 @@ def test_published_numbers_do_not_stand_beside_other_data(small_mnist: Path, tmp
     table = published_table("WG Table 2, MNIST")
     assert table.differences(settings) == ["data that are not MNIST as published"]
     assert table.differences({key: value for key, value in settings.items() if key != "content"}) == []
-    with pytest.raises(UsageError, match=r"--data got .*d.h5, which is not MNIST as published, expected the data that"):
+    with pytest.raises(UsageError, match=r"--data got .*d.h5, which is not MNIST as published, expected the data of"):
         find_experiment("wu-table2", str(tmp_path / "d.h5"))
 
 
