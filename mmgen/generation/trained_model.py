@@ -50,7 +50,7 @@ class TrainedModel:
     :func:`mmgen.load` makes it. Methods run without gradients.
 
     Attributes:
-        path: The file that was loaded: the model, or what was fitted to it.
+        path: The loaded file: the model, or a posterior fitted to it.
         header: Its header.
         model_path: The model's own checkpoint.
         model_header: Its header.

@@ -101,7 +101,7 @@ def posterior_title(
     if guidance:
         is_aggregate = posterior == "aggregate" and given != "nothing"
         base = "the aggregate" if is_aggregate else posterior_name(posterior, text_weight, given=given)
-        about = f"{base} times p(y|z)^{format_weight(guidance)}" + (", what is left out as before" if balanced else "")
+        about = f"{base} times p(y|z)^{format_weight(guidance)}" + (", other attributes balanced" if balanced else "")
     return f"{name}: {about}" if about else name
 
 

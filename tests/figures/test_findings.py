@@ -53,8 +53,8 @@ def test_the_best_row_is_named_with_both_measures_and_the_others_after_it(said: 
     )
     assert both == [
         (
-            "flat: drawn from q_agg guided (w = 3, balanced), pictures show 94.0 ± 0.5 % of the 4 attributes that are "
-            "asked for, and coverage of what is left open is 96.0 ± 0.5 % with 3 given.",
+            "flat: drawn from q_agg guided (w = 3, balanced), pictures show 94.0 ± 0.5 % of the 4 described "
+            "attributes, and coverage of unspecified attributes is 96.0 ± 0.5 % with 3 given.",
             "The others, by the sum of the two: q_agg 84.0 ± 0.5 % and 97.0 ± 0.5 %; q_true(w = 300) 86.0 ± 0.5 % and "
             "50.0 ± 0.5 %.",
         )
@@ -63,7 +63,7 @@ def test_the_best_row_is_named_with_both_measures_and_the_others_after_it(said: 
 
 def test_one_measure_or_one_row_is_said_as_it_is(said: Any) -> None:
     right = line("correctness", 84.0, 1, "aggregate", "agg", stderr=None)
-    assert said(right) == [("flat: drawn from q_agg, pictures show 84.00 % of the attribute that is asked for.", "")]
+    assert said(right) == [("flat: drawn from q_agg, pictures show 84.00 % of the described attribute.", "")]
     ((best, others),) = said(right, line("correctness", 86.0, 1, "true", "true", text_weight=1.0))
     assert (
         best.startswith("flat: drawn from q_true(w = 1), exact, pictures show 86.0")

@@ -189,7 +189,7 @@ def test_what_a_figure_does_not_heed_is_refused(name: str, tmp_path: Path) -> No
 def test_a_figure_says_what_it_heeds() -> None:
     with pytest.raises(UsageError, match="contours accepts --given and --number only, got --from and --to; leave out"):
         draw_plot("contours", [], sources=["edges"], targets=["mask"], number=2)
-    with pytest.raises(UsageError, match="latent-map chooses itself what it shows, got --given; leave out --given"):
+    with pytest.raises(UsageError, match="latent-map accepts no options, got --given; leave out --given"):
         draw_plot("latent-map", [], descriptions=["small"])
 
 

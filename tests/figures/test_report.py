@@ -98,7 +98,7 @@ def test_pictures_are_pictures(source: str) -> None:
 
 def test_findings_and_scores_stand_beside_the_papers(source: str) -> None:
     text = " ".join(Page(source).text.split())
-    assert "flat: drawn from q_agg, pictures show 91.0 ± 0.5 % of the 2 attributes that are asked for." in text
+    assert "flat: drawn from q_agg, pictures show 91.0 ± 0.5 % of the 2 described attributes." in text
     assert "The others: q_true" in text
     # Two attributes given is a column of VE's table, too: of other pictures, as the fold says.
     assert "82.03 ± 1.37" in text and "JMVAE" in text

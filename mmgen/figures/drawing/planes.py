@@ -197,7 +197,7 @@ def draw_latent_map(
         Patch(facecolor=_pale_colour(colour), edgecolor=outline_colour(colour), label=name)
         for colour, name in zip(palette, names, strict=True)
     ]
-    # What fits below the map in one row: about 80 letters, of which each key takes eight for its patch.
+    # About 80 letters fit in a row below the map, and each entry takes eight for its patch.
     columns_of_key = max(1, min(5, 80 // (8 + max(len(name) for name in names))))
     figure.legend(handles=handles, loc="outside lower center", ncols=columns_of_key, frameon=False, fontsize=SMALL)
     return figure

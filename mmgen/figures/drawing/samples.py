@@ -162,7 +162,7 @@ def translation_grid(
     truth = " Truth: the example's own picture." if set(draws.pictures()) & set(examples.pictures) else ""
     together = f", together with {description}" if description else ""
     note = (
-        f"On grey: what is given{together}. Drawn: {_content_name(draws, sampled)} at {number} of z from "
+        f"On grey: the sources{together}. Drawn: {_content_name(draws, sampled)} at {number} of z from "
         f"{draws.posterior}.{truth} Seed {draws.seed}."
     )
     title = f"From {' + '.join(sources)} to {', '.join(draws.pictures())}"

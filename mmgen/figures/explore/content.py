@@ -225,7 +225,7 @@ def _map_data(
     if not chart.exact and any(source.loaded.guidance for source in content.session.sources):
         how += " Draws of a guided posterior are those of its base, weighed by p(words|z)^w."
         if any(source.loaded.guidance.balanced for source in content.session.sources):
-            how += " Their weights are balanced, so that what is left out keeps its shares."
+            how += " Their weights are balanced, to keep the distribution of unspecified attributes."
     return {
         "cells": content.cells,
         "reach": float(f"{chart.reach:.3g}"),

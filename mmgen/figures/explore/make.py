@@ -159,7 +159,7 @@ def make_explorer(
                 rows = range(drawn, min(drawn + _CHUNK, limit))
                 draw_answers(session, answers, asked, rows, limits.number, content.chart)
                 drawn = rows.stop
-                if drawn == limit:  # the size of what was drawn says how many more there is room for
+                if drawn == limit:  # estimate from the size so far
                     limit = _count_that_fits(asked, answers, drawn, room)
                 yield Progress(done + drawn)
             kept = asked.first(min(drawn, limit))

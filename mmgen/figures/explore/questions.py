@@ -107,7 +107,7 @@ def descriptions_by_frequency(codes: np.ndarray, sizes: Sequence[int]) -> Iterat
     """
     order = itertools.count()  # ties: by length, then as they were found
     all_rows = np.arange(len(codes))
-    # Count, length, tie; the description, the examples of what it was made of, and its last word.
+    # Count, length, tie; the description, the examples of the shorter description before it, and its last word.
     heap: list[tuple[int, int, int, tuple[int, ...], np.ndarray, int]]
     heap = [(-len(all_rows), 0, next(order), (UNKNOWN,) * len(sizes), all_rows, ANY)]
     while heap:

@@ -109,7 +109,7 @@ class Plot:
         unused = [typed for field, typed in OPTIONS.items() if getattr(options, field) and field not in self.accepts]
         if unused:
             known = " and ".join(typed for field, typed in OPTIONS.items() if field in self.accepts)
-            chooses = f"accepts {known} only" if known else "chooses itself what it shows"
+            chooses = f"accepts {known} only" if known else "accepts no options"
             raise UsageError(f"{name} {chooses}, got {' and '.join(unused)}; leave out {' and '.join(unused)}")
         for metric in options.metrics:
             if metric not in mmgen.metrics.names():

@@ -34,7 +34,7 @@ class Axis:
         """Label of the axis."""
         words = {
             "correctness": "correctness: given words that the judge reads, %",
-            "coverage": "coverage: variety of what is not given, %",
+            "coverage": "coverage: variety of attributes not given, %",
             "precision": "precision: drawn pictures that could be real, %",
             "recall": "recall: real pictures that could be drawn, %",
         }

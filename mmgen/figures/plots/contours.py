@@ -160,7 +160,7 @@ def draw_contour_pictures(session: Session, descriptions: Descriptions | None = 
     counts = ", ".join(f"{len(one.mean):,}" for one in encodings)
     caption = (
         f"Dashed: true posterior, proportional to p(y|z) p(z), normalised on {_CELLS} x {_CELLS} points. Filled: the "
-        f"aggregate of the posteriors of {counts} training images with these words. Solid: what was fitted. Dark and "
+        f"aggregate of the posteriors of {counts} training images with these words. Solid: fitted posteriors. Dark and "
         f"pale, thick and thin hold 50 % and 90 %.{_share_without_images(found)}"
     )
     figure = draw_posterior_contours(found, plane)

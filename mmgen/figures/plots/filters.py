@@ -147,7 +147,7 @@ def _place_tiles(tiles: NDArray[np.float64]) -> NDArray[np.float64]:
     canvas = np.full((down * height - 1, across * width - 1), np.nan)
     for number, tile in enumerate(tiles):
         row, column = divmod(number, across)
-        # Without the last pixel: what is restored as a sum may be far larger, and would leave the others grey.
+        # Ignore the last pixel: a restored one may be so large that the others would look grey.
         largest = np.abs(tile.flat[:-1]).max() or 1.0
         canvas[row * height : row * height + height - 1, column * width : column * width + width - 1] = np.clip(
             tile / largest, -1, 1

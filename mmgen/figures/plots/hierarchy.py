@@ -36,7 +36,7 @@ def draw_abstraction(session: Session, concepts: Descriptions | None = None) -> 
     grid = hierarchy_grid(draws, info)
     caption = (
         f"From abstract (top) to {format_query(levels[-1], info)} (bottom): attributes are dropped one by one, and "
-        f"what is not given should vary. {count} images a row from each of: {name_blocks(draws)}."
+        f"unspecified ones should vary. {count} images a row from each of: {name_blocks(draws)}."
     )
     return [Picture("Abstraction hierarchy", caption, grid, session.note)]
 

@@ -44,7 +44,7 @@ def transformations(sessions: Sequence[Session], options: PlotOptions) -> Pictur
     found = [translate(model, shown, sources, targets) for sources, targets in translations]
     grid = block_table([_build_block(shown, translation) for translation in found])
     note = (
-        f"Rows: {len(shown)} test examples, drawn at random. On grey: what is given. Drawn: the mean of "
+        f"Rows: {len(shown)} test examples, drawn at random. On grey: the sources. Drawn: the mean of "
         "p(drawn picture | z), z being the mean of q(z | given picture) and nothing else known; beside it the true "
         f"one. Seed {session.seed}."
     )

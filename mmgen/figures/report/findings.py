@@ -82,10 +82,12 @@ def _with_most_attributes(scores: Mapping[tuple[str, int], dict[str, Score]], me
 def _describe_model(name: str, rows: list[_Row]) -> Finding:
     best, *others = rows
     count = best.right.given
-    words = f"{count} attributes that are asked for" if count != 1 else "attribute that is asked for"
+    words = f"{count} described attributes" if count != 1 else "described attribute"
     text = f"{name}: drawn from {best.right.source}, pictures show {best.right.number_with_unit} of the {words}"
     if best.varied is not None:
-        text += f", and coverage of what is left open is {best.varied.number_with_unit} with {best.varied.given} given"
+        text += (
+            f", and coverage of unspecified attributes is {best.varied.number_with_unit} with {best.varied.given} given"
+        )
     if not others:
         return Finding(f"{text}.")
     listed = "; ".join(f"{row.right.source} {row.numbers}" for row in others)

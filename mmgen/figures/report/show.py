@@ -86,7 +86,7 @@ def _draw_samples(path: Path, count: int) -> Grid:
     texts, words = samples.text if samples.text is not None else samples.text_asked, samples.text_info
     if texts is not None and words is not None:
         captions, tile = [format_caption(tokens, words) for tokens in texts[shown]], SENTENCE_TILE
-        said = "Words: drawn with the picture. " if samples.text is not None else "Words: what was asked for. "
+        said = "Words: drawn with the picture. " if samples.text is not None else "Words: the description. "
     elif samples.info is not None and (asked != UNKNOWN).any():
         captions = [format_values(codes, samples.info) for codes in asked]
     pictures = {samples.image: samples.images[shown]}
