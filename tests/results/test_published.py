@@ -119,7 +119,7 @@ def test_a_table_may_have_models_as_rows_or_as_columns() -> None:
         ),
         (
             {"published": "WG Table 2, MNIST", "column": [COLUMN], "row": [ROW | {"paper": [1.0]}]},
-            "leave one of them out",
+            "expected one of the two; leave one out",
         ),
         ({"published": "WG Table 2, MNIST", "column": [COLUMN], "row": [{"name": "r"}]}, "none of whose numbers"),
     ],

@@ -69,7 +69,7 @@ def test_from_data_to_scores(mine: Path, call: Call, tmp_path: Path) -> None:
     # Two workers, which have to find the class that the file defines.
     made = call("make-data", "two-tone", "--number", 60, "--set", "size=8", "--workers", 2, "-o", data, "--code", mine)
     assert made[0] == 0, made[2]
-    assert "machines that do not have the file of --code" in call(
+    assert "machines without the --code file of two-tone" in call(
         "make-data", "two-tone", "--scheduler", "tcp://nowhere:1", "-o", tmp_path / "e.h5", "--code", mine
     )[2]  # fmt: skip
     (member,) = read_header(data).members
