@@ -240,7 +240,7 @@ def test_runs_in_which_an_objective_would_be_another_are_refused() -> None:
     for objective in (Capacity(), BetaTcvae(), Hfvae()):
         with pytest.raises(
             SettingsError,
-            match=r"training\.devices got 2, but expected 1 for .* which compares all examples of a batch",
+            match=r"training\.devices got 2, expected 1 for .*, which compares all examples of a batch",
         ):
             objective.check_run(TrainingSettings(devices=2))
     for few in (BetaTcvae(examples=99), Hfvae(examples=99)):
