@@ -112,7 +112,7 @@ class Dataset:
         for name in member_names(modalities, self.path):
             self._read_modality(modalities, name)
         for name, description in self.modalities.items():
-            if fault := description.fault_beside(self.modalities):
+            if fault := description.find_conflict(self.modalities):
                 raise ArtifactError(f"{self.path}: /modalities/{name}: {fault}; make the file again")
         sizes = {
             self._arrays[array_path(name, key)].element: len(self._arrays[array_path(name, key)])
@@ -283,7 +283,7 @@ class Dataset:
             raise UsageError(f"modality '{name}' of {self.path} has no array '{array}', expected {names}")
         data = self._arrays[array_path(name, array)]
         stored = data.read(self._check_rows(rows, len(data)))
-        fault = self.modalities[name].fault(stored, array)
+        fault = self.modalities[name].find_fault(stored, array)
         if fault:
             raise ArtifactError(f"{self.path}: /{array_path(name, array)}: {fault}; make the file again")
         return stored

@@ -263,7 +263,7 @@ class DatasetWriter:
             return
         expected = column.dtype.newbyteorder("=")
         _require(values.dtype == expected, f"{where}: rows are {values.dtype}, expected {expected}")
-        fault = self._modalities[name].fault(values, *array)
+        fault = self._modalities[name].find_fault(values, *array)
         _require(not fault, f"{where}: {fault}")
 
     def add_splits(self, scheme: str, *, train: Any, val: Any, test: Any, meaning: str = "") -> None:

@@ -211,7 +211,7 @@ def _is_consistent(samples: Samples, arrays: Mapping[str, np.ndarray]) -> bool:
         and all(means.shape == draws.shape and draws.dtype in _SAMPLED for means, draws in samples.further.values())
         and (judged is None or judged.shape == samples.attributes.shape)
         and (info is None or samples.attributes.shape[1] == len(info.names))
-        and (info is None or not any(info.fault(each) for each in codes))
+        and (info is None or not any(info.find_fault(each) for each in codes))
         and len({each.shape for each in texts}) <= 1
-        and (words is None or not any(words.fault(each) for each in texts))
+        and (words is None or not any(words.find_fault(each) for each in texts))
     )

@@ -36,7 +36,7 @@ class Encoder(ClassifierNetwork):
         self.dropout = nn.Dropout(0.1)
         self.head = nn.Linear(_UNITS, sum(sizes))
         with torch.no_grad():  # layers that learn their input size from data get their weights
-            blank, _ = described.observed(torch.zeros(2, *described.event_shape))
+            blank, _ = described.values_and_presence(torch.zeros(2, *described.event_shape))
             self.eval().features(blank, torch.zeros(2, hint_size))
         self.train()
 

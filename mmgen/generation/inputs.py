@@ -202,7 +202,7 @@ def validate_words(name: str, codes: Any, info: "TextDescription", rows: int | N
         UsageError: The shape differs, a code is no word, or a word follows "no word".
     """
     codes = _validate_codes(name, codes, info.length, rows, "codes of words").numpy()
-    if ((codes < 0) | (codes > info.padding)).any() or info.fault(codes):
+    if ((codes < 0) | (codes > info.padding)).any() or info.find_fault(codes):
         raise UsageError(
             f"{name} got codes from {codes.min()} to {codes.max()}, expected codes of words, 0 to {info.padding - 1}, "
             f"then only {info.padding}, which means no word"

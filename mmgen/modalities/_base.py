@@ -105,7 +105,7 @@ class Description(Settings, ABC):
             ArtifactError: The file's values are incomplete or wrong.
         """
 
-    def fault_beside(self, others: "Mapping[str, Description]") -> str:
+    def find_conflict(self, others: "Mapping[str, Description]") -> str:
         """Describe a fault of this modality in combination with the dataset's others; "" if there is none."""
         return ""
 
@@ -134,7 +134,7 @@ class Description(Settings, ABC):
         """Nats of log p per bit per pixel, F ln 2, if log p is reported so; else None."""
         return None
 
-    def fault(self, stored: np.ndarray, array: str = ROWS) -> str:
+    def find_fault(self, stored: np.ndarray, array: str = ROWS) -> str:
         """Describe a fault of stored rows, whose type and shape are right; "" if there is none."""
         return ""
 
@@ -150,9 +150,9 @@ class Description(Settings, ABC):
 
     def tensors(self, rows: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
         """Convert rows in memory to values and presence of a :class:`~mmgen.core.batch.Batch`, in one view."""
-        return self.observed(rows)
+        return self.values_and_presence(rows)
 
-    def shared(self, read: Callable[[str, str], np.ndarray], part: str | None) -> Mapping[str, np.ndarray]:
+    def shared_arrays(self, read: Callable[[str, str], np.ndarray], part: str | None) -> Mapping[str, np.ndarray]:
         """Return arrays that all examples share, by name: they become ``batch.shared["modality.name"]``.
 
         Args:
@@ -162,7 +162,7 @@ class Description(Settings, ABC):
         return {}
 
     @abstractmethod
-    def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
+    def values_and_presence(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Convert observations to values and presence for a batch; presence is bool [B], or [B, A] for attributes."""
 
     # For people.
@@ -237,7 +237,7 @@ class Description(Settings, ABC):
         schema = self.network()
         return None if schema is None else validate(schema, settings, where)
 
-    def fits(self, other: "Description") -> bool:
+    def is_compatible(self, other: "Description") -> bool:
         """Return True if a model of this description can read data of another description."""
         return self == other
 

@@ -67,11 +67,11 @@ class AttributesDescription(Description):
             )
         return cls(name=name, names=tuple(names), values=tuple(tuple(vocabulary) for vocabulary in values))
 
-    def fault(self, stored: np.ndarray, array: str = ROWS) -> str:
+    def find_fault(self, stored: np.ndarray, array: str = ROWS) -> str:
         good = ((stored < np.array(self.sizes)) | (stored == UNKNOWN)).all()
         return "" if good else f"a code is no value of its attribute, nor {UNKNOWN}"
 
-    def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
+    def values_and_presence(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Convert codes [B, A], 255 unknown, to int64 codes, 0 where unknown, and presence [B, A]."""
         known = values != UNKNOWN
         return values.long().masked_fill(~known, 0), known
@@ -91,7 +91,7 @@ class AttributesDescription(Description):
     def modality(self, likelihood: str | None = None) -> "Attributes":
         return Attributes(self.name, self.names, self.values)
 
-    def fits(self, other: Description) -> bool:
+    def is_compatible(self, other: Description) -> bool:
         return isinstance(other, AttributesDescription) and (self.names, self.values) == (other.names, other.values)
 
     def in_words(self) -> str:

@@ -61,7 +61,7 @@ class GraphDescription(Description):
             raise ArtifactError(f"{element.where} does not say how many nodes it has, at least 2; make the file again")
         return cls(name=name, nodes=int(nodes), edges=counts[0], absent=counts[1], features=features)
 
-    def fault_beside(self, others: Mapping[str, Description]) -> str:
+    def find_conflict(self, others: Mapping[str, Description]) -> str:
         beside = others.get(self.features)
         if not self.features or (beside is not None and beside.kind == "vector"):
             return ""
@@ -71,18 +71,18 @@ class GraphDescription(Description):
     def examples(self) -> int:
         return self.nodes
 
-    def fault(self, stored: np.ndarray, array: str = ROWS) -> str:
+    def find_fault(self, stored: np.ndarray, array: str = ROWS) -> str:
         if array in ("part", "absent_part"):
             least = 0 if array == "part" else 1
             return "" if ((stored >= least) & (stored < len(_PARTS))).all() else f"a part is none of {_PARTS[least:]}"
         ordered = (stored[:, 0] >= 0) & (stored[:, 0] < stored[:, 1]) & (stored[:, 1] < self.nodes)
         return "" if ordered.all() else f"a pair is not two nodes of 0 to {self.nodes - 1}, the smaller first"
 
-    def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
+    def values_and_presence(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Return numbers of nodes [B] unchanged, all present."""
         return values.long(), all_present(values)
 
-    def shared(self, read: Callable[[str, str], np.ndarray], part: str | None) -> Mapping[str, np.ndarray]:
+    def shared_arrays(self, read: Callable[[str, str], np.ndarray], part: str | None) -> Mapping[str, np.ndarray]:
         """Return the edges of training and pairs unknown to it; for part "val" or "test" also its held-back pairs.
 
         Returns:
@@ -116,7 +116,7 @@ class GraphDescription(Description):
             raise SettingsError(f"{self.name} got likelihood '{likelihood}', but a graph has only one; leave it out")
         return Graph(self.name, self.nodes)
 
-    def fits(self, other: Description) -> bool:
+    def is_compatible(self, other: Description) -> bool:
         return isinstance(other, GraphDescription) and (self.nodes, self.features) == (other.nodes, other.features)
 
     def in_words(self) -> str:

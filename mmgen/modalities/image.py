@@ -70,7 +70,7 @@ class ImageDescription(Description):
             )
         return cls.model_validate({"name": name, "shape": tuple(shape), "layout": layout})
 
-    def fault(self, stored: np.ndarray, array: str = ROWS) -> str:
+    def find_fault(self, stored: np.ndarray, array: str = ROWS) -> str:
         unused = (1 << -self.pixels % 8) - 1 if self.layout == "bits" else 0
         return "the unused last bits are not 0" if unused and (stored[:, -1] & unused).any() else ""
 
@@ -87,15 +87,15 @@ class ImageDescription(Description):
     def tensors(self, rows: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
         """Convert rows in memory to float32 [B, C, H, W] from 0 to 1; probabilities become one draw of every pixel."""
         if self.layout == "bits":
-            return self.observed(unpack_bits(rows, self.shape))
+            return self.values_and_presence(unpack_bits(rows, self.shape))
         if self.layout == "bytes":
-            return self.observed(rows.float() / 255.0)
+            return self.values_and_presence(rows.float() / 255.0)
         from mmgen.core.views import draw_pixels, view_key
 
         seed, *which = view.key
-        return self.observed(draw_pixels(rows, view.numbers(), view_key(seed, self.name, *which)))
+        return self.values_and_presence(draw_pixels(rows, view.numbers(), view_key(seed, self.name, *which)))
 
-    def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
+    def values_and_presence(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Return pixels float [B, C, H, W] in [0, 1] unchanged, all present."""
         return values, all_present(values)
 
@@ -145,7 +145,7 @@ class ImageDescription(Description):
         chosen = dense_likelihood(likelihood or "bernoulli", "model.image_likelihood", "images")
         return Image(self.name, self.shape, chosen)
 
-    def fits(self, other: Description) -> bool:
+    def is_compatible(self, other: Description) -> bool:
         """Return True if pictures have the same size, however they are stored."""
         return isinstance(other, ImageDescription) and self.shape == other.shape
 

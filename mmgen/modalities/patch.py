@@ -76,9 +76,9 @@ class PatchDescription(Description):
         seed, *which = view.key
         # One draw for all evaluations, as if it were stored: scores of two seeds are about the same numbers.
         key = view_key(seed, self.name, *which) if which else view_key(0, self.name)
-        return self.observed(_subtract_mean(dequantise(rows, view.numbers(), key)))
+        return self.values_and_presence(_subtract_mean(dequantise(rows, view.numbers(), key)))
 
-    def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
+    def values_and_presence(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Return numbers [B, F] unchanged, all present; uint8 levels [B, side, side] become numbers without noise."""
         numbers = values if values.is_floating_point() else _subtract_mean((values.double() + 0.5) / 256)
         return numbers, all_present(numbers)

@@ -80,7 +80,7 @@ class TextDescription(Description):
             )
         return cls(name=name, vocabulary=tuple(words), length=length, slots=tuple(slots))
 
-    def fault(self, stored: np.ndarray, array: str = ROWS) -> str:
+    def find_fault(self, stored: np.ndarray, array: str = ROWS) -> str:
         padded = stored == self.padding
         good = (stored <= self.padding).all() and (padded[:, :-1] <= padded[:, 1:]).all()
         return "" if good else "a code is no word, or padding stands before a word"
@@ -89,7 +89,7 @@ class TextDescription(Description):
         """Convert codes to int32, since torch hardly supports uint16."""
         return stored.astype(np.int32)
 
-    def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
+    def values_and_presence(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Convert codes of words [B, T] to int64, all present."""
         return values.long(), all_present(values)
 
@@ -108,7 +108,7 @@ class TextDescription(Description):
     def modality(self, likelihood: str | None = None) -> "Text":
         return Text(self.name, self.vocabulary, self.length, self.slots)
 
-    def fits(self, other: Description) -> bool:
+    def is_compatible(self, other: Description) -> bool:
         """Return True if sentences have the same vocabulary and length; slots may differ."""
         mine = (self.vocabulary, self.length)
         return isinstance(other, TextDescription) and mine == (other.vocabulary, other.length)

@@ -57,10 +57,10 @@ class VectorDescription(Description):
     def numbers(self) -> int:
         return self.size
 
-    def fault(self, stored: np.ndarray, array: str = ROWS) -> str:
+    def find_fault(self, stored: np.ndarray, array: str = ROWS) -> str:
         return "" if np.isfinite(stored).all() else "a number is not finite"
 
-    def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
+    def values_and_presence(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Convert numbers [B, F] to at least float32, all present."""
         return values if values.is_floating_point() else values.float(), all_present(values)
 

@@ -33,7 +33,7 @@ def _initialise_lazy_layers(model: Model, demands: Demands, data: DataSettings) 
     if not any(is_lazy(tensor) for tensor in [*model.parameters(), *model.buffers()]):
         return
     shapes = {name: data.modalities[name].event_shape for name in demands.modalities}
-    blank = {name: data.modalities[name].observed(torch.zeros(2, *shape)) for name, shape in shapes.items()}
+    blank = {name: data.modalities[name].values_and_presence(torch.zeros(2, *shape)) for name, shape in shapes.items()}
     batch = Batch({name: pair[0] for name, pair in blank.items()}, {name: pair[1] for name, pair in blank.items()})
     training = model.training
     model.eval()

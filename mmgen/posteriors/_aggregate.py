@@ -87,7 +87,7 @@ class Aggregate(nn.Module):
         elif condition is not None and described is not None:
             self.reader, width = condition.encoder(described.networks({}, "aggregate.networks"))
             with torch.no_grad():  # layers that learn their input size from data get their weights
-                blank, present = described.observed(torch.zeros(2, *described.event_shape))
+                blank, present = described.values_and_presence(torch.zeros(2, *described.event_shape))
                 condition.features(self.reader.eval(), blank, present)
         self.density = family.build_density(latent_size, width)
         self.networks = networks()

@@ -22,8 +22,8 @@ def check_modality(name: str) -> None:
     declared = described.arrays()[ROWS]
     assert str(stored.dtype) == declared.dtype, f"rows are {stored.dtype}, but arrays says {declared.dtype}"
     assert stored.shape == (_COUNT, *declared.shape), f"rows are {stored.shape[1:]}, but arrays says {declared.shape}"
-    assert not described.fault(stored), f"the example has a fault: {described.fault(stored)}"
-    assert described.fits(described), "a description fits itself"
+    assert not described.find_fault(stored), f"the example has a fault: {described.find_fault(stored)}"
+    assert described.is_compatible(described), "a description fits itself"
     _check_networks(described)
     _check_pictures_and_files(described)
 

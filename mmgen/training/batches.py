@@ -95,7 +95,7 @@ def batch_of(descriptions: Mapping[str, Description], values: Mapping[str, Tenso
         descriptions: Descriptions of the modalities by name.
         values: Values of the same B examples by name.
     """
-    observed = {name: descriptions[name].observed(value) for name, value in values.items()}
+    observed = {name: descriptions[name].values_and_presence(value) for name, value in values.items()}
     return Batch(*({name: pair[part] for name, pair in observed.items()} for part in (0, 1)))
 
 
@@ -148,7 +148,9 @@ class DatasetRows(Rows):
         self._shared = {
             f"{name}.{key}": torch.from_numpy(values).to(device)
             for name, description in self.modalities.items()
-            for key, values in description.shared(lambda of, array: dataset.read_packed(of, array=array), part).items()
+            for key, values in description.shared_arrays(
+                lambda of, array: dataset.read_packed(of, array=array), part
+            ).items()
         }
         self.validation_batch = len(self.rows) if self._shared else self.validation_batch
 

@@ -286,7 +286,7 @@ def check_data(dataset: Dataset, path: Path, *described: Description | None) -> 
         if wanted is None:
             continue
         found = dataset.modalities.get(wanted.name)
-        if found is None or not wanted.fits(found):
+        if found is None or not wanted.is_compatible(found):
             raise UsageError(
                 f"dataset {dataset.path} does not have the {wanted.name} that {path} was trained with; "
                 "give the model's own dataset, or one of the same recipe"

@@ -98,7 +98,7 @@ def load_start_weights(
         )
     for name in modalities:
         old, new = model_data.modalities.get(name), data_settings.modalities[name]
-        if old is None or not old.fits(new):
+        if old is None or not old.is_compatible(new):
             fields = ["kind", *type(new).model_fields]
             different = next(key for key in fields if getattr(old, key, None) != getattr(new, key))
             raise UsageError(

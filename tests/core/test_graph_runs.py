@@ -52,7 +52,7 @@ def test_rows_of_a_graph_are_none(tmp_path: Path) -> None:
     write_small(tmp_path / "g.h5")
     with (
         Dataset.open(tmp_path / "g.h5") as dataset,
-        pytest.raises(UsageError, match="has no array .*, expected edges, part"),
+        pytest.raises(UsageError, match=r"has no array .*, expected edges, part"),
     ):
         dataset.read("graph")
 

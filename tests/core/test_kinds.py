@@ -114,7 +114,7 @@ def test_rows_that_cannot_be_are_refused_written_and_read(
         write(tmp_path / "x.h5", example, example.wrong)
     assert not list(tmp_path.iterdir())
     with monkeypatch.context() as unguarded:
-        unguarded.setattr(type(example.description), "fault", lambda *_: "")
+        unguarded.setattr(type(example.description), "find_fault", lambda *_: "")
         write(tmp_path / "x.h5", example, example.wrong)
     with Dataset.open(tmp_path / "x.h5") as dataset, pytest.raises(ArtifactError, match=example.says):
         dataset.read("x")
@@ -164,7 +164,7 @@ def test_descriptions_come_back_from_the_settings_of_a_model(kind: str) -> None:
     described = EXAMPLES[kind]().description
     data = DataSettings.of(described)
     again = validate(DataSettings, json.loads(json.dumps(json_values(data))))
-    assert again == data and again.modalities["x"] == described and again.modalities["x"].fits(described)
+    assert again == data and again.modalities["x"] == described and again.modalities["x"].is_compatible(described)
     assert again.main == ("x" if kind == "image" else "")
 
 
@@ -216,7 +216,7 @@ class Cloud(Description):
         assert element.shape("points")[1:] == (2,)
         return cls(name=name, frame=json.loads(element.text("frame")))
 
-    def observed(self, values: Any) -> Any:
+    def values_and_presence(self, values: Any) -> Any:
         raise NotImplementedError
 
     def modality(self, likelihood: str | None = None) -> Any:

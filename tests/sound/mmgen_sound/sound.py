@@ -67,9 +67,9 @@ class SoundDescription(Description):
 
     def tensors(self, rows: Tensor, view: View) -> tuple[Tensor, Tensor]:
         """Convert rows int16 [B, L] to float32 from -1 to 1."""
-        return self.observed(rows.float() / _FULL)
+        return self.values_and_presence(rows.float() / _FULL)
 
-    def observed(self, values: Tensor) -> tuple[Tensor, Tensor]:
+    def values_and_presence(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Return waveforms [B, L] from -1 to 1, all of them present."""
         return values.float(), all_present(values)
 
