@@ -200,7 +200,7 @@ def test_sources_stay_in_one_half(dataset: Dataset) -> None:
     for description in np.unique(codes, axis=0):
         inside = half[(codes == description).all(1)]
         assert abs(inside.mean() - 0.5) < 0.02
-    alone = read_sources(SimpleNamespace(sources=lambda rows: None), rows)  # type: ignore[arg-type]  # a dataset without sources
+    alone = read_sources(SimpleNamespace(read_sources=lambda rows: None), rows)  # type: ignore[arg-type]  # a dataset without sources
     assert len(np.unique(alone)) == len(rows)
 
 
