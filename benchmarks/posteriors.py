@@ -101,7 +101,7 @@ def label(line: Line) -> str:
     if line["question"] == "guided-prior" and line["guidance"] == 1:
         return "exact p(z given words)"
     weight = f" w={line['guidance']:g}" if line.get("guidance") else ""
-    weight += ", balanced" if line.get("balanced") else ""
+    weight += f", {method}" if (method := line.get("guidance_method")) else ""
     return f"{line['question']}{weight}"
 
 

@@ -52,7 +52,8 @@ class Evaluate(Stage["Scores"]):
     guidance: Annotated[float | str | Sequence[float | str], OptionName(metavar="LIST", default="0")] = 0.0
     """Tilt posteriors by p(words | z)^W, the model's own reading of z: one weight, or several such as 1,3,10 for a set
     of scores each; repeatable. With 3:balanced attributes that are left out keep their shares;
-    3:effective=100:candidates=65536 chooses from more candidates."""
+    3:effective=100:candidates=65536 chooses from more candidates. cfg:0.5 is classifier-free guidance of a fitted
+    rectified flow, which reads no p(words | z)."""
     protocol: str | None = None
     given_count: Annotated[Sequence[int] | None, CommaSeparated(), OptionName(default="all, and 1, 2 and 3 fewer")] = (
         None
@@ -223,7 +224,11 @@ class Evaluate(Stage["Scores"]):
             raise UsageError(f"--{error}; several have commas between: 1,3:balanced,10") from None
         check_distinct("--guidance", guidances)
         check_distinct(
-            "--guidance", [str(Guidance(guidance.weight, guidance.balanced)) for guidance in guidances]
+            "--guidance",
+            [
+                str(Guidance(guidance.weight, guidance.method, start=guidance.start, end=guidance.end))
+                for guidance in guidances
+            ],
         )  # by which rows are called
         return guidances
 

@@ -1,15 +1,23 @@
 """The interface of every family of conditional densities over z."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Density", "Family"]
+__all__ = ["Density", "Family", "Terms"]
+
+Terms = Sequence[tuple[float, Tensor | None]]
+"""Weights and contexts [B, X] of a combination of conditions; the weights sum to one."""
 
 
 class Density(nn.Module, ABC):
     """A conditional density q(u | context) over standardised latents u, computed in fp32 or fp64."""
+
+    combines: ClassVar[bool] = False
+    """Whether it has classifier-free guidance, see :meth:`combined_sample`; a context of zeros is no description."""
 
     @abstractmethod
     def log_prob(self, u: Tensor, context: Tensor | None) -> Tensor:
@@ -27,6 +35,33 @@ class Density(nn.Module, ABC):
         choice has no gradient: they give one draw per component, weighted by its probability.
         """
 
+    def training_value(self, u: Tensor, context: Tensor | None) -> Tensor:
+        """Return what a fit to draws u [..., B, D] maximises, [..., B]: log q(u | context) unless overridden."""
+        return self.log_prob(u, context)
+
+    def log_prob_with_error(self, u: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return log q(u | context) [..., B] in nats and the standard errors of its estimate, 0 where it is exact."""
+        value = self.log_prob(u, context)
+        return value, torch.zeros_like(value)
+
+    def combined_sample(
+        self, terms: Terms, interval: tuple[float, float], n: int, batch: int, generator: torch.Generator | None
+    ) -> Tensor:
+        """Draw u [n, B, D] under classifier-free guidance, where the family has it.
+
+        Args:
+            terms: Weights and contexts; outside the interval the first context acts alone.
+            interval: Part of the path, within 0 and 1, on which the combination acts.
+            n: Draws of each combination.
+            batch: B.
+            generator: Source of the noise.
+        """
+        raise NotImplementedError
+
+    def combined_log_prob(self, u: Tensor, terms: Terms, interval: tuple[float, float]) -> tuple[Tensor, Tensor]:
+        """Return the log density [..., B] of the draws of :meth:`combined_sample` in nats, and its standard errors."""
+        raise NotImplementedError
+
     def sample_with_log_prob(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor, Tensor]:
         """Return draws u [M, B, D] that carry gradients, weights [M, B], and log q of the draws [M, B] in nats."""
         u, weights = self.sample_reparameterised(context, batch)
@@ -35,6 +70,16 @@ class Density(nn.Module, ABC):
 
 class Family(ABC):
     """Settings of a family of densities; members are frozen pydantic dataclasses."""
+
+    by_likelihood: ClassVar[bool] = True
+    """Whether a fit maximises log q, and draws with gradients and their log density are as fast as draws."""
+    training: ClassVar[Mapping[str, Any]] = {}
+    """Settings of training that a fit has by default."""
+
+    @classmethod
+    def example(cls) -> Self:
+        """Return settings for which :func:`mmgen.testing.check` is fast: the defaults, unless overridden."""
+        return cls()
 
     @abstractmethod
     def build_density(self, latent_size: int, context_size: int) -> Density:

@@ -32,7 +32,7 @@ from mmgen.evaluation.proposals import (
 )
 from mmgen.generation import TrainedModel
 from mmgen.generation.inputs import Pictures, validate_values
-from mmgen.posteriors import Posterior
+from mmgen.posteriors import Guided, Posterior
 from mmgen.results.score import Points, Score
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count, Seed
@@ -104,6 +104,8 @@ def add_normaliser_error(loaded: TrainedModel, posterior: str, points: Batch, sc
         scores: In nats.
     """
     guided = loaded.guided_posterior(posterior)
+    if not isinstance(guided, Guided):
+        return [*scores]  # its density needs no Z(y)
     words = guided.select_words(points, description_modality(loaded))
     error, errors = guided.normaliser_error(words), guided.normaliser(words)[1]
     bias = float(0.5 * errors.square().mean())

@@ -156,5 +156,5 @@ def prior_component(loaded: "TrainedModel", prior: str) -> Component:
 
     Guided it would be a density of the words, drawn from a pool that all points share, and not what it is called.
     """
-    density = loaded.posteriors[prior].unguided
+    density = loaded.posteriors.unguided(prior)
     return Component.from_density(density.formula, density.draw, density.log_density, informed=False)

@@ -102,7 +102,7 @@ class Provenance:
             posterior="guided",
             text_weight=weights.get("text_weight"),
             guidance=weights["guidance"],
-            balanced=weights.get("balanced", False),
+            guidance_method=weights.get("method", ""),
             base=source.base,
             details={**score.details, "guidance": diagnostics} if diagnostics else score.details,
         )

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.evaluation.queries import Frequencies, Queries, fewest_dropped, make_caption_queries, make_queries
+from mmgen.posteriors import CFG
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -58,7 +59,8 @@ class Questions:
     @property
     def whole_captions(self) -> bool:
         """True if a posterior reads whole captions, so that queries cannot leave attributes out."""
-        if self._loaded.guidance and self._evaluation.info.name not in self._loaded.likelihood.names:
+        by_words = self._loaded.guidance and self._loaded.guidance.method != CFG
+        if by_words and self._evaluation.info.name not in self._loaded.likelihood.names:
             return True  # p(words | z) is of whole captions
         reading = [name for name in self._evaluation.posteriors if not self._evaluation.ignores_text(name)]
         return self._loaded.description_kind == "text" and bool(reading)

@@ -25,7 +25,7 @@ class Selector(Settings):
     """Power of p(y|z) that the exact posterior was fitted with."""
     guidance: float | None = None
     """Power of p(y|z) in a guided posterior."""
-    balanced: bool | None = None
+    guidance_method: str | None = None
     """Whether guidance keeps the shares of unspecified attributes; with guidance the default is false."""
     given: int | None = None
     """Number of conditioning attributes."""
@@ -37,9 +37,9 @@ class Selector(Settings):
 
     def matches(self, file: str, score: Any) -> bool:
         """Return True if a score of a file meets all conditions."""
-        keys = {"metric", "quantity", "protocol", "posterior", "text_weight", "guidance", "balanced", "given"}
+        keys = {"metric", "quantity", "protocol", "posterior", "text_weight", "guidance", "guidance_method", "given"}
         conditions = self.model_dump(include=keys, exclude_none=True)
-        conditions |= {"balanced": bool(self.balanced)} if self.guidance is not None else {}
+        conditions |= {"guidance_method": self.guidance_method or ""} if self.guidance is not None else {}
         fits = all(getattr(score, key) == value for key, value in conditions.items())
         fits = fits and all(score.details.get(key) == value for key, value in self.details.items())
         return fits and (self.scores is None or fnmatchcase(file, self.scores))

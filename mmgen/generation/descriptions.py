@@ -26,6 +26,7 @@ from mmgen.descriptions import (
     parse_caption,
     quote_value,
 )
+from mmgen.posteriors import CFG
 
 if TYPE_CHECKING:
     from mmgen.core.batch import Batch
@@ -179,7 +180,8 @@ def parse_descriptions(loaded: "TrainedModel", descriptions: Sequence[str]) -> D
             raise UsageError(f"{loaded.path} has no attributes, so it draws only without a description; leave it out")
         return Descriptions(np.zeros((len(descriptions), 0), np.uint8))
     trees = [parse_words(words, info) for words in descriptions]
-    answered = frozenset((NOT, OR) if loaded.guidance else loaded.operators)
+    by_words = (NOT,) if loaded.guidance.method == CFG else (NOT, OR)
+    answered = frozenset(by_words if loaded.guidance else loaded.operators)
     for tree in trees:
         _check_operators(loaded, tree, answered if loaded.operators else answered | {AND})
     expressions = tuple(tree if tree.operators & answered else None for tree in trees)
@@ -194,7 +196,7 @@ def _check_operators(loaded: "TrainedModel", tree: Expression, answered: frozens
         return
     if not missing.isdisjoint((NOT, OR)):
         raise UsageError(
-            f"got {min(missing)} in '{tree}', which needs guidance above 0; draw with --guidance, or leave "
+            f"got {min(missing)} in '{tree}', which needs guidance by p(words | z); draw with --guidance 3, or leave "
             f"{min(missing)} out"
         )
     ways = [

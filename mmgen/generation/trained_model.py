@@ -28,8 +28,8 @@ from mmgen.posteriors import (
     Encoder,
     Fitted,
     Guidance,
-    Guided,
     GuidedCache,
+    GuidedPosterior,
     LayeredPosterior,
     Posteriors,
     Prior,
@@ -171,38 +171,32 @@ class TrainedModel:
 
     @check_arguments
     def guided(self, weight: AnyGuidance, seed: Seed = 0) -> Self:
-        r"""Return a copy of the model, each posterior guided by the decoder of attributes and text.
+        r"""Return a copy of the model, each posterior guided by the decoder of words, or a flow by itself.
 
         .. math:: q_w(z|y) \propto q(z|y) \, p(y|z)^w
 
         Args:
-            weight: w; 0 for no guidance; "3:balanced" also keeps the distribution of unspecified attributes.
+            weight: w; 0 for no guidance; "3:balanced" also keeps the distribution of unspecified attributes; "cfg:0.5"
+                is classifier-free guidance, for a fitted rectified flow alone.
             seed: Seed of the candidates that posteriors without descriptions share for all descriptions.
 
         Raises:
-            UsageError: The weight is out of range, or the model has no p(words | z).
+            UsageError: The weight is out of range, the model has no p(words | z), or "cfg" no fitted flow.
         """
-        guidance = Guidance.of(weight)
-        if guidance and not self.likelihood.names:
-            generated = ", ".join(self.model.generates) or "nothing"
-            raise UsageError(
-                f"guidance needs a decoder of attributes or text, but {self.model_path} generates only {generated}; "
-                "draw without guidance"
-            )
         guided = copy.copy(self)
-        guided.guidance = guidance
-        guided.posteriors = self.posteriors.apply_guidance(self._guided.guide(guidance, seed) if guidance else None)
+        guided.guidance = Guidance.of(weight)
+        guided.posteriors = self._guided.apply(self.posteriors, guided.guidance, seed)
         return guided
 
     @check_arguments
-    def guided_posterior(self, posterior: str) -> Guided:
+    def guided_posterior(self, posterior: str) -> GuidedPosterior:
         """Return one posterior of a guided model, which also reports how well guidance worked.
 
         Raises:
             UsageError: There is no such posterior, or the model is not guided.
         """
         source = self.posteriors[posterior]
-        if not isinstance(source, Guided):
+        if not isinstance(source, GuidedPosterior):
             raise UsageError(f"posterior '{posterior}' of {self.path} is not guided; guide it with guided(weight)")
         return source
 

@@ -2,6 +2,7 @@ from ._aggregate import Aggregate as Aggregate
 from ._arrays import latents_from as latents_from, tensor_from as tensor_from
 from ._base import FitParts as FitParts, Request as Request, Target as Target
 from ._before import describe_fit as describe_fit, is_fit as is_fit
+from ._cfg import ClassifierFree as ClassifierFree
 from ._encode import posterior_to_aggregate as posterior_to_aggregate
 from ._encoding import (
     LayeredPosterior as LayeredPosterior,
@@ -12,16 +13,19 @@ from ._encoding import (
 )
 from ._fit import fit_aggregate as fit_aggregate, load_aggregate as load_aggregate, load_base as load_base
 from ._guidance import (
+    BALANCED as BALANCED,
+    CFG as CFG,
     NO_GUIDANCE as NO_GUIDANCE,
     AnyGuidance as AnyGuidance,
     Guidance as Guidance,
     parse_guidance as parse_guidance,
 )
-from ._guided import Guided as Guided, GuidedCache as GuidedCache
+from ._guided import Guided as Guided
+from ._guided_cache import GuidedCache as GuidedCache
 from ._likelihood import WordLikelihood as WordLikelihood
 from ._members import describe as describe, get as get, importable as importable, names as names
 from ._plain import Encoder as Encoder, Fitted as Fitted, Prior as Prior, Recombined as Recombined
-from ._posterior import Posterior as Posterior, Posteriors as Posteriors
+from ._posterior import GuidedPosterior as GuidedPosterior, Posterior as Posterior, Posteriors as Posteriors
 from ._settings import (
     AggregateSettings as AggregateSettings,
     FitSettings as FitSettings,

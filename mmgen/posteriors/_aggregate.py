@@ -1,6 +1,6 @@
 """Densities over z that are fitted after training, conditioned on descriptions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, Self
 
@@ -90,6 +90,7 @@ class Aggregate(nn.Module):
                 blank, present = described.values_and_presence(torch.zeros(2, *described.event_shape))
                 condition.features(self.reader.eval(), blank, present)
         self.density = family.build_density(latent_size, width)
+        self.by_likelihood = family.by_likelihood
         self.networks = networks()
         # z = shift + scale * u: densities are over latents u of zero mean and unit variance.
         self.register_buffer("shift", torch.zeros(latent_size))
@@ -181,12 +182,49 @@ class Aggregate(nn.Module):
             u = (fitted - self.shift) / self.scale
             return self.density.log_prob(u, self.context(condition)) - self.scale.log().sum()
 
+    def training_value(self, z: Tensor, condition: Batch | None) -> Tensor:
+        """Return what a fit to draws z [..., B, D] of the fitted layers maximises, [..., B].
+
+        It is log q(z | condition) in nats for families fitted by likelihood, else minus a loss of their own.
+        """
+        with torch.autocast(z.device.type, enabled=False):
+            value = self.density.training_value((z - self.shift) / self.scale, self.context(condition))
+            return value - self.scale.log().sum() if self.by_likelihood else value
+
     def sample(self, condition: Batch | None, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw z [n, B, D]: n draws per description; without a condition B is 1."""
         with torch.autocast(self.shift.device.type, enabled=False):
             batch = condition.size if condition is not None else 1
             u = self.density.sample(self.context(condition), n, batch, generator)
             return self._complete_layers(self.shift + self.scale * u, generator)
+
+    def combined_sample(
+        self,
+        terms: Sequence[tuple[float, Batch | None]],
+        interval: tuple[float, float],
+        n: int,
+        batch: int,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Draw z [n, B, D] from a weighted combination of descriptions, None for no description."""
+        with torch.autocast(self.shift.device.type, enabled=False):
+            u = self.density.combined_sample(self._contexts(terms), interval, n, batch, generator)
+            return self._complete_layers(self.shift + self.scale * u, generator)
+
+    def combined_log_prob(
+        self, z: Tensor, terms: Sequence[tuple[float, Batch | None]], interval: tuple[float, float]
+    ) -> Tensor:
+        """Return the log density [..., B] of the draws of :meth:`combined_sample` in nats for z [..., B, D]."""
+        with torch.autocast(z.device.type, enabled=False):
+            u = (self.select_layers(z) - self.shift) / self.scale
+            value, _ = self.density.combined_log_prob(u, self._contexts(terms), interval)
+            return value - self.scale.log().sum() + self._log_prob_below(z)
+
+    def _contexts(self, terms: Sequence[tuple[float, Batch | None]]) -> list[tuple[float, Tensor]]:
+        """Return the terms with the contexts of their descriptions; that of no description is zero."""
+        contexts = [(weight, None if words is None else self.context(words)) for weight, words in terms]
+        blank = torch.zeros_like(next(context for _, context in contexts if context is not None)[:1])
+        return [(weight, blank if context is None else context) for weight, context in contexts]
 
     def sample_reparameterised(self, condition: Batch | None, batch: int) -> tuple[Tensor, Tensor]:
         """Return draws z [M, B, D] with gradients, and weights [M, B]; see :meth:`Density.sample_reparameterised`."""

@@ -67,6 +67,9 @@ class Target(ABC):
     family: ClassVar[str | None] = None
     """The only family of densities that can be fitted to it; None for any."""
 
+    needs_likelihood: ClassVar[bool] = False
+    """Whether fits need draws with gradients and their log density, which families with a loss of their own lack."""
+
     @property
     def learns_unlabelled(self) -> bool:
         """True if encodings without a description are training examples too, as those of an empty description."""

@@ -1,4 +1,4 @@
-"""Settings of guidance: the power of p(y|z), the number of candidates, and balance."""
+"""Settings of guidance: its weight and its method, by the model's own p(y|z) or by a flow itself."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +11,16 @@ from mmgen.core.errors import UsageError
 from mmgen.results.naming import format_weight
 from mmgen.settings.arguments import format_value
 
-__all__ = ["MOST", "NO_GUIDANCE", "AnyGuidance", "Guidance", "parse_guidance"]
+__all__ = ["BALANCED", "CFG", "MOST", "NO_GUIDANCE", "AnyGuidance", "Guidance", "parse_guidance"]
 
 MOST = 1e6
 """Largest weight, with which only the likeliest candidate is drawn."""
 EFFECTIVE, CANDIDATES = 10.0, 4096
 """Default effective sample size of candidates to reach, and default largest number of candidates."""
 _MOST_CANDIDATES = 2**20
-_BALANCED = "balanced"
+_CANDIDATES = ("effective", "candidates")
+BALANCED, CFG = "balanced", "cfg"
+"""Methods of guidance beside the plain one."""
 
 
 @dataclass(frozen=True)
@@ -26,37 +28,46 @@ class Guidance:
     """Settings of guidance; False as a truth value if the weight is 0.
 
     Attributes:
-        weight: w of p(y|z)^w; 0 for no guidance.
-        balanced: Whether unspecified attributes keep their shares (:mod:`mmgen.posteriors._balance`).
+        weight: w of p(y|z)^w, or s of classifier-free guidance; 0 for no guidance.
+        method: "" for candidates weighted by p(y|z)^w; "balanced" where unspecified attributes also keep their shares
+            (:mod:`mmgen.posteriors._balance`); "cfg" for classifier-free guidance (:mod:`mmgen.posteriors._cfg`).
         effective: Effective sample size of candidates to reach, on average over draws.
         candidates: Largest number of candidates of each draw; smallest number of shared draws.
+        start, end: Part of the path of a flow, within 0 (noise) and 1, on which classifier-free guidance acts.
 
     Example:
-        >>> Guidance.of("3:balanced"), str(Guidance.of("3:balanced")), bool(Guidance.of(0)), str(Guidance.of(0.5))
-        (Guidance(weight=3.0, balanced=True, effective=10.0, candidates=4096), '3:balanced', False, '0.5')
+        >>> Guidance.of("3:balanced").method, bool(Guidance.of(0)), str(Guidance.of(0.5))
+        ('balanced', False, '0.5')
+        >>> Guidance.of("cfg:0.5").weight, str(Guidance.of("cfg:1:start=0.2:end=0.8"))
+        (0.5, 'cfg:1:start=0.2:end=0.8')
         >>> str(Guidance.of("10:balanced:effective=100:candidates=65536"))
         '10:balanced:effective=100:candidates=65536'
     """
 
     weight: float = 0.0
-    balanced: bool = False
+    method: str = ""
     effective: float = EFFECTIVE
     candidates: int = CANDIDATES
+    start: float = 0.0
+    end: float = 1.0
 
     def __bool__(self) -> bool:
         return self.weight > 0
 
     def __str__(self) -> str:
         short = format_weight(self.weight)
-        parts = [short if float(short) == self.weight else repr(self.weight)]
-        parts += [_BALANCED] if self.balanced else []
+        parts = [CFG] if self.method == CFG else []
+        parts += [short if float(short) == self.weight else repr(self.weight)]
+        parts += [BALANCED] if self.method == BALANCED else []
         parts += [f"effective={self.effective:g}"] if self.effective != EFFECTIVE else []
         parts += [f"candidates={self.candidates}"] if self.candidates != CANDIDATES else []
+        parts += [f"start={self.start:g}"] if self.start else []
+        parts += [f"end={self.end:g}"] if self.end != 1 else []
         return ":".join(parts)
 
     @classmethod
     def of(cls, value: "AnyGuidance") -> "Guidance":
-        """Parse guidance: a weight with options, "3:balanced" or "3:effective=100:candidates=65536".
+        """Parse guidance: a weight with options, such as "3:balanced", "3:effective=100:candidates=65536" or "cfg:0.5".
 
         Raises:
             UsageError: The weight is not from 0 to 1,000,000, or an option is unknown.
@@ -64,43 +75,52 @@ class Guidance:
         if isinstance(value, Guidance):
             return value
         text, *options = value.split(":") if isinstance(value, str) else (value,)
+        free = text == CFG and bool(options)
+        if free:
+            text, *options = options
         is_valid_type = isinstance(value, str | Real) and not isinstance(value, bool)
         try:
             weight = float(text) if is_valid_type else -1.0
         except (ValueError, OverflowError):
             weight = -1.0
-        settings = _parse_options(options) if 0 <= weight <= MOST else None
+        settings = _parse_options(options, free) if 0 <= weight <= MOST else None
         if settings is None:
             got = ("nothing" if value == "" else value) if is_valid_type else format_value(value)
             raise UsageError(
-                f"guidance got {got}, expected a number from 0 to {MOST:,.0f}, such as 3, or 3:{_BALANCED}, or with an "
+                f"guidance got {got}, expected a number from 0 to {MOST:,.0f}, such as 3, or 3:{BALANCED}, or with an "
                 f"effective sample size from 1 and candidates from 1 to {_MOST_CANDIDATES:,}, such as "
-                "3:effective=100:candidates=65536"
+                f"3:effective=100:candidates=65536; of a rectified flow {CFG}:0.5, or {CFG}:0.5:start=0.2:end=0.8"
             )
-        if options and not weight:
-            raise UsageError(f"guidance got {value}, expected a weight above 0, such as 3:{_BALANCED}")
+        if (options or free) and not weight:
+            example = f"{CFG}:0.5" if free else f"3:{BALANCED}"
+            raise UsageError(f"guidance got {value}, expected a weight above 0, such as {example}")
         return cls(weight, **settings)
 
 
-def _parse_options(parts: Sequence[str]) -> dict[str, Any] | None:
-    """Parse the options after a weight; None if one is unknown or repeated."""
-    options: dict[str, Any] = {}
-    for part in parts:
-        name, _, text = part.partition("=")
+def _parse_options(options: Sequence[str], free: bool) -> dict[str, Any] | None:
+    """Parse the options after a weight; None if one is unknown, repeated or out of range."""
+    settings: dict[str, Any] = {"method": CFG} if free else {}
+    ranges = {"start": (0.0, 1.0), "end": (0.0, 1.0)} if free else dict.fromkeys(_CANDIDATES, (1, _MOST_CANDIDATES))
+    for option in options:
+        name, _, text = option.partition("=")
+        if option == BALANCED and not free and "method" not in settings:
+            settings["method"] = BALANCED
+            continue
         try:
-            value = part == _BALANCED or {"effective": float, "candidates": int}[name](text)
+            value = int(text) if name == "candidates" else float(text)
+            low, high = ranges[name]
         except (KeyError, ValueError):
             return None
-        if name in options or not 1 <= value <= _MOST_CANDIDATES:
+        if name in settings or not low <= value <= high:
             return None
-        options[name] = value
-    return options
+        settings[name] = value
+    return settings if settings.get("start", 0.0) < settings.get("end", 1.0) else None
 
 
 NO_GUIDANCE = Guidance()
 
 AnyGuidance = Annotated[Guidance | float | str, SkipValidation]
-"""Guidance as users type it: 3, "3", "3:balanced" or "3:effective=100:candidates=65536"; see :meth:`Guidance.of`."""
+"""Guidance as users type it: 3, "3", "3:balanced" or "cfg:0.5"; see :meth:`Guidance.of`."""
 
 
 def parse_guidance(values: AnyGuidance | Sequence[AnyGuidance]) -> list[Guidance]:

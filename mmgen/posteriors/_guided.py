@@ -19,7 +19,6 @@ References:
 
 import copy
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -31,27 +30,25 @@ from mmgen.descriptions import OPERATORS, Expression
 from mmgen.posteriors._balance import Balance, Candidates, description_key
 from mmgen.posteriors._candidates import Resampled, SharedDraws, log_mean_weight, resample
 from mmgen.posteriors._counts import CandidateStatistics
-from mmgen.posteriors._guidance import CANDIDATES, Guidance
+from mmgen.posteriors._guidance import BALANCED, CANDIDATES, Guidance
 from mmgen.posteriors._likelihood import WordLikelihood
-from mmgen.posteriors._posterior import Posterior
+from mmgen.posteriors._posterior import GuidedPosterior, Posterior
 from mmgen.results.naming import GuidanceReport, Weights, posterior_name, posterior_title
 
-__all__ = ["Guided", "GuidedCache"]
+__all__ = ["Guided", "Pools"]
 
 _POOLS = 2
 """Largest number of cached pools."""
-_GUIDED = 8
-"""Largest number of cached guided posteriors."""
 _ERROR = 0.01
 """Standard error of log Z to reach, nats."""
 _FIRST_NORMALISER, _MOST_NORMALISER = 4096, 262_144
 _LATENTS = 32_768
 """Latents evaluated together."""
 
-_Pools = dict[tuple[str, int], SharedDraws]
+Pools = dict[tuple[str, int], SharedDraws]
 
 
-class Guided(Posterior):
+class Guided(GuidedPosterior):
     """Guided posterior q_w(z | words), proportional to a posterior times p(words | z)^w.
 
     Args:
@@ -71,14 +68,14 @@ class Guided(Posterior):
         likelihood: WordLikelihood,
         guidance: Guidance,
         seed: int = 0,
-        pools: _Pools | None = None,
+        pools: Pools | None = None,
     ) -> None:
         self._base, self.likelihood, self.guidance = base, likelihood, guidance
         self.name, self.size, self.is_fitted = base.name, base.size, base.is_fitted
         data = likelihood.data
         parts = [part.name for part in (data.attributes, data.text) if part is not None]
         self.reads = tuple(name for name in parts if name in (*base.reads, *likelihood.names))
-        if guidance.balanced and base.weights.get("guidance"):
+        if guidance.method == BALANCED and base.weights.get("guidance"):
             raise UsageError(
                 f"balanced guidance got posterior '{base.name}', which was fitted with guidance and has lost the "
                 "shares to keep; balance the plain q_agg, or guide this one without :balanced"
@@ -87,7 +84,7 @@ class Guided(Posterior):
         self._pools = {} if pools is None else pools
         self._statistics = CandidateStatistics(guidance, pooled=base.is_unconditional)
         self._normalisers: dict[bytes, tuple[float, float]] = {}
-        self._balance = Balance(likelihood, self._draw_candidates) if guidance.balanced else None
+        self._balance = Balance(likelihood, self._draw_candidates) if guidance.method == BALANCED else None
         self._expression: Expression | None = None
 
     @property
@@ -103,8 +100,8 @@ class Guided(Posterior):
         # A posterior fitted with guidance and guided again has the sum of both weights.
         weights = self.unguided.weights
         weights["guidance"] = self.guidance.weight + weights.get("guidance", 0.0)
-        if self.guidance.balanced:
-            weights["balanced"] = True
+        if self.guidance.method:
+            weights["method"] = self.guidance.method
         return weights
 
     @property
@@ -121,9 +118,7 @@ class Guided(Posterior):
         notices = [*self._statistics.notices, self._balance.notice if self._balance is not None else ""]
         weights = self.weights
         notice = "; ".join(filter(None, notices))
-        return GuidanceReport(
-            self.base, weights["guidance"], notice, weights.get("text_weight"), self.guidance.balanced
-        )
+        return GuidanceReport(self.base, weights["guidance"], notice, weights.get("text_weight"), self.guidance.method)
 
     @property
     def diagnostics(self) -> dict[str, float | int]:
@@ -347,29 +342,3 @@ class Guided(Posterior):
             if error <= _ERROR or needed >= _MOST_NORMALISER:
                 return value, error
             needed = min(_MOST_NORMALISER, 2 * needed)
-
-
-class GuidedCache:
-    """Cache of the guided posteriors of one model with their draws.
-
-    Args:
-        likelihood: p(words | z) of the model.
-    """
-
-    def __init__(self, likelihood: WordLikelihood) -> None:
-        self._likelihood = likelihood
-        self._known: dict[tuple[str, Guidance, int], Guided] = {}
-        self._pools: _Pools = {}
-
-    def guide(self, guidance: Guidance, seed: int) -> Callable[[Posterior], Guided]:
-        """Return a function that guides a posterior; see :class:`Guided`."""
-
-        def guide_posterior(base: Posterior) -> Guided:
-            key = base.name, guidance, seed
-            if key not in self._known:
-                while len(self._known) >= _GUIDED:
-                    del self._known[next(iter(self._known))]
-                self._known[key] = Guided(base, self._likelihood, guidance, seed, self._pools)
-            return self._known[key]
-
-        return guide_posterior

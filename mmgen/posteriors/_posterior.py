@@ -14,12 +14,13 @@ from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
 from mmgen.descriptions import Expression
 from mmgen.posteriors._arrays import latents_from
-from mmgen.results.naming import Weights, posterior_name, posterior_title
+from mmgen.posteriors._guidance import Guidance
+from mmgen.results.naming import GuidanceReport, Weights, posterior_name, posterior_title
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count
 from mmgen.settings.registry import format_unknown_name
 
-__all__ = ["Posterior", "Posteriors"]
+__all__ = ["GuidedPosterior", "Posterior", "Posteriors"]
 
 
 class Posterior(ABC):
@@ -127,6 +128,30 @@ class Posterior(ABC):
         )
 
 
+class GuidedPosterior(Posterior):
+    """Base of posteriors that guidance has changed, by p(words | z) or by a flow itself.
+
+    Attributes:
+        guidance: Weight and method.
+    """
+
+    guidance: Guidance
+
+    @property
+    @abstractmethod
+    def report(self) -> GuidanceReport:
+        """Settings of guidance, and warnings about the draws so far."""
+
+    @property
+    def diagnostics(self) -> dict[str, float | int]:
+        """Figures of the draws so far; none by default."""
+        return {}
+
+    @abstractmethod
+    def guiding_modality(self, words: Batch) -> str | None:
+        """Return the modality that guides for these descriptions; None if they say nothing."""
+
+
 class Posteriors(Mapping[str, Posterior]):
     """The posteriors of a trained model by name.
 
@@ -135,6 +160,7 @@ class Posteriors(Mapping[str, Posterior]):
         path: The loaded file, for messages.
         model_path: The model's checkpoint, for messages.
         guide: Converts each posterior to a guided one; None for no guidance.
+        fitted_only: Whether the fitted posterior alone can be guided so.
     """
 
     _SYNONYMS: ClassVar[Mapping[str, str]] = {"encoder": "own"}
@@ -145,8 +171,10 @@ class Posteriors(Mapping[str, Posterior]):
         path: Path,
         model_path: Path,
         guide: Callable[[Posterior], Posterior] | None = None,
+        fitted_only: bool = False,
     ) -> None:
-        self._members = {member.name: member for member in members}
+        self._every = tuple(members)
+        self._members = {member.name: member for member in members if member.is_fitted or not fitted_only}
         self._path, self._model_path = path, model_path
         self._guide = guide
 
@@ -178,9 +206,13 @@ class Posteriors(Mapping[str, Posterior]):
         """Name of the fitted posterior, else of the encoder, else of the prior."""
         return list(self._members)[-1]
 
-    def apply_guidance(self, guide: Callable[[Posterior], Posterior] | None) -> Self:
-        """Return these posteriors, each guided by ``guide``; None removes guidance."""
-        return type(self)(list(self._members.values()), self._path, self._model_path, guide)
+    def apply_guidance(self, guide: Callable[[Posterior], Posterior] | None, fitted_only: bool = False) -> Self:
+        """Return these posteriors, or the fitted one alone, each guided by ``guide``; None removes guidance."""
+        return type(self)(self._every, self._path, self._model_path, guide, fitted_only)
+
+    def unguided(self, name: str) -> Posterior:
+        """Return the posterior called ``name`` without guidance, also one that cannot be guided."""
+        return type(self)(self._every, self._path, self._model_path)[name]
 
     def _unknown_posterior(self, name: str) -> UsageError:
         if name in mmgen.posteriors.names() and mmgen.posteriors.get(name).posterior == name:

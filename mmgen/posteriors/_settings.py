@@ -166,6 +166,8 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
     given: Given = validate(FitSettings, values).aggregate.given or ("text" if generates_text else "attributes")
     defaults = fit_defaults(given).model_dump(mode="json", exclude={"data"})
     settings = validate(FitSettings, merge(defaults, values))
+    if by_family := settings.build_family().training:
+        settings = validate(FitSettings, merge(merge(defaults, {"training": {**by_family}}), values))
     target, request = settings.build_target(), Request(given, model.data, objective)
     if given in model.data.observed and settings.aggregate.target["name"] != "aggregate":
         raise UsageError(
@@ -184,6 +186,11 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
         raise UsageError(
             f"--family got {settings.family_name}, expected {target.family}, the only one for --target "
             f"{settings.aggregate.target['name']}; leave it out"
+        )
+    if target.needs_likelihood and not settings.build_family().by_likelihood:
+        raise UsageError(
+            f"--family got {settings.family_name}, whose log density takes too long for target "
+            f"{settings.aggregate.target['name']}, which needs it at every step; use --family {_FAMILY}"
         )
     target = target.complete(request)
     dropout = settings.aggregate.text_network.dropout if settings.aggregate.text_network else 0.0

@@ -11,6 +11,7 @@ from pydantic.dataclasses import dataclass
 from mmgen.core.batch import Batch
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.objectives import CONFIG, Bound
+from mmgen.posteriors._aggregate import Aggregate
 from mmgen.posteriors._base import DensityTask, FitParts, Target
 from mmgen.training.task import ALONE, Task
 
@@ -18,16 +19,23 @@ __all__ = ["AggregatedTarget"]
 
 
 class AggregatedTask(DensityTask):
-    """Training task that fits a density to cached encodings by maximum likelihood."""
+    """Training task that fits a density to cached encodings, by maximum likelihood or a loss of its own."""
 
-    quantity = "minus KL"
+    def __init__(self, aggregate: Aggregate, keep_all: float) -> None:
+        super().__init__(aggregate, keep_all)
+        self.quantity = "minus KL" if aggregate.by_likelihood else "minus loss"
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
-        """Return a one-sample estimate of minus KL(q(z|x) || q(z|y)) [B] in nats (CK Section 3)."""
+        """Return a one-sample estimate of minus KL(q(z|x) || q(z|y)) [B] in nats (CK Section 3).
+
+        For a family with a loss of its own it is minus that loss.
+        """
         batch = self.hide_attributes(batch)
         encoding = DiagonalGaussian(batch.values["mean"], batch.values["log_sd"])
-        log_q = self.aggregate.log_fitted(encoding.sample(), batch)
-        entropy = encoding.entropy()
+        value = self.aggregate.training_value(encoding.sample(), batch)
+        if not self.aggregate.by_likelihood:
+            return Bound(value, {})
+        log_q, entropy = value, encoding.entropy()
         return Bound(log_q + entropy, {"log q(z|y)": log_q, "entropy of q(z|x)": entropy})
 
 

@@ -100,7 +100,7 @@ class GuidedTask(DensityTask):
         self._frozen = (base, model)
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
-        """Return E log q(z|y) over z ~ q_w in nats, with eight draws of z for each description.
+        """Return E log q(z|y) over z ~ q_w in nats, or minus the family's loss, with eight draws for each description.
 
         A step uses an eighth of its descriptions, value [B / 8]. Validation uses all of them, value [B], an eighth at a
         time, so both need the same memory.
@@ -121,6 +121,9 @@ class GuidedTask(DensityTask):
             chosen = torch.multinomial(log_share.exp().T.float(), _CHOSEN, replacement=True).T  # [8, B]
             picked = z.gather(0, chosen.unsqueeze(-1).expand(-1, -1, z.shape[-1]))
             effective = -(2 * log_share).logsumexp(0)
+        if not self.aggregate.by_likelihood:
+            value = self.aggregate.training_value(self.aggregate.select_layers(picked), batch).mean(0)
+            return Bound(value, {_EFFECTIVE: effective})
         log_q = self.aggregate.log_prob(picked, batch).mean(0)
         return Bound(log_q, {"log q(z|y)": log_q, _EFFECTIVE: effective})
 

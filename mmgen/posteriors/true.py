@@ -88,6 +88,7 @@ class ExactTarget(Target):
     """Target: the exact posterior p(y|z)^w p(z) of the frozen model (CK Eq. 3)."""
 
     posterior: ClassVar[str] = "true"
+    needs_likelihood: ClassVar[bool] = True
 
     text_weight: Annotated[float | Literal["training"] | None, BeforeValidator(_parse_text_weight)] = None
     """Power w of p(y|z). training is lambda / beta of the model's objective, 1 the exact p(z|y); left out, training."""

@@ -52,7 +52,7 @@ class Row:
         posterior: Name of the posterior, with its weight: "q_agg guided (w = 3, balanced)".
         title: Name and explanation of the posterior.
         guidance: Weight of guidance; 0 for none.
-        balanced: Whether guidance keeps the distribution of unspecified attributes.
+        guidance_method: Method of guidance, as in a score.
         cells: Measured number for each column; None without a score.
         best: For each column, whether no other row beats it (:func:`mmgen.results.groups.is_best`).
         differences: For each column, the difference from the reference row; None without one, or for itself.
@@ -62,7 +62,7 @@ class Row:
     posterior: str
     title: str
     guidance: float
-    balanced: bool
+    guidance_method: str
     cells: tuple[Group | None, ...]
     best: tuple[bool, ...]
     differences: tuple[Contrast | None, ...]

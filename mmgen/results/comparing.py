@@ -156,7 +156,7 @@ def _build_table(
                 *row,
                 last.title,
                 last.guidance or 0.0,
-                last.balanced,
+                last.guidance_method,
                 tuple(numbers),
                 tuple(is_best(cell, of) for cell, of in zip(numbers, rivals, strict=True)),
                 tuple(contrast(a, b) if a and b else None for a, b in zip(numbers, others, strict=True)),

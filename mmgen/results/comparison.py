@@ -176,7 +176,7 @@ def _records(tables: Sequence[ComparedTable]) -> Iterator[dict[str, Any]]:
                     "part": conditions.by_name.get("part", ""),
                     "given": column.given,
                     "guidance": row.guidance or None,
-                    "balanced": row.balanced or None,
+                    "guidance_method": row.guidance_method or None,
                     "share": column.share,
                     "dataset": conditions.dataset,
                     "judge": conditions.judge,

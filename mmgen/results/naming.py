@@ -7,7 +7,15 @@ fitted with, since another weight gives another density.
 from dataclasses import dataclass
 from typing import TypedDict
 
-__all__ = ["LEARNED_PRIOR", "GuidanceReport", "Weights", "format_weight", "posterior_name", "posterior_title"]
+__all__ = [
+    "LEARNED_PRIOR",
+    "GuidanceReport",
+    "Weights",
+    "format_weight",
+    "guidance_label",
+    "posterior_name",
+    "posterior_title",
+]
 
 LEARNED_PRIOR = "learned prior"
 """Name of the posterior q(z), which is fitted to all images and conditioned on nothing."""
@@ -27,7 +35,7 @@ class Weights(TypedDict, total=False):
 
     text_weight: float
     guidance: float
-    balanced: bool
+    method: str
 
 
 def format_weight(weight: float) -> str:
@@ -44,7 +52,7 @@ def posterior_name(
     posterior: str,
     text_weight: float | None = None,
     guidance: float = 0.0,
-    balanced: bool = False,
+    method: str = "",
     *,
     given: str | None = None,
 ) -> str:
@@ -55,29 +63,44 @@ def posterior_name(
             name. For a guided posterior, the name of its base.
         text_weight: For "true", the weight of log p(y|z) in its fit; None if not recorded.
         guidance: The power of p(y|z) that tilts it; 0 for none.
-        balanced: Whether guidance keeps the distribution of unspecified attributes.
+        method: Method of guidance: "" for p(y|z)^w, "balanced" where unspecified attributes also keep their shares,
+            "cfg" for classifier-free guidance, perhaps with the part of the path: "cfg:start=0.2:end=0.8".
         given: Kind of description that a fitted posterior is conditioned on: "nothing" for q(z).
 
     Example:
         >>> posterior_name("true", 300.0), posterior_name("true", 1.0)
         ('q_true(w = 300)', 'q_true(w = 1), exact')
-        >>> posterior_name("aggregate"), posterior_name("learned prior", guidance=3.0, balanced=True)
+        >>> posterior_name("aggregate"), posterior_name("learned prior", guidance=3.0, method="balanced")
         ('q_agg', 'q(z) guided (w = 3, balanced)')
+        >>> posterior_name("aggregate", guidance=0.5, method="cfg")
+        'q_agg guided (cfg 0.5)'
     """
     name = _NAMES.get(posterior, posterior)
     if given == "nothing" and posterior in ("aggregate", "true"):
         name = "q(z)" if posterior == "aggregate" else "q_true(z)"
     elif posterior == "true" and text_weight is not None:
         name = f"q_true(w = {format_weight(text_weight)})" + (", exact" if text_weight == 1 else "")
-    suffix = ", balanced" if balanced else ""
-    return f"{name} guided (w = {format_weight(guidance)}{suffix})" if guidance else name
+    return f"{name} guided ({guidance_label(guidance, method)})" if guidance else name
+
+
+def guidance_label(weight: float, method: str = "") -> str:
+    """Return guidance as it stands in names: "w = 3", "w = 3, balanced" or "cfg 0.5".
+
+    Example:
+        >>> guidance_label(1.0, "cfg:start=0.2:end=0.8")
+        'cfg 1, start 0.2, end 0.8'
+    """
+    name, *options = method.split(":")
+    first = f"{name} {format_weight(weight)}" if name == "cfg" else f"w = {format_weight(weight)}"
+    options = options if name in ("cfg", "") else [name]
+    return ", ".join([first, *(option.replace("=", " ") for option in options)])
 
 
 def posterior_title(
     posterior: str,
     text_weight: float | None = None,
     guidance: float = 0.0,
-    balanced: bool = False,
+    method: str = "",
     *,
     given: str | None = None,
 ) -> str:
@@ -91,7 +114,7 @@ def posterior_title(
         >>> posterior_title("aggregate", given="nothing")
         'q(z): learned prior'
     """
-    name = posterior_name(posterior, text_weight, guidance, balanced, given=given)
+    name = posterior_name(posterior, text_weight, guidance, method, given=given)
     about = _ABOUT.get(posterior, "")
     if posterior == "true":
         exact = text_weight is None or text_weight == 1
@@ -101,7 +124,9 @@ def posterior_title(
     if guidance:
         is_aggregate = posterior == "aggregate" and given != "nothing"
         base = "the aggregate" if is_aggregate else posterior_name(posterior, text_weight, given=given)
-        about = f"{base} times p(y|z)^{format_weight(guidance)}" + (", other attributes balanced" if balanced else "")
+        about = f"{base} times p(y|z)^{format_weight(guidance)}" + (", other attributes balanced" if method else "")
+        if method.startswith("cfg"):
+            about = f"{base} by classifier-free guidance"
     return f"{name}: {about}" if about else name
 
 
@@ -114,7 +139,7 @@ class GuidanceReport:
         weight: w, the power of p(y|z).
         notice: A warning about the draws, such as too few candidates; "" for none.
         text_weight: For a guided q_true, the weight of its fit.
-        balanced: Whether guidance keeps the distribution of unspecified attributes.
+        method: Method of guidance, see :func:`posterior_name`.
 
     Example:
         >>> str(GuidanceReport("aggregate", 3.0))
@@ -125,7 +150,7 @@ class GuidanceReport:
     weight: float
     notice: str = ""
     text_weight: float | None = None
-    balanced: bool = False
+    method: str = ""
 
     def __str__(self) -> str:
-        return posterior_name(self.base, self.text_weight, self.weight, self.balanced)
+        return posterior_name(self.base, self.text_weight, self.weight, self.method)

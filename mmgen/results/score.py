@@ -28,7 +28,7 @@ _RUN = ("name", "settings", "seed")
 _DIGITS = 4  # decimals of the values of points in a file
 
 _OPTIONAL_FIELDS = (
-    "guidance", "base", "run", "balanced", "conditions", "seed", "points", "by_attribute", "judge", "warnings",
+    "guidance", "base", "run", "guidance_method", "conditions", "seed", "points", "by_attribute", "judge", "warnings",
     "details",
 )  # fmt: skip
 """Fields that a JSON line leaves out if they are empty."""
@@ -86,13 +86,14 @@ class Score:
         judge_accuracy: Held-out accuracy of the attribute classifier in percent, by attribute and "mean"; None
             without a classifier.
         text_weight: For posterior "true", the power of p(y|z) in its fit; None for others.
-        guidance: For posterior "guided", the power w of p(y|z) that tilts it; None for others.
+        guidance: For posterior "guided", the weight of guidance; None for others.
         ids: Content ids of the files behind the value, by role.
         base: For a guided posterior, the posterior before guidance: prior, own, true, aggregate, learned prior; also
             "learned prior" for a fitted posterior that is conditioned on nothing; else "".
         run: The training run: "name" of its file, "settings" as a digest without seeds, which is the same for runs that
             differ only in their seed, and "seed"; {} if unknown.
-        balanced: Whether guidance keeps the distribution of unspecified attributes.
+        guidance_method: Method of guidance of a guided posterior: "" for p(y|z)^w, "balanced" or "cfg"; see
+            :func:`mmgen.results.naming.posterior_name`.
         conditions: Conditions that scores must share to be compared, by name: "split", "part", "samples", and others
             of the metric; "content" if the data are not the published dataset.
         seed: Seed of the evaluation: of the choice of queries and points, and of draws.
@@ -121,7 +122,7 @@ class Score:
     ids: dict[str, str] = field(default_factory=dict)
     base: str = ""
     run: dict[str, str] = field(default_factory=dict)
-    balanced: bool = False
+    guidance_method: str = ""
     conditions: dict[str, str] = field(default_factory=dict)
     seed: int | None = None
     points: Points | None = None
@@ -134,14 +135,22 @@ class Score:
     def source(self) -> str:
         """Name of the posterior, with the weights of its fit and guidance."""
         return posterior_name(
-            self._posterior_key, self.text_weight, self.guidance or 0.0, self.balanced, given=self._description_kind
+            self._posterior_key,
+            self.text_weight,
+            self.guidance or 0.0,
+            self.guidance_method,
+            given=self._description_kind,
         )
 
     @property
     def title(self) -> str:
         """Name of the posterior with an explanation."""
         return posterior_title(
-            self._posterior_key, self.text_weight, self.guidance or 0.0, self.balanced, given=self._description_kind
+            self._posterior_key,
+            self.text_weight,
+            self.guidance or 0.0,
+            self.guidance_method,
+            given=self._description_kind,
         )
 
     @property

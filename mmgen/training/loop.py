@@ -7,6 +7,7 @@ state draws what an uninterrupted run would have drawn: on one device the result
 import math
 import time
 from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from mmgen.core.errors import DataError, Interrupted, TrainingError, UsageError
 from mmgen.core.memory import check_memory
 from mmgen.core.progress import Progress, Work
 from mmgen.core.seeding import stream_key
+from mmgen.training.averaging import AveragedWeights
 from mmgen.training.batches import Order, Rows
 from mmgen.training.fabric import make_fabric
 from mmgen.training.log import RunLog, log_path
@@ -150,12 +152,15 @@ class _Run:
         self.state = RunState()
         self.saved_step: int | None = None
         self.in_step = False
+        self.average: AveragedWeights | None = None
         self.players = self._prepare(resume)
 
     def _prepare(self, resume: Resume) -> list[Player]:
         settings = self.settings
         self.task.to(self.fabric.device)
         optimizers = make_optimizers(self.task, settings)
+        if settings.average is not None:
+            self.average = AveragedWeights(self.task, settings.average)
 
         # Files: that all can be written, and that nothing is lost or missed.
         path = state_path(self.out)
@@ -170,7 +175,7 @@ class _Run:
 
         # The state of an earlier part of this run.
         if resume != "never" and path.exists():
-            self.state = load_state(path, self.task, optimizers, self.run_settings, self.precision)
+            self.state = load_state(path, self.task, optimizers, self.run_settings, self.precision, self.average)
             self.saved_step = self.state.step
             if self.state.finished and not self.out.exists():
                 if resume == "require" or read_checkpoint(path, "training-state")[1]:  # weights that would be lost
@@ -247,6 +252,8 @@ class _Run:
         for player in self.players:
             self._update_player(player, views[player.batches])
             self.in_step = True
+        if self.average is not None:
+            self.average.update(step + 1)
         self.in_step = False
 
     def _update_player(self, player: Player, batch: Batch) -> None:
@@ -296,7 +303,8 @@ class _Run:
         """Validate, save the weights if they are the best so far, and save the state."""
         for player in self.players:
             player.guard.check()
-        figures = validate(self.players[0].module, self.validation, self.settings)
+        with self._averaged():
+            figures = validate(self.players[0].module, self.validation, self.settings)
         if self.fabric.is_global_zero:
             assert log is not None
             # What the task selects by stands out among the figures, which are terms otherwise.
@@ -312,7 +320,8 @@ class _Run:
             if is_first_state:  # before the weights, which are of no use to a run that cannot be gone on with
                 self._save_state()
             if replaces:
-                self.save(self.out, self._make_facts(selected, terms))
+                with self._averaged():
+                    self.save(self.out, self._make_facts(selected, terms))
                 if not self.out.exists():  # whether later weights are better is told by the file of the best
                     raise RuntimeError(f"save got {self.out}, expected it to write this file")
             elif self.state.finished:
@@ -320,6 +329,10 @@ class _Run:
             if not is_first_state:
                 self._save_state()
         self.fabric.barrier()
+
+    def _averaged(self) -> AbstractContextManager[None]:
+        """Give the task its averaged weights within a block, if the settings ask for them."""
+        return nullcontext() if self.average is None else self.average.applied()
 
     def _replaces_saved_weights(self, selected: float | None) -> bool:
         """Return whether the current weights replace those in the artifact: the best by validation, or the last."""
@@ -347,7 +360,9 @@ class _Run:
         path, seed = state_path(self.out), self.settings.seed
         optimizers = {player.name: player.optimizer for player in self.players}
         whole = self.settings.keep_state or not self.state.finished
-        save_state(path, self.task, optimizers, self.state, self.run_settings, seed, self.precision, whole)
+        save_state(
+            path, self.task, optimizers, self.state, self.run_settings, seed, self.precision, whole, self.average
+        )
         self.saved_step = self.state.step
 
     def _describe_saved_files(self) -> str:

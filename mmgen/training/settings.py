@@ -84,6 +84,9 @@ class TrainingSettings(Settings):
     and muon weights shrink by the learning rate times lambda instead."""
     gradient_clip: Annotated[float, Field(gt=0)] | None = None
     """Largest norm of the gradient; longer ones are scaled down to it."""
+    average: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Decay of a running mean of the weights, such as 0.999, which validation and the checkpoint use; left out, the
+    weights themselves are used."""
     validate_every: Count = 1_000
     """Steps between validations; each also saves the state that --resume continues from."""
     keep: Literal["best", "last"] = "best"

@@ -18,6 +18,7 @@ from torch.optim import Optimizer
 from mmgen.artifacts import Header, read_checkpoint, read_header, write_checkpoint
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import printable
+from mmgen.training.averaging import AveragedWeights
 from mmgen.training.optimizers import optimizer_state
 
 __all__ = [
@@ -35,6 +36,7 @@ UNFINISHED: dict[str, Any] = {"finished": False}
 """Facts in the header of an artifact until its run has finished."""
 
 _SQUARES = ("exp_avg_sq", "square_avg", "sum")
+_AVERAGE = "average."
 _EXACT = 2**24  # float32, in which optimisers count their steps, holds every whole number up to here
 
 
@@ -124,6 +126,7 @@ def save_state(
     seed: int,
     precision: str,
     with_tensors: bool = True,
+    average: AveragedWeights | None = None,
 ) -> None:
     """Write a ``training-state`` artifact atomically (no pickle: named tensors and JSON).
 
@@ -136,6 +139,7 @@ def save_state(
         seed: Seed of the run.
         precision: Resolved precision of the run.
         with_tensors: Whether to write weights and moments; a finished run is identified without them.
+        average: Averaged weights of the run, if it has them.
     """
     figures: dict[str, Any] = {
         "step": state.step,
@@ -144,6 +148,8 @@ def save_state(
         "finished": state.finished,
     }
     tensors: dict[str, Tensor] = {f"task.{name}": value for name, value in task.state_dict().items()}
+    if average is not None:
+        tensors |= {f"{_AVERAGE}{name}": mean for name, mean in average.means.items()}
     counts = {}
     for player, prefix in _moment_prefixes(optimizers).items():
         moments_by_parameter = optimizers[player].state_dict()["state"]
@@ -164,7 +170,12 @@ def save_state(
 
 
 def load_state(
-    path: Path, task: nn.Module, optimizers: Mapping[str, Optimizer], settings: dict[str, Any], precision: str
+    path: Path,
+    task: nn.Module,
+    optimizers: Mapping[str, Optimizer],
+    settings: dict[str, Any],
+    precision: str,
+    average: AveragedWeights | None = None,
 ) -> RunState:
     """Load a training state into ``task`` and the ``optimizers`` of its players.
 
@@ -183,6 +194,8 @@ def load_state(
             return state
         state.finished = state.finished and not extends
         _load_tensors(tensors, task, optimizers)
+        if average is not None:
+            average.load({n.removeprefix(_AVERAGE): mean for n, mean in tensors.items() if n.startswith(_AVERAGE)})
         _check_moments(header.facts, state, optimizers)
     except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
         reason = printable((str(error) or type(error).__name__).splitlines()[0])

@@ -137,7 +137,7 @@ def test_latex_has_a_row_for_each_posterior_and_weight() -> None:
     plain, other = score("a", 0, 84.46), replace(score("a", 0, 77.7), given=3, stderr=1.6)
     guided = {"posterior": "guided", "base": "own", "guidance": 3.0}
     scores = [replace(plain, stderr=0.8), other, replace(plain, **guided, value=1234.5, stderr=0.41)]
-    scores += [replace(other, **guided, balanced=True, value=80.04)]
+    scores += [replace(other, **guided, guidance_method="balanced", value=80.04)]
     scores += [replace(plain, ids={**plain.ids, "judge": "another"})]
     compared = compare_scores([("a", scores)])
     text = compared.latex()
@@ -149,9 +149,9 @@ def test_latex_has_a_row_for_each_posterior_and_weight() -> None:
     assert re.findall(r"\\label\{(.*)\}", text) == ["tab:correctness-exact-iid", "tab:correctness-exact-iid-2"]
     assert text.count(r". $\pm$ is the standard error over examples}") == 2
     records = [json.loads(line) for line in compared.json_lines().splitlines()]
-    assert [(one["guidance"], one["balanced"]) for one in records[:4]] == [(None, None)] * 2 + [
+    assert [(one["guidance"], one["guidance_method"]) for one in records[:4]] == [(None, None)] * 2 + [
         (3.0, None),
-        (3.0, True),
+        (3.0, "balanced"),
     ]
 
 

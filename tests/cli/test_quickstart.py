@@ -89,7 +89,7 @@ def scored(judge: str = "j", network: str = "", **fields: Any) -> Score:
     return Score(**{**given, "judge": network, **fields})
 
 
-GUIDED = {"posterior": "guided", "base": "aggregate", "guidance": 3.0, "balanced": True}
+GUIDED = {"posterior": "guided", "base": "aggregate", "guidance": 3.0, "guidance_method": "balanced"}
 
 
 def test_table_and_finding() -> None:

@@ -13,7 +13,7 @@ from mmgen.figures.report.findings import describe_findings
 from mmgen.figures.report.make import make_report
 from mmgen.figures.session import gather_material, open_session
 
-GUIDED = {"base": "aggregate", "guidance": 3.0, "balanced": True}
+GUIDED = {"base": "aggregate", "guidance": 3.0, "guidance_method": "balanced"}
 IDS = {"dataset": "d", "judge": "j"}
 
 

@@ -43,10 +43,10 @@ def test_guidance_reaches_every_output(readers: Path, tmp_path: Path, capsys: py
     assert page.read_text().count("q_agg guided (w = 3)") > 1 and "q_agg guided (w = 1)" in page.read_text()
     kept, balanced = tmp_path / "b.h5", ("--guidance", "2:balanced")
     assert exit_code("sample", fitted, "--given", "colour=red", *balanced, "-n", "3", "-o", kept) == 0
-    assert read_header(kept).settings["balanced"] and "balanced" not in settings
+    assert read_header(kept).settings["method"] == "balanced" and "method" not in settings
     assert exit_code("eval", fitted, *many, "--guidance", "2,2:balanced", "-o", tmp_path / "b.jsonl") == 0
     told = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()]
-    assert [one.get("balanced", False) for one in told if one["protocol"] == "importance"] == [False, True]
+    assert [one.get("guidance_method", "") for one in told if one["protocol"] == "importance"] == ["", "balanced"]
     assert exit_code("report", fitted, *balanced, "-o", tmp_path / "b.html") == 0
     assert "q_agg guided (w = 2, balanced)" in (tmp_path / "b.html").read_text()
     assert exit_code("plot", "hierarchy", fitted, "--guidance", "3", "-o", tmp_path / "h.png") == 0
@@ -157,7 +157,7 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
         (["eval", "elbo-attributes", "--guidance", "0:balanced"], "expected a weight above 0, such as 3:balanced"),
         (["sample", "jmvae", "--given", "big red", "--guidance", "3:balanced"], "alone: guide without :balanced"),
         (["sample", "both", "--given", "big red", "--guidance", "3:balanced"], "got a caption, expected attributes"),
-        (["sample", "elbo-attributes", "--given", "colour=red OR colour=blue"], "which needs guidance above 0"),
+        (["sample", "elbo-attributes", "--given", "colour=red OR colour=blue"], "which needs guidance by p(words | z)"),
         (["eval", "elbo-attributes", "--guidance", "1,,3"], "--guidance got nothing, expected a number from 0"),
         (["eval", "elbo-attributes", "--guidance", "1;3"], "--guidance got 1;3, expected a number from 0"),
         (["eval", "elbo-attributes", "--guidance", "1,inf"], "guidance got inf, expected"),

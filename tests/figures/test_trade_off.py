@@ -67,7 +67,11 @@ def test_a_curve_for_each_posterior_over_its_weights(tmp_path: Path) -> None:
 
 
 def test_balanced_guidance_is_a_curve_of_its_own_that_begins_where_nothing_guides(tmp_path: Path) -> None:
-    lines = [pair(86.0, 98.9), pair(93.0, 98.0, guidance=3.0), pair(92.9, 98.7, guidance=3.0, balanced=True)]
+    lines = [
+        pair(86.0, 98.9),
+        pair(93.0, 98.0, guidance=3.0),
+        pair(92.9, 98.7, guidance=3.0, guidance_method="balanced"),
+    ]
     trade = compute_trade_off(read_scores(write(tmp_path / "b.jsonl", *lines)), BOTH)
     found = {curve.label: [(p.weight, p.x, p.y) for p in curve.points] for curve in trade.curves}
     assert found == {

@@ -58,7 +58,7 @@ def test_draws_have_the_shares_and_the_density_that_the_grid_says(
     guided, balanced, shares = truth(toy, posterior, words, GRID.log_words(toy, codes_of(words)), left_out)
     read = readings(toy, GRID.z, left_out)
     assert (guided @ read - shares).abs().max() > 0.02  # guidance alone changes them
-    tilted = toy.guided(Guidance(WEIGHT, balanced=True))
+    tilted = toy.guided(Guidance(WEIGHT, "balanced"))
     z = draw(tilted, posterior, words, 1500)
     error = 3 * math.sqrt(0.25 / min(1500, pool_size(tilted, posterior))) + 0.01
     assert (readings(toy, z, left_out).mean(0) - shares).abs().max() < error
@@ -74,7 +74,7 @@ def test_the_density_integrates_to_one_and_has_the_shares(
     toy = loaded(given)
     batch = parse_descriptions(toy, ["size=small"]).batch(toy, 0)
     _, balanced, _ = truth(toy, posterior, "size=small", GRID.log_words(toy, codes_of("size=small")), COLOURS)
-    tilted = toy.guided(Guidance(WEIGHT, balanced=True))
+    tilted = toy.guided(Guidance(WEIGHT, "balanced"))
     (_,), (error,) = tilted.guided_posterior(posterior).normaliser(batch)
     with torch.no_grad():
         density = tilted.posteriors[posterior].log_prob(GRID.z[:, None], batch)[:, 0].exp() * GRID.cell
@@ -86,7 +86,7 @@ def test_the_density_integrates_to_one_and_has_the_shares(
 def test_what_means_the_same_keeps_nearly_the_same_shares(given: str, posterior: str) -> None:
     """NOT does not condition q, so that the shares which it keeps are those at w = 1."""
     toy = loaded(given)
-    tilted = toy.guided(Guidance(WEIGHT, balanced=True))
+    tilted = toy.guided(Guidance(WEIGHT, "balanced"))
     asked = ["NOT colour=red", "colour=blue OR colour=green"]
     drawn = [draw_latents(tilted, posterior, parse_descriptions(tilted, [text]), 1500, 0)[0] for text in asked]
     first, second = (readings(toy, z, SIZES).mean(0) for z in drawn)
@@ -102,7 +102,7 @@ def test_expressions_keep_the_shares_of_what_they_do_not_mention() -> None:
     table = ATTRIBUTES.log_probabilities(toy.model.decoders["attributes"](GRID.z)).exp().detach()
     words = (table[:, 0, 1] + table[:, 0, 2]).log()
     guided, balanced, shares = truth(toy, "aggregate", "NOT colour=red", words, SIZES)
-    tilted = toy.guided(Guidance(WEIGHT, balanced=True))
+    tilted = toy.guided(Guidance(WEIGHT, "balanced"))
     z = draw_latents(tilted, "aggregate", parse_descriptions(tilted, ["NOT colour=red"]), 1500, 0)[0]
     assert agree(z, balanced, pool_size(tilted, "aggregate")) > 1e-3
     assert (readings(toy, z, SIZES).mean(0) - shares).abs().max() < 0.05

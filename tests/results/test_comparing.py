@@ -231,7 +231,7 @@ def test_what_is_not_alike_is_never_in_one_column() -> None:
     for said in (f"dataset ({'d' * 12}, {'e' * 12})", "split (iid, compositional)", "protocol (exact, paper)"):
         assert said in note
     guided = replace(plain, posterior="guided", base="own", guidance=3.0)
-    columns = [replace(plain, given=3), guided, replace(guided, balanced=True)]
+    columns = [replace(plain, given=3), guided, replace(guided, guidance_method="balanced")]
     columns.append(replace(plain, details={"share": 0.01}))
     (table,) = compare_scores([("a", [plain, *columns])]).tables
     headings = [column.heading for column in table.columns]
@@ -242,7 +242,7 @@ def test_what_is_not_alike_is_never_in_one_column() -> None:
     ]
     rows = ["q(z|y)", "q(z|y) guided (w = 3)", "q(z|y) guided (w = 3, balanced)"]
     assert [row.posterior for row in table.rows] == rows
-    assert [(row.guidance, row.balanced) for row in table.rows] == [(0, False), (3, False), (3, True)]
+    assert [(row.guidance, row.guidance_method) for row in table.rows] == [(0, ""), (3, ""), (3, "balanced")]
 
 
 def test_data_that_are_not_the_published_ones_say_so_above_their_scores() -> None:

@@ -17,7 +17,8 @@ LINE = {"metric": "correctness", "value": 50.0, "stderr": 1.0, "n": 10, "given":
     [
         *((name, True) for name in ("value", "stderr", "n", "given", "text_weight", "guidance")),
         *((name, -1) for name in ("stderr", "n", "given", "text_weight", "guidance")),
-        ("better", "best"), ("better", ""), ("better", True), ("balanced", 1), ("judge_accuracy", {"mean": True}),
+        ("better", "best"), ("better", ""), ("better", True), ("guidance_method", 1),
+        ("judge_accuracy", {"mean": True}),
         ("conditions", {"split": 1}), ("by_attribute", {"digit": "90"}), ("warnings", "all"), ("details", []),
         *(("points", {"values": [1.0], "clusters": one}) for one in ("x", [None], {"0": 1}, 7)),
         ("points", {"values": ["x"]}), ("points", {}), ("points", [1.0]),

@@ -14,6 +14,7 @@ from mmgen.figures.explore.space import ClassifiedPictures, Landscape, Neighbour
 from mmgen.figures.explore.sprites import Sheets, lighten_if_dark, pack_sheets
 from mmgen.figures.session import Session
 from mmgen.latent import Axis
+from mmgen.posteriors import BALANCED, CFG
 
 __all__ = ["Content", "Part", "page_data"]
 
@@ -128,7 +129,7 @@ def _source_data(answers: Answers, sheets: Sheets | None, count: int) -> dict[st
         "about": what,
         "file": source.path.name,
         "posterior": source.posterior,
-        "guidance": str(source.loaded.guidance) if source.loaded.guidance.balanced else source.loaded.guidance.weight,
+        "guidance": str(source.loaded.guidance) if source.loaded.guidance.method else source.loaded.guidance.weight,
         "rows": None if rows == list(range(count)) else rows,
         "pictures": sheets.to_json() if sheets else None,
         "judged": _encode_bytes(np.stack(judged)) if judged else None,
@@ -222,9 +223,11 @@ def _map_data(
         axes = [f"principal component {k + 1} ({100 * share:.0f} %)" for k, share in enumerate(landscape.shares)]
     beside = content.neighbours
     how = "on a grid, exactly." if chart.exact else f"of {DRAWS} draws of z, projected on the plane and smoothed."
-    if not chart.exact and any(source.loaded.guidance for source in content.session.sources):
+    if not chart.exact and any(
+        source.loaded.guidance and source.loaded.guidance.method != CFG for source in content.session.sources
+    ):
         how += " Draws of a guided posterior are those of its base, weighed by p(words|z)^w."
-        if any(source.loaded.guidance.balanced for source in content.session.sources):
+        if any(source.loaded.guidance.method == BALANCED for source in content.session.sources):
             how += " Their weights are balanced, to keep the distribution of unspecified attributes."
     return {
         "cells": content.cells,

@@ -12,7 +12,7 @@ from mmgen.figures.session import Source
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encodings import Projection
 from mmgen.generation.latents import draw_latents
-from mmgen.posteriors import Guided
+from mmgen.posteriors import CFG, Guided
 
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
@@ -133,7 +133,8 @@ def compute_densities(
 ) -> list[tuple[np.ndarray, float]]:
     """Compute :func:`contour_bytes` [CELLS, CELLS, 1] for each of Q descriptions, and the share of mass off the map."""
     loaded, posterior, found = source.loaded, source.posterior, []
-    base = loaded.guided(0.0) if loaded.guidance else loaded
+    weighs = bool(loaded.guidance) and loaded.guidance.method != CFG  # a flow has the density itself
+    base = loaded.guided(0.0) if weighs else loaded
     grid = None
     if chart.exact:
         coarse = _AROUND * _COARSE
@@ -149,7 +150,7 @@ def compute_densities(
                 cache[key] = draw_latents(base, posterior, descriptions[row : row + 1], DRAWS, seed)[0]
             z = cache[key]
             weighed = torch.zeros(len(z), dtype=torch.float64, device=z.device)
-        if loaded.guidance:
+        if weighs:
             weighed = weighed + _log_guidance(loaded, posterior, z, descriptions, row)
         weights = (weighed - weighed.max()).exp().cpu().numpy()
         if grid is not None:

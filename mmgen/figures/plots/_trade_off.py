@@ -8,6 +8,7 @@ import numpy as np
 
 from mmgen.core.errors import UsageError
 from mmgen.results.groups import group_runs
+from mmgen.results.naming import guidance_label
 from mmgen.results.published import published_tables
 from mmgen.results.score import Score
 
@@ -75,7 +76,7 @@ class Curve:
     guided: bool
     points: tuple[Point, ...]
     text_weight: float | None = None
-    balanced: bool = False
+    method: str = ""
 
     @property
     def label(self) -> str:
@@ -83,13 +84,15 @@ class Curve:
         name = _NAMES.get(self.posterior, self.posterior)
         if self.text_weight is not None:
             name += f"(w = {self.text_weight:g})"
-        return name + (", guided" if self.guided else "") + (", balanced" if self.balanced else "")
+        return name + (", guided" if self.guided else "") + (f", {self.method}" if self.method else "")
 
     def point_label(self, point: Point) -> str:
         """Format the label of a point: its weight, or the unguided posterior; "" for a posterior without weights."""
         if self.guided and not point.weight:
             return _NAMES.get(self.posterior, self.posterior)
-        return f"w = {point.weight:g}" if self.guided or self.posterior == "true" else ""
+        return (
+            guidance_label(point.weight, self.method.split(":")[0]) if self.guided or self.posterior == "true" else ""
+        )
 
 
 @dataclass(frozen=True)
@@ -130,14 +133,14 @@ def choose_axes(metrics: Sequence[str]) -> tuple[str, str]:
     return metrics[0], _PARTNERS[metrics[0]]
 
 
-Key = tuple[str, float | None, float, bool]
-"""Posterior, text weight (of q_true only), weight of guidance, whether guidance is balanced."""
+Key = tuple[str, float | None, float, str]
+"""Posterior, text weight (of q_true only), weight of guidance, method of guidance."""
 
 
 def _posterior_key(score: Score) -> Key:
     posterior = score.base if score.posterior == "guided" else score.posterior
     weight = score.text_weight or 1.0 if posterior == "true" else None
-    return posterior, weight, score.guidance or 0.0, score.balanced
+    return posterior, weight, score.guidance or 0.0, score.guidance_method
 
 
 def _model_and_fit(score: Score, key: Key) -> tuple[str, str]:
@@ -180,7 +183,7 @@ def _by_posterior(scores: Sequence[Score]) -> ScoresByPosterior:
     for key, by_files in found.items():
         models = [model for model, _ in by_files]
         if len(set(models)) < len(models):
-            name = Curve(key[0], bool(key[2]), (), balanced=key[3]).label
+            name = Curve(key[0], bool(key[2]), (), method=key[3]).label
             raise UsageError(
                 f"trade-off got scores of several fits of {name} with the same weight to one model; name scores of one "
                 "fit"
@@ -237,7 +240,7 @@ def compute_trade_off(scores: Sequence[Score], metrics: tuple[str, str]) -> Trad
     for group in kept:
         _check_comparable([group])
     alone = sorted(
-        {Curve(key[0], bool(key[2]), (), balanced=key[3]).label for key in (ys.keys() | xs.keys()) - points.keys()}
+        {Curve(key[0], bool(key[2]), (), method=key[3]).label for key in (ys.keys() | xs.keys()) - points.keys()}
     )
     every = [score for group in kept for by_files in group.values() for score in by_files.values()]
     corner = (_score_of_real_pictures(every, x), _score_of_real_pictures(every, y))
@@ -257,9 +260,9 @@ def _curves(points: Mapping[Key, Point]) -> tuple[Curve, ...]:
                 guided = [point for key, point in own.items() if key[1] == weight and key[2] and key[3] == how]
                 curves.append(Curve(posterior, True, _sort_by_weight(guided), weight, how))
         else:
-            for how in sorted({key[3] for key in own if key[2]} or {False}):
+            for how in sorted({key[3] for key in own if key[2]} or {""}):
                 line = [point for key, point in own.items() if not key[2] or key[3] == how]
-                curves.append(Curve(posterior, any(key[2] for key in own), _sort_by_weight(line), balanced=how))
+                curves.append(Curve(posterior, any(key[2] for key in own), _sort_by_weight(line), method=how))
     return tuple(sorted(curves, key=lambda curve: -max(point.x + point.y for point in curve.points)))
 
 

@@ -1,0 +1,71 @@
+"""Guided posteriors of one model by what guides them, kept with their draws."""
+
+from collections.abc import Callable
+
+from mmgen.core.errors import UsageError
+from mmgen.posteriors._cfg import ClassifierFree
+from mmgen.posteriors._guidance import CFG, Guidance
+from mmgen.posteriors._guided import Guided, Pools
+from mmgen.posteriors._likelihood import WordLikelihood
+from mmgen.posteriors._posterior import GuidedPosterior, Posterior, Posteriors
+
+__all__ = ["GuidedCache"]
+
+_GUIDED = 8
+"""Largest number of cached guided posteriors."""
+
+
+class GuidedCache:
+    """Cache of the guided posteriors of one model with their draws.
+
+    Args:
+        likelihood: p(words | z) of the model.
+    """
+
+    def __init__(self, likelihood: WordLikelihood) -> None:
+        self._likelihood = likelihood
+        self._known: dict[tuple[str, Guidance, int], GuidedPosterior] = {}
+        self._pools: Pools = {}
+
+    def apply(self, posteriors: Posteriors, guidance: Guidance, seed: int) -> Posteriors:
+        """Return posteriors under guidance: all, the fitted one alone for "cfg", or as they are for a weight of 0.
+
+        Raises:
+            UsageError: The model has no p(words | z), or for "cfg" no fitted rectified flow.
+        """
+        if not guidance:
+            return posteriors.apply_guidance(None)
+        path = self._likelihood.path
+        if guidance.method == CFG:
+            guided = posteriors.apply_guidance(self._guide(guidance, seed), fitted_only=True)
+            if not guided:
+                raise UsageError(
+                    f"guidance {guidance} needs a fitted rectified flow, but {path} is a model alone; fit one with "
+                    f"mmgen fit-aggregate {path} --family rectified-flow"
+                )
+            guided[guided.default]  # refuses other densities
+            return guided
+        if not self._likelihood.names:
+            generated = ", ".join(self._likelihood.model.generates) or "nothing"
+            raise UsageError(
+                f"guidance needs a decoder of attributes or text, but {path} generates only {generated}; "
+                "draw without guidance"
+            )
+        return posteriors.apply_guidance(self._guide(guidance, seed))
+
+    def _guide(self, guidance: Guidance, seed: int) -> Callable[[Posterior], GuidedPosterior]:
+        """Return a function that guides a posterior; see :class:`Guided`."""
+
+        def guide_posterior(base: Posterior) -> GuidedPosterior:
+            key = base.name, guidance, seed
+            if key not in self._known:
+                while len(self._known) >= _GUIDED:
+                    del self._known[next(iter(self._known))]
+                self._known[key] = (
+                    ClassifierFree(base, guidance)
+                    if guidance.method == CFG
+                    else Guided(base, self._likelihood, guidance, seed, self._pools)
+                )
+            return self._known[key]
+
+        return guide_posterior

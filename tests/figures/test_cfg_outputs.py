@@ -1,0 +1,105 @@
+"""Classifier-free guidance of rectified flows in every output: it is done and said, or refused in one sentence."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import mmgen
+from mmgen.artifacts import read_header
+from mmgen.generation.descriptions import parse_descriptions
+from mmgen.posteriors import ClassifierFree, Guidance
+from tests.program import exit_code
+
+TINY = ["--family", "rectified-flow", "--steps", "3", "--examples", "40", "--set", "aggregate.family.width=8",
+        "--set", "aggregate.family.blocks=1", "--set", "aggregate.family.steps=2",
+        "--set", "aggregate.family.density_steps=2"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def flows(readers: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of flows fitted to a model of attributes, given attributes and nothing."""
+    folder = tmp_path_factory.mktemp("flows")
+    for given in ("attributes", "nothing"):
+        model, out = readers / "elbo.safetensors", folder / f"{given}.safetensors"
+        assert exit_code("fit-aggregate", model, "--given", given, *TINY, "-o", out) == 0
+    return folder
+
+
+def test_cfg_reaches_every_output(flows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, samples, lines = flows / "attributes.safetensors", tmp_path / "s.h5", tmp_path / "scores.jsonl"
+    assert read_header(file).settings["training"]["average"] == 0.999
+    words = "colour=red NOT size=big"
+    assert exit_code("sample", file, "--given", words, "--guidance", "cfg:2", "-n", "3", "-o", samples) == 0
+    settings = read_header(samples).settings
+    assert (settings["guidance"], settings["method"], settings["base"]) == (2.0, "cfg", "aggregate")
+    asked = ["-m", "log-likelihood", "--number", "4", "--samples", "4", "--guidance", "0,cfg:1,cfg:1:start=0.2:end=0.8"]
+    assert exit_code("eval", file, *asked, "-o", lines) == 0
+    scores = [json.loads(line) for line in lines.read_text().splitlines()]
+    kinds = [(s.get("guidance"), s.get("guidance_method")) for s in scores if s["protocol"] == "importance"]
+    assert kinds == [(None, None), (1.0, "cfg"), (1.0, "cfg:start=0.2:end=0.8")]
+    page = tmp_path / "r.html"
+    assert exit_code("report", file, lines, "--guidance", "cfg:1", "-o", page) == 0
+    assert "q_agg guided (cfg 1, start 0.2, end 0.8)" in page.read_text()
+    assert page.read_text().count("q_agg guided (cfg 1)") > 1
+    assert exit_code("explore", file, "--guidance", "cfg:1", "-o", tmp_path / "e.html") == 0
+    assert exit_code("plot", "hierarchy", file, "--guidance", "cfg:1", "-o", tmp_path / "h.png") == 0
+    assert exit_code("compare", lines) == 0
+    assert "q_agg guided (cfg 1)" in capsys.readouterr().out
+
+
+def test_cfg_in_python(flows: Path) -> None:
+    model = mmgen.load(flows / "attributes.safetensors")
+    guided = model.guided("cfg:1")
+    assert list(guided.posteriors) == ["aggregate"]
+    posterior, words = guided.posteriors["aggregate"], guided.describe("colour=red")
+    assert isinstance(posterior, ClassifierFree) and posterior.guidance == Guidance(1.0, "cfg")
+    z = posterior.sample(words, 5, torch.Generator().manual_seed(0))
+    assert posterior.log_prob(z, words).shape == (5, 1) and z.shape == (5, 1, model.model.latent_size)
+    plain = model.posteriors["aggregate"].sample(words, 5, torch.Generator().manual_seed(0))
+    assert not z.equal(plain)
+
+
+def test_not_moves_away_from_the_excluded_value(flows: Path) -> None:
+    """The velocity without a description has no part where one value is excluded, and a positive one for two."""
+    guided = mmgen.load(flows / "attributes.safetensors").guided("cfg:2")
+    descriptions = parse_descriptions(guided, ["colour=red NOT size=big"])
+    posterior = guided.posteriors["aggregate"].condition_on(descriptions.expression(0))
+    assert isinstance(posterior, ClassifierFree)
+    words = descriptions.batch(guided, 0)
+    (own, described), (away, excluded), (rest, none) = posterior._terms(words)
+    assert (own, away, rest, none) == (3.0, -2.0, 0.0, None) and described is words
+    assert excluded is not None
+    np.testing.assert_array_equal(excluded.present["attributes"].numpy(), [[False, True]])
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["sample", "elbo", "--given", "colour=red", "--guidance", "cfg:1"], "needs a fitted rectified flow, but"),
+        (["sample", "elbo-attributes", "--given", "colour=red", "--guidance", "cfg:1"], "a fitted rectified flow;"),
+        (["sample", "nothing", "--given", "colour=red", "--guidance", "cfg:1"], "got q(z), which reads no description"),
+        (["sample", "attributes", "--guidance", "cfg:1"], "an empty description"),
+        (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg"], "guidance got cfg, expected"),
+        (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg:0"], "above 0, such as cfg:0.5"),
+        (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg:1:balanced"], "cfg:0.5"),
+        (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg:1:start=0.8:end=0.2"], "cfg:0.5"),
+        (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg:1:start=nan"], "cfg:0.5"),
+        (["sample", "attributes", "--given", "colour=red OR colour=blue", "--guidance", "cfg:1"], "p(words | z)"),
+        (["sample", "attributes", "--given", "colour=red", "--posterior", "prior", "--guidance", "cfg:1"], "prior"),
+        (["eval", "attributes", "--guidance", "cfg:1,cfg:1"], "--guidance got cfg:1 twice"),
+        (["fit-aggregate", "elbo", "--target", "true", "--family", "rectified-flow"], "use --family realnvp"),
+        (["fit-aggregate", "elbo", "--guidance", "cfg:1"], "expected a number alone"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_one_sentence(
+    readers: Path, flows: Path, command: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, model, *options = command
+    folder = flows if model in ("attributes", "nothing") else readers
+    out = ["-o", str(tmp_path / "out.h5")] if name == "sample" else []
+    assert exit_code(name, folder / f"{model}.safetensors", *options, *out) in (1, 2)
+    error = " ".join(capsys.readouterr().err.split())
+    assert said in error and error.count("mmgen: ") == 1
