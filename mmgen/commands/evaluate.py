@@ -32,7 +32,7 @@ class Evaluate(Stage["Scores"]):
     """Measure how good a model or an aggregate is; the same seed, the same scores."""
 
     described_by: ClassVar[tuple[str, ...]] = (_SETTINGS,)
-    shows_defaults: ClassVar[bool] = True
+    shows_described_defaults: ClassVar[bool] = True
 
     model: Annotated[File, Input("model or aggregate")]
     """Model or aggregate."""

@@ -8,6 +8,8 @@ import pytest
 import typer
 
 from mmgen.cli import _main
+from mmgen.commands import stage_class, stage_names
+from mmgen.commands._base import Stage
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "commands.md"
 
@@ -74,3 +76,31 @@ def test_paragraphs_are_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch,
 
 def test_who_types_the_name_alone_is_told_where_to_begin(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     assert "New here? mmgen quickstart" in helped(monkeypatch=monkeypatch, capsys=capsys)
+
+
+def test_defaults_of_a_settings_class_reach_help_pages_and_python(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    from mmgen.evaluation import EvaluationSettings
+
+    defaults = {
+        name: str(field.default)
+        for name, field in EvaluationSettings.model_fields.items()
+        if name not in ("seed", "precision") and field.default not in (None, "")
+    }
+    assert set(defaults) >= {"samples", "number", "draws", "queries", "part", "protocol", "proposal", "pool"}
+    help_text = re.sub(r"[│\s]+", " ", helped("eval", monkeypatch=monkeypatch, capsys=capsys))
+    section = PAGE.read_text(encoding="utf-8").partition("\n## mmgen eval\n")[2].partition("\n## ")[0]
+    rows = {line.split("`")[1].split()[0].strip(","): line for line in section.splitlines() if line.startswith("| `--")}
+    python = (PAGE.parent / "python.md").read_text(encoding="utf-8")
+    for name, default in defaults.items():
+        option = f"--{name.replace('_', '-')}"
+        assert re.search(rf"{option} (?:(?! --).)*\[default: {default}\]", help_text), option
+        assert rows[option].endswith(f"| {default} |"), rows[option]
+        assert re.search(rf"\n\* `{name}`: .*; {default} by default\.", python), name
+
+
+@pytest.mark.parametrize("name", stage_names())
+def test_stages_set_only_class_attributes_that_the_base_declares(name: str) -> None:
+    """A misspelled ``shows_described_defaults`` would have no effect."""
+    stage = stage_class(name)
+    own = {attribute for attribute, hint in vars(stage)["__annotations__"].items() if "ClassVar" in str(hint)}
+    assert own <= set(vars(Stage)), name
