@@ -79,9 +79,7 @@ def reproduce_command(
         ),
     ] = None,
     jobs: Annotated[int | None, jobs_option("1", "Stages")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the commands as a shell script and leave.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands as a shell script and leave.")] = False,
 ) -> None:
     """Make a published table again, and print it beside the paper's numbers.
 
