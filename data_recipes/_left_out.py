@@ -50,7 +50,7 @@ def find_thumbnails(names: Collection[str]) -> list[str]:
     """Return the pictures that are named like thumbnails, or lie in a folder named so, beside their large picture.
 
     Example:
-        >>> thumbnails(
+        >>> find_thumbnails(
         ...     ["red/1.png", "red/thumbs/1.png", "red/2.png", "red/2_thumb.png", "fingers/3.png", "thumbs/3.png"]
         ... )
         ['red/thumbs/1.png', 'red/2_thumb.png']

@@ -91,9 +91,9 @@ def possible_part_names(names: Iterable[str]) -> list[str]:
     They mean a part by themselves, or differ only in the part.
 
     Example:
-        >>> could_be_parts(["bus", "car", "train"]), could_be_parts(["seg_train", "seg_test", "seg_pred"])
+        >>> possible_part_names(["bus", "car", "train"]), possible_part_names(["seg_train", "seg_test", "seg_pred"])
         (['train'], ['seg_train', 'seg_test'])
-        >>> could_be_parts(["train stations", "test tubes"])
+        >>> possible_part_names(["train stations", "test tubes"])
         []
     """
     names = list(names)

@@ -74,7 +74,7 @@ def compare_sha256(title: str, where: Path | str, sha256: str, published: str) -
     """Compare content with a published set by a hash that does not depend on packing.
 
     Example:
-        >>> by_sha256("MNIST", "folder", "0123456789abcdef", "e10378d1a1706246").notes[0][:92]
+        >>> compare_sha256("MNIST", "folder", "0123456789abcdef", "e10378d1a1706246").notes[0][:92]
         'folder is not MNIST as published (SHA-256 of its content 0123456789ab..., expected e10378d1a'
     """
     if sha256 == published:

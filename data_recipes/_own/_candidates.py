@@ -72,7 +72,7 @@ def note_part_lists(names: Sequence[str]) -> list[str]:
     """Return notes on files that are no pictures and whose names speak of parts.
 
     Example:
-        >>> len(part_lists(["train.txt", "lists/test.txt"])), part_lists(["labels.csv", "contest.txt"])
+        >>> len(note_part_lists(["train.txt", "lists/test.txt"])), note_part_lists(["labels.csv", "contest.txt"])
         (1, [])
     """
     lists = [name for name in names if name.lower().endswith(_LISTS) and _OF_PARTS.search(PurePosixPath(name).stem)]
@@ -89,9 +89,9 @@ def note_possible_masks(pictures: Sequence[str]) -> list[str]:
     """Return notes on pictures that are named like masks of others: masks/1.png, 1_mask.png.
 
     Example:
-        >>> len(mask_candidates(["images/1.png", "masks/1.png"])), len(mask_candidates(["1.png", "1_mask.png"]))
+        >>> len(note_possible_masks(["images/1.png", "masks/1.png"])), len(note_possible_masks(["1.png", "1_mask.png"]))
         (1, 1)
-        >>> mask_candidates(["masks/1.png", "hats/2.png"])
+        >>> note_possible_masks(["masks/1.png", "hats/2.png"])
         []
     """
     whole: set[str] = set()

@@ -26,7 +26,7 @@ def to_cell(value: Any) -> Cell:
     text of nothing else is missing.
 
     Example:
-        >>> [cell_of(value) for value in (" red cube ", 3, 3.0, 0.25, True, None, float("nan"), "")]
+        >>> [to_cell(value) for value in (" red cube ", 3, 3.0, 0.25, True, None, float("nan"), "")]
         ['red cube', '3', '3', '0.25', 'yes', None, None, None]
     """
     if isinstance(value, str):
@@ -58,7 +58,7 @@ def to_texts(value: Any) -> tuple[str, ...] | None:
     """Return the distinct texts of a list in their order; None if it is no list of texts.
 
     Example:
-        >>> texts_of(["A dog.", " A dog. ", "It runs."]), texts_of(["A dog.", 3]), texts_of([])
+        >>> to_texts(["A dog.", " A dog. ", "It runs."]), to_texts(["A dog.", 3]), to_texts([])
         (('A dog.', 'It runs.'), None, ())
     """
     if not isinstance(value, list) or any(not (one is None or isinstance(one, str)) for one in value):

@@ -69,7 +69,7 @@ def stays_inside(name: str) -> bool:
     """Return whether a name with slashes stays in the folder that it is relative to.
 
     Example:
-        >>> [inside(name) for name in ("red/x.png", "../x.png", "/etc/passwd", "C:/x.png", "a/../x.png", "")]
+        >>> [stays_inside(name) for name in ("red/x.png", "../x.png", "/etc/passwd", "C:/x.png", "a/../x.png", "")]
         [True, False, False, False, False, False]
     """
     parts = PurePosixPath(name).parts

@@ -28,7 +28,7 @@ def replace_missing_words(
         words: The words besides :data:`UNSPECIFIED`, in any case; by default :data:`MISSING_WORDS`.
 
     Example:
-        >>> cells, notes = without_missing("hat", ["red", "N/A", None], None)
+        >>> cells, notes = replace_missing_words("hat", ["red", "N/A", None], None)
         >>> cells, notes[0].strip()
         (['red', None, None],
          "hat: 'N/A' 1 is taken as unknown; if it is a value, --unknown names the words that say so")

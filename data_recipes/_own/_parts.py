@@ -67,9 +67,10 @@ def _could_name_parts(name: str, words: Collection[str]) -> bool:
     """Return whether a column may hold parts of a split, by its name and by words or codes in it.
 
     Example:
-        >>> _is_division("Usage", ["Training", "PublicTest"]), _is_division("partition", "012")
+        >>> _could_name_parts("Usage", ["Training", "PublicTest"]), _could_name_parts("partition", "012")
         (True, True)
-        >>> _is_division("vehicle", ["bus", "train"]), _is_division("train", "01"), _is_division("set", ["tea"])
+        >>> cases = [("vehicle", ["bus", "train"]), ("train", "01"), ("set", ["tea"])]
+        >>> tuple(_could_name_parts(*case) for case in cases)
         (False, False, False)
     """
     name_words = {word.casefold() for word in re.split(r"[\W_]+|(?<=[a-z])(?=[A-Z])", name) if word}

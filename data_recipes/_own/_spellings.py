@@ -22,10 +22,10 @@ def note_spelling_variants(noun: str, words: Iterable[str]) -> list[str]:
     """Return notes on words that differ only in spelling, each after ``noun``.
 
     Example:
-        >>> spelled_twice("colour", ["Red", "red", "dark red", "dark-red", "blue"])
+        >>> note_spelling_variants("colour", ["Red", "red", "dark red", "dark-red", "blue"])
         ["  colour: 'Red' and 'red' differ in case only; fix the table if they are one",
          "  colour: 'dark red' and 'dark-red' differ in case, spaces or hyphens only; fix the table if they are one"]
-        >>> spelled_twice("label", ["1", "1.0", "2"])
+        >>> note_spelling_variants("label", ["1", "1.0", "2"])
         ["  label: '1' and '1.0' are one number; fix the table if they are one"]
     """
     alike: dict[str, list[str]] = defaultdict(list)

@@ -169,7 +169,8 @@ def _are_row_numbers(cells: Sequence[str]) -> bool:
     """Return whether all cells are whole numbers, each once, or starting again and again as in joined tables.
 
     Example:
-        >>> [_numbers_rows(cells) for cells in (["3", "1", "2"], ["0.0", "1.0"], [*"0123401234"], ["0", "1", "0", "1"])]
+        >>> columns = (["3", "1", "2"], ["0.0", "1.0"], [*"0123401234"], ["0", "1", "0", "1"])
+        >>> [_are_row_numbers(cells) for cells in columns]
         [True, True, True, False]
     """
     whole = [cell.removesuffix(".0") for cell in cells]

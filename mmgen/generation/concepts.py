@@ -67,7 +67,7 @@ def abstraction_levels(codes: np.ndarray, dropping_order: Sequence[int] | None =
         UsageError: ``dropping_order`` does not name exactly the known attributes.
 
     Example:
-        >>> hierarchy_queries(np.array([3, 0, 1], np.uint8)).tolist()
+        >>> abstraction_levels(np.array([3, 0, 1], np.uint8)).tolist()
         [[255, 255, 255], [255, 255, 1], [255, 0, 1], [3, 0, 1]]
     """
     known = [position for position, code in enumerate(codes) if code != UNKNOWN]

@@ -47,7 +47,7 @@ def traverse(z: Tensor, dimensions: Sequence[Axis], values: Tensor) -> Tensor:
         values: Values of all dimensions [S], or of each [d, S].
 
     Example:
-        >>> traversal(torch.zeros(1, 2), [1], torch.tensor([-1.0, 1.0])).tolist()
+        >>> traverse(torch.zeros(1, 2), [1], torch.tensor([-1.0, 1.0])).tolist()
         [[[[0.0, -1.0], [0.0, 1.0]]]]
     """
     each = values.expand(len(dimensions), values.shape[-1]).to(z)
@@ -74,7 +74,7 @@ def interpolate(start: Tensor, end: Tensor, steps: int, spherical: bool = True) 
         spherical: Whether to interpolate along the arc instead of a straight line.
 
     Example:
-        >>> round(interpolation(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0]), 3)[1].norm().item(), 4)
+        >>> round(interpolate(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0]), 3)[1].norm().item(), 4)
         1.0
     """
     shares = torch.linspace(0, 1, steps, dtype=start.dtype, device=start.device).reshape(-1, *[1] * start.dim())

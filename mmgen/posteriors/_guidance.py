@@ -75,7 +75,7 @@ class Guidance:
         if isinstance(value, Guidance):
             return value
         text, *options = value.split(":") if isinstance(value, str) else (value,)
-        free = text == CFG and bool(options)
+        free = bool(options) and text == CFG
         if free:
             text, *options = options
         is_valid_type = isinstance(value, str | Real) and not isinstance(value, bool)

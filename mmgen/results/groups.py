@@ -69,7 +69,7 @@ def group_runs(runs: Sequence[Score]) -> Group:
 
     Example:
         >>> scores = [Score("m", "q", value, 0.3, "%", "higher", 10, "own") for value in (1.0, 2.0, 3.0)]
-        >>> group = group_of(scores)
+        >>> group = group_runs(scores)
         >>> group.mean, group.sd, group.n, round(group.stderr, 3)
         (2.0, 1.0, 3, 0.577)
     """

@@ -42,7 +42,7 @@ def format_weight(weight: float) -> str:
     """Format a weight for a name, with at most six digits.
 
     Example:
-        >>> number_of(300.0), number_of(1 / 3)
+        >>> format_weight(300.0), format_weight(1 / 3)
         ('300', '0.333333')
     """
     return f"{weight:g}"

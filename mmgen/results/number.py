@@ -23,7 +23,7 @@ def decimal_places(error: float | None) -> int:
         Review of Particle Physics (Particle Data Group, 2022), section 5.3 "Rounding"
 
     Example:
-        >>> [places_of(error) for error in (1.08, 0.38, 0.96, 12.3, 45.0, 0.0461, None)]
+        >>> [decimal_places(error) for error in (1.08, 0.38, 0.96, 12.3, 45.0, 0.0461, None)]
         [1, 1, 1, 0, 0, 2, 2]
     """
     if not error or not math.isfinite(error):

@@ -195,7 +195,7 @@ def data_condition(settings: Mapping[str, Any]) -> dict[str, str]:
     """Return the condition "content" of scores if their dataset is not the published one of its recipe, else {}.
 
     Example:
-        >>> other_data({"recipe": "mnist", "content": "not MNIST as published"}), other_data({"recipe": "mnist"})
+        >>> data_condition({"content": "not MNIST as published"}), data_condition({"recipe": "mnist"})
         ({'content': 'not MNIST as published'}, {})
     """
     content = settings.get("content")

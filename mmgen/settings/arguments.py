@@ -156,7 +156,7 @@ def check_arguments(function: F) -> F:
 
     Example:
         >>> from mmgen.settings.kinds import Count, Seed
-        >>> @checked
+        >>> @check_arguments
         ... def draw(n: Count = 1, seed: Seed = 0) -> int:
         ...     return n
         >>> draw(n=3)

@@ -72,7 +72,7 @@ def _dotted_name(location: Iterable[Any]) -> str:
     """Format the location of a setting as its dotted name; positions in lists count from 1.
 
     Example:
-        >>> _key(["scale", "cpu", "stage", 0, "command"])
+        >>> _dotted_name(["scale", "cpu", "stage", 0, "command"])
         'scale.cpu.stage[1].command'
     """
     return "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
@@ -223,7 +223,7 @@ def nest_dotted_names(values: Mapping[str, Any]) -> dict[str, Any]:
     """Convert values with dotted names to nested tables.
 
     Example:
-        >>> nested({"training.steps": 100, "objective": {"beta": 0.5}})
+        >>> nest_dotted_names({"training.steps": 100, "objective": {"beta": 0.5}})
         {'training': {'steps': 100}, 'objective': {'beta': 0.5}}
     """
     result: dict[str, Any] = {}

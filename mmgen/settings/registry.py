@@ -56,7 +56,7 @@ def find_nearest_name(name: str, names: Sequence[str]) -> str | None:
     """Return the known name that is most similar to ``name``; None if none is similar.
 
     Example:
-        >>> nearest("lst", ["list", "plot"]), nearest("version", ["train", "eval"])
+        >>> find_nearest_name("lst", ["list", "plot"]), find_nearest_name("version", ["train", "eval"])
         ('list', None)
     """
     # 0.6 allows two errors in a word of five letters, but not a word that shares only half its letters.

@@ -219,8 +219,8 @@ def test_progress_knows_when_the_minutes_are_over(tmp_path: Path) -> None:
     left = [progress.seconds_left for progress in work]
     assert all(one is not None and 100 < one < 120 for one in left) and len(left) == 2
     pace = _console._Pace()
-    pace.note(0, 0.0)
-    pace.note(1, 20.0)
+    pace.record(0, 0.0)
+    pace.record(1, 20.0)
     told = [_console._format_progress(Progress(1, {}, seconds), work, pace) for seconds in (None, 90.0, 30.0)]
     assert [one.split(" · ")[1] for one in told] == ["1:00 left", "1:00 left", "0:30 left"]
 

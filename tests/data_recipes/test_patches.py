@@ -135,7 +135,7 @@ def test_broken_sources_are_refused(tmp_path: Path) -> None:
         ({}, "got neither of --pictures"),
         ({"pictures": "a", "patches": "b"}, "got both of --pictures"),
         ({"patches": "b", "side": 8}, "an archive's patches were cut before"),
-        ({"pictures": "a", "number": 40, "per_picture": 3}, "both say how many"),
+        ({"pictures": "a", "number": 40, "per_picture": 3}, "both set the number of patches"),
     ],
 )
 def test_settings_that_contradict_one_another(settings: dict[str, object], said: str) -> None:

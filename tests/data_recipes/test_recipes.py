@@ -45,7 +45,7 @@ def test_the_file_holds_what_the_recipe_says(name, small_mnist, tmp_path):
         assert dict(zip(attributes.names, map(list, attributes.values), strict=True)) == recipe.vocabulary
         codes = dataset.read_attributes("attributes", slice(None))
         assert np.all(codes < [len(values) for values in attributes.values])
-        assert set(dataset.factor_names) == {*recipe.random_factors, "source", "source_part"}
+        assert set(dataset.factors) == {*recipe.random_factors, "source", "source_part"}
         assert np.array_equal(dataset.read_factor("source"), np.arange(80) % 60)
         assert np.array_equal(dataset.read_factor("source_part"), (np.arange(80) % 60) >= 48)
         images = dataset.read_image("image", slice(None))

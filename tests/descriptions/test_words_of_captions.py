@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from mmgen.data_recipes._own._captions import encode_captions
-from mmgen.data_recipes._own._tables import cell_of
+from mmgen.data_recipes._own._cells import to_cell
 from mmgen.descriptions import parse, parse_caption, split_free_text, split_into_words
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.text import TextDescription
@@ -46,7 +46,7 @@ def test_words_of_many_scripts(said: str, words: list[str]) -> None:
 
 
 def test_cells_have_one_spelling_without_what_cannot_be_seen() -> None:
-    assert cell_of("cafe\u0301 ") == "caf\u00e9"
+    assert to_cell("cafe\u0301 ") == "caf\u00e9"
     seen = {
         "👨\u200d👩\u200d👧": "👨👩👧",
         "می\u200cخواهم": "میخواهم",
@@ -55,11 +55,11 @@ def test_cells_have_one_spelling_without_what_cannot_be_seen() -> None:
         "a\u200bb": "a b",
     }
     for typed, kept in seen.items():
-        assert cell_of(typed) == kept
-    assert cell_of("\u200b\ufeff") is None
+        assert to_cell(typed) == kept
+    assert to_cell("\u200b\ufeff") is None
     for refused in ("\x1b[2J", "\x00", "\ud800"):
         with pytest.raises(ValueError):
-            cell_of(refused)
+            to_cell(refused)
     info = AttributesDescription(names=("place",), values=(("bar", "caf\u00e9"),))
     assert parse("place=cafe\u0301", info).codes.tolist() == [1]
 
@@ -84,7 +84,7 @@ def test_a_word_keeps_its_accents_and_vowel_signs_however_they_are_written(sente
 
 
 def test_cells_that_look_alike_are_alike_and_signs_of_direction_are_no_fault() -> None:
-    assert cell_of("gru\u0308n") == cell_of("gr\u00fcn\u200e") == "gr\u00fcn"
-    assert cell_of("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645") == "\u0645\u06cc\u062e\u0648\u0627\u0647\u0645"
+    assert to_cell("gru\u0308n") == to_cell("gr\u00fcn\u200e") == "gr\u00fcn"
+    assert to_cell("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645") == "\u0645\u06cc\u062e\u0648\u0627\u0647\u0645"
     with pytest.raises(ValueError, match="bell"):
-        cell_of("bell\x07")
+        to_cell("bell\x07")

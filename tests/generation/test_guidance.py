@@ -293,7 +293,7 @@ def test_expressions_need_guidance(text: str) -> None:
         lambda toy: toy.sample(text, 2),
         lambda toy: toy.describe(text),
     ):
-        with pytest.raises(UsageError, match="which needs guidance above 0; draw with --guidance"):
+        with pytest.raises(UsageError, match=r"which needs guidance by p\(words \| z\); draw with --guidance"):
             ask(loaded())
 
 

@@ -68,6 +68,13 @@ class StandIn(Posterior):
         return self._density(z, words)
 
 
+class StandIns(dict[str, StandIn]):
+    """Posteriors by name, as a trained model has them."""
+
+    def unguided(self, name: str) -> Posterior:
+        return self[name].unguided
+
+
 def draws_and_densities(of: Callable[[str], Callable[[Batch], Any]]) -> tuple[Any, Any]:
     """Return draws and densities by name, from Gaussians by name and descriptions."""
     return (
@@ -82,15 +89,18 @@ def stand_ins(
     densities: Callable[[str], Density] | None = None,
     fitted: str = "",
     reads: tuple[str, ...] | None = None,
-) -> dict[str, StandIn]:
+) -> "StandIns":
     """Return posteriors by name, from functions of the name; ``fitted`` is the fitted one, which reads ``reads``."""
-    return {
-        name: StandIn(
+    return StandIns(
+        (
             name,
-            draws(name) if draws else None,
-            densities(name) if densities else None,
-            name == fitted,
-            reads if name == fitted else None,
+            StandIn(
+                name,
+                draws(name) if draws else None,
+                densities(name) if densities else None,
+                name == fitted,
+                reads if name == fitted else None,
+            ),
         )
         for name in names
-    }
+    )

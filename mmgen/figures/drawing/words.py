@@ -57,7 +57,7 @@ def word_entropies(probabilities: np.ndarray) -> np.ndarray:
     One bit is the uncertainty between two equally probable words.
 
     Example:
-        >>> entropies(np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]])).tolist()
+        >>> word_entropies(np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]])).tolist()
         [1.0, 0.0]
     """
     p = np.asarray(probabilities, np.float64)

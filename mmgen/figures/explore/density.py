@@ -100,9 +100,9 @@ def contour_bytes(
         total: Total mass; by default that of these cells.
 
     Example:
-        >>> inside(np.array([[0.0, 0.1], [0.3, 0.6]])).tolist()
+        >>> contour_bytes(np.array([[0.0, 0.1], [0.3, 0.6]])).tolist()
         [[0, 26], [102, 255]]
-        >>> inside(np.array([[0.0, 0.1], [0.3, 0.6]]), np.array([9.0])).tolist()  # nine tenths are elsewhere
+        >>> contour_bytes(np.array([[0.0, 0.1], [0.3, 0.6]]), np.array([9.0])).tolist()  # nine tenths are elsewhere
         [[0, 3], [10, 26]]
     """
     outer = np.zeros(0) if outside is None else outside

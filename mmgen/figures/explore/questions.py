@@ -102,7 +102,7 @@ def descriptions_by_frequency(codes: np.ndarray, sizes: Sequence[int]) -> Iterat
 
     Example:
         >>> codes = np.array([[0, 0], [0, 1], [0, 1]], np.uint8)
-        >>> [row.tolist() for row in itertools.islice(frequent(codes, (2, 2)), 4)]
+        >>> [row.tolist() for row in itertools.islice(descriptions_by_frequency(codes, (2, 2)), 4)]
         [[255, 255], [0, 255], [255, 1], [0, 1]]
     """
     order = itertools.count()  # ties: by length, then as they were found
