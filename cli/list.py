@@ -16,9 +16,9 @@ __all__ = ["list_command"]
 def _list_members() -> tuple[list[dict[str, str]], list[str]]:
     """List all members and presets (kind, name, about, origin), and sentences on those that cannot be used."""
     from mmgen.settings import presets
-    from mmgen.settings.registry import list_registries, warn_of_unknown_groups
+    from mmgen.settings.registry import list_registries, list_unknown_group_warnings
 
-    members, faults = [], warn_of_unknown_groups()
+    members, faults = [], list_unknown_group_warnings()
     for room in list_registries():
         for member in room.members():
             about, origin = member.about(), str(member.origin)

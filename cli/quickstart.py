@@ -42,7 +42,7 @@ def _draw_picture(folder: Path, guidance: str, seed: int) -> None:
     from mmgen.descriptions import format_values
     from mmgen.figures.drawing.comparison import draw_comparison, explain_red_frames
     from mmgen.generation import load
-    from mmgen.generation.classifiers import classifier_sees_samples
+    from mmgen.generation.classifiers import classifier_reads_samples
     from mmgen.generation.concepts import choose_concepts
     from mmgen.generation.draws import draw
 
@@ -60,7 +60,7 @@ def _draw_picture(folder: Path, guidance: str, seed: int) -> None:
         pictures = draw(model, concepts, 6, posterior=posterior, seed=seed, classifier=judge)
         draws.append((model.posteriors[posterior].title, pictures))
     labels = [format_values(concept, info) for concept in concepts]
-    note = explain_red_frames(judge.accuracy, classifier_sees_samples(models["true"]))
+    note = explain_red_frames(judge.accuracy, classifier_reads_samples(models["true"]))
     grid = draw_comparison(draws, labels, title="The same words, drawn from each posterior", note=note)
     grid.save(folder / PICTURE)
 

@@ -30,7 +30,7 @@ from mmgen.evaluation import default_scores_file, write_scores
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation import TrainedModel
-from mmgen.generation.classifiers import classifier_sees_samples, find_classifier
+from mmgen.generation.classifiers import classifier_reads_samples, find_classifier
 from mmgen.generation.decode import drawable_pictures
 from mmgen.generation.draws import convert_draws_to_pictures
 from mmgen.generation.sampling import sample_and_classify
@@ -242,7 +242,7 @@ def _draw_pictures(loaded: TrainedModel, descriptions: Sequence[str], judge: Pat
     accuracy = judging.accuracy if judging else None
     return sample_grid(
         convert_draws_to_pictures(loaded, drawn), loaded.attributes, text=loaded.text, accuracy=accuracy,
-        judged_samples=classifier_sees_samples(loaded),
+        judged_samples=classifier_reads_samples(loaded),
     )  # fmt: skip
 
 

@@ -112,12 +112,12 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
     @cached_property
     def _start(self) -> "TranslationStart | None":
         """Return the pictures to start from, when drawing is not from a description alone."""
-        from mmgen.generation.translations import parse_start
+        from mmgen.generation.translations import parse_translation_start
 
         if self.source is None and not self.rows:
             return None
         main = self._model.observation.name if self._model.observation is not None else ""
-        return parse_start(self._model, self.source or main)
+        return parse_translation_start(self._model, self.source or main)
 
     def _check_options(self) -> None:
         """Refuse options that this mode would ignore."""
@@ -170,7 +170,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
     def _draw(self, output: Path | None, command: str) -> "Grid | Draws":
         """Draw pictures for descriptions."""
         from mmgen.figures.drawing.samples import sample_grid
-        from mmgen.generation.classifiers import classifier_sees_samples
+        from mmgen.generation.classifiers import classifier_reads_samples
         from mmgen.generation.draws import convert_draws_to_pictures
         from mmgen.generation.samples import save_samples
         from mmgen.generation.sampling import sample_and_classify
@@ -187,7 +187,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
             return drawn
         grid = sample_grid(
             convert_draws_to_pictures(loaded, drawn), loaded.attributes, text=loaded.text, sampled=self.mean is False,
-            accuracy=judging.accuracy if judging else None, judged_samples=classifier_sees_samples(loaded),
+            accuracy=judging.accuracy if judging else None, judged_samples=classifier_reads_samples(loaded),
         )  # fmt: skip
         if output is not None:
             grid.save(output)
@@ -198,14 +198,14 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         from mmgen.figures.drawing.samples import translation_grid
         from mmgen.generation.draws import convert_draws_to_pictures
         from mmgen.generation.samples import save_samples
-        from mmgen.generation.translations import convert_examples_to_pictures, draw_translations, read_start
+        from mmgen.generation.translations import convert_examples_to_pictures, draw_translations, read_start_pictures
 
         loaded, (description, *others) = self._model, self._descriptions
         if others:
             raise UsageError(
                 f"--given got {len(others) + 1} descriptions, expected one to go with the pictures of --from"
             )
-        start_pictures = read_start(loaded, start, _EXAMPLES, self.seed, list(self.rows))
+        start_pictures = read_start_pictures(loaded, start, _EXAMPLES, self.seed, list(self.rows))
         if start_pictures.notice:
             self.watch.say(start_pictures.notice)
         drawn = draw_translations(
@@ -239,13 +239,13 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
     def _predict(self) -> list[dict[str, Any]]:
         """Predict attributes with their probabilities, or texts, for images."""
         from mmgen.generation.read import attribute_probabilities, list_predictions, texts_of_images
-        from mmgen.generation.translations import read_start
+        from mmgen.generation.translations import read_start_pictures
 
         loaded, start = self._model, self._start
         assert start is not None
         if loaded.attributes is None and loaded.text is None:
             raise UsageError(f"{loaded.path} has no attributes and no text to predict from images; use a model of both")
-        start_pictures = read_start(loaded, start, _EXAMPLES, self.seed, list(self.rows))
+        start_pictures = read_start_pictures(loaded, start, _EXAMPLES, self.seed, list(self.rows))
         if start_pictures.notice:
             self.watch.say(start_pictures.notice)
         # The main picture may be encoded with unknown words, by models that infer nothing from it alone.

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mmgen.descriptions import caption_to_attributes
 from mmgen.evaluation.queries import Queries
-from mmgen.generation.classifiers import classifier_sees_samples
+from mmgen.generation.classifiers import classifier_reads_samples
 from mmgen.generation.decode import DecodedPictures, decode_pictures, draw_words
 from mmgen.generation.descriptions import Descriptions, complete_descriptions, empty_description
 from mmgen.generation.latents import draw_latents
@@ -101,7 +101,7 @@ class ClassifiedPictures:
     @property
     def sampled(self) -> bool:
         """True if the classifier sees sampled pixels, False if it sees their means."""
-        return classifier_sees_samples(self.loaded)
+        return classifier_reads_samples(self.loaded)
 
     @property
     def pixels(self) -> str:

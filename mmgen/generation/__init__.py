@@ -1,4 +1,4 @@
-"""Use of a trained model: from a description to z, and from z to pictures."""
+"""Use of a trained model: drawing z for descriptions, and decoding z to pictures and words."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The attribute classifier of drawn pictures (``--judge``): finding, checking and applying it."""
+"""Attribute classifiers of drawn pictures (``--judge``): search, checks and predictions."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -27,38 +27,38 @@ __all__ = [
     "has_mismatch",
     "load_classifiers",
     "format_accuracy",
-    "classifier_sees_samples",
+    "classifier_reads_samples",
 ]
 
 
-def classifier_sees_samples(loaded: "TrainedModel") -> bool:
-    """Return whether the attribute classifier reads sampled pixels, as for binary data, instead of means."""
-    return loaded.observation is not None and loaded.observation.classifier_sees_samples
+def classifier_reads_samples(loaded: "TrainedModel") -> bool:
+    """Return whether attribute classifiers read pixels sampled from p(image | z), as for binary data, not its means."""
+    return loaded.observation is not None and loaded.observation.classifier_reads_samples
 
 
-def has_mismatch(described: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return whether any described attribute is predicted differently: codes uint8 [..., A] twice -> bool [...]."""
-    return np.asarray(((described != predicted) & (described != UNKNOWN)).any(-1))
+def has_mismatch(description_codes: np.ndarray, predicted_codes: np.ndarray) -> np.ndarray:
+    """Return whether predicted attribute codes uint8 [..., A] contradict those of a description, bool [...]."""
+    return np.asarray(((description_codes != predicted_codes) & (description_codes != UNKNOWN)).any(-1))
 
 
-def format_mismatches(described: np.ndarray, predicted: np.ndarray, vocabulary: Vocabulary) -> str:
-    """Format the predicted values that differ from a description: "judge: 5, small", or "" if none differ.
+def format_mismatches(description_codes: np.ndarray, predicted_codes: np.ndarray, vocabulary: Vocabulary) -> str:
+    """Format the classifier's predictions [A] that contradict a description [A]: "judge: 5, small", or "" if none does.
 
     Args:
-        described: Codes uint8 [A].
-        predicted: Codes uint8 [A].
+        description_codes: Codes uint8 [A].
+        predicted_codes: Codes uint8 [A].
         vocabulary: Names and values of the attributes.
     """
     differing = [
         words[prediction]
-        for words, code, prediction in zip(vocabulary.values, described, predicted, strict=True)
+        for words, code, prediction in zip(vocabulary.values, description_codes, predicted_codes, strict=True)
         if code not in (UNKNOWN, prediction) and prediction < len(words)
     ]
     return f"judge: {', '.join(differing)}" if differing else ""
 
 
 def check_classifier(vocabulary: Vocabulary | None, classifier: "Classifier") -> None:
-    """Refuse a classifier whose attributes or values differ from the model's.
+    """Raise an error if a classifier's attributes or their values differ from those of the model's vocabulary.
 
     Raises:
         UsageError: Its attributes or their values differ.
@@ -69,7 +69,7 @@ def check_classifier(vocabulary: Vocabulary | None, classifier: "Classifier") ->
     ):
         raise UsageError(
             f"the judge was trained on the attributes {', '.join(classifier.names)}, expected "
-            f"{', '.join(vocabulary.names)} with the same values; train one on this model's dataset with "
+            f"{', '.join(vocabulary.names)} with the same values; train a judge on this model's dataset with "
             "mmgen train-classifier"
         )
 
@@ -83,7 +83,7 @@ def classify_images(classifier: "Classifier", images: np.ndarray, hints: np.ndar
 
 
 def load_classifiers(paths: Sequence[Path], device: "str | torch.device") -> "list[Classifier]":
-    """Load several attribute classifiers, which must have the same hints.
+    """Load attribute classifiers from their files; refuse those that read different attributes as hints.
 
     Raises:
         UsageError: Two paths name the same classifier, or two classifiers have different hints.
@@ -106,14 +106,14 @@ def load_classifiers(paths: Sequence[Path], device: "str | torch.device") -> "li
 
 
 def format_accuracy(classifier: "Classifier") -> str:
-    """Format a classifier's accuracy on held-out images, in percent by attribute."""
+    """Format the share of held-out images of which a classifier predicts each attribute correctly, in percent."""
     return (
         ", ".join(f"{name} {value:.1f} %" for name, value in classifier.accuracy.items()) or "accuracy never measured"
     )
 
 
 def find_classifier(model: Path, neighbours: Sequence[Path] = (), preferred_ids: Collection[str] = ()) -> Path | None:
-    """Find the file of an attribute classifier of a model's dataset, as ``mmgen eval`` does; None if there is none.
+    """Find the file of an attribute classifier that was trained on a model's dataset; return None if there is none.
 
     Args:
         model: The model's checkpoint.
@@ -129,7 +129,7 @@ def find_classifier(model: Path, neighbours: Sequence[Path] = (), preferred_ids:
 
 
 def find_dataset_classifier(dataset: Dataset, folders: Sequence[Path]) -> Path:
-    """Find the file of the best attribute classifier of a dataset in ``folders``.
+    """Find in ``folders`` the file of the most accurate attribute classifier that was trained on a dataset.
 
     Raises:
         MissingParentError: There is none; the message names the command that trains one.

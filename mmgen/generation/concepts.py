@@ -16,7 +16,7 @@ __all__ = ["choose_concepts", "abstraction_levels"]
 
 
 def choose_concepts(attributes: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
-    """Choose concepts that show as many different values as possible.
+    """Choose combinations of attribute values (concepts) that together show as many different values as possible.
 
     Args:
         attributes: Codes uint8 [N, A] of examples; only those with the most known attributes can be chosen.
@@ -53,7 +53,7 @@ def choose_concepts(attributes: np.ndarray, count: int, seed: int = 0) -> np.nda
 
 
 def abstraction_levels(codes: np.ndarray, dropping_order: Sequence[int] | None = None) -> np.ndarray:
-    """Return a concept and its ancestors, from the most abstract to the concept itself.
+    """Return a concept with its attributes dropped one by one, the row with no attribute first, the full concept last.
 
     Args:
         codes: The concept, uint8 [A]; unknown attributes stay unknown.

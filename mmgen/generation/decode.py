@@ -37,7 +37,7 @@ _WORDS = 8192
 
 @dataclass(frozen=True)
 class DecodedPictures:
-    """Pictures of q descriptions, n of each, from one pass through the decoder.
+    """Pictures that one pass through the decoder yields: n pictures for each of q descriptions.
 
     Attributes:
         rows: Positions of the descriptions among all Q.
@@ -53,12 +53,12 @@ class DecodedPictures:
 
     @property
     def classifier_input(self) -> Tensor:
-        """Images for the attribute classifier: sampled pixels if there are any, else means."""
+        """Images that the attribute classifier reads: ``sampled`` if it is not None, else ``means``."""
         return self.means if self.sampled is None else self.sampled
 
 
 def _decoder_batches(descriptions: int, count: int) -> Iterator[tuple[slice, slice]]:
-    """Yield slices of descriptions and of their draws for each pass through the decoder."""
+    """Yield, for each pass through the decoder, a slice of the descriptions and a slice of the draws of each."""
     # A description's draws are cut at the same places whatever the other descriptions are, so its pixels do not change.
     together = max(1, _CHUNK // count)
     for start in range(0, descriptions, together):
@@ -78,7 +78,7 @@ def decode_pictures(
     earlier_draws: int = 0,
     precision: str = "auto",
 ) -> Iterator[DecodedPictures]:
-    """Decode pictures of one modality from z [Q, n, D], at most a fixed number at a time.
+    """Decode z [Q, n, D] to pictures of one modality, and yield them in parts of bounded size.
 
     Args:
         loaded: The model.
@@ -94,7 +94,7 @@ def decode_pictures(
     # The main picture is the same whatever else is drawn from its z.
     further_key = () if loaded.observation is not None and modality == loaded.observation.name else (modality,)
     streams = [
-        random_stream(seed, "pixels", (*further_key, *descriptions.key(row)), earlier_draws, device=device)
+        random_stream(seed, "pixels", (*further_key, *descriptions.stream_key(row)), earlier_draws, device=device)
         for row in range(len(descriptions))
     ]
     values = model.modalities[modality]
@@ -120,7 +120,7 @@ def draw_words(
     """Draw word codes int64 [Q, n, T], or attribute codes [Q, n, A], from p(words | z) at z [Q, n, D]."""
     codes = []
     for row, latents in enumerate(z):
-        generator = random_stream(seed, "words", descriptions.key(row), device=str(loaded.device))
+        generator = random_stream(seed, "words", descriptions.stream_key(row), device=str(loaded.device))
         with autocast(loaded.device, precision):
             parts = [loaded.model.sample(modality, part, generator) for part in latents.split(_CHUNK)]
         codes.append(torch.cat(parts))
@@ -131,7 +131,7 @@ def draw_words(
 def decode_means(
     loaded: "TrainedModel", modality: str, z: Tensor, condition: "Batch | None" = None, precision: str = "32-true"
 ) -> Tensor:
-    """Return E[modality | z] [..., *shape] in fp32 or fp64 for z [..., D], computed in parts of bounded size.
+    """Decode z [..., D] to the mean E[modality | z] [..., *shape] in fp32 or fp64, in parts of bounded size.
 
     Args:
         loaded: The model.
@@ -167,7 +167,7 @@ def decode_means_and_draws(
     generator: torch.Generator,
     precision: str = "32-true",
 ) -> tuple[Tensor, Tensor]:
-    """Return means and sampled images [n, C, H, W] of one modality for z [n, D], all from one random stream.
+    """Decode z [n, D] to the means E[image | z] and to images drawn from p(image | z), [n, C, H, W] each.
 
     Args:
         loaded: The model.
@@ -191,7 +191,7 @@ def decode_means_and_draws(
 
 
 def resolve_targets(loaded: "TrainedModel", targets: Sequence[str] = ()) -> list[str]:
-    """Return the modalities to draw: ``targets``, or the main modality if there are none.
+    """Return ``targets`` after checking that the model draws them; without targets, return its main modality.
 
     Raises:
         UsageError: The model draws only words, or does not draw a target.
@@ -215,7 +215,7 @@ def drawable_modalities(loaded: "TrainedModel") -> list[str]:
 
 
 def check_target(loaded: "TrainedModel", target: str) -> None:
-    """Refuse a modality that a model does not draw.
+    """Raise an error if a model has no decoder of the modality ``target``.
 
     Raises:
         UsageError: The model does not draw ``target``; the message lists the modalities that it draws.

@@ -1,4 +1,4 @@
-"""Parsing of descriptions for a model: attributes, captions, or both."""
+"""Descriptions of pictures, parsed for a model: attributes, captions, or both."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Descriptions:
-    """Q descriptions: attributes, captions, or both if the captions spell the attributes.
+    """Q descriptions of pictures as codes: of attributes, of the words of captions, or of both.
 
     Attributes:
         codes: Attribute codes uint8 [Q, A], 255 where unspecified; see :attr:`mmgen.descriptions.Expression.codes`.
@@ -69,23 +69,23 @@ class Descriptions:
         return Descriptions(self.codes[rows], tokens, self.expressions[rows])
 
     def repeat(self, times: int) -> "Descriptions":
-        """Return plain descriptions with each repeated ``times`` times in a row."""
+        """Return each description ``times`` times in a row; operators such as OR are dropped."""
         tokens = None if self.tokens is None else np.repeat(self.tokens, times, axis=0)
         return Descriptions(np.repeat(self.codes, times, axis=0), tokens)
 
     def expression(self, row: int) -> Expression | None:
-        """Return the tree of the description in ``row``; None if it has no operators."""
+        """Return the syntax tree of the description in ``row`` if it has operators such as OR, else None."""
         return self.expressions[row] if self.expressions else None
 
-    def key(self, row: int) -> tuple[int | str, ...]:
-        """Return the key of the random streams of the description in ``row``."""
+    def stream_key(self, row: int) -> tuple[int | str, ...]:
+        """Return the numbers and words that, with a seed, determine the random draws for the description in ``row``."""
         expression = self.expression(row)
         if expression is not None:
             return expression.key
         return tuple(int(code) for code in (self.codes if self.tokens is None else self.tokens)[row])
 
     def batch(self, loaded: "TrainedModel", rows: int | slice, repeat: int = 1) -> "Batch":
-        """Return the descriptions of ``rows``, each ``repeat`` times, as a batch that models and posteriors read."""
+        """Convert the descriptions of ``rows``, each ``repeat`` times, to a batch that models and posteriors read."""
         device = str(loaded.device)
         name = loaded.attributes.name if loaded.attributes is not None else "attributes"
         chosen = slice(rows, rows + 1) if isinstance(rows, int) else rows
@@ -96,7 +96,7 @@ class Descriptions:
         return batch | batch_of_captions(np.repeat(self.tokens[chosen], repeat, axis=0), text.name, device)
 
     def modalities(self, loaded: "TrainedModel", row: int) -> tuple[str, ...]:
-        """Return the modalities that the description in ``row`` specifies: attributes, text or both."""
+        """Return the names of the modalities (attributes, text) that the description in ``row`` specifies."""
         names = []
         if loaded.attributes is not None and ((self.codes[row] != UNKNOWN).any() or self.expression(row) is not None):
             names.append(loaded.attributes.name)
@@ -104,7 +104,7 @@ class Descriptions:
             names.append(loaded.text.name)
         return tuple(names)
 
-    def words(self, loaded: "TrainedModel") -> list[str]:
+    def format_texts(self, loaded: "TrainedModel") -> list[str]:
         """Format each description as a person would type it."""
         info, text = loaded.attributes, loaded.text
         if self.tokens is not None and text is not None:
@@ -113,15 +113,15 @@ class Descriptions:
             return ["nothing given"] * len(self)
         return [str(self.expression(row) or format_query(codes, info)) for row, codes in enumerate(self.codes)]
 
-    def values(self, loaded: "TrainedModel") -> list[str]:
+    def format_short_texts(self, loaded: "TrainedModel") -> list[str]:
         """Format each description for figures: a caption, or only the values of the attributes."""
         info, text = loaded.attributes, loaded.text
         if info is None or any(self.expressions):
-            return self.words(loaded)
+            return self.format_texts(loaded)
         values = [format_values(row, info) for row in self.codes]
         if self.tokens is None:
             return values
-        captions = self.words(loaded)
+        captions = self.format_texts(loaded)
         if text is None or text.slots or (self.codes == UNKNOWN).all():
             return captions
         return [f"{caption} ({each})" for caption, each in zip(captions, values, strict=True)]  # free text spells none
@@ -130,7 +130,7 @@ class Descriptions:
 def complete_descriptions(
     loaded: "TrainedModel", codes: np.ndarray | None = None, tokens: np.ndarray | None = None
 ) -> Descriptions:
-    """Make descriptions from attribute codes or captions, and derive the other if captions spell attributes.
+    """Make descriptions from codes of attributes or captions, and derive the missing ones if captions spell attributes.
 
     Args:
         loaded: The model with the vocabulary.
@@ -170,7 +170,10 @@ def parse_descriptions(loaded: "TrainedModel", descriptions: Sequence[str]) -> D
     text, info = loaded.text, loaded.attributes
     captions = [text is not None and is_caption(words) for words in descriptions]
     if any(captions) and not all(captions):
-        raise UsageError("got captions and attribute=value together; describe everything in the same way")
+        raise UsageError(
+            "got captions and attribute=value together, expected descriptions of one form; "
+            "give all as captions or all as attribute=value"
+        )
     if any(captions) and text is not None:
         return complete_descriptions(
             loaded, tokens=np.stack([parse_caption(words, text, info) for words in descriptions])
@@ -181,17 +184,17 @@ def parse_descriptions(loaded: "TrainedModel", descriptions: Sequence[str]) -> D
         return Descriptions(np.zeros((len(descriptions), 0), np.uint8))
     trees = [parse_words(words, info) for words in descriptions]
     by_words = (NOT,) if loaded.guidance.method == CFG else (NOT, OR)
-    answered = frozenset(by_words if loaded.guidance else loaded.operators)
+    supported = frozenset(by_words if loaded.guidance else loaded.operators)
     for tree in trees:
-        _check_operators(loaded, tree, answered if loaded.operators else answered | {AND})
-    expressions = tuple(tree if tree.operators & answered else None for tree in trees)
+        _check_operators(loaded, tree, supported if loaded.operators else supported | {AND})
+    expressions = tuple(tree if tree.operators & supported else None for tree in trees)
     codes = np.stack([tree.codes for tree in trees])
     return Descriptions(codes, expressions=expressions) if any(expressions) else complete_descriptions(loaded, codes)
 
 
-def _check_operators(loaded: "TrainedModel", tree: Expression, answered: frozenset[str]) -> None:
-    """Refuse operators that the posterior does not understand; the message names an alternative."""
-    missing = tree.operators - answered
+def _check_operators(loaded: "TrainedModel", tree: Expression, supported: frozenset[str]) -> None:
+    """Raise an error if a description has operators that no posterior of the model understands."""
+    missing = tree.operators - supported
     if not missing:
         return
     if not missing.isdisjoint((NOT, OR)):
@@ -239,7 +242,7 @@ def description_batch(loaded: "TrainedModel", description: str | Mapping[str, st
 
 
 def batch_of_descriptions(loaded: "TrainedModel", descriptions: Descriptions) -> "Batch":
-    """Return descriptions as a batch of attributes and captions; only of captions if they spell no attributes."""
+    """Convert descriptions to a batch of attributes and captions, or of captions alone if they spell no attributes."""
     batch = descriptions.batch(loaded, slice(None))
     spelt = loaded.text is not None and bool(loaded.text.slots)
     known = [loaded.attributes.name] if loaded.attributes is not None and (spelt or descriptions.tokens is None) else []
@@ -247,7 +250,7 @@ def batch_of_descriptions(loaded: "TrainedModel", descriptions: Descriptions) ->
 
 
 def default_posterior(loaded: "TrainedModel", descriptions: Descriptions) -> str:
-    """Return the name of the default posterior: fitted, else encoder; the prior if all descriptions are empty.
+    """Return the name of the default posterior: a fitted one, else the encoder; for empty descriptions the prior.
 
     Raises:
         UsageError: A description is not empty, and the default posterior reads no descriptions.
@@ -265,7 +268,7 @@ def default_posterior(loaded: "TrainedModel", descriptions: Descriptions) -> str
 
 
 def select_posterior(loaded: "TrainedModel", descriptions: Descriptions, posterior: str | None = None) -> str:
-    """Return the name of the posterior to draw from, ``posterior`` or the default, after checking it.
+    """Return ``posterior``, or by default :func:`default_posterior`, after checking that it reads the descriptions.
 
     Raises:
         UsageError: There is no such posterior, it cannot read a description, or guidance has an empty description.
@@ -277,7 +280,7 @@ def select_posterior(loaded: "TrainedModel", descriptions: Descriptions, posteri
 
 
 def check_guided_descriptions(loaded: "TrainedModel", descriptions: Descriptions) -> None:
-    """Refuse guidance by an empty description.
+    """Raise an error if the model is guided and a description is empty, since guidance needs at least one word.
 
     Raises:
         UsageError: A description specifies nothing.
@@ -290,13 +293,13 @@ def check_guided_descriptions(loaded: "TrainedModel", descriptions: Descriptions
 
 
 def check_posterior_reads(loaded: "TrainedModel", posterior: str, descriptions: Descriptions) -> None:
-    """Refuse descriptions in modalities that a posterior does not read.
+    """Raise an error if a posterior does not read the modalities or operators of the descriptions.
 
     Raises:
         UsageError: The posterior reads no modality of a description; the message lists those that it reads.
     """
     reads = loaded.reads(posterior)
-    names = descriptions.words(loaded)
+    names = descriptions.format_texts(loaded)
     for expression in descriptions.expressions:
         if (
             expression is not None
@@ -325,7 +328,7 @@ def check_posterior_reads(loaded: "TrainedModel", posterior: str, descriptions: 
 
 
 def _format_of_description(loaded: "TrainedModel", modality: str) -> str:
-    """Explain for a message how a description in this modality is written."""
+    """Return an example of a description in this modality, for a message."""
     if loaded.attributes is not None and modality == loaded.attributes.name:
         return f"attribute=value of {', '.join(loaded.attributes.names)}"
     return f"a whole caption, {' '.join(loaded.text.slots)}" if loaded.text and loaded.text.slots else "a caption"

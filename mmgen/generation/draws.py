@@ -1,4 +1,4 @@
-"""Images and texts drawn for descriptions, with the predictions of the attribute classifier."""
+"""Images and texts drawn for descriptions, with the attributes that a classifier predicts of the images."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import IN_COMMON, Vocabulary
 from mmgen.generation.classifiers import (
     check_classifier,
-    classifier_sees_samples,
+    classifier_reads_samples,
     classify_images,
     format_mismatches,
     has_mismatch,
@@ -28,13 +28,13 @@ __all__ = [
     "convert_draws_to_pictures",
     "draw",
     "format_share_correct",
-    "warn_of_unrestricted",
+    "list_unrestricted_warnings",
 ]
 
 
 @dataclass(frozen=True)
 class Draws:
-    """Images and texts drawn for Q descriptions, n for each.
+    """Images, and texts if the model generates them, drawn for Q descriptions: n draws for each.
 
     Attributes:
         posterior: Name of the posterior of z ("own", "aggregate", ...).
@@ -73,8 +73,8 @@ class Draws:
         return {name: both[int(sampled)] for name, both in every.items()}
 
     @property
-    def wrong(self) -> np.ndarray | None:
-        """Whether the classifier's prediction contradicts the description, bool [Q, n]; None without a classifier."""
+    def mismatches(self) -> np.ndarray | None:
+        """Whether the classifier contradicts the description of each image, bool [Q, n]; None without a classifier."""
         if self.predicted is None:
             return None
         wrong = has_mismatch(self.descriptions.codes[:, None], self.predicted)
@@ -84,12 +84,12 @@ class Draws:
         return wrong
 
     @property
-    def correct(self) -> tuple[int, int]:
-        """Counts over all images: described attributes that the classifier confirms, and all described attributes.
+    def correct_counts(self) -> tuple[int, int]:
+        """Numbers, over all images, of described attributes that the classifier confirms, and of all described ones.
 
         For a description with operators each image counts once.
         """
-        if self.predicted is None or self.wrong is None:
+        if self.predicted is None or self.mismatches is None:
             return 0, 0
         expressions = [self.descriptions.expression(row) for row in range(len(self.descriptions))]
         codes = np.broadcast_to(self.descriptions.codes[:, None], self.predicted.shape)
@@ -97,19 +97,23 @@ class Draws:
         counted[..., list(self.hints)] = False
         counted[[one is not None for one in expressions]] = False
         whole = np.array([one is not None and bool(one.restricted_attributes.any()) for one in expressions])
-        right = int(((codes == self.predicted) & counted).sum()) + int((~self.wrong[whole]).sum())
+        right = int(((codes == self.predicted) & counted).sum()) + int((~self.mismatches[whole]).sum())
         return right, int(counted.sum()) + int(whole.sum()) * self.predicted.shape[1]
 
     def describe_mismatch(self, row: int, place: int, vocabulary: Vocabulary) -> str:
-        """Format the predicted values of one image that differ from its description: "judge: 5, small", or ""."""
-        if self.predicted is None or self.wrong is None:
+        """Format the predictions that contradict description ``row`` in image ``place``: "judge: 5, small", or ""."""
+        if self.predicted is None or self.mismatches is None:
             return ""
         expression = self.descriptions.expression(row)
         read = self.predicted[row, place]
         if expression is None:
             return format_mismatches(self.descriptions.codes[row], read, vocabulary)
         mentioned = np.flatnonzero(expression.restricted_attributes)
-        return f"judge: {', '.join(vocabulary.values[a][read[a]] for a in mentioned)}" if self.wrong[row, place] else ""
+        return (
+            f"judge: {', '.join(vocabulary.values[a][read[a]] for a in mentioned)}"
+            if self.mismatches[row, place]
+            else ""
+        )
 
 
 def draw(
@@ -122,7 +126,7 @@ def draw(
     classifier: "Classifier | None" = None,
     targets: Sequence[str] = (),
 ) -> Draws:
-    """Draw images for descriptions, and texts if the model generates them.
+    """Draw ``count`` images for each description, and texts if the model generates them.
 
     Each description has its own random stream, so its images do not depend on the other descriptions.
 
@@ -145,7 +149,10 @@ def draw(
     if not isinstance(descriptions, Descriptions):
         descriptions = complete_descriptions(loaded, descriptions)
     if count < 1 or not len(descriptions):
-        raise UsageError(f"got {count} images for {len(descriptions)} descriptions, expected at least one of each")
+        raise UsageError(
+            f"got {len(descriptions)} descriptions and {count} images for each, "
+            f"expected at least one of both; give more"
+        )
     names = resolve_targets(loaded, targets)
     kinds = [loaded.observed[name] for name in names]
     check_draw_memory(kinds, count, len(descriptions), "descriptions", copies=2)  # mean and draw of each pixel
@@ -167,7 +174,7 @@ def draw(
             assert piece.sampled is not None
             sampled[piece.rows, piece.draws] = piece.sampled.cpu().numpy()
             if classifier is not None and judged is not None and name == names[0]:
-                values = (sampled if classifier_sees_samples(loaded) else means)[piece.rows, piece.draws]
+                values = (sampled if classifier_reads_samples(loaded) else means)[piece.rows, piece.draws]
                 codes = np.repeat(descriptions.codes[piece.rows], values.shape[1], axis=0)
                 verdicts = classify_images(classifier, values.reshape(-1, *values.shape[2:]), codes)
                 judged[piece.rows, piece.draws] = verdicts.reshape(*values.shape[:2], -1)
@@ -184,7 +191,7 @@ def draw(
 
 
 def convert_draws_to_pictures(loaded: "TrainedModel", draws: Draws) -> Draws:
-    """Convert draws of any kind of data to pictures, for figures.
+    """Convert draws of data such as sounds or graphs to pictures, for figures; images stay unchanged.
 
     Raises:
         UsageError: The kind of data has no picture.
@@ -197,8 +204,8 @@ def convert_draws_to_pictures(loaded: "TrainedModel", draws: Draws) -> Draws:
     return replace(draws, means=main.pictures(draws.means), sampled=main.pictures(draws.sampled), further=further)
 
 
-def warn_of_unrestricted(draws: Draws) -> list[str]:
-    """Return a warning for each description that restricts nothing, such as "digit=3 IN COMMON digit=4"."""
+def list_unrestricted_warnings(draws: Draws) -> list[str]:
+    """Return a warning for each description that restricts no attribute, such as "digit=3 IN COMMON digit=4"."""
     reason = {IN_COMMON: "has nothing in common"}
     return [
         f"'{one}' {reason.get(one.operator, 'says nothing')}, so there is nothing to judge."
@@ -208,7 +215,7 @@ def warn_of_unrestricted(draws: Draws) -> list[str]:
 
 
 def format_share_correct(draws: Draws) -> str:
-    """Format the share of described attributes that the classifier confirms; "" without a classifier."""
-    right, counted = draws.correct
+    """Format the share of described attributes that the classifier confirms in the images; "" without a classifier."""
+    right, counted = draws.correct_counts
     what = "descriptions" if any(draws.descriptions.expressions) else "attributes"
     return f"{100 * right / counted:.1f} % of {counted:,} {what} right" if counted else ""

@@ -1,4 +1,4 @@
-"""Encoding of examples into z: pictures, pictures with descriptions, or several kinds of pictures."""
+"""Encoding of examples (pictures of one or more modalities, descriptions) to posteriors over z."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -34,7 +34,9 @@ def encode_pictures(
     if isinstance(images, Mapping):
         if attributes is not None or text is not None:
             raise UsageError(
-                "got images by modality and codes of attributes or text, expected one of them; leave the codes out"
+                "got images by modality and codes of attributes or text, "
+                "expected codes only with a single array of images; "
+                "leave the codes out"
             )
         return infer_posterior(loaded, images)
     if loaded.observation is None:
@@ -61,12 +63,12 @@ def encode_pictures(
 
 
 def encode_examples(loaded: "TrainedModel", examples: Examples) -> DiagonalGaussian | LayeredPosterior:
-    """Return the posteriors [n, D] of examples: q(z|x) or q(z|x,y), whichever the decoders were trained with."""
+    """Return the posterior [n, D] that the decoders were trained with: q(z | x) or q(z | x, y) of n examples."""
     return encode_pictures(loaded, examples.images, examples.codes, examples.tokens)
 
 
 def picture_sources(loaded: "TrainedModel") -> list[str]:
-    """Return the picture modalities each of which alone suffices to infer z, the main one first."""
+    """Return the modalities of pictures from each of which alone a model can infer z, the main one first."""
     examples = [name for name, described in loaded.observed.items() if described.picture_shape is not None]
     return [name for name in examples if loaded.model.has_posterior((name,))]
 
@@ -88,7 +90,7 @@ def _check_source(loaded: "TrainedModel", names: Sequence[str], described: tuple
 
 
 def _informative_batch(loaded: "TrainedModel", description: str | Mapping[str, str]) -> Batch | None:
-    """Return the modalities of a description that the encoder reads, as a batch of one; None if it is empty."""
+    """Convert a description to a batch of one with the modalities that the encoder reads; return None if empty."""
     if not description:
         return None
     batch = description_batch(loaded, description)
@@ -116,7 +118,10 @@ def infer_posterior(
     tensors = {name: validate_values(loaded.observed[name], values) for name, values in pictures.items()}
     sizes = {name: len(images) for name, images in tensors.items()}
     if len(set(sizes.values())) != 1:
-        raise UsageError(f"got different numbers of pictures by modality, {sizes}, expected equal numbers")
+        raise UsageError(
+            f"got different numbers of pictures by modality, {sizes}, "
+            f"expected equal numbers; give one picture of each modality per example"
+        )
     batch = batch_of(loaded.observed, tensors)
     if described is not None:
         batch = batch | described.repeat(batch.size)

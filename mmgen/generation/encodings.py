@@ -1,4 +1,4 @@
-"""Encodings of many examples, informative dimensions of z, and z in a plane by principal components.
+"""Encodings of many examples, a ranking of the dimensions of z, and their projection onto a plane.
 
 References:
     Auto-Encoding Variational Bayes (Kingma, Welling, 2014), arXiv:1312.6114, Appendix B: the divergence by dimension
@@ -41,7 +41,7 @@ _AT_ONCE = 2048
 
 @dataclass(frozen=True)
 class Encodings:
-    """Means and standard deviations of q(z | inputs) for n examples, on the CPU.
+    """Encodings of n examples: means and standard deviations of q(z | inputs), on the CPU.
 
     Attributes:
         rows: Rows in the dataset, int64 [n], increasing.
@@ -61,7 +61,7 @@ class Encodings:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Dimensions of z, ranked by how much information about the data they hold, most first.
+    """Ranking of the dimensions of z by the information that each holds about the data, the most informative first.
 
     Attributes:
         dimensions: Axes of z, of the layer next to the data if there are several; never of labels. An axis of a flat
@@ -79,7 +79,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Projection:
-    """A plane through the encodings: coordinates are (z - centre) times the axes.
+    """Projection of z onto a plane through the encodings: coordinates are (z - centre) times the axes.
 
     Attributes:
         centre: Mean of the encodings [D]; 0 for a z of two dimensions, which is shown unchanged.
@@ -101,7 +101,7 @@ class Projection:
 
 
 def _inputs_to_encode(loaded: "TrainedModel") -> tuple[str, ...]:
-    """Return the first modality that suffices to infer z, else those that the decoders were trained with."""
+    """Return the modalities to encode: the first that alone suffices to infer z, else all inputs of the encoder."""
     for name in loaded.observed:
         if loaded.model.has_posterior((name,)):
             return (name,)
@@ -120,7 +120,7 @@ def traversable_axes(model: Model) -> tuple[str, list[Axis]]:
 
 
 def project_onto_axes(z: Tensor, axes: Sequence[Axis]) -> Tensor:
-    """Return the coordinates [n, d] of z [n, D] along axes; along a channel of a grid the mean over its places."""
+    """Return the coordinates [n, d] of z [n, D] along d axes; for a channel of a grid, the mean over its places."""
     if all(isinstance(axis, int) for axis in axes):
         return z[:, list(axes)]
     return torch.stack([z[:, [axis] if isinstance(axis, int) else list(axis)].mean(1) for axis in axes], 1)
@@ -150,7 +150,10 @@ def encode_split(loaded: "TrainedModel", dataset: Path, split: str, count: int, 
             source = DatasetRows(data, data.split(scheme, split), loaded.device, modalities=inputs, seed=seed)
         every = len(source)
         if not every:
-            raise UsageError(f"{dataset} has no {split} examples to encode; choose a dataset that does")
+            raise UsageError(
+                f"{dataset} has no {split} examples to encode, "
+                f"expected at least one; choose a dataset with {split} examples"
+            )
         chosen = np.sort(numpy_generator(seed, "encodings", split).permutation(every)[:count])
         generator = torch_generator(seed, "layers of encodings", device=loaded.device)
         parts: list[DiagonalGaussian] = []
@@ -172,7 +175,7 @@ def encode_split(loaded: "TrainedModel", dataset: Path, split: str, count: int, 
 
 
 def rank_axes(loaded: "TrainedModel", encodings: Encodings) -> Ranking:
-    r"""Rank axes of z by the mean over examples of :math:`KL(q(z_d|x) \,\|\, p(z_d))`, nats.
+    r"""Rank the axes of z by their mean over examples of :math:`KL(q(z_d|x) \,\|\, p(z_d))`, nats.
 
     The divergence of a channel of a grid is the sum over its places. If q(z|x) is no single Gaussian, the axes of the
     layer next to the data are ranked by the variance of their means (Burda et al., 2016), since other layers influence

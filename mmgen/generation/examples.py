@@ -1,4 +1,4 @@
-"""Rows of a dataset with their pictures, attributes and text."""
+"""Examples of a dataset: their rows, pictures, attributes and text."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +38,7 @@ class Examples:
 
 
 def read_examples(loaded: "TrainedModel", data: Dataset, rows: np.ndarray) -> Examples:
-    """Read the main modality, attributes and text of a model from rows of an open dataset."""
+    """Read examples from ``rows`` of a dataset: the model's main modality, attributes and text."""
     main, info, text = loaded.observation, loaded.attributes, loaded.text
     assert main is not None
     return Examples(
@@ -50,7 +50,7 @@ def read_examples(loaded: "TrainedModel", data: Dataset, rows: np.ndarray) -> Ex
 
 
 def random_examples(loaded: "TrainedModel", dataset: Path, split: str, count: int, seed: int) -> Examples:
-    """Read random examples of a split: "train", "val" or "test"."""
+    """Read ``count`` random examples from a split of a dataset: "train", "val" or "test"."""
     with Dataset.open(dataset) as data:
         every = data.split(loaded.settings.data.split, split)
         chosen = numpy_generator(seed, "examples", split).permutation(len(every))[:count]

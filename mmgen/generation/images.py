@@ -1,4 +1,4 @@
-"""Reading of images from pictures, samples files and datasets, float32 in [0, 1]."""
+"""Reading of images, float32 in [0, 1], from picture files, samples files and datasets."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ _FILE_SUFFIXES = (".h5", ".hdf5")
 
 
 def read_dataset_images(path: Path, rows: Sequence[int], modality: str = "") -> tuple[np.ndarray, list[str]]:
-    """Read images float32 [n, C, H, W] in [0, 1] from rows of a dataset, and name them.
+    """Read images float32 [n, C, H, W] in [0, 1] from rows of a dataset; return them with a name for each.
 
     Args:
         path: The dataset.
@@ -42,7 +42,7 @@ def read_file_images(
     modality: str = "",
     settings: Mapping[str, Any] | None = None,
 ) -> tuple[np.ndarray, list[str], str]:
-    """Read images from a picture, a samples file or rows of a dataset file.
+    """Read images from a picture file, or from ``rows`` of a samples file or dataset.
 
     Args:
         path: A picture (see :data:`mmgen.core.pictures.FORMATS`), or an HDF5 file.
@@ -87,7 +87,7 @@ def _read_sample_images(path: Path, rows: Sequence[int], modality: str) -> tuple
 
 
 def _read_picture(path: Path, shape: Sequence[int], settings: Mapping[str, Any]) -> tuple[np.ndarray, str]:
-    """Read a picture and resize it to [C, H, W] in [0, 1]; also return a notice about changes, or ""."""
+    """Read a picture and resize it to [C, H, W] in [0, 1]; also return a notice of the changes, "" without changes."""
     from mmgen.core.foreign import CannotReadError, read_file
     from mmgen.core.pictures import MOST_BYTES, Fitting, fit_picture
 
@@ -96,7 +96,8 @@ def _read_picture(path: Path, shape: Sequence[int], settings: Mapping[str, Any])
         fitted = fit_picture(read_file(path, MOST_BYTES), fitting)
     except CannotReadError as error:
         raise ArtifactError(
-            f"cannot read the picture {path}: {error}; name a picture, or an HDF5 file (.h5) of images"
+            f"cannot read the picture {path}: {error}; "
+            f"give a picture file such as PNG, or an HDF5 file (.h5) with images"
         ) from None
     done = [trait for trait in fitted.traits if trait != "grey"]
     if fitted.size != (fitting.width, fitting.height):
@@ -118,7 +119,7 @@ def _size_error(path: Path, got: Sequence[int], expected: Sequence[int]) -> Usag
 
 
 def read_pictures(data: Dataset, rows: np.ndarray, names: Sequence[str] = ()) -> dict[str, np.ndarray]:
-    """Read images float32 [n, C, H, W] in [0, 1] of the modalities ``names``, by default all, from an open dataset.
+    """Read images float32 [n, C, H, W] in [0, 1] from ``rows``, by modality; ``names`` selects some of the modalities.
 
     By default "image" comes first, then the others in the file's order.
     """

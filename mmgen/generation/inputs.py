@@ -1,4 +1,4 @@
-"""Checks of pictures, codes and words from Python against the model's data.
+"""Checks that arguments of Python functions (pictures, codes, words) fit the data of the model.
 
 Inputs of another size, range or kind are refused: grey levels have no density under a model of black and white, and a
 code beyond an attribute's values would be read as a value of another attribute.
@@ -151,7 +151,7 @@ def validate_numbers(info: "Description", values: Any) -> Tensor:
                 f"{info.name} got an array {list(numbers.shape)}, expected {expected}, B at least 1; reshape it"
             )
     if not numbers.isfinite().all():
-        raise UsageError(f"{info.name} got values that are not finite; leave such examples out")
+        raise UsageError(f"{info.name} got values that are not finite, expected finite ones; leave such examples out")
     return numbers
 
 
@@ -160,7 +160,7 @@ def _format_sizes(*sizes: object) -> str:
 
 
 def _validate_codes(name: str, codes: Any, width: int, rows: int | None, noun: str) -> Tensor:
-    """Check whole numbers and convert them to int64 [B, width]."""
+    """Check an array of whole numbers and convert it to int64 [B, width]."""
     expected = _format_sizes("B" if rows is None else rows, width)
     codes = tensor_from(name, codes, f"{noun}, whole numbers {expected}")
     if codes.dtype == torch.bool or codes.is_floating_point():
@@ -213,7 +213,7 @@ def validate_words(name: str, codes: Any, info: "TextDescription", rows: int | N
 def check_draw_memory(
     modalities: Sequence["Description"], count: int, groups: int, group_noun: str, copies: int = 1
 ) -> None:
-    """Refuse a number of draws whose values do not fit into memory.
+    """Raise an error if the values of ``groups`` times ``count`` draws do not fit into memory.
 
     Args:
         modalities: The modalities that are drawn.

@@ -1,4 +1,4 @@
-"""Drawing of z for descriptions, for the command line, Python and metrics alike.
+"""Draws of z for descriptions or examples; commands, Python and metrics share the same random streams.
 
 Each description has its own streams of randomness, so its draws depend neither on other descriptions nor on the caller.
 """
@@ -26,7 +26,7 @@ _AT_ONCE = 16_384
 def random_stream(
     seed: int, purpose: str, key: tuple[int | str, ...], earlier_draws: int = 0, *, device: str
 ) -> torch.Generator:
-    """Return the random generator of a description for a purpose.
+    """Return the random generator that a seed, a purpose ("latents", "pixels") and the key of a description determine.
 
     Args:
         seed: Seed of the draws.
@@ -43,7 +43,7 @@ def random_stream(
 def draw_latents(
     loaded: "TrainedModel", posterior: str, descriptions: "Descriptions", count: int, seed: int, earlier_draws: int = 0
 ) -> Tensor:
-    """Draw z [Q, n, D]: n draws for each of Q descriptions.
+    """Draw z [Q, n, D] from a posterior: n draws for each of Q descriptions.
 
     Descriptions are drawn one at a time, since the last digit of a flow's output depends on the batch size.
 
@@ -61,7 +61,7 @@ def draw_latents(
     drawn = []
     for row in range(len(descriptions)):
         source = loaded.posteriors[posterior].condition_on(descriptions.expression(row))
-        generator = random_stream(seed, "latents", descriptions.key(row), earlier_draws, device=device)
+        generator = random_stream(seed, "latents", descriptions.stream_key(row), earlier_draws, device=device)
         words = descriptions.batch(loaded, row)
         parts = [
             source.sample(words, min(_AT_ONCE, count - start), generator)[:, 0] for start in range(0, count, _AT_ONCE)

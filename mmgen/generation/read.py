@@ -1,4 +1,4 @@
-"""Prediction of attributes and texts of images through the latent space: p(y | x).
+"""Attributes and texts that a model predicts for images through z: p(y | x).
 
 References:
     Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
@@ -40,7 +40,7 @@ _TEXTS = 64
 def attribute_probabilities(
     loaded: "TrainedModel", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 100, seed: int = 0
 ) -> np.ndarray:
-    """Return p(y_k | x) of every attribute: the mean of p(y_k | z) over draws of q(z|x), or q(y_k | x) if z holds y.
+    """Predict attributes of images: return p(y_k | x), the mean of p(y_k | z) over draws of q(z|x), or else q(y_k | x).
 
     Args:
         loaded: A model with a decoder of attributes.
@@ -77,7 +77,7 @@ def iterate_attribute_probabilities(
     seed: int,
     precision: str = "32-true",
 ) -> Iterator[Tensor]:
-    """Yield p(y_k | x) [b, A, V] of attributes in float64, for consecutive parts of the N examples.
+    """Yield the predicted probabilities p(y_k | x) of attributes, float64 [b, A, V], for b of N examples at a time.
 
     If attributes are part of z, the result is the encoder's q(y | x), in closed form and without draws.
 

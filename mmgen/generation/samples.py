@@ -1,4 +1,4 @@
-"""Writing of draws to a samples file, as ``mmgen sample`` does."""
+"""Files of draws, as ``mmgen sample`` writes them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,7 +26,7 @@ def save_samples(
     command: str = "",
     start: Mapping[str, Any] | None = None,
 ) -> Header:
-    """Write draws as a samples artifact: all images of the first description, then of the next.
+    """Write draws to a samples file: all images of the first description, then all of the next.
 
     Args:
         path: The file to write.
@@ -53,7 +53,7 @@ def save_samples(
         "posterior": draws.posterior,
         **(loaded.posteriors[draws.posterior].weights if draws.posterior in loaded.posteriors else {}),
         "number": each,
-        "given": draws.descriptions.words(loaded),
+        "given": draws.descriptions.format_texts(loaded),
         **({"guidance": draws.guidance.weight, "base": draws.guidance.base} if draws.guidance else {}),
         **(
             {"effective": loaded.guidance.effective, "candidates": loaded.guidance.candidates} if draws.guidance else {}
@@ -85,7 +85,7 @@ def save_samples(
 
 
 def write_values(path: Path, loaded: "TrainedModel", draws: Draws, *, sampled: bool = False) -> None:
-    """Write the main values of draws to a file of their kind of data, such as a sound file, whole or not at all.
+    """Write the values of the main modality to a file of its kind, such as a sound file.
 
     Args:
         path: The file, with an ending for this kind of data.

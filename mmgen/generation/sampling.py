@@ -1,4 +1,4 @@
-"""Drawing of pictures for descriptions with an attribute classifier's predictions, for commands and Python."""
+"""Draws of pictures for descriptions, with the predictions of an attribute classifier."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from mmgen.core.errors import ArtifactError
 from mmgen.core.progress import Watch
 from mmgen.generation.classifiers import find_classifier
 from mmgen.generation.descriptions import parse_descriptions, select_posterior
-from mmgen.generation.draws import Draws, draw, format_share_correct, warn_of_unrestricted
+from mmgen.generation.draws import Draws, draw, format_share_correct, list_unrestricted_warnings
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
@@ -56,7 +56,7 @@ def sample_and_classify(
     if drawn.guidance and drawn.guidance.notice:
         watch.say(drawn.guidance.notice)
     verdict = format_share_correct(drawn)
-    for remark in warn_of_unrestricted(drawn):
+    for remark in list_unrestricted_warnings(drawn):
         watch.say(remark)
     if file and verdict:
         watch.say(f"the judge {file} finds {verdict}")
@@ -66,7 +66,7 @@ def sample_and_classify(
 def _load_classifier(
     loaded: "TrainedModel", classifier_path: Path | None, neighbour: Path | None, watch: Watch
 ) -> "tuple[Path | None, Classifier | None]":
-    """Load the named classifier, else search one; if that is missing or unreadable, send a notice and return None."""
+    """Load the classifier at ``classifier_path``, else search for one; without one, report it and return None twice."""
     if classifier_path is not None:
         return classifier_path, load_classifier(classifier_path, loaded.device)
     places = [loaded.path, *([neighbour] if neighbour else [])]

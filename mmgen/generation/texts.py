@@ -1,4 +1,4 @@
-"""Images and texts decoded from encodings or draws, and their comparison by the attribute classifier."""
+"""Images and texts decoded from the same z, and a comparison of both by an attribute classifier."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ _CHUNK = 64
 
 @dataclass(frozen=True)
 class DecodedTexts:
-    """Images and texts decoded from n latents.
+    """Images and texts that a model decodes from n values of z, one of each per z.
 
     Attributes:
         images: Means of p(image|z), float32 [n, C, H, W].
@@ -45,21 +45,21 @@ class DecodedTexts:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Comparison of the classifier's predictions for images with the texts generated from the same z.
+    """Result of comparing the attributes that a classifier predicts for images with the texts drawn from the same z.
 
     Attributes:
-        wrong: Whether at least one predicted word differs, bool [n].
+        mismatches: Whether at least one predicted word differs, bool [n].
         remarks: The differing predictions in words, "" without any.
-        correct: Number of words that match, and number of words compared; hints of the classifier are not compared.
+        correct_counts: Number of words that match, and number of words compared; the classifier's hints are not.
     """
 
-    wrong: np.ndarray
+    mismatches: np.ndarray
     remarks: list[str]
-    correct: tuple[int, int]
+    correct_counts: tuple[int, int]
 
 
 def generated_text(loaded: "TrainedModel") -> "TextDescription":
-    """Return the text modality that a model generates together with images.
+    """Return the specification of the text that a model generates together with images.
 
     Raises:
         UsageError: The model does not generate both.
@@ -67,7 +67,7 @@ def generated_text(loaded: "TrainedModel") -> "TextDescription":
     text = loaded.text
     if text is None or text.name not in loaded.model.generates or loaded.observation is None:
         raise UsageError(
-            f"{loaded.path} does not generate images and text, which this figure shows; train a model of both, "
+            f"{loaded.path} does not generate both images and text, which this figure needs; train a model of both, "
             "for example with mmgen train two-objects.h5 --preset cremer/two-objects-cpu"
         )
     return text
@@ -97,7 +97,7 @@ def decode_with_text(
 
 
 def compare_with_classifier(loaded: "TrainedModel", classifier: "Classifier | None", decoded: DecodedTexts) -> Verdicts:
-    """Compare predicted attributes of images with the texts generated from the same z (CK Section 5.4).
+    """Compare the attributes that a classifier predicts for images with the texts from the same z (CK Section 5.4).
 
     Generated words that do not follow from the picture, such as the relation, are hints for the classifier. A word in a
     position where it does not belong counts as wrong. Without a classifier, or for free text, no word is compared.

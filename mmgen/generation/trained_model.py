@@ -1,4 +1,4 @@
-"""A trained model with its posteriors: ``mmgen.load(path)``."""
+"""A trained model with its posteriors, as ``mmgen.load(path)`` returns it."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -100,37 +100,37 @@ class TrainedModel:
 
     @property
     def attributes(self) -> AttributesDescription | None:
-        """Names of attributes and of their values."""
+        """Names of the attributes of the data and of their values; None if the data have none."""
         return self.settings.data.attributes
 
     @property
     def image(self) -> ImageDescription | None:
-        """The main image modality."""
+        """Name, shape and pixels of the main image modality; None if the data have no images."""
         return self.settings.data.image
 
     @property
     def images(self) -> dict[str, ImageDescription]:
-        """Image modalities of the data by name, the main one first."""
+        """Specifications of the image modalities of the data by name, the main one first."""
         return self.settings.data.images
 
     @property
     def observation(self) -> Description | None:
-        """The modality that descriptions are about, of any kind; None for data of words only."""
+        """Specification of the main modality, which descriptions describe; None for data of words only."""
         return self.settings.data.observation
 
     @property
     def observed(self) -> dict[str, Description]:
-        """Modalities of the data without words, by name, the main image first."""
+        """Specifications of all modalities except words by name, the main one first."""
         return self.settings.data.observed
 
     @property
     def text(self) -> TextDescription | None:
-        """Vocabulary and length of captions, if the dataset has them."""
+        """Vocabulary and length of captions; None if the data have none."""
         return self.settings.data.text
 
     @property
     def description_kind(self) -> str | None:
-        """Kind of description that the default posterior reads: "attributes", "text" or None."""
+        """Kind of description that the default posterior reads: "attributes", "text", or None if it reads none."""
         source = self.fitted or self.encoder
         if source is None or not source.reads:
             return None
@@ -138,17 +138,17 @@ class TrainedModel:
 
     @property
     def encoder_inputs(self) -> tuple[str, ...]:
-        """Modalities that the encoder read when the decoders were trained."""
+        """Names of the modalities that the encoder read when the decoders were trained."""
         return posterior_to_aggregate(self.settings)
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """Operators that the fitted posterior has networks for, such as IN COMMON."""
+        """Operators in descriptions, such as IN COMMON, that the fitted posterior was trained for."""
         return self.fitted.operators if self.fitted is not None else ()
 
     @property
     def notices(self) -> list[str]:
-        """Warnings about the files: interrupted training, and members from outside that have changed."""
+        """Warnings about the model's files, such as an interrupted training or a changed plug-in."""
         files = {self.path: self.header, self.model_path: self.model_header}
         notices = [describe_interruption(path) for path in files]
         notices += [notice for path, header in files.items() for notice in changed_members(path, header.members)]
@@ -164,14 +164,14 @@ class TrainedModel:
 
     @check_arguments
     def reads(self, posterior: str) -> tuple[str, ...]:
-        """Return the modalities of a description that influence draws from a posterior, through z or decoders."""
+        """Return the modalities of a description (attributes, text) that change draws from a posterior."""
         names = {*self.posteriors[posterior].reads, *self.model.conditional_on}
         parts = (part for part in (self.attributes, self.text) if part is not None)
         return tuple(part.name for part in parts if part.name in names)
 
     @check_arguments
     def guided(self, weight: AnyGuidance, seed: Seed = 0) -> Self:
-        r"""Return a copy of the model, each posterior guided by the decoder of words, or a flow by itself.
+        r"""Return a copy of the model whose posteriors are guided: their draws of z match the description more closely.
 
         .. math:: q_w(z|y) \propto q(z|y) \, p(y|z)^w
 
@@ -190,14 +190,17 @@ class TrainedModel:
 
     @check_arguments
     def guided_posterior(self, posterior: str) -> GuidedPosterior:
-        """Return one posterior of a guided model, which also reports how well guidance worked.
+        """Return the guided posterior of this name, which also reports how well guidance worked.
 
         Raises:
             UsageError: There is no such posterior, or the model is not guided.
         """
         source = self.posteriors[posterior]
         if not isinstance(source, GuidedPosterior):
-            raise UsageError(f"posterior '{posterior}' of {self.path} is not guided; guide it with guided(weight)")
+            raise UsageError(
+                f"posterior '{posterior}' of {self.path} is not guided, "
+                f"expected a posterior of a guided model; make one with guided(weight)"
+            )
         return source
 
     @check_arguments
@@ -215,7 +218,7 @@ class TrainedModel:
 
     @check_arguments
     def describe_codes(self, codes: Numbers) -> Batch:
-        """Convert attribute codes to a batch of descriptions, with captions if these spell the attributes.
+        """Convert attribute codes [B, A] to a batch of B descriptions, with captions if these spell the attributes.
 
         Args:
             codes: Attribute codes uint8 [B, A], 255 for unknown.

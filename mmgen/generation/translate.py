@@ -1,4 +1,4 @@
-"""Translation between kinds of pictures through the latent space of a joint model: colour, complete, segment.
+"""Translation of pictures of one modality to another through z: colouring, completing, segmenting.
 
 References:
     Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), arXiv:1802.05335,
@@ -25,7 +25,7 @@ __all__ = ["decode", "translate_pictures"]
 
 
 def decode(loaded: "TrainedModel", target: str, z: Tensor, description: str | Mapping[str, str] = "") -> Tensor:
-    """Return E[target | z] [..., C, H, W] in [0, 1] for z [..., D], computed in parts of bounded size."""
+    """Decode z [..., D] to mean pictures E[target | z] [..., C, H, W] in [0, 1], in parts of bounded size."""
     check_target(loaded, target)
     z = latents_from(z, loaded.model.latent_size).to(loaded.device)
     condition = description_batch(loaded, description) if loaded.model.conditional_on else None
@@ -41,14 +41,16 @@ def translate_pictures(
     description: str | Mapping[str, str] = "",
     rows: Sequence[int] | None = None,
 ) -> Tensor:
-    """Draw pictures of another modality; see :meth:`mmgen.generation.TrainedModel.translate`."""
+    """Draw pictures of ``target`` from other modalities; see :meth:`mmgen.generation.TrainedModel.translate`."""
     check_target(loaded, target)
     posterior = infer_posterior(loaded, pictures, description)
     if not draws:
         return decode(loaded, target, posterior.mean, description)
     size = len(posterior.mean)
     if rows is not None and len(rows) != size:
-        raise UsageError(f"rows got {len(rows)} numbers for {size} pictures, expected one for each picture")
+        raise UsageError(
+            f"rows got {len(rows)} numbers for {size} pictures, expected one for each picture; give {size}"
+        )
     check_draw_memory([loaded.observed[target]], draws, size, "pictures")
     z = draw_example_latents(loaded, posterior, tuple(pictures), range(size) if rows is None else rows, draws, seed)
     return decode(loaded, target, z.transpose(0, 1), description)

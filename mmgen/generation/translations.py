@@ -1,4 +1,4 @@
-"""Translating between image modalities: examples, routes and pictures."""
+"""Translations between image modalities: examples to start from, pairs of source and target, and drawn pictures."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -35,8 +35,8 @@ __all__ = [
     "convert_examples_to_pictures",
     "draw_translations",
     "read_paired_examples",
-    "parse_start",
-    "read_start",
+    "parse_translation_start",
+    "read_start_pictures",
     "translate",
     "default_routes",
     "select_routes",
@@ -51,7 +51,7 @@ _UNINFORMATIVE = "mask"
 
 @dataclass(frozen=True)
 class PairedExamples:
-    """Examples with the pictures of several modalities.
+    """Examples, each with a picture of every one of several modalities.
 
     Attributes:
         rows: Rows in the dataset, int [n].
@@ -70,7 +70,7 @@ class PairedExamples:
 
 
 def convert_examples_to_pictures(loaded: "TrainedModel", examples: PairedExamples) -> PairedExamples:
-    """Convert examples of any kind of data to pictures, for figures.
+    """Convert examples of data such as sounds or graphs to pictures, for figures; images stay unchanged.
 
     Raises:
         UsageError: A kind of data has no picture.
@@ -106,14 +106,14 @@ class Translation:
 
     @property
     def name(self) -> str:
-        """Source modalities in words: "edges", "edges + mask"."""
+        """Names of the source modalities, joined: "edges", "edges + mask"."""
         return " + ".join(self.sources)
 
 
 def read_paired_examples(
     loaded: "TrainedModel", dataset: Path, count: int, seed: int, rows: Sequence[int] = ()
 ) -> PairedExamples:
-    """Read examples with all their modalities: the given rows, else random ones of the test split.
+    """Read examples with all modalities from ``rows`` of a dataset, by default from random rows of the test split.
 
     Raises:
         UsageError: The test split is empty, or the dataset lacks a row.
@@ -121,14 +121,17 @@ def read_paired_examples(
     with Dataset.open(dataset) as data:
         chosen = np.asarray(rows, np.int64) if rows else random_test_rows(data, loaded.settings.data.split, count, seed)
         if not len(chosen):
-            raise UsageError(f"{dataset} has no test examples to show; choose rows with --dataset-row")
+            raise UsageError(
+                f"{dataset} has no test examples to show, expected at least one; "
+                f"choose rows of another split with --dataset-row"
+            )
         return PairedExamples(
             chosen, read_pictures(data, chosen, list(loaded.observed)), [f"{dataset.name} row {row}" for row in chosen]
         )
 
 
-def parse_start(loaded: "TrainedModel", text: str) -> TranslationStart:
-    """Parse ``--from``: modalities ("edges", "edges+mask"), a file, or a modality and its file ("edges=x.png").
+def parse_translation_start(loaded: "TrainedModel", text: str) -> TranslationStart:
+    """Parse the option ``--from``: modalities ("edges+mask"), a file, or a modality and its file ("edges=x.png").
 
     A file without a modality is of the main one. A file with the name of a modality is written as ``./edges``.
 
@@ -149,10 +152,10 @@ def parse_start(loaded: "TrainedModel", text: str) -> TranslationStart:
     return TranslationStart((loaded.observation.name,), Path(text))
 
 
-def read_start(
+def read_start_pictures(
     loaded: "TrainedModel", start: TranslationStart, count: int, seed: int, rows: Sequence[int] = ()
 ) -> PairedExamples:
-    """Read the pictures that a translation starts from: test examples with all their modalities, or a file.
+    """Read the pictures that a translation starts from: those of its file, or of test examples.
 
     A picture is resized in the same way as those of the model's dataset.
 
@@ -171,14 +174,14 @@ def read_start(
             "(.h5)"
         )
     images, names, notice = read_file_images(start.file, shape, rows, name, _recipe_settings(loaded))
-    if described.classifier_sees_samples and ((images > 0) & (images < 1)).any():
+    if described.classifier_reads_samples and ((images > 0) & (images < 1)).any():
         rounding = f"{start.file.name}: grey levels became black or white at a half, as in the model's data"
         images, notice = (images > 0.5).astype(np.float32), f"{notice}; {rounding}" if notice else rounding
     return PairedExamples(np.arange(len(images)), {name: images}, names, notice)
 
 
 def _recipe_settings(loaded: "TrainedModel") -> Mapping[str, Any]:
-    """Return the settings of the model's dataset; {} if the file is missing."""
+    """Return the recipe settings of the model's dataset; {} if the file is missing."""
     try:
         return read_header(loaded.dataset_path()).settings
     except ArtifactError:
@@ -186,7 +189,7 @@ def _recipe_settings(loaded: "TrainedModel") -> Mapping[str, Any]:
 
 
 def default_routes(loaded: "TrainedModel") -> list[Route]:
-    """Return the default translations: from the main picture to all, and from each other one to it (WG Fig. 4)."""
+    """Return default pairs (sources, targets): the main modality to all others, and each other to it (WG Fig. 4)."""
     drawn, sources = drawable_pictures(loaded), picture_sources(loaded)
     main = drawn[0]
     routes: list[Route] = [((main,), tuple(drawn))] if main in sources else []
@@ -196,7 +199,7 @@ def default_routes(loaded: "TrainedModel") -> list[Route]:
 
 
 def select_routes(loaded: "TrainedModel", sources: Sequence[str], targets: Sequence[str]) -> list[Route]:
-    """Return the translations from every source to every target.
+    """Return pairs (sources, targets): each of ``sources`` with all ``targets``; by default, all modalities.
 
     Args:
         loaded: The model.
@@ -215,7 +218,7 @@ def select_routes(loaded: "TrainedModel", sources: Sequence[str], targets: Seque
 def translate(
     loaded: "TrainedModel", examples: PairedExamples, sources: Sequence[str], targets: Sequence[str]
 ) -> Translation:
-    """Decode pictures of the targets at the mean of q(z | sources).
+    """Translate pictures of the sources: decode the mean of q(z | sources) to pictures of the targets.
 
     Raises:
         UsageError: The model does not draw a target, or cannot infer z from the sources.
@@ -243,7 +246,7 @@ def draw_translations(
     seed: int = 0,
     description: str = "",
 ) -> Draws:
-    """Draw z from q(z | sources), or q(z | sources, description), and decode each draw.
+    """Translate pictures of the sources: draw z from q(z | sources, description), and decode each draw to the targets.
 
     Args:
         loaded: The model.

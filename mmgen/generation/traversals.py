@@ -1,4 +1,4 @@
-"""Grids of z to decode: traversals of single dimensions, and interpolations between two z.
+"""Grids of z to decode: traversals, which change one dimension at a time, and interpolations between two z.
 
 References:
     beta-VAE (Higgins et al., 2017): traversals of single dimensions
@@ -18,7 +18,7 @@ __all__ = ["interpolate", "traversal_values", "traverse", "interpolate_with_labe
 
 
 def traversal_values(encodings: Encodings, dimensions: Sequence[Axis], reach: float, steps: int) -> tuple[Tensor, str]:
-    """Return the values that dimensions take in a traversal, [d, S], and a caption that explains them.
+    """Return the S values that each of d dimensions takes in a traversal, [d, S], and a caption that explains them.
 
     For a Gaussian posterior they go from -reach to reach, standard deviations of p(z). A model of several layers has
     lower priors other than N(0, I), so there the unit is the standard deviation of the encodings about their mean.
@@ -39,7 +39,7 @@ def traversal_values(encodings: Encodings, dimensions: Sequence[Axis], reach: fl
 
 
 def traverse(z: Tensor, dimensions: Sequence[Axis], values: Tensor) -> Tensor:
-    """Set one dimension of z at a time to each of S values; return z [n, d, S, D].
+    """Return z [n, d, S, D]: each of n z [n, D] with one of d dimensions set to each of S ``values`` [d, S].
 
     Args:
         z: Latents of n examples, [n, D].

@@ -193,7 +193,7 @@ class Description(Settings, ABC):
         )
 
     @property
-    def classifier_sees_samples(self) -> bool:
+    def classifier_reads_samples(self) -> bool:
         """True if attribute classifiers get draws of p(x | z), as for binary data; False if they get means."""
         return False
 

@@ -114,7 +114,7 @@ class ImageDescription(Description):
         return values
 
     @property
-    def classifier_sees_samples(self) -> bool:
+    def classifier_reads_samples(self) -> bool:
         """True for black and white images."""
         return self.layout != "bytes"
 

@@ -31,7 +31,7 @@ __all__ = [
     "Registry",
     "add_code",
     "join_names",
-    "warn_of_unknown_groups",
+    "list_unknown_group_warnings",
     "find_nearest_name",
     "registry_of",
     "list_registries",
@@ -349,7 +349,7 @@ def add_code(path: Path) -> list[str]:
     return found
 
 
-def warn_of_unknown_groups() -> list[str]:
+def list_unknown_group_warnings() -> list[str]:
     """Return a warning for each group of entry points that belongs to no room, so that its members are ignored."""
     known = [room.group for room in list_registries()]
     return [

@@ -20,7 +20,7 @@ from mmgen.core.errors import MmgenError, UsageError
 from mmgen.generation import TrainedModel
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.draws import draw
-from mmgen.generation.translations import TranslationStart, read_start
+from mmgen.generation.translations import TranslationStart, read_start_pictures
 from mmgen.settings.arguments import check_arguments
 from mmgen.training.model_run import check_data
 from tests.generation import toy
@@ -181,7 +181,7 @@ def test_a_file_of_grey_levels_becomes_black_and_white_and_says_so(tmp_path: Pat
     """The command line takes photos of any kind: for a model of black and white they become what it was trained on."""
     Image.fromarray(np.array([[0, 100], [200, 255]], np.uint8)).save(tmp_path / "p.png")
     for layout, expected in (("bits", [0, 0, 1, 1]), ("bytes", [0, 100 / 255, 200 / 255, 1])):
-        shown = read_start(model(layout), TranslationStart(("image",), tmp_path / "p.png"), 1, 0)
+        shown = read_start_pictures(model(layout), TranslationStart(("image",), tmp_path / "p.png"), 1, 0)
         assert shown.pictures["image"].ravel().tolist() == pytest.approx(expected)
         assert ("p.png: grey levels became black or white at a half" in shown.notice) == (layout == "bits")
 

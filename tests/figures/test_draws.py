@@ -14,7 +14,7 @@ from mmgen.figures.drawing.page import FRAME, Grid
 from mmgen.generation.classifiers import format_mismatches, has_mismatch
 from mmgen.generation.concepts import abstraction_levels, choose_concepts
 from mmgen.generation.descriptions import Descriptions
-from mmgen.generation.draws import draw, format_share_correct, warn_of_unrestricted
+from mmgen.generation.draws import draw, format_share_correct, list_unrestricted_warnings
 
 QUERIES = np.array([[3, 0], [3, UNKNOWN], [UNKNOWN, UNKNOWN], [1, 1]], np.uint8)
 
@@ -29,17 +29,17 @@ def _red(grid: Grid) -> list[bool]:
 
 def test_a_judge_disagrees_only_about_what_was_asked(stubs: SimpleNamespace) -> None:
     drawn = draw(stubs.FlatLoaded(), QUERIES, 3, posterior="own", seed=1, classifier=stubs.Reader())
-    assert drawn.predicted is not None and drawn.wrong is not None
+    assert drawn.predicted is not None and drawn.mismatches is not None
     assert (drawn.predicted == [3, 1]).all()  # always a small 3
-    assert drawn.wrong.tolist() == [[True] * 3, [False] * 3, [False] * 3, [True] * 3]
+    assert drawn.mismatches.tolist() == [[True] * 3, [False] * 3, [False] * 3, [True] * 3]
     # 3 images each: "3 big" has 1 of 2 right, "3" 1 of 1, "1 small" 1 of 2; "anything" asks for nothing.
-    assert drawn.correct == (3 * 3, 3 * 5)
+    assert drawn.correct_counts == (3 * 3, 3 * 5)
     assert format_share_correct(drawn) == "60.0 % of 15 attributes right"
 
 
 def test_the_true_posterior_is_never_framed(stubs: SimpleNamespace) -> None:
     drawn = draw(stubs.FlatLoaded(), QUERIES, 2, posterior="aggregate", classifier=stubs.Reader())
-    assert drawn.wrong is not None and not drawn.wrong.any()
+    assert drawn.mismatches is not None and not drawn.mismatches.any()
     assert drawn.means.shape == (4, 2, 1, 6, 6) and drawn.z.shape == (4, 2, 3)
     assert np.allclose(drawn.means[0, :, 0, 0, 0], 0.75)
 
@@ -51,7 +51,7 @@ def test_images_of_a_description_do_not_depend_on_the_others(stubs: SimpleNamesp
     assert np.array_equal(together.sampled[3], alone.sampled[0])
     other = draw(stubs.FlatLoaded(), QUERIES[3:], 4, posterior="aggregate", seed=6)
     assert not np.array_equal(other.z, alone.z)
-    assert alone.wrong is None and format_share_correct(alone) == ""
+    assert alone.mismatches is None and format_share_correct(alone) == ""
 
 
 def test_a_conditional_model_is_told_the_description(stubs: SimpleNamespace) -> None:
@@ -70,7 +70,7 @@ def test_mistakes_are_named(stubs: SimpleNamespace) -> None:
         UsageError, match="the judge was trained on the attributes number, scale, expected digit, scale"
     ):
         draw(stubs.FlatLoaded(), QUERIES, 1, posterior="own", classifier=Other())
-    with pytest.raises(UsageError, match="0 images for 4 descriptions"):
+    with pytest.raises(UsageError, match="4 descriptions and 0 images"):
         draw(stubs.FlatLoaded(), QUERIES, 0, posterior="own")
 
 
@@ -94,8 +94,8 @@ def test_what_has_nothing_in_common_is_not_judged(stubs: SimpleNamespace, monkey
     monkeypatch.setattr(own, "condition_on", lambda _: own)
     asked = Descriptions(np.stack([empty.codes, said.codes]), expressions=(empty, said))
     drawn = draw(loaded, asked, 5, posterior="own", classifier=stubs.Reader())
-    assert drawn.correct == (5, 5)
-    assert warn_of_unrestricted(drawn) == [
+    assert drawn.correct_counts == (5, 5)
+    assert list_unrestricted_warnings(drawn) == [
         "'digit=3 IN COMMON digit=2' has nothing in common, so there is nothing to judge."
     ]
     assert drawn.predicted is not None

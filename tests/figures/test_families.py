@@ -130,7 +130,7 @@ def test_free_text_and_attributes_are_different_evidence(family: Path) -> None:
     torch.testing.assert_close(joint.precision, label.precision + text.precision - 1)
     z = loaded.posteriors["own"].sample(batch, 1, torch.Generator().manual_seed(0))
     torch.testing.assert_close(z, joint.sample(torch.Generator().manual_seed(0), (1,)))
-    assert concept.values(loaded)[0].endswith(f"({concept.codes[0, 0]})")
+    assert concept.format_short_texts(loaded)[0].endswith(f"({concept.codes[0, 0]})")
     caption = DIGITS[concept.codes[0, 0]]
     torch.testing.assert_close(
         loaded.posterior(caption).mean, loaded.model.posterior(loaded.describe(caption), ("text",)).mean

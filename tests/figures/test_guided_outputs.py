@@ -210,9 +210,13 @@ def test_guided_descriptions_are_told_right_from_wrong(readers: Path) -> None:
     asked = parse_descriptions(loaded, ["colour=red NOT size=big", "NOT colour=red OR size=big", "colour=blue"])
     judge: Any = Judge()  # a stand-in, whose verdicts are known
     drawn = draw(loaded, asked, 4, posterior="aggregate", classifier=judge)
-    assert drawn.wrong is not None and loaded.attributes is not None
-    assert drawn.wrong.tolist() == [[True, False, True, True], [False, True, False, False], [True, True, False, False]]
-    assert drawn.correct == (1 + 3 + 2, 12)
+    assert drawn.mismatches is not None and loaded.attributes is not None
+    assert drawn.mismatches.tolist() == [
+        [True, False, True, True],
+        [False, True, False, False],
+        [True, True, False, False],
+    ]
+    assert drawn.correct_counts == (1 + 3 + 2, 12)
     assert (
         drawn.describe_mismatch(0, 0, loaded.attributes) == "judge: red, big"
         and drawn.describe_mismatch(0, 1, loaded.attributes) == ""

@@ -130,11 +130,13 @@ def test_text_to_image_has_a_block_for_each_posterior(toy: Path) -> None:
     judge = load_classifier(toy / "judge.safetensors", "cpu")
     asked = parse_descriptions(model, ["large red left"])
     drawn = draw(model, asked, 3, posterior="aggregate", classifier=judge)
-    assert drawn.wrong is not None and drawn.hints == (2,) and drawn.correct[1] == 3 * 2  # the told word is not scored
+    assert (
+        drawn.mismatches is not None and drawn.hints == (2,) and drawn.correct_counts[1] == 3 * 2
+    )  # the told word is not scored
     frames = [
         (pixels[top - FRAME, left - FRAME] == hex_to_rgb(WRONG)).all() for left, top, *_ in picture.drawn.boxes[3:]
     ]
-    assert frames == drawn.wrong[0].tolist()
+    assert frames == drawn.mismatches[0].tolist()
 
 
 def test_word_uncertainty_compares_models(toy: Path) -> None:
@@ -293,10 +295,10 @@ def test_verdicts_compare_pictures_with_the_words_drawn_with_them() -> None:
     tokens = np.array([[1, 2, 4], [0, 3, 5], [0, 2, 4], [2, 2, 4]])
     spoken = DecodedTexts(images, tokens, np.zeros((4, 3, 7), np.float32))
     found = compare_with_classifier(loaded, TellingJudge(), spoken)
-    assert found.wrong.tolist() == [False, True, True, True]
+    assert found.mismatches.tolist() == [False, True, True, True]
     assert found.remarks == ["", "judge: red", "judge: large", "judge: small"]
-    assert found.correct == (2 + 1 + 1 + 1, 8)  # the relation is told, so eight words of twelve are compared
-    assert compare_with_classifier(loaded, None, spoken).correct == (0, 0)
+    assert found.correct_counts == (2 + 1 + 1 + 1, 8)  # the relation is told, so eight words of twelve are compared
+    assert compare_with_classifier(loaded, None, spoken).correct_counts == (0, 0)
 
 
 def test_the_command_prints_the_path_alone(

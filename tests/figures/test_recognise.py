@@ -78,7 +78,8 @@ def test_a_photo_becomes_one_of_the_datasets_pictures(tmp_path: Path) -> None:
 def test_what_is_no_picture_is_named(world: Path, tmp_path: Path) -> None:
     (tmp_path / "a.png").write_text("no picture")
     with pytest.raises(
-        ArtifactError, match="it is no PNG, JPEG, WEBP, GIF, BMP or PPM picture; name a picture, or an HDF5 file"
+        ArtifactError,
+        match="it is no PNG, JPEG, WEBP, GIF, BMP or PPM picture; give a picture file such as PNG, or an HDF5 file",
     ):
         read_file_images(tmp_path / "a.png", (1, 16, 16))
     Image.fromarray(np.zeros((64, 64), np.uint8)).save(tmp_path / "b.png")

@@ -23,7 +23,12 @@ from mmgen.generation import TrainedModel, load
 from mmgen.generation.descriptions import parse_descriptions
 from mmgen.generation.draws import draw
 from mmgen.generation.samples import save_samples
-from mmgen.generation.translations import draw_translations, parse_start, read_paired_examples, read_start
+from mmgen.generation.translations import (
+    draw_translations,
+    parse_translation_start,
+    read_paired_examples,
+    read_start_pictures,
+)
 from mmgen.modalities.text import TextDescription
 from tests.program import exit_code
 
@@ -230,19 +235,24 @@ def test_labels_stand_beside_their_strip() -> None:
 
 def test_starting_points(model: TrainedModel, views: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert parse_start(model, "edges").sources == ("edges",) and parse_start(model, "edges").file is None
-    assert parse_start(model, "edges+mask").sources == ("edges", "mask")
-    start = parse_start(model, "mask=sketch.png")
+    assert (
+        parse_translation_start(model, "edges").sources == ("edges",)
+        and parse_translation_start(model, "edges").file is None
+    )
+    assert parse_translation_start(model, "edges+mask").sources == ("edges", "mask")
+    start = parse_translation_start(model, "mask=sketch.png")
     assert (start.sources, start.file) == (("mask",), Path("sketch.png"))
-    assert parse_start(model, "x/photo.png").sources == ("image",)
+    assert parse_translation_start(model, "x/photo.png").sources == ("image",)
     (tmp_path / "edges").touch()
-    assert parse_start(model, "edges").file is None and parse_start(model, "./edges").file == Path("edges")
+    assert parse_translation_start(model, "edges").file is None and parse_translation_start(
+        model, "./edges"
+    ).file == Path("edges")
     with pytest.raises(UsageError, match="unknown modality 'mas': did you mean 'mask'"):
-        parse_start(model, "edges+mas")
+        parse_translation_start(model, "edges+mas")
     Image.fromarray(np.full((8, 8), 255, np.uint8)).save(tmp_path / "sketch.png")
-    shown = read_start(model, start, 8, 0)
+    shown = read_start_pictures(model, start, 8, 0)
     assert list(shown.pictures) == ["mask"] and shown.pictures["mask"].shape == (1, 1, 8, 8)
-    shown = read_start(model, parse_start(model, f"mask={views / 'data.h5'}"), 8, 0, [3, 4])
+    shown = read_start_pictures(model, parse_translation_start(model, f"mask={views / 'data.h5'}"), 8, 0, [3, 4])
     with Dataset.open(views / "data.h5") as data:
         assert np.array_equal(shown.pictures["mask"] * 255, data.read_image("mask", np.array([3, 4])))
 

@@ -43,7 +43,7 @@ def test_an_operator_draws_from_the_posterior_that_its_network_says() -> None:
     asked = parse_descriptions(toy, ["colour=red AND size=big", "colour=red"])
     assert toy.fitted is not None
     aggregate, recombination = toy.fitted.aggregate, asked.expression(0)
-    assert asked.words(toy) == ["colour=red AND size=big", "colour=red"]
+    assert asked.format_texts(toy) == ["colour=red AND size=big", "colour=red"]
     with torch.no_grad():
         q = aggregate.recombined_posterior(recombination)
         z = draw_latents(toy, "scan", asked, 20_000, 0)[0]

@@ -283,7 +283,9 @@ def loaded_gaussian(model: Gaussian, own_text: bool = True) -> Any:
         header=SimpleNamespace(kind="model", content_id="m"),
         model_header=SimpleNamespace(content_id="m", parents=(), members=(), seed=0, settings={}),
         model=model,
-        observation=SimpleNamespace(name="image", event_shape=(1, 1, 3), layout="bytes", classifier_sees_samples=False),
+        observation=SimpleNamespace(
+            name="image", event_shape=(1, 1, 3), layout="bytes", classifier_reads_samples=False
+        ),
         observed={"image": None},
         settings=SimpleNamespace(data=DataSettings.of(ImageDescription(shape=(1, 1, 3), layout="bytes"), SIDE)),
         attributes=SIDE,

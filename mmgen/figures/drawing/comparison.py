@@ -61,7 +61,7 @@ def draw_comparison(
     codes = draws[0][1].descriptions.codes
     if any(not np.array_equal(drawn.descriptions.codes, codes) for _, drawn in draws):
         raise UsageError("got draws of different descriptions, expected the same descriptions for each posterior")
-    panels = [Panel(name, drawn.means, drawn.wrong, format_share_correct(drawn)) for name, drawn in draws]
+    panels = [Panel(name, drawn.means, drawn.mismatches, format_share_correct(drawn)) for name, drawn in draws]
     return image_table(panels, labels, title=title, note=note)
 
 
@@ -76,6 +76,6 @@ def draw_hierarchy(
         title: Title of the picture.
         note: Explanation below it.
     """
-    panels = [Panel(name, drawn.means, drawn.wrong, format_share_correct(drawn)) for name, drawn in draws]
+    panels = [Panel(name, drawn.means, drawn.mismatches, format_share_correct(drawn)) for name, drawn in draws]
     labels = [format_query(row, vocabulary) for row in draws[0][1].descriptions.codes]
     return image_table(panels, labels, title=title, note=note)

@@ -7,7 +7,7 @@ from mmgen.figures.drawing.comparison import FRAMES, describe_classifier_input
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.tables import Panel, Tile, TileRow, image_grid, image_table, tile_table
 from mmgen.figures.drawing.views import translation_page, views_page
-from mmgen.generation.draws import Draws, format_share_correct, warn_of_unrestricted
+from mmgen.generation.draws import Draws, format_share_correct, list_unrestricted_warnings
 from mmgen.generation.texts import split_words
 from mmgen.generation.translations import PairedExamples
 
@@ -34,7 +34,7 @@ def _format_note(draws: Draws, content: str, accuracy: dict[str, float] | None, 
             parts.append(
                 f"{FRAMES} The judge{itself} finds {verdict}; it looks at {describe_classifier_input(samples)}."
             )
-    parts += warn_of_unrestricted(draws)
+    parts += list_unrestricted_warnings(draws)
     return " ".join(parts)
 
 
@@ -58,8 +58,8 @@ def tiles_with_text(
         words = split_words(draws.words[row, i], text)
         marked = [bool(given) and (place >= len(given) or given[place] != word) for place, word in enumerate(words)]
         wrong, remark = False, ""
-        if draws.predicted is not None and draws.wrong is not None and vocabulary is not None:
-            wrong = bool(draws.wrong[row, i])
+        if draws.predicted is not None and draws.mismatches is not None and vocabulary is not None:
+            wrong = bool(draws.mismatches[row, i])
             remark = draws.describe_mismatch(row, i, vocabulary)
         tiles.append(Tile(image, words or ["–"], marked, wrong, remark))
     return tiles
@@ -125,11 +125,11 @@ def sample_grid(
     if text is not None and draws.words is not None:
         return _grid_with_text(draws, words, text, vocabulary, sampled, f"From {name}. {note}")
     if len(words) > 1:
-        return image_table([Panel(name, images, draws.wrong, format_share_correct(draws))], words, note=note)
+        return image_table([Panel(name, images, draws.mismatches, format_share_correct(draws))], words, note=note)
     remarks = None
     if draws.predicted is not None and vocabulary is not None:
         remarks = [draws.describe_mismatch(0, number, vocabulary) for number in range(draws.means.shape[1])]
-    wrong = None if draws.wrong is None else draws.wrong[0]
+    wrong = None if draws.mismatches is None else draws.mismatches[0]
     return image_grid(images[0], wrong=wrong, remarks=remarks, title=words[0], note=f"From {name}. {note}")
 
 

@@ -64,7 +64,7 @@ def views_page(
     for row, label in enumerate(words):
         columns = {}
         for number, (name, images) in enumerate(draws.pictures(sampled).items()):
-            wrong = draws.wrong[row] if draws.wrong is not None and number == 0 else None
+            wrong = draws.mismatches[row] if draws.mismatches is not None and number == 0 else None
             columns[name] = Column(images[row], wrong=wrong)
         several = len(words) > 1
         blocks += strip_blocks(

@@ -24,7 +24,7 @@ class Answer:
         row: Position of the description.
         pictures: Pictures uint8 [n, H, W, C].
         predicted: Attribute codes that the classifier predicts, uint8 [n, A]; None without a classifier.
-        correct: Number of described attributes that the classifier confirms, and of all described ones.
+        correct_counts: Number of described attributes that the classifier confirms, and of all described ones.
         density: Density of the posterior on the map, uint8 [CELLS, CELLS, 1]; None without a map.
         outside: Share of the density outside the map.
     """
@@ -32,7 +32,7 @@ class Answer:
     row: int
     pictures: np.ndarray
     predicted: np.ndarray | None
-    correct: tuple[int, int]
+    correct_counts: tuple[int, int]
     density: np.ndarray | None
     outside: float = 0.0
 
@@ -63,7 +63,7 @@ def _split_by_description(draws: Draws) -> list[tuple[np.ndarray, np.ndarray | N
             z=draws.z[part],
             predicted=judged if judged is None else judged[None],
         )
-        found.append((picture_bytes(draws.means[row]), judged, one.correct))
+        found.append((picture_bytes(draws.means[row]), judged, one.correct_counts))
     return found
 
 

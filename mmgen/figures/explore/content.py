@@ -112,7 +112,7 @@ def _encode_bytes(codes: np.ndarray | None) -> str | None:
 
 def _format_share_correct(answers: Answers) -> str:
     """Format the share of correct attributes over all pictures; "" without a classifier."""
-    right, asked = (sum(each.correct[place] for each in answers.items) for place in (0, 1))
+    right, asked = (sum(each.correct_counts[place] for each in answers.items) for place in (0, 1))
     share = f"{100 * right / max(asked, 1):.1f}\N{NO-BREAK SPACE}%"
     return f"{share} of {asked:,} words right over all descriptions of this page" if asked else ""
 
@@ -145,7 +145,7 @@ def _part_data(part: Part, sheets_by_source: list[Sheets | None], session: Sessi
         "given": questions.kind,
         "menus": [{"name": m.name, "values": list(m.values), "any": m.any} for m in questions.menus],
         "keys": questions.keys.tolist(),
-        "words": questions.descriptions.words(session.model),
+        "words": questions.descriptions.format_texts(session.model),
         "asked": _encode_bytes(questions.descriptions.codes),
         "starts": list(questions.starts),
         "selection": _explain_selection(questions),

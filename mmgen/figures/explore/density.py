@@ -145,7 +145,7 @@ def compute_densities(
             z = grid
             weighed = base.posteriors[posterior].log_prob(z[:, None], descriptions.batch(base, row))[:, 0].double()
         else:
-            key = (str(source.path), posterior, descriptions.key(row))
+            key = (str(source.path), posterior, descriptions.stream_key(row))
             if key not in cache:
                 cache[key] = draw_latents(base, posterior, descriptions[row : row + 1], DRAWS, seed)[0]
             z = cache[key]

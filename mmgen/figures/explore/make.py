@@ -28,7 +28,7 @@ from mmgen.figures.explore.sprites import pack_sheets
 from mmgen.figures.report.context import describe_model
 from mmgen.figures.report.make import page_environment
 from mmgen.figures.session import Group, Session, gather_material, open_session
-from mmgen.generation.classifiers import classifier_sees_samples
+from mmgen.generation.classifiers import classifier_reads_samples
 from mmgen.generation.decode import drawable_pictures
 from mmgen.generation.encodings import traversable_axes
 from mmgen.posteriors import AnyGuidance
@@ -258,7 +258,7 @@ def _render_page(content: Content, title: str, command: str, seed: int, report: 
     return page_environment("explore").get_template("explore.html.jinja").render(
         title=title or f"Explore {group.model.stem}",
         about=f"{group.model.name}: {describe_model(group)}. Pictures are means of p(image|z), drawn with seed {seed}.",
-        judged=explain_red_frames(judge.accuracy if judge else None, classifier_sees_samples(session.model))
+        judged=explain_red_frames(judge.accuracy if judge else None, classifier_reads_samples(session.model))
         + (f" It is {group.judge.name}." if judge and group.judge else ""),
         notices=content.notices,
         model=group.header.content_id,

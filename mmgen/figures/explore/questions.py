@@ -195,7 +195,7 @@ def _questions_by_captions(tokens: np.ndarray, limit: int, seed: int, loaded: "T
     shuffled = numpy_generator(seed, "captions").permutation(len(captions))
     frequent_captions = captions[shuffled[np.argsort(-counts[shuffled], kind="stable")]][: min(limit, _CAPTIONS)]
     descriptions = complete_descriptions(loaded, tokens=frequent_captions)
-    menu = Menu("caption", tuple(descriptions.words(loaded)), False)
+    menu = Menu("caption", tuple(descriptions.format_texts(loaded)), False)
     selection = "the most frequent of the test part" if len(captions) > len(frequent_captions) else ""
     return Questions(
         "text",

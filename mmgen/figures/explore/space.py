@@ -14,7 +14,7 @@ from mmgen.figures.explore.density import Chart
 from mmgen.figures.explore.sprites import picture_bytes
 from mmgen.figures.session import Session
 from mmgen.generation import decode
-from mmgen.generation.classifiers import classifier_sees_samples, classify_images
+from mmgen.generation.classifiers import classifier_reads_samples, classify_images
 from mmgen.generation.descriptions import Descriptions, empty_description
 from mmgen.generation.encodings import Encodings, Ranking, encode_split, principal_plane, project_onto_axes, rank_axes
 from mmgen.generation.examples import Examples, read_examples
@@ -83,7 +83,7 @@ def decode_and_classify(
     means, drawn = decode.decode_means_and_draws(loaded, main.name, z.to(loaded.device), condition, generator)
     judged = None
     if session.judge is not None:
-        seen = (drawn if classifier_sees_samples(loaded) else means).cpu().numpy()
+        seen = (drawn if classifier_reads_samples(loaded) else means).cpu().numpy()
         judged = classify_images(session.judge, seen, np.repeat(description.codes, len(seen), axis=0))
     return ClassifiedPictures(picture_bytes(main.picture(means.cpu().numpy())), judged)
 

@@ -111,7 +111,7 @@ def _compute_densities(
         condition = descriptions.batch(source.loaded, 0)
         log_q = torch.cat([posterior.log_prob(part, condition)[:, 0] for part in torch.split(z, _POINTS)])
         fitted[source.name] = normalise_density(log_q.reshape(plane.cells, plane.cells).float().cpu().numpy(), plane)
-    name = descriptions.words(session.model)[0]
+    name = descriptions.format_texts(session.model)[0]
     return ConceptDensities(name, _true_posterior(session, descriptions, z, plane), aggregate, fitted)
 
 

@@ -94,7 +94,7 @@ def _interpolate_descriptions(session: Session, options: PlotOptions) -> Picture
             0, 1
         )  # [n, S, D]
         panels.append(Panel(source.name, main.pictures(decode_means(model, main.name, way).cpu().numpy())))
-    first, last = descriptions.words(model)
+    first, last = descriptions.format_texts(model)
     caption = (
         f"Each row from a draw of z for '{first}' to one for '{last}' in {_STEPS} steps, {_WAYS[options.straight]}"
         f"{_explain_labels(model.model)}. Shown: means of p({main.name}|z). Seed {session.seed}."

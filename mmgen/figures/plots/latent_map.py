@@ -75,7 +75,7 @@ def _probabilities_by_text(session: Session, z: "torch.Tensor") -> list[tuple[st
         for row in range(len(tokens))
     ]
     table = np.stack([each.float().cpu().numpy() for each in likelihoods], -1)
-    return [("texts", descriptions_of.words(session.model), table)]
+    return [("texts", descriptions_of.format_texts(session.model), table)]
 
 
 def _nearest_labels(session: Session, z: np.ndarray) -> tuple[list[tuple[str, list[str], np.ndarray]], int]:

@@ -38,12 +38,12 @@ _PARTS = {"train": "training", "val": "validation"}
 
 
 def _tile_row(label: str, decoded: DecodedTexts, verdicts: Verdicts) -> TileRow:
-    right, words = verdicts.correct
+    right, words = verdicts.correct_counts
     counted = f"Judge: {100 * right / words:.0f} % of {words} words match" if words else ""
     tiles = [
         Tile(image, wrong=bool(wrong), remark=remark, text=text)
         for image, text, wrong, remark in zip(
-            decoded.images, pair_with_distributions(decoded), verdicts.wrong, verdicts.remarks, strict=True
+            decoded.images, pair_with_distributions(decoded), verdicts.mismatches, verdicts.remarks, strict=True
         )
     ]
     return TileRow(f"{label}. {counted}" if counted else label, [tiles])

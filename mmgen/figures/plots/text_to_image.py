@@ -14,7 +14,7 @@ from mmgen.figures.drawing.samples import tiles_with_text
 from mmgen.figures.drawing.tables import TileRow, tile_table
 from mmgen.figures.plots._base import PlotOptions, accepts, select_descriptions
 from mmgen.figures.session import Session, draw_pictures
-from mmgen.generation.classifiers import classifier_sees_samples
+from mmgen.generation.classifiers import classifier_reads_samples
 from mmgen.generation.draws import format_share_correct
 from mmgen.generation.texts import generated_text
 
@@ -44,7 +44,7 @@ def text_to_image(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     draws = [draw_pictures(session, source, descriptions, images) for source in sources]
     rows = [
         TileRow(label, [tiles_with_text(drawn, row, text, model.attributes, False) for drawn in draws])
-        for row, label in enumerate(descriptions.words(model))
+        for row, label in enumerate(descriptions.format_texts(model))
     ]
     heads = [(source.name, format_share_correct(drawn)) for source, drawn in zip(sources, draws, strict=True)]
     note = (
@@ -55,6 +55,8 @@ def text_to_image(sessions: Sequence[Session], options: PlotOptions) -> Picture:
 
 
 def _explain_classifier(session: Session) -> str:
-    note = explain_red_frames(session.judge.accuracy if session.judge else None, classifier_sees_samples(session.model))
+    note = explain_red_frames(
+        session.judge.accuracy if session.judge else None, classifier_reads_samples(session.model)
+    )
     told = session.judge.hints if session.judge else ()
     return f"{note} It is told the {', '.join(told)}." if told else note

@@ -65,7 +65,7 @@ def _draw_words(session: Session) -> list[Picture]:
     count = images_per_row(session.sources)
     asked = session.concepts[: 12 if _has_single_attribute(session) else 6]
     draws = draw_from_sources(session, asked, count, session.sources)
-    grid = draw_comparison(draws, asked.values(session.model))
+    grid = draw_comparison(draws, asked.format_short_texts(session.model))
     caption = f"Each row one description, {count} images from each of: {name_blocks(draws)}."
     return [Picture("The same words, drawn from each posterior", caption, grid, session.note)]
 
@@ -118,10 +118,10 @@ def draw_varied_words(session: Session) -> list[TileSheet]:
         return []
     sheets = []
     for name, drawn in draw_from_sources(session, asked, 1, _select_sources(session, folded=False).sources):
-        captions = asked.values(session.model)
+        captions = asked.format_short_texts(session.model)
         wrong, read = [False] * len(captions), [""] * len(captions)
-        if info is not None and drawn.predicted is not None and drawn.wrong is not None:
-            wrong = drawn.wrong[:, 0].tolist()
+        if info is not None and drawn.predicted is not None and drawn.mismatches is not None:
+            wrong = drawn.mismatches[:, 0].tolist()
             read = [drawn.describe_mismatch(row, 0, info) for row in range(len(drawn.descriptions))]
         (shown,), remark = lighten_dark_images([convert_to_rgb(drawn.means[:, 0])])
         uris = [data_uri(Image.fromarray(pixels)) for pixels in shown]

@@ -142,7 +142,7 @@ def _draw_model(path: Path, count: int, seed: int) -> Grid:
     else:
         drawn = draw(loaded, described, 1, posterior=posterior, seed=seed, targets=targets)
         drawn = convert_draws_to_pictures(loaded, drawn)
-        captions = described.values(loaded)
+        captions = described.format_short_texts(loaded)
         pictures = {name: images[:, 0] for name, images in drawn.pictures().items()}
         what = f"One image for each of {len(described)} descriptions"
     if len(pictures) > 1:

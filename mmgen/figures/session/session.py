@@ -12,7 +12,7 @@ from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.seeding import numpy_generator
 from mmgen.figures.drawing.comparison import explain_red_frames
 from mmgen.figures.session.material import Group
-from mmgen.generation.classifiers import check_classifier, classifier_sees_samples
+from mmgen.generation.classifiers import check_classifier, classifier_reads_samples
 from mmgen.generation.concepts import choose_concepts
 from mmgen.generation.descriptions import Descriptions, complete_descriptions
 from mmgen.generation.draws import Draws, convert_draws_to_pictures, draw, format_share_correct
@@ -85,7 +85,7 @@ class Session:
     def note(self) -> str:
         """Explanation of red frames and seeds for captions."""
         accuracy = self.judge.accuracy if self.judge else None
-        return f"{explain_red_frames(accuracy, classifier_sees_samples(self.model))} Seed {self.seed}."
+        return f"{explain_red_frames(accuracy, classifier_reads_samples(self.model))} Seed {self.seed}."
 
 
 def _make_names_distinct(sources: list[Source]) -> list[Source]:
