@@ -165,9 +165,9 @@ def _existing_path(text: str, kind: str) -> Path:
     _check_exists(path, kind)
     if not path.is_dir():
         return path
-    from mmgen.artifacts.files import main_exported_file
+    from mmgen.artifacts.files import find_main_exported_file
 
-    found = main_exported_file(path, kind)
+    found = find_main_exported_file(path, kind)
     if found == path:
         from mmgen.cli._mistakes import suggest_file_in_folder
 

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import joblib
 
-from mmgen.artifacts.files import leaves_folder
+from mmgen.artifacts.files import leads_out_of_folder
 from mmgen.cli._console import WIDTH, say, terminal_width
 from mmgen.cli._locks import hold_lock
 from mmgen.cli._stages import run_command
@@ -94,7 +94,7 @@ def run_stage(
     """
     from mmgen.experiments import matches_record, record_command, state_of
 
-    if leaves_folder((folder / stage.makes).parent, folder):
+    if leads_out_of_folder((folder / stage.makes).parent, folder):
         raise UsageError(f"{stage.makes} is behind a link that leads out of {folder}; remove the link, or use --output")
     with hold_lock(folder / stage.makes, is_needed) as lock:
         started = time.monotonic()

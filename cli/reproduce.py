@@ -88,7 +88,7 @@ def reproduce_command(
     given again at any time, here or on a cluster. The table goes into a page of Markdown and opens a report with
     pictures, whose paths are printed.
     """
-    from mmgen.artifacts.files import check_replaceable, check_writable, leaves_folder
+    from mmgen.artifacts.files import check_replaceable, check_writable, leads_out_of_folder
     from mmgen.cli._cluster import run_on_cluster
     from mmgen.cli._runs import run_stages
     from mmgen.experiments import (
@@ -119,7 +119,7 @@ def reproduce_command(
     if seed is not None:
         full_scale = set_seed(full_scale, seed)
     folder = output or Path(full_scale.folder)
-    if output is None and leaves_folder(folder, Path()):
+    if output is None and leads_out_of_folder(folder, Path()):
         raise UsageError(
             f"the output folder of {name}, {folder}, is a link that leads out of the current folder; type --output "
             f"{folder} to use it"

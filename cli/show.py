@@ -23,9 +23,9 @@ def show_command(
     if as_json:
         print_result(json.dumps(described))  # which stays alone on stdout
         return
-    from mmgen.artifacts.ancestors import lineage_lines, read_lineage
+    from mmgen.artifacts.ancestors import format_lineage, read_lineage
 
-    lines = _format_sections(described, lineage_lines(read_lineage(path_of(stage.file))))
+    lines = _format_sections(described, format_lineage(read_lineage(path_of(stage.file))))
     if stage.output is None:
         print_result_lines(lines, _name_value_rows(described))
     else:

@@ -11,7 +11,7 @@ from mmgen.artifacts.verified import is_verified
 from mmgen.core.errors import ArtifactError, MissingParentError
 from mmgen.core.parsing import printable
 
-__all__ = ["Node", "read_lineage", "outline_lineage", "lineage_lines", "walk_ancestors"]
+__all__ = ["Node", "read_lineage", "outline_lineage", "format_lineage", "walk_ancestors"]
 
 _DEEPEST = 64  # generations; honest files have four
 
@@ -21,7 +21,7 @@ State = Literal["verified", "found", "damaged", "missing"]
 
 @dataclass(frozen=True)
 class Node:
-    """A file of a lineage.
+    """An artifact in a lineage, the tree of the files from which another file was made.
 
     Attributes:
         role: Its role for its child, such as "dataset"; "" for the root of the lineage.
@@ -45,11 +45,11 @@ class Node:
 
     @property
     def is_present(self) -> bool:
-        """True if a file with this content id in its header is there."""
+        """True if a file with this content id exists, whether or not its data were verified."""
         return self.state != "missing"
 
     def to_json(self, seen: set[str] | None = None) -> dict[str, Any]:
-        """Return plain values; the parents of a file that comes twice are listed once."""
+        """Return the tree as nested values for JSON; a file that occurs twice lists its parents the first time only."""
         seen = set() if seen is None else seen
         again = self.content_id in seen
         seen.add(self.content_id)
@@ -66,7 +66,7 @@ class Node:
 
 
 def read_lineage(path: Path) -> Node:
-    """Return the file at ``path`` with all its ancestors; each file is read once.
+    """Read the artifact at ``path`` and all files from which it was made, as a tree; each file is read once.
 
     Raises:
         ArtifactError: ``path`` itself is no artifact, does not match its content id, or is an ancestor of itself; a
@@ -76,17 +76,17 @@ def read_lineage(path: Path) -> Node:
 
 
 class _EndlessLineageError(ArtifactError):
-    """Error for a lineage that is too deep, or contains its own root."""
+    """Error for a lineage that is too deep, or in which a file is its own ancestor."""
 
 
 class _Tracer:
-    """A walk over parents that reads each file once, however many paths lead to it."""
+    """Reader of a lineage that reads each file once, even if several files were made from it."""
 
     def __init__(self) -> None:
         self._known: dict[str, Node] = {}
 
     def trace(self, path: Path, role: str, descendants: tuple[str, ...]) -> Node:
-        """Return the node of a file; ``descendants`` are the content ids of its descendants on this path."""
+        """Return the node of the file at ``path``; ``descendants`` are the content ids between it and the root."""
         header = read_header(path)
         if header.content_id in self._known:
             return replace(self._known[header.content_id], role=role)
@@ -124,7 +124,7 @@ class _Tracer:
 
 
 def walk_ancestors(node: Node) -> Iterator[Node]:
-    """Yield the node and all its ancestors, each once."""
+    """Yield ``node`` and then all its ancestors, each once."""
     seen: set[str] = set()
     stack = [node]
     while stack:
@@ -136,7 +136,7 @@ def walk_ancestors(node: Node) -> Iterator[Node]:
 
 
 def outline_lineage(roots: Sequence[Node]) -> list[tuple[int, Node, bool]]:
-    """List files with their depth, parents below children, and whether a file was listed before.
+    """Return a triple for each line of a lineage: depth, file, and whether an earlier line shows the same file.
 
     Roots that are ancestors of other roots are listed there only.
     """
@@ -157,8 +157,8 @@ def outline_lineage(roots: Sequence[Node]) -> list[tuple[int, Node, bool]]:
     return listed
 
 
-def lineage_lines(node: Node) -> list[str]:
-    """Return the lineage as lines of text, one per file, parents below children.
+def format_lineage(node: Node) -> list[str]:
+    """Format a lineage as lines of text, one per file, the files that it was made from indented below it.
 
     Example: ``└─ dataset  mnist-a.h5  (dataset 1f9a0c33e2b7, verified)``
     """

@@ -25,7 +25,7 @@ from mmgen.artifacts.header import Header, Parent, make_header
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import printable
 
-__all__ = ["bundle_shapes", "read_bundle", "write_bundle"]
+__all__ = ["read_array_shapes", "read_bundle", "write_bundle"]
 
 
 def write_bundle(
@@ -40,7 +40,7 @@ def write_bundle(
     facts: Mapping[str, Any] | None = None,
     command: str = "",
 ) -> Header:
-    """Write arrays as members and texts as attributes of the root; the content id covers both."""
+    """Write named arrays and texts to one HDF5 file, with a header whose content id covers both."""
     parents = tuple(parents)
     content = ContentHash(kind, {"settings": settings, "texts": texts}, seed, parents, facts)
     with atomic_path(path) as temporary, create_hdf5(temporary) as (file, _):
@@ -54,8 +54,8 @@ def write_bundle(
     return header
 
 
-def bundle_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the arrays in latents or samples by name, without reading them.
+def read_array_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every array in a file of latents or samples by name, without reading the data.
 
     Raises:
         ArtifactError: It is no such file, or one of its members is no array that the format allows.
@@ -87,7 +87,7 @@ def read_bundle(
     optional: Iterable[str] = (),
     families: Mapping[str, tuple[str | None, int | None]] | None = None,
 ) -> tuple[Header, dict[str, np.ndarray], dict[str, str]]:
-    """Read a whole file into memory and verify it against the content id.
+    """Read the named arrays and texts of an HDF5 file into memory, and verify them against its content id.
 
     Args:
         path: File.

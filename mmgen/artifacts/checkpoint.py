@@ -23,6 +23,7 @@ _CHECKPOINTS = tuple(kind for kind in KINDS if kind not in HDF5_KINDS)
 
 
 def _hash_tensors(content: ContentHash, tensors: "Mapping[str, torch.Tensor]") -> ContentHash:
+    """Add all tensors to a content hash, by name in sorted order."""
     import torch
 
     for name, tensor in tensors.items():
@@ -42,7 +43,7 @@ def write_checkpoint(
     facts: Mapping[str, Any] | None = None,
     command: str = "",
 ) -> Header:
-    """Write tensors and header, whole or not at all.
+    """Write tensors and a header to a safetensors file; a failed write leaves no file.
 
     Args:
         path: File to make.
@@ -83,7 +84,7 @@ def write_checkpoint(
 
 
 def verify_checkpoint(path: Path) -> None:
-    """Verify a checkpoint against its content id, without torch.
+    """Check that the tensors of a file match its content id, the hash in its header; torch is not imported.
 
     Raises:
         ArtifactError: It is no readable checkpoint, or something in it is damaged or was changed.
@@ -103,7 +104,7 @@ def verify_checkpoint(path: Path) -> None:
 
 
 def _hash_next_bytes(file: BinaryIO, size: int) -> str:
-    """sha256 in hex of the next ``size`` bytes."""
+    """Return the SHA-256, in hex, of the next ``size`` bytes of an open file."""
     digest = hashlib.sha256()
     while size > 0 and (piece := file.read(min(size, 2**22))):
         digest.update(piece)
@@ -119,7 +120,7 @@ def _damage_error(path: Path) -> ArtifactError:
 
 @check_arguments
 def read_checkpoint(path: str | Path, kind: str | None = None) -> "tuple[Header, dict[str, torch.Tensor]]":
-    """Read header and tensors (on the CPU) of a checkpoint, verified against the content id.
+    """Read header and tensors (on the CPU) of a safetensors file, and verify them against its content id.
 
     Args:
         path: File to read.
@@ -149,10 +150,10 @@ def read_checkpoint(path: str | Path, kind: str | None = None) -> "tuple[Header,
 
 
 def _check_finite(path: Path, kind: str, tensors: "Mapping[str, torch.Tensor]") -> None:
-    """Refuse weights that are not finite."""
+    """Raise an error if a tensor of weights holds NaN or an infinity."""
     for name, tensor in tensors.items():
         if not tensor.isfinite().all():
             raise ArtifactError(
-                f"{path} has numbers that are not finite in its tensor '{printable(name, 80)}', so nothing can be made "
-                f"of it: its training diverged; make it again with {KINDS[kind]} and a lower learning rate"
+                f"{path} has NaN or infinite numbers in its tensor '{printable(name, 80)}', because its training "
+                f"diverged; make it again with {KINDS[kind]} and a lower learning rate"
             )

@@ -17,7 +17,7 @@ from mmgen.core.errors import ArtifactError, reason_of
 from mmgen.core.parsing import MAX_TEXT_BYTES
 from mmgen.settings.arguments import check_arguments
 
-__all__ = ["TensorTable", "with_article", "open_hdf5", "read_header", "require_kind", "read_tensor_table"]
+__all__ = ["TensorTable", "add_article", "open_hdf5", "read_header", "require_kind", "read_tensor_table"]
 
 _TYPES = {
     "BOOL": ("bool", 1), "U8": ("uint8", 1), "I8": ("int8", 1), "F8_E5M2": ("float8_e5m2", 1),
@@ -32,7 +32,7 @@ _Size = Annotated[StrictInt, Field(ge=0)]
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Tensor:
-    """An entry of a safetensors header.
+    """Type, shape and position of one tensor in a safetensors file.
 
     Attributes:
         dtype: Type of its numbers as the format calls it ("F32").
@@ -62,7 +62,7 @@ _TENSORS = TypeAdapter(dict[str, Tensor])
 
 @dataclass(frozen=True)
 class TensorTable:
-    """The header of a safetensors file.
+    """The header of a safetensors file: type, shape and position of each tensor, and texts.
 
     Attributes:
         tensors: By name.
@@ -109,13 +109,13 @@ def read_tensor_table(path: Path) -> TensorTable:
     return TensorTable(tensors, metadata, 8 + length)
 
 
-def with_article(kind: str) -> str:
-    """Return a kind with its article: "an aggregate", "latents"."""
+def add_article(kind: str) -> str:
+    """Return the name of a kind of artifact with its article: "an aggregate", "latents"."""
     return f"an {kind}" if kind[0] in "aeiou" else kind if kind in ("latents", "samples") else f"a {kind}"
 
 
 def _is_hdf5(path: Path) -> bool:
-    """Return whether a file is HDF5, else safetensors; refuse all others."""
+    """Return True for an HDF5 file, False for a safetensors file; refuse all other files."""
     regular_file_size(path)
     try:
         with open(path, "rb") as file:
@@ -138,6 +138,7 @@ def _is_hdf5(path: Path) -> bool:
 
 def _open_file(path: Path) -> tuple[Any, Header]:
     # Finished files never change, so no lock is needed, and locks fail on some network and read-only file systems.
+    """Open an HDF5 file for reading and parse its header."""
     with explain_errors(path):
         file = h5py.File(path, "r", locking=False)
     try:
@@ -150,7 +151,7 @@ def _open_file(path: Path) -> tuple[Any, Header]:
 
 
 def _parse_header(text: Any, path: Path, container: Literal["HDF5", "safetensors"]) -> Header:
-    """Parse the header of a file; refuse a kind that belongs into the other container."""
+    """Parse the header of a file; refuse a kind of artifact that is stored in the other file format."""
     named = {"HDF5": "an HDF5 file", "safetensors": "a safetensors file"}
     if not isinstance(text, str):
         raise ArtifactError(
@@ -161,7 +162,7 @@ def _parse_header(text: Any, path: Path, container: Literal["HDF5", "safetensors
     other = "HDF5" if header.kind in HDF5_KINDS else "safetensors"
     if other != container:
         raise ArtifactError(
-            f"{path} is {named[container]} whose header says {with_article(header.kind)}, expected {named[other]} for "
+            f"{path} is {named[container]} whose header says {add_article(header.kind)}, expected {named[other]} for "
             "that; make it again"
         )
     return header
@@ -169,7 +170,7 @@ def _parse_header(text: Any, path: Path, container: Literal["HDF5", "safetensors
 
 @check_arguments
 def read_header(path: str | Path) -> Header:
-    """Read the header of any artifact, whatever its name. Does not need torch.
+    """Read the header of any artifact; its file name does not matter, and torch is not imported.
 
     Raises:
         ArtifactError: The file is unreadable, truncated, foreign, or of another format version.
@@ -185,7 +186,7 @@ def read_header(path: str | Path) -> Header:
 
 @check_arguments
 def require_kind(path: str | Path, *kinds: str) -> Header:
-    """Read the header of an artifact that must be of one of ``kinds``.
+    """Read the header of an artifact; raise an error unless it is of one of ``kinds``.
 
     Raises:
         ArtifactError: It is of another kind, or no artifact; names the command that makes the expected kind.
@@ -196,10 +197,11 @@ def require_kind(path: str | Path, *kinds: str) -> Header:
 
 
 def _check_kind(header: Header, path: str | Path, kinds: tuple[str, ...]) -> None:
+    """Raise an error unless the header is of one of ``kinds``."""
     if header.kind not in kinds:
         makers = " or ".join(dict.fromkeys(KINDS[kind] for kind in kinds))
-        expected = " or ".join(with_article(kind) for kind in kinds)
-        raise ArtifactError(f"{path} is {with_article(header.kind)}, expected {expected}; make one with {makers}")
+        expected = " or ".join(add_article(kind) for kind in kinds)
+        raise ArtifactError(f"{path} is {add_article(header.kind)}, expected {expected}; make one with {makers}")
 
 
 def open_hdf5(path: Path, *kinds: str) -> tuple[Any, Header]:

@@ -15,7 +15,7 @@ __all__ = ["ContentHash", "Parent", "canonical_json", "one_line_json"]
 
 @dataclass(frozen=True)
 class Parent:
-    """Record of a file that an artifact was made from.
+    """Record, in an artifact's header, of one file from which the artifact was made.
 
     Attributes:
         role: What the parent was to the child ("dataset", "model", "latents").
@@ -33,7 +33,7 @@ class Parent:
 
 
 class ContentHash:
-    """Hash of an artifact's settings, facts, parents and arrays, whose hex digest is the content id.
+    """Hash of an artifact's settings, facts, parents and arrays; its hex digest is the artifact's content id.
 
     It covers kind, settings, seed, the roles and content ids of the parents, the facts without times, and the name,
     type, shape, little-endian bytes in row order and texts (units, vocabularies) of every array.
@@ -43,7 +43,7 @@ class ContentHash:
         settings: Effective settings.
         seed: Seed.
         parents: Files that the artifact was made from.
-        facts: Measured values; times are left out, see :func:`hashed_facts`.
+        facts: Measured values; times are left out, see :func:`select_hashed_facts`.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ContentHash:
     ) -> None:
         lineage = sorted([parent.role, parent.content_id] for parent in parents)
         head: dict[str, Any] = {"kind": kind, "settings": settings, "seed": seed, "parents": lineage}
-        covered = hashed_facts(kind, facts or {})
+        covered = select_hashed_facts(kind, facts or {})
         self._head = canonical_json(head | ({"facts": covered} if covered else {}))
         self._arrays: dict[str, str] = {}
 
@@ -70,22 +70,22 @@ class ContentHash:
     def add_array(self, name: str, array: np.ndarray) -> None:
         """Add a whole array in memory."""
         stored = little_endian(array)
-        digest = hashlib.sha256(raw_bytes(stored)).hexdigest()
+        digest = hashlib.sha256(bytes_of_array(stored)).hexdigest()
         self.add(name, dtype_name(stored.dtype), stored.shape, digest)
 
     def hexdigest(self) -> str:
-        """Return the content id of everything added so far."""
+        """Return the content id, which covers everything added so far."""
         lines = [self._head, *(self._arrays[name] for name in sorted(self._arrays))]
         return hashlib.sha256("\n".join(lines).encode("ascii")).hexdigest()
 
 
-def hashed_facts(kind: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts that count for a content id: all but times, which differ in every run.
+def select_hashed_facts(kind: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts that enter the content id: all except times, which differ in every run.
 
     A training state covers its times too, because the time used decides how the run goes on.
 
     Example:
-        >>> hashed_facts("model", {"step": 10, "seconds": 1.5, "total_seconds": 2.0})
+        >>> select_hashed_facts("model", {"step": 10, "seconds": 1.5, "total_seconds": 2.0})
         {'step': 10}
     """
     times = () if kind == "training-state" else [n for n in facts if n == "seconds" or n.endswith("_seconds")]
@@ -97,8 +97,8 @@ def little_endian(array: np.ndarray) -> np.ndarray:
     return array.astype(array.dtype.newbyteorder("<"), copy=False)
 
 
-def raw_bytes(array: np.ndarray) -> memoryview:
-    """Return the bytes of ``array`` in row order; copies only if they lie otherwise."""
+def bytes_of_array(array: np.ndarray) -> memoryview:
+    """Return the bytes of ``array`` in row order, without a copy if they are stored so."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
@@ -123,10 +123,10 @@ def _to_json_value(value: Any) -> Any:
 
 
 def canonical_json(value: Any) -> str:
-    """Return ``value`` as JSON in one spelling: ASCII, sorted keys, no blanks."""
+    """Return ``value`` as the one JSON text that stands for equal values: ASCII, sorted keys, no blanks."""
     return json.dumps(_to_json_value(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def one_line_json(value: Any) -> str:
-    """Return ``value`` as one line of JSON with its keys in their order; NaN and infinities become null."""
+    """Return ``value`` as one line of JSON in the order of its keys; NaN and infinities become null."""
     return json.dumps(_to_json_value(value), allow_nan=False)

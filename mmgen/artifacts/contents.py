@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.artifacts.ancestors import read_lineage
-from mmgen.artifacts.bundle import bundle_shapes
+from mmgen.artifacts.bundle import read_array_shapes
 from mmgen.artifacts.containers import read_header, read_tensor_table
 from mmgen.artifacts.dataset import Dataset
 from mmgen.artifacts.header import Header
@@ -16,7 +16,7 @@ __all__ = ["summarise_contents", "describe_file", "format_training"]
 
 
 def describe_file(path: Path) -> dict[str, Any]:
-    """Return header, contents and lineage of an artifact, as plain values.
+    """Return the header, contents and lineage of an artifact as nested values for JSON.
 
     Returns:
         kind, path, content_id, format_version, program_version, seed, command, settings, facts, trained (steps of the
@@ -72,7 +72,7 @@ def format_training(header: Header, done: int | None = None) -> str:
 
 
 def summarise_contents(path: Path) -> dict[str, Any]:
-    """Return a summary of an artifact without loading it all: modalities, factors and splits; or arrays; or weights."""
+    """Return a summary of an artifact: a dataset's modalities, factors and splits, or shapes of arrays or weights."""
     header = read_header(path)
     if header.kind == "dataset":
         with Dataset.open(path, verify=False) as data:
@@ -98,6 +98,6 @@ def summarise_contents(path: Path) -> dict[str, Any]:
                 },
             }
     if header.kind in ("latents", "samples"):
-        return {name: list(shape) for name, shape in bundle_shapes(path).items()}
+        return {name: list(shape) for name, shape in read_array_shapes(path).items()}
     sizes = [math.prod(tensor.shape) for tensor in read_tensor_table(path).tensors.values()]
     return {"tensors": len(sizes), "numbers": sum(sizes)}

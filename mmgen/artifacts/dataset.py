@@ -47,7 +47,7 @@ Rows = Annotated[slice | np.ndarray, SkipValidation]
 
 
 class Dataset:
-    """An open dataset file, verified against its content id. Rows are read on demand.
+    """An open dataset file, verified against its content id. Examples are read on demand.
 
     Use it as a context manager or call :meth:`close`. Reading a damaged file raises :class:`ArtifactError` that names
     the file and the element; asking for what the file does not have raises :class:`UsageError`.
@@ -138,7 +138,9 @@ class Dataset:
         self.schemes: list[str] = member_names(self._splits, self.path)
         self.default_scheme = read_text(self._splits, "default", self.path) if self.schemes else ""
         if self.schemes and self.default_scheme not in self.schemes:
-            raise ArtifactError(f"{self.path}: the default split scheme is not among its schemes; make the file again")
+            raise ArtifactError(
+                f"{self.path}: its default split scheme is none of its split schemes; make the file again"
+            )
 
     def _read_modality(self, modalities: Any, name: str) -> None:
         # The texts say which arrays to expect, so the element is looked at twice, the first time for any.
@@ -210,43 +212,43 @@ class Dataset:
             )
         rows = np.flatnonzero(rows) if mask else rows.astype(np.int64, copy=False)
         if len(rows) and (rows.min() < 0 or rows.max() >= size):
-            raise UsageError(f"rows got numbers outside 0 to {size - 1}, the rows of {self.path}; choose others")
+            raise UsageError(f"rows got numbers outside 0 to {size - 1}, the row numbers of {self.path}; choose others")
         return rows
 
     def modalities_of(self, kind: type[D]) -> dict[str, D]:
-        """Return the modalities whose description is of one class, by name."""
+        """Return the modalities that are specified by objects of the class ``kind``, by name."""
         return {name: each for name, each in self.modalities.items() if isinstance(each, kind)}
 
     @property
     def images(self) -> "dict[str, ImageDescription]":
-        """Image modalities by name."""
+        """Specifications of the image modalities by name."""
         from mmgen.modalities.image import ImageDescription
 
         return self.modalities_of(ImageDescription)
 
     @property
     def attributes(self) -> "dict[str, AttributesDescription]":
-        """Attribute modalities by name."""
+        """Specifications of the attribute modalities by name."""
         from mmgen.modalities.attributes import AttributesDescription
 
         return self.modalities_of(AttributesDescription)
 
     @property
     def texts(self) -> "dict[str, TextDescription]":
-        """Text modalities by name."""
+        """Specifications of the text modalities by name."""
         from mmgen.modalities.text import TextDescription
 
         return self.modalities_of(TextDescription)
 
     @property
     def observed(self) -> "dict[str, Description]":
-        """Modalities with a row for each example, except words; pictures come first."""
+        """Specifications of the modalities that have a value for each example, without words; images come first."""
         others = {name: each for name, each in self.modalities.items() if each.by_rows and not each.describes}
         return {**self.images, **others}
 
     @check_arguments
     def read_values(self, name: str, rows: Rows = slice(None), seed: Seed = 0) -> np.ndarray:
-        """Return values [n, *event_shape] of a modality as models see them, such as pixels from 0 to 1.
+        """Return the values [n, *event_shape] of a modality in the form that models take, such as pixels from 0 to 1.
 
         Args:
             name: Modality.
@@ -266,7 +268,7 @@ class Dataset:
 
     @check_arguments
     def read_packed(self, name: str, rows: Rows = slice(None), array: str = ROWS) -> np.ndarray:
-        """Read rows of a modality as stored, and check their values.
+        """Read examples of a modality in the form in which the file stores them, and check their values.
 
         Args:
             name: Modality.
@@ -290,20 +292,20 @@ class Dataset:
 
     @check_arguments
     def read(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
-        """Read rows in a form for people: images uint8 [n, C, H, W], codes uint8 [n, A], words uint16 [n, T]."""
+        """Read examples as integers: images uint8 [n, C, H, W], attribute codes uint8 [n, A], words uint16 [n, T]."""
         stored = self.read_packed(name, rows)
         return self.modalities[name].unpack(stored)
 
     @check_arguments
     def read_image(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
-        """Read images uint8 [n, C, H, W] with values 0 to ``images[name].scale``; see :meth:`read_pixels`."""
+        """Read images as stored, uint8 [n, C, H, W] from 0 to ``images[name].scale``; see :meth:`read_pixels`."""
         if name not in self.images:
             raise UsageError(format_unknown_name("image modality", name, sorted(self.images)))
         return self.read(name, rows)
 
     @check_arguments
     def read_pixels(self, name: str, rows: Rows = slice(None), seed: Seed = 0) -> np.ndarray:
-        """Read images float32 [n, C, H, W] from 0 to 1, as models see them: probabilities become one draw.
+        """Read images float32 [n, C, H, W] from 0 to 1; pixels stored as probabilities are drawn as 0 or 1.
 
         Args:
             name: Image modality.
@@ -322,21 +324,22 @@ class Dataset:
 
     @check_arguments
     def read_attributes(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
-        """Read attribute codes uint8 [n, A]; 255 is unknown."""
+        """Read attribute codes uint8 [n, A]; the code 255 stands for an unknown value."""
         if name not in self.attributes:
             raise UsageError(format_unknown_name("attributes modality", name, sorted(self.attributes)))
         return self.read(name, rows)
 
     @check_arguments
     def read_text(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
-        """Read words uint16 [n, T]; the size of the vocabulary is padding."""
+        """Read word codes uint16 [n, T]; a code equal to the size of the vocabulary is padding."""
         if name not in self.texts:
             raise UsageError(format_unknown_name("text modality", name, sorted(self.texts)))
         return self.read(name, rows)
 
     @check_arguments
     def read_sources(self, rows: Rows = slice(None)) -> NDArray[np.int64] | None:
-        """Return a number [n] for each of ``rows``, equal for rows of one picture, source or group; None if unknown.
+        """Return the number of the source [n] of each of ``rows``; rows made from one picture share it. None if
+        unknown.
 
         Such examples are alike, and are no independent ones.
         """
@@ -348,7 +351,7 @@ class Dataset:
 
     @check_arguments
     def read_factor(self, name: str) -> np.ndarray:
-        """Read a generative factor [N], or [N, *shape]."""
+        """Read the values of a generative factor for all examples: [N], or [N, *shape] if a value is an array."""
         if name not in self.factors:
             raise UsageError(format_unknown_name("factor", name, sorted(self.factors)))
         return self._factor_arrays[name].read()
@@ -360,12 +363,12 @@ class Dataset:
 
     @check_arguments
     def scheme_meaning(self, scheme: str) -> str:
-        """Return the description of a split scheme."""
+        """Return the text that explains a split scheme, as the dataset recipe wrote it."""
         return read_text(self._open_scheme(scheme), "meaning", self.path)
 
     @check_arguments
     def split(self, scheme: str, part: str) -> np.ndarray:
-        """Return row numbers int64, increasing, of part "train", "val" or "test" of a split scheme."""
+        """Return the row numbers, int64 and increasing, of the part "train", "val" or "test" of a split scheme."""
         if part not in PARTS:
             raise UsageError(format_unknown_name("part of a split", part, PARTS))
         rows = open_array(self._open_scheme(scheme), part, self.path, dtype="int64", shape=(None,)).read()
@@ -377,11 +380,11 @@ class Dataset:
 
     @check_arguments
     def splits_edges(self, scheme: str) -> bool:
-        """Return whether every part of a split scheme has all rows, because the parts split edges of a graph."""
+        """Return True if each part of a split scheme has all rows, because the parts divide a graph's edges instead."""
         return all(len(self.split(scheme, part)) == self.size for part in PARTS)
 
     def verify(self) -> None:
-        """Read everything and compare it with the content id.
+        """Read the whole file and compare it with its content id.
 
         Raises:
             ArtifactError: Something in the file is damaged or was changed.

@@ -31,7 +31,7 @@ __all__ = ["DatasetWriter"]
 
 
 class DatasetWriter:
-    """Writer of a dataset file, which appears under its name when the ``with`` block ends without an error.
+    """Writer of a dataset file; the file appears under its name once the ``with`` block has ended without an error.
 
     First say what there is (``add``, or ``add_image``, ``add_attributes`` and ``add_text`` for these kinds;
     ``add_factor``), then ``write`` all rows in order, and ``add_splits`` at any time. Misuse (rows out of order or
@@ -126,7 +126,7 @@ class DatasetWriter:
         return ArrayWriter(parent, name, shape, dtype, **self._options, texts=texts)
 
     def add(self, description: "Description") -> None:
-        """Add a modality of any kind, with the arrays of its description.
+        """Add a modality of any kind to the file, with the arrays that its specification lists.
 
         Args:
             description: What the rows will be.
@@ -148,7 +148,7 @@ class DatasetWriter:
         self._modalities[name] = description
 
     def add_image(self, name: str, shape: Sequence[int], layout: str = "bytes") -> None:
-        """Add an image modality.
+        """Add an image modality to the file.
 
         Args:
             name: Modality name.
@@ -162,7 +162,7 @@ class DatasetWriter:
         self.add(ImageDescription.model_validate({"name": name, "shape": tuple(shape), "layout": layout}))
 
     def add_attributes(self, name: str, values: Mapping[str, Sequence[str]]) -> None:
-        """Add a modality of categorical attributes; rows are uint8 codes [n, A], 255 unknown.
+        """Add a modality of categorical attributes; examples are codes uint8 [n, A], 255 for an unknown value.
 
         Args:
             name: Modality name.
@@ -174,7 +174,7 @@ class DatasetWriter:
         self.add(AttributesDescription(name=name, names=tuple(values), values=vocabularies))
 
     def add_text(self, name: str, vocabulary: Sequence[str], length: int, slots: Sequence[str] = ()) -> None:
-        """Add a modality of sentences; rows are uint16 codes [n, T], the size of the vocabulary being padding.
+        """Add a modality of sentences; examples are word codes uint16 [n, T], padded with the size of the vocabulary.
 
         Args:
             name: Modality name.
@@ -187,7 +187,7 @@ class DatasetWriter:
         self.add(TextDescription(name=name, vocabulary=tuple(vocabulary), length=length, slots=tuple(slots)))
 
     def add_factor(self, name: str, dtype: Any, unit: str = "", meaning: str = "", shape: tuple[int, ...] = ()) -> None:
-        """Add a generative factor: one number an example, or an array of one shape; NaN where unknown.
+        """Add a generative factor: for each example a number, or an array of ``shape``; NaN where it is unknown.
 
         Args:
             name: Factor name.
@@ -210,7 +210,8 @@ class DatasetWriter:
         columns: Mapping[str, np.ndarray] | None = None,
         factors: Mapping[str, np.ndarray] | None = None,
     ) -> None:
-        """Write rows ``start`` to ``start + n`` of everything that was added; ``start`` is where the last call ended.
+        """Write examples ``start`` to ``start + n`` of every modality and factor. ``start`` follows the last call's
+        end.
 
         Args:
             start: First row.
@@ -233,7 +234,7 @@ class DatasetWriter:
         self._next += n
 
     def write_whole(self, modality: str, arrays: Mapping[str, np.ndarray]) -> None:
-        """Write arrays of a modality that have no row for every example, each of them whole.
+        """Write the arrays of a modality, such as a graph, that has no separate value for each example.
 
         Args:
             modality: Its name.
@@ -267,7 +268,8 @@ class DatasetWriter:
         _require(not fault, f"{where}: {fault}")
 
     def add_splits(self, scheme: str, *, train: Any, val: Any, test: Any, meaning: str = "") -> None:
-        """Add a split scheme: disjoint row numbers of three parts. The default scheme is "iid", else the first added.
+        """Add a split scheme: disjoint row numbers for training, validation and test. "iid", else the first, is the
+        default.
 
         Args:
             scheme: Name of the scheme.
@@ -288,7 +290,7 @@ class DatasetWriter:
         self._add_scheme(scheme, parts, meaning)
 
     def add_split_of_edges(self, scheme: str, meaning: str = "") -> None:
-        """Add a split scheme for graphs: every part has all rows, and holds back edges instead.
+        """Add a split scheme for a graph: each part has all rows, and the parts divide the edges.
 
         Args:
             scheme: Name of the scheme.

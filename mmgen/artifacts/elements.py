@@ -17,7 +17,7 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}\Z")
 
 @dataclass(frozen=True)
 class FactorInfo:
-    """Description of a generative factor, which has one number, or one array such as a mask, for each example.
+    """Name, type, unit and meaning of a generative factor, which has a number or an array for each example.
 
     Attributes:
         name: Factor name.
@@ -35,12 +35,12 @@ class FactorInfo:
 
 
 def array_path(modality: str, array: str = ROWS) -> str:
-    """Return the path of a modality's array in the file, "modalities/image"; the content id uses the same name."""
+    """Return the path of a modality's array inside the file, such as "modalities/image"."""
     return f"modalities/{modality}" if array == ROWS else f"modalities/{modality}/{array}"
 
 
 class FileElement:
-    """A modality in an open file, as its kind reads it (:class:`mmgen.modalities._base.Element`).
+    """A modality in an open dataset file, from which its kind reads texts and shapes.
 
     Args:
         item: Array or group.

@@ -15,12 +15,12 @@ from mmgen.core.parsing import MalformedError, read_text
 __all__ = [
     "SUMS",
     "atomic_path",
-    "write_error",
+    "make_write_error",
     "check_replaceable",
     "check_writable",
-    "main_exported_file",
-    "exported_names",
-    "leaves_folder",
+    "find_main_exported_file",
+    "list_exported_files",
+    "leads_out_of_folder",
     "open_internal_file",
     "make_internal_folder",
     "regular_file_size",
@@ -50,8 +50,8 @@ _STALE_SECONDS = 24 * 3600
 """A temporary file untouched for this long belongs to a writer that was killed."""
 
 
-def write_error(final: Path, error: OSError) -> ArtifactError:
-    """Return the error to raise where the file system refuses to write ``final``."""
+def make_write_error(final: Path, error: OSError) -> ArtifactError:
+    """Return the error, with advice, for a write to ``final`` that failed with ``error``."""
     code = error.errno or errno.EIO
     if code == errno.ENOENT and not final.parent.exists():
         return ArtifactError(f"cannot write {final}: there is no folder {final.parent}; make it first")
@@ -69,7 +69,7 @@ _STRANGE = {
 
 
 def check_replaceable(final: Path) -> None:
-    """Check that a file may be written at ``final``: nothing is there, or a regular file, or a link to one.
+    """Raise an error unless a file may be written at ``final``: no file, a regular file, or a link to one is there.
 
     A link is replaced and its target stays as it is, so that nobody chooses by a link what we overwrite. Devices,
     pipes, sockets and links to them are refused, because others need them.
@@ -84,16 +84,16 @@ def check_replaceable(final: Path) -> None:
         try:
             os.stat(final.parent)
         except OSError:
-            raise write_error(final, error) from None
+            raise make_write_error(final, error) from None
         mode = stat.S_IFREG
     except ValueError:
         raise ArtifactError(f"cannot write {str(final)!r}: it holds a zero character; choose another name") from None
     except OSError as error:
         if error.errno != errno.ELOOP or not final.is_symlink():  # a link to itself is one that leads nowhere
-            raise write_error(final, error) from None
+            raise make_write_error(final, error) from None
         mode = stat.S_IFREG
     if stat.S_ISDIR(mode):
-        raise write_error(final, IsADirectoryError(errno.EISDIR, ""))
+        raise make_write_error(final, IsADirectoryError(errno.EISDIR, ""))
     if not stat.S_ISREG(mode):
         what = _STRANGE.get(stat.S_IFMT(mode), "no regular file")
         raise ArtifactError(f"cannot write {final}: it is {what}, which would be replaced; choose the name of a file")
@@ -102,7 +102,7 @@ def check_replaceable(final: Path) -> None:
 
 
 def check_writable(final: Path) -> None:
-    """Check that the folder of ``final`` takes new files, before hours of work.
+    """Raise an error if no file can be created in the folder of ``final``, before hours of work.
 
     Permissions alone do not say so: some file systems refuse even the superuser.
 
@@ -114,14 +114,14 @@ def check_writable(final: Path) -> None:
     try:
         os.close(os.open(tried, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except OSError as error:
-        raise write_error(final, error) from None
+        raise make_write_error(final, error) from None
     finally:
         with suppress(OSError):
             os.unlink(tried)
 
 
 def _resolve_folder(final: Path) -> Path:
-    """Resolve links of the folder, never of the last name."""
+    """Resolve links in the path of the folder of ``final``, and keep its last name as it is."""
     return Path(os.path.realpath(final.parent)) / final.name
 
 
@@ -142,7 +142,7 @@ def _sync(path: Path, flags: int) -> None:
 
 
 def _remove_stale(folder: Path, prefix: str) -> None:
-    """Remove temporary files of killed writers; errors are ignored."""
+    """Remove temporary files that killed writers have left; errors are ignored."""
     with suppress(OSError):
         for entry in os.scandir(folder):
             if entry.name.startswith(prefix) and entry.name.endswith(".part"):
@@ -153,7 +153,7 @@ def _remove_stale(folder: Path, prefix: str) -> None:
 
 @contextmanager
 def atomic_path(final: Path) -> Iterator[Path]:
-    """Yield a temporary path to write to, which is renamed to ``final`` when the block ends without an error.
+    """Yield a temporary path to write to; it is renamed to ``final`` when the block ends without an error.
 
     The temporary file is hidden and in the same folder; it is synced, renamed over ``final`` in one step, and the
     folder is synced. Any error removes it and leaves an older ``final`` as it was. A link is replaced, never followed.
@@ -185,14 +185,14 @@ def atomic_path(final: Path) -> Iterator[Path]:
         ours = {None, *map(os.fspath, (temporary, target, target.parent))}
         if error.errno not in _ADVICE or error.filename not in ours:
             raise
-        raise write_error(Path(final), error) from error
+        raise make_write_error(Path(final), error) from error
     finally:
         with suppress(OSError):
             temporary.unlink()
 
 
 def write_text_atomic(final: Path, text: str) -> None:
-    """Write ``text`` as UTF-8 to ``final``, whole or not at all.
+    """Write ``text`` as UTF-8 to ``final``; a failed write leaves the earlier file.
 
     Raises:
         ArtifactError: The file system refuses.
@@ -202,7 +202,7 @@ def write_text_atomic(final: Path, text: str) -> None:
 
 
 def open_internal_file(path: str | Path, flags: int) -> int:
-    """Open a log or a lock, and create it if it is missing; return its descriptor.
+    """Open a log or lock file, created if it is missing, and return its file descriptor.
 
     A link in its place is replaced. A pipe does not block.
 
@@ -217,7 +217,7 @@ def open_internal_file(path: str | Path, flags: int) -> int:
 
 
 def make_internal_folder(path: Path) -> Path:
-    """Make a folder for internal files, such as ``.stages``; a link in its place is replaced.
+    """Create a folder for internal files, such as ``.stages``; a link in its place is replaced.
 
     Returns:
         ``path``.
@@ -231,14 +231,14 @@ def make_internal_folder(path: Path) -> Path:
     return path
 
 
-def leaves_folder(path: Path, folder: Path) -> bool:
-    """Return whether a link leads a path below ``folder`` elsewhere; the path need not exist."""
+def leads_out_of_folder(path: Path, folder: Path) -> bool:
+    """Return True if links lead ``path`` out of ``folder``; the path need not exist."""
     root = os.path.realpath(folder)
     return os.path.commonpath([root, os.path.realpath(path)]) != root
 
 
 def regular_file_size(path: Path) -> int:
-    """Return the size in bytes of a regular file (a pipe would block its reader for ever).
+    """Return the size of a file in bytes; refuse folders, devices and pipes, which could block a reader for ever.
 
     Raises:
         ArtifactError: There is no such file, or it is a folder, a device or a pipe.
@@ -262,20 +262,20 @@ _EXPORTED = {
 """Files in an exported folder, by their kind."""
 
 
-def main_exported_file(folder: Path, content: str = "") -> Path:
-    """Return the main file of an exported folder; the folder itself if there is none.
+def find_main_exported_file(folder: Path, content: str = "") -> Path:
+    """Return the path of the main file in an exported folder; the folder itself if it has none.
 
     Args:
         folder: A folder.
         content: "model", "dataset", "classifier" or "file of scores"; else the aggregate, or without one the model.
     """
     names = _EXPORTED.get(content, ("aggregate.safetensors", "model.safetensors"))
-    listed = exported_names(folder)  # files that they do not name are somebody else's
+    listed = list_exported_files(folder)  # files that they do not name are somebody else's
     return next((folder / name for name in names if (name in listed if listed else (folder / name).exists())), folder)
 
 
-def exported_names(folder: Path) -> list[str]:
-    """Return the files named by the checksums of an exported folder; [] if there are no readable ones."""
+def list_exported_files(folder: Path) -> list[str]:
+    """Return the names of the files in an exported folder, from its list of checksums; [] without a readable list."""
     try:
         lines = read_text(folder / SUMS).splitlines()
     except (OSError, MalformedError):

@@ -15,7 +15,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from mmgen.artifacts.content_id import ContentHash, dtype_name, little_endian, raw_bytes
+from mmgen.artifacts.content_id import ContentHash, bytes_of_array, dtype_name, little_endian
 from mmgen.artifacts.header import Header, header_to_json
 from mmgen.artifacts.sink import Sink
 from mmgen.core.errors import ArtifactError
@@ -53,7 +53,7 @@ _OPEN_ELSEWHERE = ("already open for", "unable to lock file")
 
 @contextmanager
 def explain_errors(path: Path, element: str = "") -> Iterator[None]:
-    """Turn errors of h5py while reading ``element`` into an :class:`ArtifactError` that names path and element."""
+    """Replace errors of h5py in a ``with`` block by an :class:`ArtifactError` that names ``path`` and ``element``."""
     try:
         yield
     except _TROUBLE as error:
@@ -74,7 +74,7 @@ def _element_error(path: Path, element: str, reason: str) -> ArtifactError:
 
 
 def read_text(item: Any, name: str, path: Path) -> str:
-    """Return the text attribute ``name`` of an HDF5 group or array.
+    """Return the text in the attribute ``name`` of an HDF5 group or array.
 
     Raises:
         ArtifactError: It is missing, no text, or too long.
@@ -93,13 +93,13 @@ def read_text(item: Any, name: str, path: Path) -> str:
 
 
 def write_text(item: Any, name: str, text: str) -> None:
-    """Store ``text`` as UTF-8 in an attribute of fixed length, which lies under the checksum of the object's header."""
+    """Store ``text`` as UTF-8 in an HDF5 attribute of fixed length, which HDF5's checksum of the object covers."""
     data = text.encode("utf-8")
     item.attrs.create(name, data, dtype=h5py.string_dtype("utf-8", max(1, len(data))))
 
 
 def require_hard_link(parent: Any, name: str, path: Path) -> None:
-    """Refuse a member that may lie outside the file: only hard links stay inside."""
+    """Refuse a member of a group that is not a hard link: other links may lead outside the file."""
     element = f"{parent.name.rstrip('/')}/{name}"
     link = parent.get(name, getlink=True)
     if link is None:
@@ -109,7 +109,7 @@ def require_hard_link(parent: Any, name: str, path: Path) -> None:
 
 
 def open_group(parent: Any, name: str, path: Path) -> Any:
-    """Return the group ``name`` of ``parent``, reached by a hard link.
+    """Return the subgroup ``name`` of ``parent``; refuse links that may lead outside the file.
 
     Raises:
         ArtifactError: It is missing, a link to elsewhere, or no group.
@@ -123,19 +123,19 @@ def open_group(parent: Any, name: str, path: Path) -> Any:
 
 
 def member_names(parent: Any, path: Path) -> list[str]:
-    """Return the names of the members of a group, sorted."""
+    """Return the sorted names of the arrays and subgroups in a group."""
     with explain_errors(path, parent.name):
         return sorted(parent.keys())
 
 
 def hash_texts(folder: Any, path: Path, name: str, content: ContentHash) -> None:
-    """Add the text attributes of a group to a content id, under ``name``."""
+    """Add the text attributes of a group to ``content``, a content hash, under ``name``."""
     with explain_errors(path, folder.name):
         content.add(name, "group", (), "", {text: read_text(folder, text, path) for text in sorted(folder.attrs)})
 
 
 class Array:
-    """A checked array in an open file; reading rows raises nothing but :class:`ArtifactError`."""
+    """An array in an open HDF5 file, whose type, shape and storage were checked; reading raises only ArtifactError."""
 
     def __init__(self, data: Any, path: Path) -> None:
         self.data, self.path, self.element = data, path, str(data.name)
@@ -146,24 +146,24 @@ class Array:
         return self.shape[0]
 
     def text(self, name: str) -> str:
-        """Return the text attribute ``name``."""
+        """Return the text attribute ``name`` of the array."""
         return read_text(self.data, name, self.path)
 
     def texts(self) -> dict[str, str]:
-        """Return all text attributes."""
+        """Return all text attributes of the array by name."""
         with explain_errors(self.path, self.element):
             return {name: self.text(name) for name in sorted(self.data.attrs)}
 
     def hash_into(self, name: str, content: ContentHash) -> None:
-        """Add the array to a content id under ``name``, piece by piece so that any size fits into memory."""
+        """Add the array to a content hash under ``name``, a bounded number of rows at a time."""
         digest = hashlib.sha256()
         step = max(1, _HASH_BYTES // max(1, math.prod(self.shape[1:]) * self.dtype.itemsize))
         for start in range(0, len(self), step):
-            digest.update(raw_bytes(little_endian(self.read(slice(start, start + step)))))
+            digest.update(bytes_of_array(little_endian(self.read(slice(start, start + step)))))
         content.add(name, dtype_name(self.dtype), self.shape, digest.hexdigest(), self.texts())
 
     def read(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Read rows in the given order (repetitions allowed), in the machine's byte order.
+        """Read rows in the order of ``rows`` (repetitions allowed), in the machine's byte order.
 
         Rows by number are gathered chunk by chunk, because h5py's own fancy indexing is slow.
         """
@@ -183,7 +183,7 @@ class Array:
 
 
 def open_array(parent: Any, name: str, path: Path, *, dtype: str | None = None, shape: tuple[int | None, ...]) -> Array:
-    """Return the array ``name`` of ``parent``, after all checks that do not need its data.
+    """Return the array ``name`` of the group ``parent`` after checking type, shape and storage; its data are not read.
 
     Args:
         parent: Open group.
@@ -227,7 +227,7 @@ def open_array(parent: Any, name: str, path: Path, *, dtype: str | None = None, 
 
 @contextmanager
 def create_hdf5(path: Path) -> Iterator[tuple[Any, Sink]]:
-    """Create an HDF5 file; yield it with its sink, which long work should ``check`` now and then.
+    """Create an HDF5 file and yield it with the file object below it, whose ``check`` raises failed writes.
 
     Format 1.10 of HDF5 puts a checksum on all metadata and is read by every h5py since 2018.
 
@@ -248,7 +248,7 @@ def write_header(file: Any, header: Header) -> None:
 
 
 class ArrayWriter:
-    """An array of known shape, written from its first row to its last in whole chunks, and hashed on the way.
+    """Writer of an array of known shape from its first row to its last, which also hashes the bytes.
 
     Args:
         parent: Open group.
@@ -282,9 +282,9 @@ class ArrayWriter:
             write_text(self.data, key, text)
 
     def append(self, rows: np.ndarray) -> None:
-        """Write the next rows."""
+        """Write the next rows, which follow those of the last call."""
         rows = little_endian(rows)
-        self._hash.update(raw_bytes(rows))
+        self._hash.update(bytes_of_array(rows))
         taken = 0
         while taken < len(rows):
             n = min(len(rows) - taken, len(self._buffer) - self._filled)
@@ -295,19 +295,19 @@ class ArrayWriter:
                 self.flush()
 
     def flush(self) -> None:
-        """Hand the buffer to HDF5 (less than a chunk only at the end)."""
+        """Write the buffered rows to the file; only the last call may write less than a chunk."""
         if self._filled:
             self.data[self.written : self.written + self._filled] = self._buffer[: self._filled]
             self.written += self._filled
             self._filled = 0
 
     def hash_into(self, name: str, content: ContentHash) -> None:
-        """Add the array to a content id under ``name``, once all rows are written."""
+        """Add the array to a content hash under ``name``, once all rows are written."""
         content.add(name, dtype_name(self.dtype), self.shape, self._hash.hexdigest(), self._texts)
 
 
 def write_array(parent: Any, name: str, values: np.ndarray) -> ArrayWriter:
-    """Write a whole array that is in memory."""
+    """Write a whole array from memory into the group ``parent`` as ``name``."""
     writer = ArrayWriter(parent, name, values.shape, values.dtype)
     writer.append(values)
     writer.flush()

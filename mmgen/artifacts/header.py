@@ -54,7 +54,7 @@ def _check_kind(kind: str) -> str:
 
 @dataclass(frozen=True)
 class Header:
-    """The header of an artifact; keys of a file that are no fields are ignored.
+    """The record in every artifact of its kind, settings, seed, parents and content id.
 
     Attributes:
         kind: One of :data:`KINDS`.
@@ -81,7 +81,7 @@ class Header:
     members: Annotated[tuple[OutsideMember, ...], Field(max_length=MOST_MEMBERS)] = ()
 
     def content_hash(self, settings: Mapping[str, Any] | None = None) -> ContentHash:
-        """Return the hash that equals the content id once it has covered the arrays of the file.
+        """Return the hash of settings, facts and parents, to which the file's arrays are added to get the content id.
 
         Args:
             settings: Replaces the settings where the content id covers more than those.
@@ -103,7 +103,7 @@ def make_header(
     facts: Mapping[str, Any] | None = None,
     command: str = "",
 ) -> Header:
-    """Make the header of an artifact that is written now, with its values as they will be read back."""
+    """Return the header of an artifact that is about to be written."""
     return Header(
         kind=kind,
         format_version=FORMAT_VERSION,
@@ -119,7 +119,7 @@ def make_header(
 
 
 def header_to_json(header: Header) -> str:
-    """Return the header as ASCII JSON text, with the checksum of all of it."""
+    """Return the header as ASCII JSON text, with a checksum of all its keys."""
     values = asdict(header) | {"members": [member.to_json() for member in header.members]}
     if not header.members:
         del values["members"]
@@ -127,13 +127,13 @@ def header_to_json(header: Header) -> str:
 
 
 def _checksum(values: Mapping[str, Any]) -> str:
-    """Return the sha256 in hex of all keys of a header except its checksum, unknown keys included."""
+    """Return the SHA-256, in hex, of all keys of a header (unknown ones too) except the checksum itself."""
     text = canonical_json({key: value for key, value in values.items() if key != "checksum"})
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def parse_json(text: str | bytes, where: str) -> Any:
-    """Parse strict JSON out of a file; ``where`` starts the message ("data.h5: the header").
+    """Parse JSON text of a file; ``where`` ("data.h5: the header") begins the message of an error.
 
     Raises:
         ArtifactError: See :func:`mmgen.core.parsing.parse_json`.
@@ -147,7 +147,7 @@ def parse_json(text: str | bytes, where: str) -> Any:
 
 
 def header_from_json(text: str | bytes, path: Path) -> Header:
-    """Read the header out of the text in file ``path``.
+    """Parse the header of the file ``path`` from its JSON text, and verify its checksum.
 
     Raises:
         ArtifactError: It is malformed, of another format version or of an unknown kind.
@@ -171,7 +171,7 @@ def header_from_json(text: str | bytes, path: Path) -> Header:
 
 
 def _check_version(values: Mapping[str, Any], path: Path) -> None:
-    """Refuse another format version, with the command to use; all formats have the keys that this needs."""
+    """Refuse another version of the file format, with the command that helps."""
     version, program, command = (values.get(key) for key in ("format_version", "program_version", "command"))
     if type(version) is not int or version < 1:
         raise ArtifactError(
@@ -197,7 +197,7 @@ def _check_version(values: Mapping[str, Any], path: Path) -> None:
 
 
 def _describe_error(error: ValidationError) -> str:
-    """Describe the first fault of a header: what it got, what was expected."""
+    """Return the first fault of a malformed header as text: its value and the expected one."""
     fault = error.errors(include_url=False)[0]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).removeprefix(".")
     name = f"the header's '{place}'"

@@ -19,7 +19,7 @@ __all__ = ["COLUMNS", "Latents", "read_latents", "write_latents"]
 
 @dataclass(frozen=True)
 class Latents:
-    """Gaussian posteriors q(z | image) of M dataset rows.
+    """Gaussian posteriors q(z | example) of M dataset rows, as stored in a file.
 
     Of a model with several layers of z they lie side by side, in the order of ``layers``. Of every layer but the last,
     the top, ``mean`` is one draw, z1 ~ q(z1 | image), z2 ~ q(z2 | z1) ..., and ``log_sd`` is -7 (sd 0.001, next to
@@ -69,7 +69,7 @@ def write_latents(
     facts: Mapping[str, Any] | None = None,
     command: str = "",
 ) -> Header:
-    """Write encodings, whole or not at all; arguments as in :class:`Latents`.
+    """Write posteriors of examples to a file; a failed write leaves no file. Arguments are as in :class:`Latents`.
 
     Returns:
         The header as it was written.
@@ -80,7 +80,9 @@ def write_latents(
     mean, log_sd = np.asarray(mean, np.float32), np.asarray(log_sd, np.float32)
     rows = np.asarray(rows, np.int64)
     if mean.ndim != 2 or log_sd.shape != mean.shape or rows.shape != mean.shape[:1]:
-        raise ValueError(f"mean {mean.shape}, log_sd {log_sd.shape} and rows {rows.shape} do not fit together")
+        raise ValueError(
+            f"got mean {mean.shape}, log_sd {log_sd.shape} and rows {rows.shape}, expected shapes (M, D), (M, D), (M,)"
+        )
     columns = {"attributes": np.zeros((len(mean), 0), np.uint8), **columns}
     for name, column in columns.items():
         dtype, axes = COLUMNS[name]
@@ -100,7 +102,7 @@ def write_latents(
 
 @check_arguments
 def read_latents(path: str | Path) -> Latents:
-    """Read encodings, verified against the content id.
+    """Read a file of posteriors of examples, verified against its content id.
 
     Raises:
         ArtifactError: It is no readable latents file.
@@ -124,7 +126,7 @@ def read_latents(path: str | Path) -> Latents:
 
 
 def _parse_layers(text: str) -> dict[str, int] | None:
-    """Read sizes of layers by name from the file's text; {} without layers, None for malformed text."""
+    """Parse sizes of latent layers by name from JSON text; {} without layers, None for malformed text."""
     if not text:
         return {}
     try:

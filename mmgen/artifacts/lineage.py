@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 
-from mmgen.artifacts.containers import read_header, with_article
+from mmgen.artifacts.containers import add_article, read_header
 from mmgen.artifacts.files import check_replaceable, check_writable
 from mmgen.artifacts.header import KINDS, Parent
 from mmgen.core.errors import ArtifactError, FormatVersionError, MissingParentError, UsageError
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
-    """Check that an artifact of ``kind`` may be written to ``path``, before work starts.
+    """Raise an error, before work starts, if an artifact of ``kind`` may not be written to ``path``.
 
     Only an artifact of the same kind is replaced, or an empty file, and none that the work reads.
 
@@ -39,19 +39,16 @@ def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
     check_replaceable(path)
     if kind is None:  # which is always written; an artifact that is finished may lie in a folder that takes no more
         check_writable(path)
-    what = f"{with_article(kind)} to {path}" if kind else str(path)
+    what = f"{add_article(kind)} to {path}" if kind else str(path)
     if os.path.realpath(path) in map(os.path.realpath, inputs):
-        raise UsageError(
-            f"cannot write {what}: it is one of the files that this is made from, and would be "
-            "lost; choose another name"
-        )
+        raise UsageError(f"cannot write {what}: the command reads that file, which would be lost; choose another name")
     if not os.path.exists(path) or not os.path.getsize(path):
         return
     current: str | None = None
     holds = "something that is no artifact of mmgen"
     try:
         current = read_header(path).kind
-        holds = with_article(current)
+        holds = add_article(current)
     except FormatVersionError:
         current = holds = "an artifact of another format version"
     except ArtifactError:
@@ -64,7 +61,7 @@ def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
 
 
 def check_nothing_lost(path: Path, overwrite: bool, alternative: str = "") -> None:
-    """Refuse to overwrite finished work at ``path``, before work starts and after :func:`check_output`.
+    """Raise an error if ``path`` holds finished work and ``overwrite`` is False; call :func:`check_output` first.
 
     Args:
         path: File to write.
@@ -80,7 +77,7 @@ def check_nothing_lost(path: Path, overwrite: bool, alternative: str = "") -> No
 
 
 def parent_record(path: Path, role: str, child: Path) -> Parent:
-    """Return the record of parent ``path`` for the header of ``child`` (which need not exist yet).
+    """Return the record of the file ``path`` as a parent, for the header of ``child`` (which need not exist yet).
 
     Raises:
         ArtifactError: ``path`` is no artifact.
@@ -95,7 +92,7 @@ def parent_record(path: Path, role: str, child: Path) -> Parent:
 
 
 def find_record(path: Path, role: str) -> Parent:
-    """Return the record of the parent with ``role`` of the artifact at ``path``.
+    """Return the record of the parent in ``role``, such as "dataset", from the header of the artifact at ``path``.
 
     Raises:
         ArtifactError: It has no such parent.
@@ -106,7 +103,7 @@ def find_record(path: Path, role: str) -> Parent:
             return parent
     roles = ", ".join(printable(parent.role, 40) for parent in header.parents) or "none"
     raise ArtifactError(
-        f"{path} is {with_article(header.kind)} without a parent '{role}' (it has: {roles}); "
+        f"{path} is {add_article(header.kind)} without a parent '{role}' (it has: {roles}); "
         f"make it again with {KINDS[header.kind]}"
     )
 
@@ -119,7 +116,7 @@ def _has_content_id(path: Path, content_id: str) -> bool:
 
 
 def _artifact_paths(folder: Path) -> Iterator[Path]:
-    """Yield files that may be artifacts, by name; hidden ones (unfinished writes) are left out."""
+    """Yield the visible files of a folder that may be artifacts, sorted by name."""
     try:
         entries = sorted(
             entry.name for entry in os.scandir(folder) if not entry.name.startswith(".") and entry.is_file()
@@ -130,7 +127,7 @@ def _artifact_paths(folder: Path) -> Iterator[Path]:
 
 
 def find_parent(path: Path, role: str) -> Path:
-    """Find the file whose header has the content id of a parent; whoever reads it verifies the rest.
+    """Return the path of the parent in ``role``, such as "dataset", of the artifact at ``path``.
 
     Looks at the recorded path, then for the same file name beside the child, then at every artifact in the child's
     folder and in the current one.
@@ -143,7 +140,7 @@ def find_parent(path: Path, role: str) -> Path:
 
 
 def find_parent_file(path: Path, parent: Parent) -> Path:
-    """Find ``parent``, a record in the header of the artifact at ``path``; see :func:`find_parent`.
+    """Return the path of ``parent``, a record in the header of the artifact at ``path``; see :func:`find_parent`.
 
     Raises:
         MissingParentError: It is nowhere; the message names the command that makes it again.
@@ -175,7 +172,7 @@ def find_parent_file(path: Path, parent: Parent) -> Path:
 
 
 def find_relatives(folders: Iterable[Path], kind: str, parent_id: str) -> list[Path]:
-    """Find artifacts of ``kind`` in ``folders`` that were made from the artifact with content id ``parent_id``.
+    """Return artifacts of ``kind`` in ``folders`` that were made from the artifact with content id ``parent_id``.
 
     Returns:
         Paths, the newest file first; unreadable and foreign files are passed over.

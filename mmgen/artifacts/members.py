@@ -21,7 +21,7 @@ from mmgen.settings.registry import BUILT_IN, external_members, list_registries
 __all__ = [
     "MOST_MEMBERS",
     "OutsideMember",
-    "changed_members",
+    "describe_changed_members",
     "check_members",
     "is_available",
     "pattern_validator",
@@ -33,7 +33,7 @@ _LONGEST = 255
 
 
 def pattern_validator(pattern: str, expected: str) -> AfterValidator:
-    """Return a validator of a printable text of bounded length that has to match ``pattern`` as a whole."""
+    """Return a pydantic validator for short printable texts that match the regular expression ``pattern``."""
 
     def check(text: str) -> str:
         if len(text) > _LONGEST or not text.isprintable() or re.fullmatch(pattern, text) is None:
@@ -45,7 +45,7 @@ def pattern_validator(pattern: str, expected: str) -> AfterValidator:
 
 @dataclass(frozen=True)
 class OutsideMember:
-    """A member from outside mmgen that an artifact was made with, such as a model of a plugin.
+    """A model, metric or other member from a plugin or a user's file, with which an artifact was made.
 
     Attributes:
         room: Its kind: "objective", "recipe".
@@ -68,24 +68,24 @@ class OutsideMember:
     @model_validator(mode="after")
     def _has_one_origin(self) -> "OutsideMember":
         if bool(self.distribution) == bool(self.file):
-            raise ValueError("expected either distribution or file")
+            raise ValueError("expected a distribution or a file, and not both")
         return self
 
     @property
     def origin(self) -> Origin:
-        """Return the distribution or file that the member came from."""
+        """Return the package or file that the member came from."""
         return Origin(self.distribution, self.version, self.file, self.sha256)
 
     def __str__(self) -> str:
         return f"{self.room} {self.name} of {self.origin}"
 
     def to_json(self) -> dict[str, str]:
-        """Return its fields for a header: name and version of a distribution, name and hash of a file."""
+        """Return the fields for a header: name and version of a package, or name and hash of a file."""
         return {key: value for key, value in asdict(self).items() if value}
 
 
 def members_of(settings: Mapping[str, Any]) -> tuple[OutsideMember, ...]:
-    """Return the members from outside that settings name and this process has loaded."""
+    """Return the members from plugins or users' files that ``settings`` name and this process has loaded."""
     return tuple(_make_member(*used) for used in external_members(settings))
 
 
@@ -94,18 +94,18 @@ def _make_member(room: str, name: str, origin: Origin) -> OutsideMember:
         return OutsideMember(room, name, origin.distribution, origin.version, origin.file, origin.sha256)
     except ValidationError:
         raise UsageError(
-            f"the {room} '{name}' comes from {printable(str(origin), 200)}, a name that no file of mmgen can hold; "
+            f"the {room} '{name}' comes from {printable(str(origin), 200)}, a name that cannot be stored in a file; "
             "rename it with letters and digits"
         ) from None
 
 
 def is_available(member: OutsideMember) -> bool:
-    """Return True if a member is installed, or in a file that the user named."""
+    """Return True if a member's package is installed, or its file was named by the user with --code."""
     return not _explain_absence(member)
 
 
 def _explain_absence(member: OutsideMember) -> str:
-    """Explain why a member cannot be used here and how to fix it; "" if it can."""
+    """Return the reason why a member cannot be used here, with a remedy; "" if it can."""
     room = next((room for room in list_registries() if room.noun == member.room), None)
     here = [found for found in room.members() if found.name == member.name] if room is not None else []
     origins = {found.origin for found in here}
@@ -126,8 +126,8 @@ def _explain_absence(member: OutsideMember) -> str:
     return f"{member.origin}, {why}: install it from where its author keeps it, if you trust them"
 
 
-def changed_members(path: Path, members: Iterable[OutsideMember]) -> list[str]:
-    """Return a notice for each member whose present origin differs from that in the artifact at ``path``."""
+def describe_changed_members(path: Path, members: Iterable[OutsideMember]) -> list[str]:
+    """Return a notice for each member whose package version or file differs from that recorded at ``path``."""
     notices = []
     for member in members:
         room = next((room for room in list_registries() if room.noun == member.room), None)
@@ -143,7 +143,7 @@ def changed_members(path: Path, members: Iterable[OutsideMember]) -> list[str]:
 
 
 def check_members(path: Path, members: Iterable[OutsideMember]) -> None:
-    """Check that every member from outside that made the artifact at ``path`` can be used here.
+    """Raise an error if a plugin that made the artifact at ``path`` cannot be used here.
 
     Raises:
         ArtifactError: A member is missing; names what it came from, and how to get it.

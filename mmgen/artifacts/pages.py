@@ -10,7 +10,7 @@ from mmgen.artifacts.lineage import check_output
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import read_beginning
 
-__all__ = ["MAKER", "check_page", "link_to"]
+__all__ = ["MAKER", "check_page", "find_page_link"]
 
 MAKER = "mmgen"
 """The name in files of pictures: Software of PNG, Creator of PDF and SVG."""
@@ -24,7 +24,7 @@ _NEAR = 2**14
 
 
 def check_page(path: Path, kind: Literal["report", "explore", "picture"], overwrite: bool, *inputs: Path) -> None:
-    """Check that a page or a picture may be written to ``path``, before work starts.
+    """Raise an error, before work starts, if a page or picture may not be written to ``path``.
 
     Args:
         path: File to write.
@@ -49,31 +49,33 @@ def check_page(path: Path, kind: Literal["report", "explore", "picture"], overwr
         )
 
 
-def link_to(out: Path, kind: Literal["report", "explore"], models: Iterable[str], named: Path | None = None) -> str:
-    """Return the relative link from the page ``out`` to the report or explore page of its models; "" without one.
+def find_page_link(
+    out: Path, kind: Literal["report", "explore"], models: Iterable[str], page: Path | None = None
+) -> str:
+    """Return the relative link from the page ``out`` to the page of ``kind`` about the same models; "" without one.
 
     Args:
         out: The page with the link.
         kind: The other one.
         models: Content ids of the models that ``out`` shows.
-        named: The other page, which need not be there yet; by default report.html or explore.html beside ``out``, if
+        page: The other page, which need not be there yet; by default report.html or explore.html beside ``out``, if
             one of the models is on it.
 
     Raises:
-        UsageError: ``named`` is no page, another kind of page, or ``out`` itself.
+        UsageError: ``page`` is no page, another kind of page, or ``out`` itself.
     """
-    page = out.with_name(f"{kind}.html") if named is None else named
-    start = read_beginning(page).encode()
+    target = page or out.with_name(f"{kind}.html")
+    start = read_beginning(target).encode()
     is_page = _MARKS[kind][0] in start
-    if named is None:
+    if page is None:
         marks = [f'<meta name="mmgen-model" content="{model}">'.encode() for model in models]
         if not is_page or not any(mark in start for mark in marks):
             return ""
     elif page.suffix.lower() not in (".html", ".htm") or page.absolute() == out.absolute():
-        raise UsageError(f"--{kind} got {named}, expected the page that mmgen {kind} makes, such as {kind}.html")
+        raise UsageError(f"--{kind} got {page}, expected another page, made by mmgen {kind}, such as {kind}.html")
     elif os.path.lexists(page) and not is_page:
-        raise UsageError(f"--{kind} got {named}, which is there and is no page of mmgen {kind}; name one that is")
-    return quote(Path(os.path.relpath(page, out.parent)).as_posix())
+        raise UsageError(f"--{kind} got {page}, a file that mmgen {kind} did not make; name a page that it made")
+    return quote(Path(os.path.relpath(target, out.parent)).as_posix())
 
 
 def _read_ends(path: Path) -> bytes:

@@ -21,7 +21,7 @@ _known: set[str] = set()
 
 
 def file_stamp(path: Path, content_id: str) -> str | None:
-    """Return an identifier of a file's present state; None if a later change might go unnoticed.
+    """Return a text that identifies a file's state on disk; None if a later change might not alter the text.
 
     Take it before reading and again afterwards: the file did not change in between if both are the same.
     """
@@ -46,7 +46,7 @@ def _cache_folder() -> Path:
 
 
 def was_verified(stamp: str | None) -> bool:
-    """Return whether a state of a file was verified, by this process or an earlier one."""
+    """Return True if a file in the state ``stamp`` was verified, by this process or an earlier one."""
     if stamp is None:
         return False
     if stamp not in _known:
@@ -57,7 +57,7 @@ def was_verified(stamp: str | None) -> bool:
 
 
 def record_verified(stamp: str | None) -> None:
-    """Record that a state of a file was verified; failures of the cache are ignored."""
+    """Record that a file in the state ``stamp`` was verified; a cache that cannot be written is ignored."""
     if stamp is None:
         return
     _known.add(stamp)
@@ -69,7 +69,7 @@ def record_verified(stamp: str | None) -> None:
 
 
 def _prune_records(folder: Path) -> None:
-    """Delete the older half of too many records; each costs one more reading of a file."""
+    """Delete the older half of the records of verified files if there are too many."""
     entries = list(os.scandir(folder))
     if len(entries) >= _MOST:
         for entry in sorted(entries, key=lambda entry: entry.stat().st_mtime)[: _MOST // 2]:

@@ -22,7 +22,7 @@ __all__ = ["Samples", "read_samples", "write_samples"]
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples of a model: n images, or values of another kind, with their descriptions and latents.
+    """n images drawn from a model, or values of another kind, with their attribute or word codes and latents.
 
     Attributes:
         header: Header of the file.
@@ -102,7 +102,7 @@ def write_samples(
     facts: Mapping[str, Any] | None = None,
     command: str = "",
 ) -> Header:
-    """Write samples, whole or not at all; arguments as in :class:`Samples`.
+    """Write samples of a model to a file; a failed write leaves no file. Arguments are as in :class:`Samples`.
 
     Returns:
         The header as it was written.
@@ -128,7 +128,8 @@ def write_samples(
         fits = values.ndim == (axes or max(1, values.ndim)) and np.can_cast(values.dtype, dtype, "same_kind")
         if not fits or len(values) != len(images):
             raise ValueError(
-                f"{name} are {values.dtype} {values.shape}, expected {dtype} with {axes or 'some'} axes, all as long"
+                f"{name} are {values.dtype} {values.shape}, expected {dtype} with {axes or 'some'} axes, "
+                "one row a sample"
             )
         arrays[name] = values.astype(dtype, copy=False)
     texts = {"name": "", "names": "", "values": ""}
@@ -145,7 +146,7 @@ def write_samples(
 
 @check_arguments
 def read_samples(path: str | Path) -> Samples:
-    """Read samples, verified against the content id.
+    """Read a file of samples, verified against its content id.
 
     Raises:
         ArtifactError: It is no readable samples file.
@@ -179,12 +180,15 @@ def read_samples(path: str | Path) -> Samples:
         text_info,
     )
     if not _is_consistent(samples, arrays):
-        raise ArtifactError(f"{path}: its arrays do not fit together; make it again with mmgen sample")
+        raise ArtifactError(
+            f"{path}: its arrays differ in their numbers of samples or hold invalid codes; "
+            "make it again with mmgen sample"
+        )
     return samples
 
 
 def _read_further_images(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Return means and draws of the further image modalities that have both."""
+    """Return the (mean, draw) arrays of each further image modality that has both."""
     names = [name.removeprefix("images.") for name in arrays if name.startswith("images.")]
     return {
         name: (arrays[f"images.{name}"], arrays[f"images_sampled.{name}"])
@@ -194,7 +198,7 @@ def _read_further_images(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[np
 
 
 def _is_consistent(samples: Samples, arrays: Mapping[str, np.ndarray]) -> bool:
-    """Return whether all arrays are of the same samples and hold valid codes."""
+    """Return True if all arrays have the same number of samples and valid codes."""
     sampled, judged, info, words = (
         samples.images_sampled,
         samples.attributes_judged,

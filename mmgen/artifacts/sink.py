@@ -12,7 +12,7 @@ __all__ = ["Sink"]
 
 
 class Sink:
-    """A file object for h5py that keeps the first write error, for :meth:`check` to raise, and ignores later writes.
+    """A file object for h5py that remembers the first failed write, for :meth:`check` to raise.
 
     Args:
         path: File to make.
@@ -27,7 +27,7 @@ class Sink:
         self._error: BaseException | None = None
 
     def check(self) -> None:
-        """Raise the first error of a write.
+        """Raise the error of the first failed write, if any.
 
         Raises:
             OSError: No space, quota, file too large, input/output error.
@@ -80,5 +80,5 @@ class Sink:
         """Do nothing, since there is no buffer."""
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file on disk."""
         os.close(self._descriptor)

@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 
-from mmgen.artifacts.bundle import bundle_shapes
+from mmgen.artifacts.bundle import read_array_shapes
 from mmgen.artifacts.checkpoint import verify_checkpoint
 from mmgen.artifacts.containers import read_header
 from mmgen.artifacts.dataset import Dataset
@@ -19,7 +19,7 @@ _WIDEST = 8  # bytes of a number
 
 
 def is_verified(path: Path, limit: int = QUICK_BYTES) -> bool:
-    """Return whether a file matches its content id, verified now or earlier; False if larger than ``limit`` bytes.
+    """Check a file against its content id; return False if more than ``limit`` bytes would have to be read for that.
 
     Args:
         path: Any artifact.
@@ -48,10 +48,10 @@ def is_verified(path: Path, limit: int = QUICK_BYTES) -> bool:
 
 
 def _bytes_to_verify(path: Path, kind: str) -> int:
-    """Return about how many bytes must be read to verify; a file of kilobytes may unpack to gigabytes."""
+    """Return roughly how many bytes a verification must read, after unpacking."""
     if kind == "dataset":
         with Dataset.open(path, verify=False) as data:
             return data.stored_bytes
     if kind in ("latents", "samples"):
-        return _WIDEST * sum(math.prod(shape) for shape in bundle_shapes(path).values())
+        return _WIDEST * sum(math.prod(shape) for shape in read_array_shapes(path).values())
     return path.stat().st_size

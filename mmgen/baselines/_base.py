@@ -30,7 +30,7 @@ _CHUNK = 1000
 
 @dataclass(frozen=True, order=True)
 class LabelSupply:
-    """How many training images have their label: a share or a number.
+    """The number of training images whose label a baseline may use, as a share or a count.
 
     Attributes:
         share: Share of the images, those that ``mmgen train --paired`` keeps whole.
@@ -42,13 +42,13 @@ class LabelSupply:
 
     @property
     def option(self) -> str:
-        """The option of the command line."""
+        """The option of the command line that sets this number: "--paired" or "--labelled"."""
         return "--paired" if self.count is None else "--labelled"
 
 
 @dataclass(frozen=True)
 class BaselineData:
-    """An open dataset with the settings of a baseline: its training, validation and test images and their labels.
+    """The images and labels of a dataset from which baselines learn, with the settings of their networks and training.
 
     Args:
         dataset: An open dataset file.
@@ -62,7 +62,7 @@ class BaselineData:
 
     @cached_property
     def image(self) -> ImageDescription:
-        """Return the image modality, the main one if there are several."""
+        """Return the specification of the image modality, the main one if there are several."""
         main = self.settings.data.image
         if main is None or main.name not in self.dataset.images:
             raise DataError(f"{self.dataset.path} has no images to predict labels of; choose a dataset with images")
@@ -70,7 +70,7 @@ class BaselineData:
 
     @cached_property
     def attributes(self) -> AttributesDescription:
-        """Return the attributes modality."""
+        """Return the specification of the attribute modality."""
         described = self.settings.data.attributes
         if described is None or described.name not in self.dataset.attributes:
             raise DataError(f"{self.dataset.path} has no attributes that could be labels; choose a dataset with some")
@@ -78,7 +78,7 @@ class BaselineData:
 
     @cached_property
     def column(self) -> int:
-        """Return the column of the attribute that is the label."""
+        """Return the position, among the attributes, of the one that is the label."""
         names = self.attributes.names
         if not self.attribute and len(names) > 1:
             raise UsageError(f"the dataset has the attributes {', '.join(names)}; say which with --attribute")
@@ -92,7 +92,7 @@ class BaselineData:
 
     @property
     def seed(self) -> int:
-        """Return the seed of the training, which also chooses the paired examples."""
+        """Return the seed of the training, which also chooses the images that keep their label."""
         return self.settings.training.seed
 
     @cached_property
@@ -101,11 +101,11 @@ class BaselineData:
         return {p: DatasetRows.of_split(self.dataset, split, p, self.device, images) for p in ("train", "val", "test")}
 
     def rows(self, part: str) -> DatasetRows:
-        """Return the examples of a part: train, val, test."""
+        """Return the examples of the part "train", "val" or "test" of the split."""
         return self._rows[part]
 
     def labelled_rows(self, supply: LabelSupply) -> Rows:
-        """Return the training examples that keep their label."""
+        """Return the training examples with the labels of those beyond ``supply`` hidden."""
         return MaskedRows(self.rows("train"), self._choose_labelled(supply), {})
 
     def _choose_labelled(self, supply: LabelSupply) -> NDArray[np.int64]:
@@ -116,16 +116,16 @@ class BaselineData:
         return labelled_examples(codes, supply.count, label_seed(self.settings.data, self.seed))
 
     def count_labelled(self, supply: LabelSupply) -> int:
-        """Return the number of labelled training examples."""
+        """Return the number of training examples that keep their label."""
         return paired_count(len(self.rows("train")), supply.share) if supply.count is None else supply.count
 
     def labelled_positions(self, supply: LabelSupply) -> NDArray[np.int64]:
-        """Return positions of the labelled training examples [N_p], without those whose label is unknown."""
+        """Return the positions [N_p] of the training examples that keep their label and have one."""
         positions = self._choose_labelled(supply)
         return positions[self.labels("train")[positions] != UNKNOWN]
 
     def check_labels(self, supply: LabelSupply) -> None:
-        """Refuse data without labels in the training or test part."""
+        """Raise an error if no training example or no test example has a label."""
         path, name, train = self.dataset.path, self.attributes.names[self.column], self.labels("train")
         count = self.count_labelled(supply)
         if not len(self.labelled_positions(supply)):
@@ -142,20 +142,20 @@ class BaselineData:
             )
 
     def labels(self, part: str) -> NDArray[np.int64]:
-        """Return codes of the attribute [N]."""
+        """Return the label of each example of a part of the split, as a code [N]."""
         rows = self.rows(part)
         codes = rows.read_stored(self.attributes.name, torch.arange(len(rows)))[:, self.column]
         return codes.cpu().numpy().astype(np.int64)
 
     def pixels(self, part: str) -> NDArray[np.float32]:
-        """Return all images of a part in [0, 1], flat [N, C H W]."""
+        """Return all images of a part of the split as rows of pixels in [0, 1], [N, C H W]."""
         rows = self.rows(part)
         chunks = torch.arange(len(rows)).split(_CHUNK)
         return np.concatenate([rows.batch(chunk).values[self.image.name].flatten(1).cpu().numpy() for chunk in chunks])
 
 
 class Baseline(ABC):
-    """Base of methods to compare models with: label readers and densities."""
+    """Base of simple methods to compare joint models with: predictors of labels, and densities of numbers."""
 
     answers: ClassVar[Literal["labels", "densities"]]
     """Its output for test examples: labels of images, or log densities of numbers."""
@@ -164,7 +164,7 @@ class Baseline(ABC):
 
 
 class LabelReader(Baseline):
-    """Base of classifiers that learn from all training images, then from different numbers of labels.
+    """Base of methods that learn features from all training images and then a classifier from few labels.
 
     Args:
         data: Images and labels.
@@ -176,11 +176,11 @@ class LabelReader(Baseline):
         self.data = data
 
     def learn_features(self) -> Generator[float, None, None]:
-        """Learn from all training images without labels; yield the fraction done. By default nothing."""
+        """Learn features from all training images, without labels; yield the fraction done. The default has none."""
         yield 1.0
 
     @abstractmethod
     def predict_test_labels(
         self, labels: LabelSupply
     ) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
-        """Learn from labelled images; yield the fraction done; return predicted codes [N] of test images, and facts."""
+        """Learn from the labelled images and predict codes [N] of all test images; yield the fraction done."""

@@ -21,7 +21,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FittedDensity:
-    """A fitted density over F numbers.
+    """A density over F numbers that was fitted to training examples.
 
     Attributes:
         log_prob: Function from x [N, F] to log p [N] in nats.
@@ -33,17 +33,17 @@ class FittedDensity:
 
 
 class DensityBaseline(Baseline):
-    """Base of densities. Members are frozen dataclasses, whose fields are ``--set`` of ``mmgen baseline``."""
+    """Base of densities to fit. Members are frozen dataclasses; ``mmgen baseline --set`` sets their fields."""
 
     answers: ClassVar[Literal["labels", "densities"]] = "densities"
 
     @abstractmethod
     def fit(self, train: Numbers, val: Numbers, seed: int) -> Generator[float, None, FittedDensity]:
-        """Fit the density; yield the fraction done."""
+        """Fit the density to training examples; yield the fraction done, and return the fitted density."""
 
 
 class GaussianMoments:
-    """A mean and a covariance with its Cholesky factor.
+    """The mean and covariance of training examples, with the covariance's Cholesky factor.
 
     Args:
         mean: [F].
@@ -75,7 +75,7 @@ class GaussianMoments:
 
 
 def fit_moments(train: Numbers, diagonal: bool = False) -> GaussianMoments:
-    """Return the maximum-likelihood mean and covariance."""
+    """Compute the mean and covariance of training examples, by maximum likelihood."""
     if len(train) < 2:
         raise DataError(f"{len(train)} training examples leave no covariance; expected at least 2")
     covariance = np.atleast_2d(np.cov(train.T, bias=True))

@@ -20,7 +20,7 @@ _MOST_ITERATIONS = 200
 
 
 def fit_regression(features: NDArray[np.float32], codes: NDArray[np.int64], inverse_penalty: float) -> Any:
-    """Fit multinomial logistic regression from features [N, F] to codes [N]; a single label is predicted everywhere."""
+    """Fit logistic regression from features [N, F] to codes [N]. If all codes are equal, it predicts that code."""
     from sklearn.dummy import DummyClassifier
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -34,18 +34,18 @@ def fit_regression(features: NDArray[np.float32], codes: NDArray[np.int64], inve
 
 
 class LinearBaseline(LabelReader):
-    """Logistic regression from features of images, which members compute."""
+    """Base of methods that predict labels by logistic regression from features of images."""
 
     @abstractmethod
     def features(self, part: str) -> NDArray[np.float32]:
-        """Compute features [N, F] of all images of a part."""
+        """Compute features [N, F] of all images of a part of the split."""
 
-    def prepare(self) -> Generator[float, None, None]:
-        """Learn the features; yield the fraction done."""
+    def train_features(self) -> Generator[float, None, None]:
+        """Learn the parameters of :meth:`features` from all training images; yield the fraction done."""
         yield 0.0
 
     def learn_features(self) -> Generator[float, None, None]:
-        yield from self.prepare()
+        yield from self.train_features()
         self._features = {part: self.features(part) for part in ("train", "val", "test")}
         yield 1.0
 

@@ -28,7 +28,7 @@ _CHUNK = 1000
 
 
 class NoiselessTask(Task):
-    """Task that trains the networks from image to z to ``generated`` without noise: z is the mean of q(z|x).
+    """Training task that predicts ``generated`` from an image by way of z, the mean of q(z|image), without noise.
 
     Args:
         model: The model of q(z|x) and p(generated|z); only these are trained.
@@ -49,14 +49,14 @@ class NoiselessTask(Task):
         return make_parameter_groups(parameters, weight_decay, self.model.label_weights(), self.l2_attributes_decoder)
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
-        """Return log p(generated | z = mean of q(z|x)) in nats [B]."""
+        """Return log p(generated | z) in nats [B], z being the mean of q(z|image)."""
         z = self.model.means(batch, (self.image,))
         value = self.model.log_likelihood(self.generated, z, batch)
         return Bound(value, {f"log p({self.generated}|image)": value})
 
 
 def build_image_model(data: BaselineData, generated: str) -> Model:
-    """Make a model of q(z|x) and p(generated|z) with the joint model's networks and new weights."""
+    """Build an untrained model of q(z|image) and p(generated|z) with the networks of the joint model's settings."""
     settings = data.settings
     torch.manual_seed(stream_key(data.seed, "initial weights"))
     if generated in (own := settings.build_objective().demands).marginalises:
@@ -67,7 +67,7 @@ def build_image_model(data: BaselineData, generated: str) -> Model:
 
 
 def train_task(task: Task, rows: Rows, data: BaselineData) -> Generator[float, None, dict[str, Any]]:
-    """Train ``task`` with early stopping by its settings; return facts about the run."""
+    """Train the networks of ``task`` with early stopping; yield the fraction done, and return facts about the run."""
 
     def save(path: Path, facts: dict[str, Any]) -> None:  # a file, by which the loop knows that there is a best one
         write_checkpoint(path, kind="model", tensors=task.state_dict(), settings={}, seed=data.seed, facts=facts)
@@ -90,7 +90,7 @@ def train_task(task: Task, rows: Rows, data: BaselineData) -> Generator[float, N
 
 
 def encode_images(model: Model, data: BaselineData, part: str) -> NDArray[np.float32]:
-    """Compute means of q(z|x) [N, D] of all images of a part."""
+    """Compute the mean [N, D] of q(z|image) for every image of a part of the split."""
     rows, image = data.rows(part), data.image.name
     means = []
     precision = data.settings.training.precision

@@ -37,7 +37,7 @@ T = TypeVar("T")
 def measure_labels(
     data: Path, method: str, supplies: Sequence[LabelSupply], settings: ExperimentSettings, attribute: str = ""
 ) -> Work[list[Score]]:
-    """Measure accuracy in percent on all test images for each number of labels, ascending.
+    """Measure the percentage of test images whose label a method predicts, for each number of labelled images.
 
     Args:
         data: Dataset file.
@@ -77,7 +77,7 @@ def measure_labels(
 def measure_density(
     data: Path, method: str, values: Mapping[str, Any], split: str | None = None, seed: int = 0, modality: str = ""
 ) -> Work[list[Score]]:
-    """Measure log p(x) in nats over all test examples, x being real numbers.
+    """Fit a density to the training examples and measure its mean log p(x) on the test examples, in nats.
 
     Random pixels (dequantisation noise) are drawn once for the fit, and for validation and test as in all evaluations.
 
@@ -133,7 +133,7 @@ def measure_density(
 
 
 def _make_work(method: str, length: int, fractions: Callable[[], Generator[float, None, T]]) -> Work[T]:
-    """Return work of ``length`` parts from a generator that yields the number of parts done, with fractions."""
+    """Wrap a generator of progress, in units from 0 to ``length``, as :class:`Work`."""
 
     def run() -> Generator[Progress, None, T]:
         work = fractions()
@@ -150,7 +150,7 @@ def _make_work(method: str, length: int, fractions: Callable[[], Generator[float
 def _score_accuracy(
     inputs: BaselineData, method: str, supply: LabelSupply, codes: NDArray[np.int64], facts: Mapping[str, Any]
 ) -> Score:
-    """Return the share of test images whose label is predicted correctly, with its binomial standard error."""
+    """Return the percentage of test images whose label is predicted correctly, as a score with binomial error."""
     truth = inputs.labels("test")
     known = truth != UNKNOWN
     right = (codes == truth)[known]
@@ -183,7 +183,7 @@ def _make_score(
     details: Mapping[str, Any],
     **measured: Any,
 ) -> Score:
-    """Return a score of test examples with its conditions and run."""
+    """Return a score of a baseline on test examples, with the conditions of the measurement."""
     settings, content = {"method": method, **settings}, dataset.header.content_id
     members = [member.to_json() for member in members_of(settings)]
     return Score(
@@ -202,7 +202,7 @@ def _make_score(
 
 
 def _find_numbers(dataset: Dataset, name: str) -> Description:
-    """Return the modality of real numbers of this name; "" for the first."""
+    """Return the specification of the modality of real numbers called ``name``; "" for the first one."""
     candidates = {name: each for name, each in dataset.modalities.items() if each.numbers is not None and each.by_rows}
     if not candidates:
         raise DataError(
@@ -214,7 +214,7 @@ def _find_numbers(dataset: Dataset, name: str) -> Description:
 
 
 def _read_numbers(rows: DatasetRows, described: Description, seed: int, part: str) -> Numbers:
-    """Return examples of a part [N, F]; those of training as one view of it shows them."""
+    """Read the numbers [N, F] of all examples of a part of the split, dequantised with ``seed``."""
     pieces = []
     for chunk in torch.arange(len(rows)).split(_CHUNK):
         batch = rows.view(chunk, seed, "baseline") if part == "train" else rows.batch(chunk)

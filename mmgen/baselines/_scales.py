@@ -15,7 +15,7 @@ _BLOCK = 8192  # examples that are looked at together
 
 
 def log_scale_mixture(squares: Numbers, size: int, log_weights: Numbers, log_scales: Numbers) -> Numbers:
-    r"""Compute log sum_k w_k N(x; 0, s_k^2 I) from |x|^2, without the covariance's determinant.
+    r"""Compute the log density of a mixture of centred Gaussians of several scales, from squared lengths |x|^2.
 
     .. math:: \log \sum_k w_k s_k^{-F} \exp(-|x|^2 / 2 s_k^2) - \frac{F}{2} \log 2 \pi
 
@@ -39,7 +39,7 @@ def _log_components(squares: Numbers, size: int, log_weights: Numbers, log_scale
 def fit_scales(
     squares: Numbers, size: int, count: int, iterations: int
 ) -> Generator[float, None, tuple[Numbers, Numbers, int]]:
-    """Fit weights and scales by expectation maximisation, from scales spread evenly over those of the data."""
+    """Fit the weights and scales of ``count`` centred Gaussians to squared lengths, by expectation maximisation."""
     own = np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny) / size)  # the scale that suits each example best
     low, high = np.log(np.quantile(own, [0.001, 0.999]))
     log_scales = np.linspace(low, max(high, low + 1e-3), count)

@@ -12,11 +12,11 @@ __all__ = ["Autoencoder"]
 
 
 class Autoencoder(LinearBaseline):
-    """The VAE's networks without its noise and divergence; the code is z (WG Section 5.1, baseline 3)."""
+    """Logistic regression from the code of an autoencoder with the VAE's networks (WG Section 5.1, baseline 3)."""
 
     networks = True
 
-    def prepare(self) -> Generator[float, None, None]:
+    def train_features(self) -> Generator[float, None, None]:
         image = self.data.image.name
         self._model = build_image_model(self.data, image)
         yield from train_task(NoiselessTask(self._model, image, image), self.data.rows("train"), self.data)

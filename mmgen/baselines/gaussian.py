@@ -17,7 +17,7 @@ __all__ = ["Gaussian"]
 
 @dataclass(frozen=True, config=CONFIG)
 class Gaussian(DensityBaseline):
-    r"""N(mu, Sigma) with the mean and covariance of the training examples.
+    r"""One Gaussian N(mu, Sigma) with the mean and covariance of the training examples.
 
     With a full covariance it is the density of probabilistic PCA that keeps all components.
     """

@@ -18,7 +18,7 @@ __all__ = ["GaussianScaleMixture"]
 
 @dataclass(frozen=True, config=CONFIG)
 class GaussianScaleMixture(DensityBaseline):
-    r"""Mean and covariance of the training examples, and scales of it with weights.
+    r"""A mixture of Gaussians with one mean, whose covariances are multiples of that of the training examples.
 
     .. math:: p(x) = \sum_k w_k \, N(x; \mu, s_k^2 \Sigma)
     """

@@ -26,7 +26,7 @@ _GROUPS = 4096  # examples of nearly one square are one to the fit of a coordina
 
 @dataclass(frozen=True, config=CONFIG)
 class Ica(DensityBaseline):
-    r"""Independent components: filters W by FastICA, then a mixture of centred Gaussians for each coordinate.
+    r"""Independent component analysis: x = A s, where each coordinate of s has a mixture of centred Gaussians.
 
     .. math:: \log p(x) = \log |\det W| + \sum_i \log \sum_k w_{ik} N(w_i^\top (x - \mu); 0, s_{ik}^2)
     """

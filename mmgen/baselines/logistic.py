@@ -9,7 +9,7 @@ __all__ = ["Logistic"]
 
 
 class Logistic(LinearBaseline):
-    """Reads labels off pixels; the images without labels are of no use to it (WG Section 5.1, baseline 2)."""
+    """Logistic regression from pixels, which uses the labelled images alone (WG Section 5.1, baseline 2)."""
 
     def features(self, part: str) -> NDArray[np.float32]:
         return self.data.pixels(part)

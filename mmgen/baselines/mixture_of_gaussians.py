@@ -23,7 +23,7 @@ _AT_ONCE = 5  # steps between two looks at the progress
 
 @dataclass(frozen=True, config=CONFIG)
 class MixtureOfGaussians(DensityBaseline):
-    r"""p(x) = sum_k w_k N(x; mu_k, Sigma_k) by expectation maximisation; of several K the best on validation examples.
+    r"""A mixture of K Gaussians fitted by expectation maximisation; validation examples choose K.
 
     Each begins with random training examples as means, as k-means would divide them.
     """

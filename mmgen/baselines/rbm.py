@@ -22,9 +22,9 @@ BATCH = 100
 
 
 class Rbm(LinearBaseline):
-    """Probabilities of 256 hidden units as features (WG Section 5.1, baseline 5; the paper does not say its size)."""
+    """Logistic regression from the hidden units of a restricted Boltzmann machine (WG Section 5.1, baseline 5)."""
 
-    def prepare(self) -> Generator[float, None, None]:
+    def train_features(self) -> Generator[float, None, None]:
         from sklearn.neural_network import BernoulliRBM
 
         pixels = self.data.pixels("train")

@@ -21,7 +21,7 @@ _CHUNK = 1000
 
 
 class _LabelTask(NoiselessTask):
-    """Task that trains p(label | image), with early stopping by accuracy.
+    """Training task that maximises log p(label | image); the validation accuracy stops it.
 
     Args:
         model: The model of q(z|x) and p(attributes|z).
@@ -52,21 +52,21 @@ class _LabelTask(NoiselessTask):
         return Bound(value, {f"log p({self.generated}|image)": value})
 
     def predict(self, batch: Batch) -> Tensor:
-        """Predict the likeliest codes [B, A]."""
+        """Predict the most probable code [B, A] of each attribute."""
         table = self.model.label_log_probabilities(self.generated, batch, (self.image,))
         if table is None:
             table = self.model.mean(self.generated, self.model.means(batch, (self.image,)))
         return table.argmax(-1)
 
     def validate(self, batch: Batch) -> dict[str, Tensor]:
-        """Return the accuracy [B]: 1 where the label is right or unknown, else 0."""
+        """Return the accuracy of each example [B]: 1 where the label is predicted or unknown, else 0."""
         predicted = self.predict(batch)
         wrong = (predicted != batch.values[self.generated]) & batch.present[self.generated]
         return {"accuracy": (~wrong[:, self.column]).float()}
 
 
 class Supervised(LabelReader):
-    """Image encoder, z without noise, label decoder (WG Section 5.1, baseline 1); initial weights as the others'.
+    """The joint model's image encoder and attribute decoder, trained on labelled images (WG Section 5.1, baseline 1).
 
     Beside a semi-supervised model it is that model's own q(y|x), trained on the labelled images alone.
     """

@@ -14,11 +14,13 @@ __all__ = ["Vae"]
 
 
 class Vae(LinearBaseline):
-    """The joint model without its labels (WG Section 5.1, baseline 4)."""
+    """Logistic regression from the latents of a VAE of images, the joint model without labels (WG Section 5.1, baseline
+    4).
+    """
 
     networks = True
 
-    def prepare(self) -> Generator[float, None, None]:
+    def train_features(self) -> Generator[float, None, None]:
         image = self.data.image.name
         self._model = build_image_model(self.data, image)
         warmup = int(self.data.settings.objective.get("kl_warmup_steps", 0))

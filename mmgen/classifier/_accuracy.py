@@ -18,7 +18,7 @@ _CHUNK = 2048
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Accuracy of a classifier: numbers of correct predictions and of images by predicted attribute.
+    """The accuracy of an attribute classifier, as numbers of correct predictions and of images for each attribute.
 
     Attributes:
         correct: Correct predictions.
@@ -44,7 +44,7 @@ class Accuracy:
 
     @property
     def stderr(self) -> dict[str, float]:
-        """Standard errors of :attr:`percent`: binomial, never 0, attributes taken as independent."""
+        """Standard errors of :attr:`percent`, binomial and never 0, as if attributes were independent."""
         each = {name: binomial_error(self.percent[name], max(1, self.images[name])) for name in self.correct}
         whole = math.hypot(*each.values())
         words = {"words": whole / (len(each) + self.hints)} if self.hints else {}
@@ -52,7 +52,7 @@ class Accuracy:
 
     @property
     def numbers(self) -> dict[str, Number]:
-        """:attr:`percent` with their errors, as tables print them."""
+        """The accuracies of :attr:`percent` with their standard errors, as tables print them."""
         errors = self.stderr
         return {name: Number(value, errors[name], "%") for name, value in self.percent.items()}
 
@@ -60,7 +60,7 @@ class Accuracy:
 def measure_accuracy(
     classifier: Classifier, rows: Rows, image: str = "image", attributes: str = "attributes"
 ) -> Accuracy:
-    """Return accuracy on all of ``rows``, each image fed as it is in the dataset."""
+    """Measure the accuracy of a classifier on all examples of ``rows``."""
     correct = torch.zeros(len(classifier.names), dtype=torch.int64)
     known = torch.zeros_like(correct)
     for indices in torch.arange(len(rows)).split(_CHUNK):
@@ -81,7 +81,7 @@ def measure_accuracy(
 def count_confusions(
     classifier: Classifier, rows: Rows, image: str = "image", attributes: str = "attributes"
 ) -> dict[str, torch.Tensor]:
-    """Return a confusion matrix int64 [V, V] for each predicted attribute, true values down, predictions across.
+    """Return a confusion matrix int64 [V, V] for each predicted attribute: true values as rows, predictions as columns.
 
     Examples whose attribute is unknown do not count.
     """

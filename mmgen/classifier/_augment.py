@@ -20,7 +20,7 @@ _SIDEWAYS = ("left", "right")
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Random rewording, mirroring, shifting and brightening of pictures with their descriptions.
+    """Random changes of training pictures (mirror, shift, brightness) with the matching changes of their attributes.
 
     Attributes:
         order: Positions of the attributes [A] when the two objects change places.
@@ -39,7 +39,7 @@ class Augmentation:
     brightness: float = 0.1
 
     def __call__(self, images: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:
-        """Augment images [B, C, H, W] in [0, 1] and codes int64 [B, A], each example at random by torch's stream."""
+        """Change images [B, C, H, W] in [0, 1] and codes int64 [B, A], each example at random by torch's generator."""
         turned, flipped = torch.rand(2, len(images), device=images.device) < 0.5
         codes = torch.where(turned[:, None], self.swap_objects(codes), codes)
         codes = torch.where(flipped[:, None], self.mirror_codes(codes), codes)
@@ -47,11 +47,11 @@ class Augmentation:
         return self._brighten(self._shift(images)), codes
 
     def swap_objects(self, codes: Tensor) -> Tensor:
-        """Describe the scene from the other object: "A left B" becomes "B right A"."""
+        """Exchange the two objects in the codes, so that "A left of B" becomes "B right of A"."""
         return self._translate_relation(codes[:, list(self.order)], self.opposite)
 
     def mirror_codes(self, codes: Tensor) -> Tensor:
-        """Return the description of the mirror image."""
+        """Return the codes of the mirrored pictures: left and right are exchanged."""
         return self._translate_relation(codes, self.mirrored)
 
     def _translate_relation(self, codes: Tensor, new_codes: tuple[int, ...]) -> Tensor:
@@ -62,7 +62,7 @@ class Augmentation:
         return codes
 
     def _shift(self, images: Tensor) -> Tensor:
-        """Shift a whole batch of images by one offset and repeat their edges, so that objects keep their pixels."""
+        """Shift all images of a batch by one random offset; edge pixels fill the gap."""
         margin = self.shift
         down, right = torch.randint(0, 2 * margin + 1, (2,)).tolist()
         height, width = images.shape[2:]
@@ -74,7 +74,7 @@ class Augmentation:
 
 
 def augmentation_for(names: tuple[str, ...], values: tuple[tuple[str, ...], ...]) -> Augmentation | None:
-    """Return the augmentation of descriptions of two objects with a spatial relation; None for any other attributes."""
+    """Return the augmentation for attributes of two objects and their spatial relation; None for other attributes."""
     if "relation" not in names:
         return None
     relation = names.index("relation")

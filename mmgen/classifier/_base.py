@@ -15,7 +15,7 @@ __all__ = ["ClassifierNetwork", "append_planes"]
 
 
 class ClassifierNetwork(nn.Module, ABC):
-    """A network over values of one shape, with one head per predicted attribute.
+    """Base of networks that predict attributes of an example, with one output layer (head) for each attribute.
 
     Args:
         event_shape: Shape of every value; (C, H, W) of an image.
@@ -33,7 +33,7 @@ class ClassifierNetwork(nn.Module, ABC):
     def for_description(
         cls, described: "Description", sizes: tuple[int, ...], hint_size: int = 0
     ) -> "ClassifierNetwork":
-        """Build the network for data of kind and shape ``described``; by default only for images.
+        """Build the network for a modality with the specification ``described``; by default only for images.
 
         Raises:
             UsageError: The network does not read such data.
@@ -46,7 +46,7 @@ class ClassifierNetwork(nn.Module, ABC):
 
     @abstractmethod
     def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
-        """Return the last hidden layer [B, F], after its non-linearity and before dropout: the input of the heads.
+        """Return the last hidden layer [B, F], the input of the heads, after its non-linearity and before dropout.
 
         Args:
             images: Values [B, *event_shape], such as images [B, C, H, W] in [0, 1].
@@ -55,15 +55,15 @@ class ClassifierNetwork(nn.Module, ABC):
 
     @abstractmethod
     def logits(self, features: Tensor) -> list[Tensor]:
-        """Return logits [B, V] of every predicted attribute from features [B, F]: affine, apart from dropout."""
+        """Compute logits [B, V] of every predicted attribute from features [B, F]; affine apart from dropout."""
 
     def forward(self, images: Tensor, hints: Tensor | None = None) -> list[Tensor]:
-        """Return logits [B, V] of every predicted attribute; arguments as in :meth:`features`."""
+        """Compute logits [B, V] of every predicted attribute; arguments are as in :meth:`features`."""
         return self.logits(self.features(images, hints))
 
 
 def append_planes(images: Tensor, hints: Tensor | None) -> Tensor:
-    """Append each number of ``hints`` [B, X] to images [B, C, H, W] as a constant plane: [B, C + X, H, W]."""
+    """Append each number of ``hints`` [B, X] to images [B, C, H, W] as a constant channel: [B, C + X, H, W]."""
     if hints is None or not hints.shape[1]:
         return images
     planes = hints.to(images.dtype)[:, :, None, None].expand(-1, -1, *images.shape[2:])

@@ -17,7 +17,7 @@ _CHUNK = 512
 
 
 class Classifier(nn.Module):
-    """Attribute classifier: predicts the value of every attribute of a picture, or of an example of another kind.
+    """Attribute classifier: predicts the value of each attribute of a picture or another example.
 
     Some attributes may be hints, which it reads instead of predicting them: which of two objects a description names
     first is no property of the picture, but follows from the relation that the description uses (CK 5.4).
@@ -60,7 +60,7 @@ class Classifier(nn.Module):
 
     @property
     def predicted(self) -> list[int]:
-        """Positions of the attributes that it predicts."""
+        """Positions of the attributes that the classifier predicts; it receives the others as hints."""
         return [index for index, name in enumerate(self.names) if name not in self.hints]
 
     @property
@@ -68,7 +68,7 @@ class Classifier(nn.Module):
         return next(self.parameters()).device
 
     def one_hot(self, codes: Tensor) -> Tensor:
-        """Return the known attributes of ``codes`` [B, A] one-hot, [B, known values]; zeros for unknown codes."""
+        """Return the hints among the codes [B, A] in one-hot form; zeros where a code is unknown."""
         parts = []
         for index, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
             if name in self.hints:  # one column more for what is unknown, then left out
@@ -76,7 +76,7 @@ class Classifier(nn.Module):
         return torch.cat(parts, 1).float() if parts else codes.new_zeros(len(codes), 0, dtype=torch.float32)
 
     def forward(self, images: Tensor, hints: Tensor | None = None) -> list[Tensor]:
-        """Return logits [B, V] of every predicted attribute, fp32.
+        """Compute logits [B, V] of every predicted attribute in float32.
 
         Args:
             images: [B, C, H, W] in [0, 1].
@@ -85,7 +85,7 @@ class Classifier(nn.Module):
         return [logits.float() for logits in self.network(*self._inputs(images, hints))]
 
     def _inputs(self, images: Tensor, hints: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return the inputs of the network: values, and the hints among codes [B, A], one-hot."""
+        """Return the network's inputs: the values, and the hints among codes [B, A] in one-hot form."""
         if not self.hints:
             described = None
         elif hints is None:
@@ -105,7 +105,7 @@ class Classifier(nn.Module):
 
     @torch.inference_mode()
     def features(self, images: Tensor, hints: Tensor | None = None) -> Tensor:
-        """Return the features by which examples are compared, the inputs of the last linear layer.
+        """Compute the features in which real and drawn examples are compared: the inputs of the last linear layer.
 
         Args:
             images: [B, C, H, W] in [0, 1], any float type; sampled pixels where the dataset's are binary.
@@ -132,7 +132,7 @@ class Classifier(nn.Module):
 
     @torch.inference_mode()
     def predict(self, images: Tensor, hints: Tensor | None = None, precision: str = "auto") -> Tensor:
-        """Return the most probable value of every attribute.
+        """Predict the most probable value of every attribute.
 
         Args:
             images: [B, C, H, W] in [0, 1], any float type; sampled pixels where the dataset's are binary.

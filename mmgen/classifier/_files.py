@@ -29,7 +29,7 @@ def build_classifier(
     values: tuple[tuple[str, ...], ...],
     hints: tuple[str, ...] = (),
 ) -> Classifier:
-    """Return an untrained classifier."""
+    """Build an untrained attribute classifier."""
     for name in hints:
         if name not in names:
             raise UsageError(format_unknown_name("attribute", name, names))
@@ -46,7 +46,7 @@ def build_classifier(
 
 
 def describe_classifier(classifier: Classifier) -> dict[str, Any]:
-    """Return the settings from which a classifier can be built again, without those of its training."""
+    """Return the settings from which :func:`build_classifier` can build a classifier again."""
     return {
         "network": classifier.network_name,
         "reads": json_values(classifier.described),
@@ -57,7 +57,7 @@ def describe_classifier(classifier: Classifier) -> dict[str, Any]:
 
 
 def load_classifier(path: Path | str, device: str | torch.device = "cpu", require_accuracy: bool = True) -> Classifier:
-    """Return a trained classifier in evaluation mode, with its held-out accuracy.
+    """Load a trained attribute classifier from its file, in evaluation mode.
 
     Args:
         path: The file.
@@ -92,7 +92,7 @@ def load_classifier(path: Path | str, device: str | torch.device = "cpu", requir
 
 
 def held_out_accuracy(path: Path, header: Header) -> dict[str, float]:
-    """Read the held-out accuracy in a classifier's file, percent by attribute; {} if it has none.
+    """Return the accuracy in percent by attribute that a classifier's file records; {} if it records none.
 
     Raises:
         ArtifactError: It is no table of percentages, or does not equal the quotients of the counts beside it.
@@ -115,7 +115,7 @@ def held_out_accuracy(path: Path, header: Header) -> dict[str, float]:
 
 
 def _parse_numbers(value: Any, limit: float = math.inf) -> dict[str, float] | None:
-    """Return a table of numbers from 0; None for anything else."""
+    """Return a table of numbers from 0 to ``limit``; None if ``value`` is anything else."""
     if not isinstance(value, dict) or not all(type(n) in (int, float) and 0 <= n <= limit for n in value.values()):
         return None
     return {str(name): float(number) for name, number in value.items()}

@@ -10,7 +10,7 @@ __all__ = ["find_best_classifier"]
 
 
 def find_best_classifier(dataset_id: str, folders: Iterable[Path], preferred: Collection[str] = ()) -> Path | None:
-    """Return the file of the best attribute classifier of a dataset in some folders; None without one.
+    """Find the most accurate attribute classifier of a dataset in ``folders``; None without one.
 
     The best one has the highest held-out accuracy; unmeasured ones come last, and of equals the newest wins. Files
     that do not match their content id are skipped.

@@ -21,7 +21,7 @@ def log_probability(logits: list[Tensor], values: Tensor, present: Tensor) -> Te
 
 
 class ClassifierTask(Task):
-    """Task that maximises log p(attributes | image, hints) over the known attributes that the classifier predicts.
+    """Training task that maximises log p(attributes | image, hints) over the attributes that are known.
 
     Args:
         classifier: What is trained.
@@ -45,7 +45,7 @@ class ClassifierTask(Task):
         self.augmentation = augmentation
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
-        """Return the log-likelihood of the known labels [B], exact, with one term per attribute."""
+        """Return the log-likelihood of the known attributes [B] in nats, with one term per attribute."""
         images, present = batch.values[self.observed], batch.present[self.attributes]
         codes = batch.values[self.attributes].masked_fill(~present, UNKNOWN)
         if self.augmentation is not None and step is not None:

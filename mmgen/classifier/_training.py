@@ -57,7 +57,7 @@ class ClassifierSettings(Settings):
 
 
 def resolve_hints(hints: Sequence[str] | None, dataset: Dataset) -> tuple[str, ...]:
-    """Return the hints of a classifier, in the order of the dataset's attributes.
+    """Return the attributes that a classifier receives as input, in the order of the dataset's attributes.
 
     Args:
         hints: Names of attributes; None for the relation, if the dataset's captions spell it (CK 5.4).
@@ -77,7 +77,7 @@ def resolve_hints(hints: Sequence[str] | None, dataset: Dataset) -> tuple[str, .
 
 
 def resolve_network(name: str, device: str, hints: bool = False, described: Description | None = None) -> str:
-    """Return the network that ``auto`` means: the papers' network on a GPU, a small one on a CPU.
+    """Return the network that "auto" stands for: the papers' network on a GPU, a smaller one on a CPU.
 
     Args:
         name: Name of a network, or "auto".
@@ -96,7 +96,7 @@ def resolve_network(name: str, device: str, hints: bool = False, described: Desc
 
 
 def default_training(network: Literal["vedantam", "small"] | str) -> dict[str, Any]:
-    """Return training settings that suit a network."""
+    """Return the default training settings of a network."""
     if network == "vedantam":
         return {"steps": 20_000, "batch": 256, "learning_rate": 3e-4, "schedule": "cosine", "warmup_steps": 100}
     if network == "cremer":  # CK: Adam as for the model; the authors' published runs take 150,000 steps of 20
@@ -109,7 +109,7 @@ def default_training(network: Literal["vedantam", "small"] | str) -> dict[str, A
 def train_classifier(
     data: Path, out: Path, settings: ClassifierSettings, command: str = "", resume: Resume = "auto"
 ) -> Work[Accuracy]:
-    """Train an attribute classifier on the training part of a dataset and measure it on images that it has not seen.
+    """Train an attribute classifier on the training part of a dataset, and measure its accuracy on the test part.
 
     The file at ``out`` says which dataset, split, part and how many rows it has learnt from, and how many test images
     its accuracy was measured on. An attribute classifier that the same run has finished stays as it is.
@@ -157,7 +157,7 @@ def train_classifier(
 def _training_stage(
     data: Path, dataset: Dataset, settings: ClassifierSettings, identity: dict[str, Any], command: str
 ) -> Stage:
-    """Return the training stage of a classifier on an open dataset; ``identity`` are its recorded settings."""
+    """Return the training of a classifier on an open dataset; ``identity`` are the settings that its file records."""
     described, info = next(iter(dataset.observed.values())), next(iter(dataset.attributes.values()))
 
     def build(device: torch.device) -> TaskParts:
@@ -181,7 +181,7 @@ def _training_stage(
 
 
 def _identify_run(dataset: Dataset, settings: ClassifierSettings) -> dict[str, Any]:
-    """Return the settings that identify a run; the same settings on other data are another run."""
+    """Return the settings and the dataset that distinguish one training of a classifier from another."""
     scheme = settings.split or dataset.default_scheme
     learnt_from = {
         "dataset": dataset.header.content_id,
@@ -194,7 +194,7 @@ def _identify_run(dataset: Dataset, settings: ClassifierSettings) -> dict[str, A
 
 
 def _read_finished_accuracy(out: Path, identity: dict[str, Any], names: Sequence[str]) -> Accuracy | None:
-    """Return the accuracy of the classifier that this run has finished at ``out``; None for an unfinished run."""
+    """Return the recorded accuracy if the same run has finished at ``out``; None if there is no finished file."""
     if not out.exists() or not out.stat().st_size:
         return None
     header, _ = read_checkpoint(out, "classifier")
@@ -215,14 +215,14 @@ def _read_finished_accuracy(out: Path, identity: dict[str, Any], names: Sequence
 
 
 def work_description(settings: ClassifierSettings) -> str:
-    """Return the description of the work for progress bars."""
+    """Return the text that progress bars show for the training of a classifier."""
     return f"training judge ({settings.network})"
 
 
 def _measure_held_out(
     dataset: Dataset, out: Path, scheme: str, settings: ClassifierSettings, device: str
 ) -> tuple[Accuracy, dict[str, Any]]:
-    """Return accuracy of the weights in the file on test images, and facts for its header."""
+    """Measure the saved classifier on test images; return its accuracy, and facts for its header."""
     test = dataset.split(scheme, "test")
     chosen = numpy_generator(settings.training.seed, "held out").permutation(len(test))[: settings.held_out]
     classifier = load_classifier(out, device, require_accuracy=False)

@@ -21,7 +21,7 @@ training.
 
 
 class Attentive(ClassifierNetwork):
-    """Classifier with attention over places, so that an object is recognised wherever it stands.
+    """Classifier network with attention over positions, which recognises an object wherever it stands.
 
     2x2 patches become channels, then four convolutions 3x3 with batch norm. At each place of the last map, what is
     seen, where it is and the known attributes give a score; a softmax over places makes a look of it, the mean of what

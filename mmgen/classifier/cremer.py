@@ -15,7 +15,7 @@ __all__ = ["Cremer"]
 
 
 class Cremer(ClassifierNetwork):
-    """A residual network with instance norm to 200 features, then one layer to all attributes.
+    """A residual network with instance norm and 200 features, and one linear layer to all attributes.
 
     CK say that the relation is passed to the classifier, not where: here as constant planes of the image, since it
     decides where to look. For a GPU: about 7 GFLOP per 112x112 image.

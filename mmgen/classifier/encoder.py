@@ -14,7 +14,7 @@ _UNITS = 128
 
 
 class Encoder(ClassifierNetwork):
-    """Features by the networks that the kind has by default, then a shared layer, then a head per attribute.
+    """Classifier network for any kind of data: the kind's default encoder, a shared layer, and a head per attribute.
 
     Args:
         described: The data.

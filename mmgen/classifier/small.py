@@ -14,7 +14,7 @@ _UNITS = 256
 
 
 class Small(ClassifierNetwork):
-    """4x4 patches become channels, then convolutions 3x3 (the last two halve the side), then a head per attribute.
+    """A small convolutional network on 4x4 patches, with a head per attribute.
 
     About 4 million multiply-adds per 64x64 image, a thirtieth of VE's judge, and learns in far fewer examples thanks to
     batch norm. Takes any canvas; sides that are no multiple of 4 are padded with zeros. Hints are added as

@@ -18,7 +18,7 @@ _UNITS = 1024
 
 
 class Vedantam(ClassifierNetwork):
-    """Convolutions 5x5 of 32 and 64 channels, each max-pooled by 2; every attribute its own 1,024 units with dropout.
+    """Two 5x5 convolutions with max-pooling, then 1,024 units with dropout for each attribute.
 
     About 0.25 GFLOP per 64x64 image; with four attributes 67 million parameters, nearly all in the heads.
     Hints are added as constant planes of the image.

@@ -20,7 +20,7 @@ from typing import Any
 
 from mmgen.artifacts import Header, atomic_path, check_nothing_lost, check_replaceable
 from mmgen.artifacts.ancestors import Node, read_lineage
-from mmgen.artifacts.files import SUMS, check_writable, exported_names, write_error
+from mmgen.artifacts.files import SUMS, check_writable, list_exported_files, make_write_error
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import printable
 from mmgen.core.progress import Watch
@@ -119,12 +119,12 @@ def write_export(folder: Path, names: Sequence[str], out: Path) -> None:
         if _is_archive(out):
             _write_archive(folder, names, out)
             return
-        earlier = [name for name in exported_names(out) if name in _KNOWN and name not in names]
+        earlier = [name for name in list_exported_files(out) if name in _KNOWN and name not in names]
         _copy_files(folder, names, out)
         for name in earlier:
             (out / name).unlink(missing_ok=True)
     except OSError as error:
-        raise write_error(out, error) from None
+        raise make_write_error(out, error) from None
 
 
 def _copy_files(folder: Path, names: Sequence[str], out: Path) -> None:

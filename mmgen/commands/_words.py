@@ -43,10 +43,10 @@ def check_words(path: Path, descriptions: Sequence[str]) -> None:
 def _read_vocabulary(path: Path) -> tuple[_Vocabulary | None, bool]:
     """Read the attributes from the headers of files, or None, and whether there are captions."""
     from mmgen.artifacts import find_parent, read_header
-    from mmgen.artifacts.files import main_exported_file
+    from mmgen.artifacts.files import find_main_exported_file
 
     try:
-        file = main_exported_file(path) if path.is_dir() else path
+        file = find_main_exported_file(path) if path.is_dir() else path
         header = read_header(file)
         if header.kind == "aggregate":
             header = read_header(find_parent(file, "model"))

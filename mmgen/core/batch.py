@@ -11,7 +11,7 @@ __all__ = ["Batch"]
 
 @dataclass(frozen=True)
 class Batch:
-    """Tensors by modality name, with masks of the values that are known.
+    """Examples as tensors by the name of their modality, with masks of the values that are known.
 
     Attributes:
         values: ``image`` modalities float [B, C, H, W] in [0, 1]; ``attributes`` modalities int64 codes [B, A],
@@ -36,25 +36,27 @@ class Batch:
         return next(iter(self.values.values())).device
 
     def select(self, names: Iterable[str]) -> "Batch":
-        """Return a batch of the named modalities, where it has them."""
+        """Return a batch with those of the modalities ``names`` that this one has."""
         chosen = [name for name in names if name in self.values]
         shared = {key: tensor for key, tensor in self.shared.items() if key.rpartition(".")[0] in chosen}
         return Batch({n: self.values[n] for n in chosen}, {n: self.present[n] for n in chosen}, shared)
 
     def __or__(self, other: "Batch") -> "Batch":
-        """Return a batch of both batches' modalities, of the same examples; those of ``other`` win."""
+        """Return a batch with the modalities of both, of the same examples; those of ``other`` come first if both have
+        one.
+        """
         return Batch(self.values | other.values, self.present | other.present, self.shared | other.shared)
 
     def to(self, device: torch.device | str) -> "Batch":
         return Batch(*({name: t.to(device) for name, t in part.items()} for part in (*self._rows, self.shared)))
 
     def repeat(self, k: int) -> "Batch":
-        """Repeat each example ``k`` times, one after the other: [B, ...] becomes [B * k, ...]."""
+        """Repeat each example ``k`` times in a row: [B, ...] becomes [B * k, ...]."""
         values, present = ({name: t.repeat_interleave(k, 0) for name, t in part.items()} for part in self._rows)
         return Batch(values, present, self.shared)
 
     def __getitem__(self, rows: slice | Tensor) -> "Batch":
-        """Return the examples at ``rows``."""
+        """Return a batch of the examples at the positions ``rows``."""
         values, present = ({name: t[rows] for name, t in part.items()} for part in self._rows)
         return Batch(values, present, self.shared)
 

@@ -11,7 +11,7 @@ __all__ = ["outside_current_folder"]
 
 
 def outside_current_folder() -> AbstractContextManager[None]:
-    """Make the root of the file system the current folder inside a ``with`` block.
+    """Change the current folder to "/" inside a ``with`` block, so that no file of the user's folder is imported.
 
     Example:
         >>> here = os.getcwd()

@@ -24,7 +24,7 @@ _LONGEST_SENTENCE = 2_000
 
 
 def clip(text: str, limit: int) -> str:
-    """Return ``text`` without its middle if it has more than ``limit`` characters.
+    """Shorten ``text`` to about ``limit`` characters by cutting out its middle.
 
     Example:
         >>> clip("abcdefghijklmnopqrstuvwxyz", 11)
@@ -37,7 +37,7 @@ def clip(text: str, limit: int) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the reason of an error, such as "no such file or directory", as a part of a sentence.
+    """Return the reason in an error of the system or a library, such as "no such file or directory".
 
     Example:
         >>> reason_of(FileNotFoundError(2, "No such file or directory", "a.h5"))
@@ -47,12 +47,12 @@ def reason_of(error: BaseException) -> str:
 
 
 class MmgenError(Exception):
-    """A mistake or condition that the user can fix; the message is one sentence."""
+    """Base of errors that the user can fix; the message is one sentence."""
 
     exit_code = 1
 
     def __str__(self) -> str:
-        """Return the sentence; a very long one loses its middle."""
+        """Return the message, with its middle cut out if it is very long."""
         whole = super().__str__()
         if len(whole) <= _LONGEST_WORD:
             return whole
@@ -60,37 +60,37 @@ class MmgenError(Exception):
 
 
 class UsageError(MmgenError):
-    """An invalid argument: unknown name, impossible combination."""
+    """Error for an invalid argument or option: an unknown name, or values that exclude each other."""
 
     exit_code = 2
 
 
 class SettingsError(UsageError):
-    """Invalid settings; the message names all of them."""
+    """Error for invalid settings; the message names all of them."""
 
 
 class ArtifactError(MmgenError):
-    """A file that cannot be used: unreadable, foreign, truncated, of another kind or version."""
+    """Error for a file that cannot be read or written: damaged, not made by mmgen, or of the wrong kind."""
 
 
 class FormatVersionError(ArtifactError):
-    """An artifact of another format version."""
+    """Error for a file in another version of mmgen's file format."""
 
 
 class MissingParentError(ArtifactError):
-    """A missing file from which this one was made; the message names the command that makes it."""
+    """Error for a file that is needed, because another was made from it, and is missing."""
 
 
 class DataError(MmgenError):
-    """Source data that are missing, malformed or hold forbidden values."""
+    """Error for source data that are missing, malformed or have forbidden values."""
 
 
 class TrainingError(MmgenError):
-    """Failed training (NaN, infinite gradient); the message names the term and the step."""
+    """Error for a training that cannot go on, because of NaN or an infinite gradient."""
 
 
 class Interrupted(MmgenError):
-    """Work that a signal stopped after saving; ``exit_code`` is 128 + the signal's number (130, 143)."""
+    """Error that ends work after a signal such as Ctrl-C, once its state is saved."""
 
     def __init__(self, message: str, signal_number: int) -> None:
         super().__init__(message)

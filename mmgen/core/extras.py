@@ -11,7 +11,7 @@ DISTRIBUTION = "mmgen-toolkit"
 
 
 def extra_requirements() -> dict[str, list[str]]:
-    """Return the requirements of each extra, such as "datasets>=4.4"; those of the package itself are under "".
+    """Return the requirements of each optional extra of the package; those of the package itself are under "".
 
     Returns:
         Requirements without their conditions, by extra; {} where mmgen runs without being installed.
@@ -30,7 +30,7 @@ def extra_requirements() -> dict[str, list[str]]:
 
 
 def how_to_install(extra: str) -> str:
-    """Return the end of a sentence on a missing library: the commands that install an extra.
+    """Return the commands that install an extra, as the end of a sentence about a missing library.
 
     Example:
         >>> print(how_to_install("tensorboard"))

@@ -37,7 +37,7 @@ _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class CannotReadError(Exception):
-    """Reason why a file cannot be read, as the end of a sentence; foreign text in it is made printable."""
+    """Error for a file that cannot be read; its message is the reason, such as "it has 0 bytes"."""
 
     def __init__(self, reason: str) -> None:
         line = (reason.splitlines() or [""])[0]
@@ -46,7 +46,7 @@ class CannotReadError(Exception):
 
     @staticmethod
     def from_error(error: BaseException) -> "CannotReadError":
-        """Return this error with the reason of an error of another library."""
+        """Return a CannotReadError for an error that another library raised."""
         return CannotReadError(reason_of(error))
 
 
@@ -56,7 +56,7 @@ def _check_regular(mode: int) -> None:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file for reading bytes.
+    """Open a file for reading bytes; refuse folders, devices and pipes.
 
     Raises:
         CannotReadError: There is none, it may not be read, or it is a folder, a device or a pipe.
@@ -84,7 +84,7 @@ def _check_size(size: int, limit: int) -> None:
 
 
 def _read_up_to(file: BinaryIO, limit: int) -> bytearray:
-    """Read the next ``limit`` bytes; memory is allocated only for bytes that are there."""
+    """Read up to ``limit`` bytes; a declared size that the file does not have allocates no memory."""
     data = bytearray()
     while len(data) < limit and (block := file.read(min(_BLOCK, limit - len(data)))):
         data += block
@@ -92,7 +92,7 @@ def _read_up_to(file: BinaryIO, limit: int) -> bytearray:
 
 
 def read_file(path: Path, limit: int) -> bytes:
-    """Read all bytes of a regular file of at most ``limit`` bytes.
+    """Read all bytes of a file; refuse one of more than ``limit`` bytes.
 
     Raises:
         CannotReadError: It cannot be read, is no regular file, or is larger.
@@ -121,7 +121,7 @@ def read_file(path: Path, limit: int) -> bytes:
 
 @contextmanager
 def open_unpacked(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file as a stream, unpacked if it starts like gzip, whatever its name.
+    """Open a file as a stream of bytes; a file that starts like gzip is unpacked, whatever its name.
 
     Read it by :func:`read_unpacked`, which takes no more memory than it returns.
 
@@ -142,7 +142,7 @@ def open_unpacked(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_unpacked(file: BinaryIO, limit: int) -> bytearray:
-    """Read the next ``limit`` bytes of a file of :func:`open_unpacked`; fewer at its end.
+    """Read up to ``limit`` bytes from a stream of :func:`open_unpacked`.
 
     Memory is allocated only for bytes that are there.
 
@@ -156,7 +156,7 @@ def read_unpacked(file: BinaryIO, limit: int) -> bytearray:
 
 
 def open_zip(path: Path) -> zipfile.ZipFile:
-    """Open a zip; :func:`read_member` reads its members.
+    """Open a zip archive, whose members :func:`read_member` reads.
 
     Raises:
         CannotReadError: It cannot be read, is no regular file, no zip, or one that broke off.
@@ -173,7 +173,7 @@ def open_zip(path: Path) -> zipfile.ZipFile:
 
 
 def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> bytes:
-    """Read a member of a zip, at most ``limit`` bytes; its length and checksum are checked.
+    """Read one member of a zip archive, after checking its length; its checksum is checked too.
 
     Raises:
         CannotReadError: It is larger, damaged, or packed in a way that cannot be unpacked bit by bit.
@@ -183,7 +183,7 @@ def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -
 
 
 def iterate_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, size: int) -> Iterator[bytes]:
-    """Read a member of a zip piece by piece, for one larger than memory; its length and checksum are checked.
+    """Yield the bytes of a member of a zip archive in pieces, for one larger than memory.
 
     Args:
         archive: The zip.
@@ -213,7 +213,7 @@ def iterate_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, size: int)
 
 
 def unpack_zlib(data: bytes, limit: int) -> bytes:
-    """Unpack bytes packed by zlib, at most ``limit``.
+    """Unpack bytes that zlib packed; refuse more than ``limit`` unpacked bytes.
 
     Raises:
         CannotReadError: It is larger or damaged.

@@ -7,7 +7,7 @@ __all__ = ["facts_table"]
 
 
 def facts_table(title: str, facts: Iterable[tuple[str, object]]) -> str:
-    """Return names and values below a title as HTML; everything is text, whatever files put into it.
+    """Return an HTML table of names and values below a title, all escaped.
 
     Example:
         >>> facts_table("a <b>", [("z", 2)])

@@ -38,7 +38,7 @@ def _read_number(path: str) -> int | None:
 
 
 def available_memory() -> int | None:
-    """Return the bytes that this process may still take, swap included; None if the system does not report it."""
+    """Return the bytes of memory, swap included, that this process can still allocate; None if unknown."""
     known = []
     with suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -56,7 +56,7 @@ def available_memory() -> int | None:
 
 
 def check_memory(needed: float, work: str, advice: str) -> None:
-    """Refuse work that needs more memory than is available.
+    """Raise an error if work needs more memory than is available.
 
     Args:
         needed: Bytes that it takes at least; a bound from below, so that nothing is refused that would work.

@@ -58,12 +58,12 @@ _SENTENCE_ENDS = re.compile(r"(?<!\b(?:al|cf|Eq|vs))(?<!\b(?:Fig|Sec|App|e\.g|i\
 
 
 class MalformedError(ValueError):
-    """Error in a text, as a phrase without the file's name; foreign text in it is printable."""
+    """Error for a malformed text; its message is the fault, without the name of the file."""
 
 
 @dataclass(frozen=True)
 class OutOfBounds:
-    """A JSON value beyond the bounds.
+    """Placeholder for a part of a JSON text, such as a huge number, that :func:`parse_json` does not accept.
 
     Attributes:
         error: The reason.
@@ -73,11 +73,11 @@ class OutOfBounds:
 
 
 class NotTomlError(MalformedError):
-    """Text that is no TOML."""
+    """Error for text that is not TOML."""
 
 
 def printable(text: str, limit: int = 300) -> str:
-    r"""Return the foreign text in a form safe for a message: one line of bounded length without control characters.
+    r"""Make foreign text safe to print: one line without control characters, of at most ``limit`` letters.
 
     Example:
         >>> printable("red\x1b[2J \u202egreen")
@@ -88,7 +88,7 @@ def printable(text: str, limit: int = 300) -> str:
 
 
 def strip_controls(text: str, keep: str = "\n\t") -> str:
-    r"""Remove invisible and control characters from text, which could steer a terminal or hide letters.
+    r"""Remove invisible and control characters, which could steer a terminal or hide letters; those in ``keep`` stay.
 
     Args:
         text: Any text.
@@ -134,7 +134,7 @@ def _parse_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_bounds(value: Any) -> None:
-    """Refuse nesting and whole numbers beyond the bounds, without recursion."""
+    """Refuse values nested too deep and integers of more than 64 bits, without recursion."""
     level: Iterable[Any] = (value,)
     for _ in range(MAX_DEPTH + 1):
         below: list[Any] = []
@@ -156,7 +156,7 @@ def _parse_nan(text: str) -> float:
 
 
 def _keep_out_of_bounds(parser: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return ``parser`` with its errors replaced by :class:`OutOfBounds` values."""
+    """Return ``parser`` changed so that it returns an :class:`OutOfBounds` where it would raise an error."""
 
     def parse(literal: Any) -> Any:
         try:
@@ -168,7 +168,7 @@ def _keep_out_of_bounds(parser: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def parse_json(text: str | bytes, keep_out_of_bounds: bool = False) -> Any:
-    """Parse a JSON text within bounds.
+    """Parse JSON text; refuse deep nesting, huge numbers, duplicate keys and NaN.
 
     Args:
         text: The text.
@@ -210,7 +210,7 @@ def parse_json(text: str | bytes, keep_out_of_bounds: bool = False) -> Any:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse a TOML text within the bounds of :func:`parse_json`.
+    """Parse TOML text, with the limits of :func:`parse_json`.
 
     Raises:
         NotTomlError: It is no TOML.
@@ -239,7 +239,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def _open_bounded(path: Path, limit: float) -> BinaryIO:
-    """Open a file of bounded size; a pipe, which would block its reader, is refused."""
+    """Open a file of at most ``limit`` bytes; refuse pipes and devices, which could block for ever."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     status = os.fstat(descriptor)
     if stat.S_ISREG(status.st_mode) and status.st_size <= limit:
@@ -251,7 +251,7 @@ def _open_bounded(path: Path, limit: float) -> BinaryIO:
 
 
 def read_beginning(path: Path, limit: int = 4096) -> str:
-    """Return the first letters of a file of any size; "" if it cannot be read."""
+    """Return the first ``limit`` letters of a text file; "" if it cannot be read."""
     try:
         with _open_bounded(path, math.inf) as file:
             return file.read(limit).decode("utf-8", "replace")
@@ -260,7 +260,7 @@ def read_beginning(path: Path, limit: int = 4096) -> str:
 
 
 def read_text(path: Path, limit: int = MAX_TEXT_BYTES, errors: str = "strict") -> str:
-    """Read the text of a file of bounded size, as :func:`mmgen.core.plain_text.decode_text` does.
+    """Read a text file; refuse one of more than ``limit`` bytes. UTF-8 and byte order marks are understood.
 
     Args:
         path: The file.
@@ -282,7 +282,7 @@ def read_text(path: Path, limit: int = MAX_TEXT_BYTES, errors: str = "strict") -
 
 
 def read_lines(path: Path) -> Generator[str]:
-    """Yield the lines of a log or a file of scores, each of bounded size; the file is closed if the reader stops early.
+    """Yield the lines of a text file, each of bounded length; the file is closed if the reader stops early.
 
     Raises:
         OSError: It cannot be read.
@@ -296,7 +296,7 @@ def read_lines(path: Path) -> Generator[str]:
 
 
 def first_sentences(text: str) -> str:
-    r"""Return the first sentences of a docstring, those that end on its first line, without the last full stop.
+    r"""Return the sentences on the first line of a docstring, without the last full stop.
 
     Example:
         >>> first_sentences("Draws one thing. Then it\ndraws another.")
@@ -312,7 +312,7 @@ def first_sentences(text: str) -> str:
 
 
 def split_list(text: str) -> list[str]:
-    """Split text at commas; blanks around a part are removed, blanks inside stay.
+    """Split text at commas and strip the parts.
 
     Example:
         >>> split_list("4, 3,2"), split_list("4 3")
@@ -322,7 +322,7 @@ def split_list(text: str) -> list[str]:
 
 
 def nested_items(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield names with dots and values of nested settings; an empty table is a value.
+    """Yield each value in nested settings with its path of keys, such as "training.steps".
 
     Example:
         >>> list(nested_items({"model": {"latent_size": 2, "networks": {}}, "seed": 0}))
@@ -336,7 +336,7 @@ def nested_items(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[
 
 
 def flatten(values: Mapping[str, Any]) -> dict[str, str]:
-    """Flatten nested settings to ``room.key`` and text.
+    """Convert nested settings to texts by their paths of keys, such as "training.steps".
 
     Example:
         >>> flatten({"model": {"latent_size": 2}, "seed": 0})

@@ -42,12 +42,12 @@ _MOST_WORK = 2**31  # scans times pixels; of 33 million pixels 64 scans, of whic
 
 
 def format_of(data: bytes) -> str:
-    """Return the picture format of a file's first bytes: PNG, JPEG, GIF, WEBP or ""."""
+    """Return the format that a file's first bytes show: "PNG", "JPEG", "GIF", "WEBP" or ""."""
     return next((name for name, magic in _MAGIC.items() if data.startswith(magic)), "")
 
 
 def describe_format(data: bytes) -> str:
-    """Return the kind of a file that is no readable picture, if it can be told, with advice; else "".
+    """Return what kind of file some bytes are if they are no readable picture, with advice; "" if unknown.
 
     Example:
         >>> describe_format(b""), describe_format(b"8BPS..."), describe_format(b"?")
@@ -61,7 +61,7 @@ def describe_format(data: bytes) -> str:
 
 
 def strip_metadata(data: bytes) -> bytes:
-    """Remove texts, colour profiles and other chunks of a PNG that change no pixel; other files stay as they are.
+    """Remove chunks of a PNG that change no pixel, such as texts; return other files unchanged.
 
     Dropped chunks are not unpacked, and may be truncated. The orientation stays, up to 1 MiB.
 
@@ -99,7 +99,7 @@ def _is_whole(data: bytes, start: int, end: int) -> bool:
 
 
 def _is_orientation(data: bytes, kind: bytes, start: int, end: int) -> bool:
-    """Return whether a chunk is whole, short, and of a kind that may hold the orientation."""
+    """Return True for a whole, short chunk of a kind that may hold the orientation of the picture."""
     if not end - start <= _MOST_TEXT or not _is_whole(data, start, end):
         return False
     if kind == b"eXIf":
@@ -119,7 +119,7 @@ def _is_orientation(data: bytes, kind: bytes, start: int, end: int) -> bool:
 
 
 def check_scans(data: bytes, pixels: int) -> None:
-    """Refuse a JPEG of so many scans that decoding would take very long.
+    """Refuse a JPEG with so many scans that decoding would take very long.
 
     Raises:
         CannotReadError: It has more than 500 scans, or too many for its size; or very many segments.

@@ -61,7 +61,7 @@ Background = Literal["white", "black"]
 
 
 class WrongSizeError(CannotReadError):
-    """Error for a picture of another size than the expected one.
+    """Error for a picture that does not have the expected size.
 
     Attributes:
         size: Its width and height in pixels.
@@ -74,7 +74,7 @@ class WrongSizeError(CannotReadError):
 
 @dataclass(frozen=True)
 class Fitting:
-    """Settings by which pictures are cropped and resized to the size of a dataset.
+    """Settings for cropping, padding and resizing pictures to the size of a dataset.
 
     Attributes:
         height: In pixels.
@@ -97,7 +97,7 @@ class Fitting:
 
     @staticmethod
     def for_shape(shape: Sequence[int], settings: Mapping[str, Any] | None = None) -> "Fitting":
-        """Return the fitting of pictures to a dataset's shape.
+        """Return the settings that fit pictures to the shape [C, H, W] of a dataset's images.
 
         Args:
             shape: (C, H, W) of the dataset's images.
@@ -117,7 +117,7 @@ class Fitting:
 
 @dataclass(frozen=True)
 class FittedPicture:
-    """A picture after cropping and resizing to the dataset's size.
+    """A picture after cropping and resizing, with facts about the changes.
 
     Attributes:
         pixels: uint8 [C, H, W].
@@ -133,9 +133,7 @@ class FittedPicture:
 
 @contextmanager
 def _open_image(data: bytes, formats: Sequence[str]) -> Iterator[Image.Image]:
-    """Open a picture whose header alone has been read and whose size is bounded; errors in the block become
-    CannotReadError.
-    """
+    """Open a picture and check size and cost from its header; errors in the block become CannotReadError."""
     listed = " or ".join(filter(None, [", ".join(formats[:-1]), formats[-1]]))
     try:
         with warnings.catch_warnings():
@@ -156,7 +154,7 @@ def _open_image(data: bytes, formats: Sequence[str]) -> Iterator[Image.Image]:
 
 
 def _check_decoding_cost(image: Image.Image, data: bytes) -> None:
-    """Refuse a picture that would take too much memory or time to decode."""
+    """Refuse a picture whose decoding would take too much memory or time."""
     check_scans(data, image.width * image.height)
     if image.width * image.height > MOST_PIXELS:
         raise CannotReadError(f"it has {image.width} x {image.height} pixels, expected at most {MOST_PIXELS:,} in all")
@@ -165,7 +163,7 @@ def _check_decoding_cost(image: Image.Image, data: bytes) -> None:
 def decode_picture(
     data: bytes, mode: str, *, size: tuple[int, int] | None = None, formats: Sequence[str] = FORMATS
 ) -> Image.Image:
-    """Decode the picture in a file's bytes; the first one of a moving picture.
+    """Decode the bytes of a picture file to a picture in the colour mode ``mode``; of an animation, the first frame.
 
     Args:
         data: The file's bytes.
@@ -187,7 +185,7 @@ def decode_picture(
 
 
 def fit_picture(data: bytes, fitting: Fitting) -> FittedPicture:
-    """Decode the picture in a file's bytes, of any size, shape and kind, and fit it to a dataset.
+    """Decode the bytes of any picture file, and crop and resize the picture to the size of a dataset.
 
     =========== =======================================================================================
     turned      Exif's orientation is applied, as every viewer does
@@ -221,7 +219,7 @@ def fit_picture(data: bytes, fitting: Fitting) -> FittedPicture:
 
 
 def _exif_orientation(image: Image.Image) -> int:
-    """Return Exif's orientation, 1 to 8; 1, upright, where it is missing or damaged."""
+    """Return the orientation in a picture's Exif data, 1 to 8; 1 (upright) if it is missing or damaged."""
     try:
         return int(image.getexif().get(_ORIENTATION, 1))
     except Exception:  # what Pillow raises for damaged Exif is written down nowhere; the pixels may be whole
@@ -229,7 +227,7 @@ def _exif_orientation(image: Image.Image) -> int:
 
 
 def _shrink_while_decoding(image: Image.Image, fitting: Fitting) -> None:
-    """Let a large JPEG be decoded at 1/2, 1/4 or 1/8 of its size, still at least twice the target size."""
+    """Let JPEG decode a large picture at 1/2, 1/4 or 1/8, but at least twice the target size."""
     scale = 2 * max(fitting.height, fitting.width) / min(image.size)
     if scale < 1 and image.format == "JPEG":
         image.draft(None, (round(image.width * scale), round(image.height * scale)))
@@ -248,7 +246,7 @@ def _to_eight_bits(image: Image.Image, traits: list[str]) -> Image.Image:
 
 
 def _convert_colours(image: Image.Image, fitting: Fitting, traits: list[str]) -> Image.Image:
-    """Convert to RGB or grey, over the background."""
+    """Convert a picture to RGB or grey; transparent pixels show the background colour."""
     if image.mode == "CMYK":
         traits.append("CMYK")
     if image.mode in ("1", "L", "LA", "La"):
@@ -282,7 +280,7 @@ def image_array(image: Image.Image) -> NDArray[np.uint8]:
 
 
 def read_picture(path: Path, mode: str, *, size: tuple[int, int] | None = None) -> Image.Image:
-    """Decode the picture in a regular file; see :func:`decode_picture`.
+    """Read and decode a picture file; see :func:`decode_picture`.
 
     Raises:
         WrongSizeError: It has another size.

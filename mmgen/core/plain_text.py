@@ -52,11 +52,11 @@ _HEAD = 400  # bytes that are looked at
 
 
 class NotTextError(ValueError):
-    """Reason why bytes are no text, as the end of a sentence that starts with the file's name."""
+    """Error for bytes that are no text; its message is the reason."""
 
 
 def decode_text(data: bytes) -> str:
-    r"""Decode text: UTF-8, or the encoding of a byte order mark; lines end in ``\n``.
+    r"""Decode bytes as UTF-8, or in the encoding of their byte order mark; line ends become ``\n``.
 
     Raises:
         NotTextError: It is a file of another kind, in another encoding, or holds a zero character.
@@ -81,7 +81,7 @@ def decode_text(data: bytes) -> str:
 
 
 def decode_lines(file: BinaryIO, limit: int = 2**28) -> Iterator[str]:
-    r"""Yield lines of a file of any size, read as :func:`decode_text` does, each with its newline.
+    r"""Yield the decoded lines of a file of any size, each with its newline; see :func:`decode_text`.
 
     Args:
         file: The file at its beginning.
@@ -111,7 +111,7 @@ def decode_lines(file: BinaryIO, limit: int = 2**28) -> Iterator[str]:
 
 
 def _first_decoding_error(file: BinaryIO, encoding: str, error: UnicodeDecodeError) -> NotTextError:
-    """Describe the first error in a file, with its line."""
+    """Return an error that names the first line of a file that cannot be decoded."""
     if not encoding.startswith("utf-8"):
         return _decoding_error(b"", encoding, error)
     file.seek(0)
@@ -126,7 +126,7 @@ def _first_decoding_error(file: BinaryIO, encoding: str, error: UnicodeDecodeErr
 
 
 def _detect_encoding(data: bytes) -> str:
-    """Return the encoding of a file that begins so."""
+    """Return the text encoding that the first bytes of a file show."""
     encoding = next((encoding for mark, encoding in _ENCODINGS if data.startswith(mark)), "utf-8")
     kind = next((kind for start, kind in _KINDS if data.startswith(start)), "")
     if kind:
@@ -159,5 +159,5 @@ def _utf8_error(line: int, byte: int) -> NotTextError:
 
 
 def _line_number(before: bytes) -> int:
-    """Return the number of the line at the end of these bytes."""
+    """Return the number of the line on which the bytes ``before`` end."""
     return (before.count(b"\n") or before.count(b"\r")) + 1

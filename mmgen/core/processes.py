@@ -52,7 +52,7 @@ _HOME = str(Path(__file__).resolve().parents[2])
 
 
 def _current_folder_test() -> Callable[[str], bool]:
-    """Return a function that is True for an import path entry that is the current folder, in any spelling."""
+    """Return a function that is True for an entry of sys.path that is the current folder."""
     try:
         current = os.stat(".")
     except OSError:  # which was removed
@@ -67,7 +67,7 @@ def _current_folder_test() -> Callable[[str], bool]:
 
 
 def remove_current_folder(path: Sequence[str]) -> list[str]:
-    """Return an import path without the current folder.
+    """Return the entries of an import path (sys.path) that are not the current folder.
 
     Where mmgen itself, or the script that uses it, lies in that folder, it comes last: no file in it can take the place
     of an installed module.
@@ -81,7 +81,7 @@ def remove_current_folder(path: Sequence[str]) -> list[str]:
 
 
 def _safe_path_variables() -> dict[str, str]:
-    """Return variables that keep the current folder off the import path of every Python started with them."""
+    """Return environment variables that keep the current folder out of a Python process's import path."""
     is_current_folder = _current_folder_test()
     absolute = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
     entries = [entry for entry in absolute if entry == _HOME or not is_current_folder(entry)]
@@ -91,13 +91,13 @@ def _safe_path_variables() -> dict[str, str]:
 
 
 def child_environment() -> dict[str, str]:
-    """Return extra environment variables for a Python process that must end with :data:`OWNER`."""
+    """Return environment variables for a Python process that must end when this one ends."""
     return {**_safe_path_variables(), OWNER: str(os.getpid())}
 
 
 @contextmanager
 def safe_import_path() -> Iterator[None]:
-    """Keep the current folder off the import path of processes that libraries start in this block."""
+    """Keep the current folder out of the import path of processes that are started inside a ``with`` block."""
     path, variables = list(sys.path), _safe_path_variables()
     before = {name: os.environ.get(name) for name in variables}
     cleaned = remove_current_folder(path)
@@ -118,7 +118,7 @@ def safe_import_path() -> Iterator[None]:
 def start_mmgen(
     arguments: Sequence[str], environment: Mapping[str, str] = MappingProxyType({}), **options: Any
 ) -> "subprocess.Popen[str]":
-    """Start ``mmgen`` as a process that ends when this process ends, even if it is killed.
+    """Start ``mmgen`` as a process that ends when this process ends, even if this one is killed.
 
     Args:
         arguments: Arguments of ``mmgen``.
@@ -130,7 +130,7 @@ def start_mmgen(
 
 
 def prepare_program() -> None:
-    """Prepare this process as ``mmgen``: no current folder on the import path, and an end with its parent.
+    """Set up this process as a command of ``mmgen``: safe import path, end with the parent process.
 
     Raises:
         MmgenError: Another ``mmgen`` has started this one in a way in which the current folder was on the path.
@@ -145,12 +145,12 @@ def prepare_program() -> None:
 
 
 def is_program() -> bool:
-    """Return True if this process runs a command of ``mmgen``, not a script that uses the library."""
+    """Return True if this process runs an ``mmgen`` command, False in a script that imports mmgen."""
     return _is_program
 
 
 def prepare_worker(owner: int, by_kernel: bool = True) -> None:
-    """Prepare this process as a worker that ends with the process that started it.
+    """Set up this process as a worker that ends when the process ``owner`` ends.
 
     Args:
         owner: The other's number.
@@ -168,7 +168,7 @@ def prepare_worker(owner: int, by_kernel: bool = True) -> None:
 
 
 def end_with_parent(owner: int, by_kernel: bool = True) -> None:
-    """End this process as soon as its parent ends; files are written whole or not at all.
+    """End this process as soon as the process ``owner``, its parent, ends.
 
     Args:
         owner: The parent's number.
@@ -192,7 +192,7 @@ def end_with_parent(owner: int, by_kernel: bool = True) -> None:
 
 
 def choose_process_count(requested: int | None, cores: int, option: str = "--workers") -> int:
-    """Return the number of processes to start: as requested, at most a few per core, by default one per core.
+    """Return the number of worker processes: ``requested`` if it is allowed, by default one per core.
 
     Raises:
         UsageError: No such number can be asked for.
@@ -208,7 +208,7 @@ def choose_process_count(requested: int | None, cores: int, option: str = "--wor
 
 
 def check_open_files(processes: int, option: str = "--workers") -> None:
-    """Raise the limit of open files if needed; refuse more processes than it allows.
+    """Raise the shell's limit of open files for ``processes`` workers; refuse more than it allows.
 
     Raises:
         UsageError: The limit is too low.

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of work: ``done`` of its ``total`` units, with figures (bound, accuracy).
+    """The state of running work: ``done`` of ``total`` units, with numbers to show, such as the accuracy.
 
     Attributes:
         done: Units done.
@@ -25,7 +25,7 @@ class Progress:
 
 
 class Work(Generic[T]):
-    """An iterable of :class:`Progress` with a length and, once exhausted, a ``result``.
+    """Work that is done by iterating over it; each step yields a :class:`Progress`, and ``result`` is set at the end.
 
     Args:
         description: The work in words ("rendering mnist-a").
@@ -64,30 +64,30 @@ class Work(Generic[T]):
 
     @property
     def result(self) -> T:
-        """The result; available once iteration has ended."""
+        """The result of the work; available once the iteration has ended."""
         assert self._result, "the work has not been run to its end"
         return self._result[0]
 
     def run(self) -> T:
-        """Do all the work silently and return its result."""
+        """Do all the work without showing progress, and return its result."""
         for _ in self:
             pass
         return self.result
 
 
 class Watch:
-    """Observer that shows messages and progress of a stage; this base class shows nothing."""
+    """Base of observers that show messages and progress; this one shows nothing."""
 
     def say(self, text: str) -> None:
         """Show a message to the user."""
 
     def follow(self, work: Work[T]) -> T:
-        """Run the work and return its result."""
+        """Run the work, show its progress, and return its result."""
         return work.run()
 
 
 def map_fractions(work: Generator[float, None, T], start: float, share: float) -> Generator[float, None, T]:
-    """Yield from ``work`` with its fractions mapped from [0, 1] to [start, start + share]; return its result."""
+    """Run ``work`` as one part of a longer work: its fractions 0 to 1 become ``start`` to ``start + share``."""
     while True:
         try:
             yield start + share * next(work)
@@ -97,7 +97,7 @@ def map_fractions(work: Generator[float, None, T], start: float, share: float) -
 
 
 def run_generator(work: Generator[Any, None, T]) -> T:
-    """Run a generator and return its result."""
+    """Exhaust a generator and return its result, the value of its ``return``."""
     while True:
         try:
             next(work)

@@ -16,7 +16,7 @@ __all__ = ["numpy_generator", "stream_key", "torch_generator"]
 
 
 def stream_key(seed: int, *name: str | int) -> int:
-    """Return a 63-bit key for the stream ``name`` of ``seed``.
+    """Return a 63-bit key for the random stream called ``name``; it depends on ``seed`` and name alone.
 
     Example:
         >>> stream_key(0, "noise", 1) == stream_key(0, "noise", 1)
@@ -29,12 +29,12 @@ def stream_key(seed: int, *name: str | int) -> int:
 
 
 def numpy_generator(seed: int, *name: str | int) -> np.random.Generator:
-    """Return a numpy generator (Philox, the same on every machine) for the named stream."""
+    """Return numpy's random generator for the stream ``name`` of ``seed``, equal on every machine."""
     return np.random.Generator(np.random.Philox(key=stream_key(seed, *name)))
 
 
 def torch_generator(seed: int, *name: str | int, device: "torch.device | str") -> "torch.Generator":
-    """Return a torch generator for the named stream.
+    """Return torch's random generator for the stream ``name`` of ``seed``.
 
     Args:
         seed: Seed of everything.

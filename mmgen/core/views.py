@@ -26,24 +26,24 @@ _MULTIPLIER_2 = 0x94D049BB133111EB - 2**64
 
 
 def view_key(seed: int, modality: str, *view: str | int) -> int:
-    """Return the key of the random pixels of a modality in one view: a step of training, or an evaluation."""
+    """Return the key of the random pixels of an image modality in one view, such as a step of training."""
     return stream_key(seed, "pixels", modality, *view)
 
 
 def _shift_right(state: Tensor, count: int) -> Tensor:
-    """Shift bits right and fill with zeros: torch's own shift of int64 repeats the sign."""
+    """Shift bits right by ``count`` and fill with zeros (torch's shift of int64 repeats the sign)."""
     return (state >> count).bitwise_and_(2 ** (64 - count) - 1)
 
 
 def _mix_bits(state: Tensor) -> Tensor:
-    """Apply SplitMix64's output function, a bijection of 64 bits, in place."""
+    """Apply the output function of the generator SplitMix64 to each int64, in place."""
     state.bitwise_xor_(_shift_right(state, 30)).mul_(_MULTIPLIER_1)
     state.bitwise_xor_(_shift_right(state, 27)).mul_(_MULTIPLIER_2)
     return state.bitwise_xor_(_shift_right(state, 31))
 
 
 def draw_pixels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
-    """Draw every pixel from a Bernoulli distribution, white with probability stored / 255: float32 of 0 and 1.
+    """Draw black and white pixels from stored probabilities: 1 with probability stored / 255, as float32.
 
     Args:
         stored: uint8 [B, ...].
@@ -64,7 +64,7 @@ def draw_pixels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
 
 
 def dequantise(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
-    """Dequantise stored levels v as (v + u) / 256 with u uniform in (0, 1) for every pixel: float64 in (0, 1).
+    """Add uniform noise to stored levels v from 0 to 255: (v + u) / 256 with u in (0, 1), as float64.
 
     So a density of the values is bounded by the probabilities of the levels (Theis, van den Oord, Bethge, 2016,
     arXiv:1511.01844, Section 3.1).
@@ -84,7 +84,7 @@ def dequantise(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
 
 
 def _random_bits(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
-    """Return 32 random bits for every pixel of uint8 [B, ...]: int64 [B, pixels]."""
+    """Return 32 random bits, as int64 [B, pixels], for every pixel of ``stored`` [B, ...]."""
     pixels = math.prod(stored.shape[1:])
     examples = _mix_bits(_mix_bits((numbers.to(stored.device) + 1) * _GOLDEN + key).bitwise_xor_(torch.tensor(key)))
     # Two pixels share the 64 bits of a draw.

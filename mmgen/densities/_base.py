@@ -14,40 +14,42 @@ Terms = Sequence[tuple[float, Tensor | None]]
 
 
 class Density(nn.Module, ABC):
-    """A conditional density q(u | context) over standardised latents u, computed in fp32 or fp64."""
+    """Base of conditional densities q(u | context) over standardised latents u."""
 
     combines: ClassVar[bool] = False
     """Whether it has classifier-free guidance, see :meth:`combined_sample`; a context of zeros is no description."""
 
     @abstractmethod
     def log_prob(self, u: Tensor, context: Tensor | None) -> Tensor:
-        """Return log q(u | context) [..., B] in nats for u [..., B, D] and context [B, X] or None."""
+        """Compute log q(u | context) [..., B] in nats, of u [..., B, D] and context [B, X] or None."""
 
     @abstractmethod
     def sample(self, context: Tensor | None, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
-        """Draw u [n, B, D]: n draws for each of ``batch`` contexts."""
+        """Draw u [n, B, D] from q(u | context): ``n`` draws for each of ``batch`` contexts."""
 
     @abstractmethod
     def sample_reparameterised(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor]:
-        """Return draws u [M, B, D] that carry gradients, and weights [M, B] that sum to 1 over M.
+        """Draw u [M, B, D] that carry gradients, with weights [M, B] that sum to 1 over M.
 
         The expectation of f under q is estimated by sum_m weight_m f(u_m). M is 1 except for mixtures, whose discrete
         choice has no gradient: they give one draw per component, weighted by its probability.
         """
 
     def training_value(self, u: Tensor, context: Tensor | None) -> Tensor:
-        """Return what a fit to draws u [..., B, D] maximises, [..., B]: log q(u | context) unless overridden."""
+        """Compute the objective of a fit to draws u [..., B, D], to be maximised: [..., B]; by default log q(u |
+        context).
+        """
         return self.log_prob(u, context)
 
     def log_prob_with_error(self, u: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return log q(u | context) [..., B] in nats and the standard errors of its estimate, 0 where it is exact."""
+        """Compute log q(u | context) [..., B] in nats, and its standard errors, which are 0 where it is exact."""
         value = self.log_prob(u, context)
         return value, torch.zeros_like(value)
 
     def combined_sample(
         self, terms: Terms, interval: tuple[float, float], n: int, batch: int, generator: torch.Generator | None
     ) -> Tensor:
-        """Draw u [n, B, D] under classifier-free guidance, where the family has it.
+        """Draw u [n, B, D] under classifier-free guidance, a weighted combination of several contexts.
 
         Args:
             terms: Weights and contexts; outside the interval the first context acts alone.
@@ -59,17 +61,17 @@ class Density(nn.Module, ABC):
         raise NotImplementedError
 
     def combined_log_prob(self, u: Tensor, terms: Terms, interval: tuple[float, float]) -> tuple[Tensor, Tensor]:
-        """Return the log density [..., B] of the draws of :meth:`combined_sample` in nats, and its standard errors."""
+        """Compute the log density [..., B] of :meth:`combined_sample` in nats, and its standard errors."""
         raise NotImplementedError
 
     def sample_with_log_prob(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Return draws u [M, B, D] that carry gradients, weights [M, B], and log q of the draws [M, B] in nats."""
+        """Draw u [M, B, D] that carry gradients; return them with weights [M, B] and log q(u) [M, B] in nats."""
         u, weights = self.sample_reparameterised(context, batch)
         return u, weights, self.log_prob(u, context)
 
 
 class Family(ABC):
-    """Settings of a family of densities; members are frozen pydantic dataclasses."""
+    """Base of the settings of a family of densities. Members are frozen pydantic dataclasses."""
 
     by_likelihood: ClassVar[bool] = True
     """Whether a fit maximises log q, and draws with gradients and their log density are as fast as draws."""
@@ -78,9 +80,9 @@ class Family(ABC):
 
     @classmethod
     def example(cls) -> Self:
-        """Return settings for which :func:`mmgen.testing.check` is fast: the defaults, unless overridden."""
+        """Return settings for the fast tests of :func:`mmgen.testing.check`; by default the default settings."""
         return cls()
 
     @abstractmethod
     def build_density(self, latent_size: int, context_size: int) -> Density:
-        """Build a density over [.., latent_size] given contexts of ``context_size`` (0: none)."""
+        """Build an untrained density over vectors of ``latent_size``, given contexts of ``context_size`` (0: none)."""

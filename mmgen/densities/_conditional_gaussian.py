@@ -11,7 +11,7 @@ __all__ = ["ConditionalGaussian"]
 
 
 class ConditionalGaussian(Density):
-    """A diagonal Gaussian whose mean and log standard deviation a network computes from the context."""
+    """A diagonal Gaussian; a network computes its mean and log standard deviation from the context."""
 
     def __init__(self, latent_size: int, context_size: int, hidden: tuple[int, ...]) -> None:
         super().__init__()
@@ -19,7 +19,7 @@ class ConditionalGaussian(Density):
         self.network = dense_layers([max(1, context_size), *hidden, 2 * latent_size], nn.SiLU)
 
     def distribution(self, context: Tensor | None, batch: int) -> DiagonalGaussian:
-        """Return q(u | context) [B, D]."""
+        """Return q(u | context) as a diagonal Gaussian [B, D]."""
         seen = context if context is not None else next(self.network.parameters()).new_ones(batch, 1)
         mean, log_sd = self.network(seen).chunk(2, -1)
         return DiagonalGaussian(mean, log_sd.clamp(-7, 4))

@@ -18,7 +18,7 @@ __all__ = ["CouplingFlow", "affine_couplings", "spline_couplings"]
 
 
 class CouplingFlow(Density):
-    """A flow of coupling layers over a standard Gaussian; sampling and log_prob take one pass each."""
+    """A normalising flow of coupling layers from a standard Gaussian."""
 
     def __init__(self, latent_size: int, transforms: list[Any]) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class CouplingFlow(Density):
 
 
 def _build_couplings(latent_size: int, steps: int, make: Callable[[Tensor], Any]) -> list[Any]:
-    """Return ``steps`` pairs of couplings; each pair updates either half given the other (CK Eq. 7-8)."""
+    """Build ``steps`` pairs of couplings; each pair transforms both halves of the latents (CK Eq. 7-8)."""
     # CK split first half against second half. Here the split alternates between that and even against odd positions, so
     # that any two latents come to depend on each other.
     if latent_size < 2:
@@ -77,7 +77,7 @@ def _build_couplings(latent_size: int, steps: int, make: Callable[[Tensor], Any]
 
 
 def affine_couplings(latent_size: int, context_size: int, steps: int, hidden: tuple[int, ...]) -> list[Any]:
-    """Build affine couplings (Real NVP)."""
+    """Build the affine coupling layers of Real NVP."""
     return _build_couplings(
         latent_size,
         steps,
@@ -88,7 +88,7 @@ def affine_couplings(latent_size: int, context_size: int, steps: int, hidden: tu
 
 
 def spline_couplings(latent_size: int, context_size: int, steps: int, hidden: tuple[int, ...], bins: int) -> list[Any]:
-    """Build rational-quadratic spline couplings on [-8, 8], the identity beyond."""
+    """Build coupling layers of rational-quadratic splines on [-8, 8]; beyond, they are the identity."""
 
     def univariate(*parameters: Tensor) -> MonotonicRQSTransform:
         return MonotonicRQSTransform(*parameters, bound=8.0)

@@ -12,7 +12,7 @@ _FREQUENCIES = 16
 
 
 class _Block(nn.Module):
-    """A residual block whose scale, shift and gate follow from time and description; it starts as the identity."""
+    """A residual block with adaptive layer norm: time and context set scale, shift and gate."""
 
     def __init__(self, width: int, dropout: float) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class _Block(nn.Module):
 
 
 class VelocityNetwork(nn.Module):
-    """A network v(u, t, context) with the shape of u; adaptive layer norm as in diffusion transformers.
+    """A network for the velocity v(u, t, context) [..., D] of a rectified flow, with adaptive layer norm.
 
     Args:
         size: D, entries of u.
@@ -59,12 +59,12 @@ class VelocityNetwork(nn.Module):
         nn.init.zeros_(self.last.bias)
 
     def condition(self, context: Tensor | None) -> Tensor:
-        """Return the embedding of contexts [B, X] as [B, width]; of no context [1, width]."""
+        """Compute an embedding [B, width] of contexts [B, X], or [1, width] for no context."""
         embedding: Tensor = self.reader(self.last.weight.new_ones(1, 1) if context is None else context)
         return embedding
 
     def forward(self, u: Tensor, t: Tensor, condition: Tensor) -> Tensor:
-        """Return velocities [..., B, D].
+        """Compute the velocities [..., B, D] of points u at time t.
 
         Args:
             u: Points [..., B, D].

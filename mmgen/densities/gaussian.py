@@ -14,7 +14,7 @@ __all__ = ["Gaussian"]
 
 @dataclass(frozen=True, config=CONFIG)
 class Gaussian(Family):
-    """Family of diagonal Gaussians, whose mean and log standard deviation a network computes."""
+    """Diagonal Gaussians; a network computes mean and log standard deviation."""
 
     hidden: tuple[Annotated[int, Field(ge=1)], ...] = (256, 256)
     """Hidden layers of the network that gives mean and standard deviation."""

@@ -16,7 +16,7 @@ __all__ = ["Mixture"]
 
 
 class GaussianMixture(Density):
-    """A mixture of diagonal Gaussians whose weights, means and scales a network computes from the context."""
+    """A mixture of diagonal Gaussians; a network computes weights, means and scales from the context."""
 
     def __init__(self, latent_size: int, context_size: int, components: int, hidden: tuple[int, ...]) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class GaussianMixture(Density):
         self.spread = nn.Parameter(torch.randn(components, latent_size))
 
     def _mixture_parameters(self, context: Tensor | None, batch: int) -> tuple[Tensor, DiagonalGaussian]:
-        """Log-weights [B, M] and components [B, M, D]."""
+        """Compute the log weights [B, M] and the components [B, M, D] of the mixture."""
         seen = context if context is not None else self.spread.new_ones(batch, 1)
         raw = self.network(seen).unflatten(-1, (self.components, 1 + 2 * self.latent_size))
         logits, mean, log_sd = raw.split([1, self.latent_size, self.latent_size], -1)
@@ -53,7 +53,7 @@ class GaussianMixture(Density):
 
 @dataclass(frozen=True, config=CONFIG)
 class Mixture(Family):
-    """Family of Gaussian mixtures, for aggregated posteriors with separate clusters."""
+    """Mixtures of Gaussians, for aggregated posteriors with separate clusters."""
 
     components: Annotated[int, Field(ge=1)] = 20
     """Number of Gaussians."""

@@ -18,7 +18,7 @@ __all__ = ["Nsf"]
 
 @dataclass(frozen=True, config=CONFIG)
 class Nsf(Family):
-    """Family of neural spline flows: more flexible per layer than Real NVP, and slower."""
+    """Neural spline flows: more flexible per layer than Real NVP, and slower."""
 
     steps: Annotated[int, Field(ge=1)] = 3
     """Flow steps; each updates both halves."""

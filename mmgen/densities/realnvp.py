@@ -19,7 +19,7 @@ __all__ = ["Realnvp"]
 
 @dataclass(frozen=True, config=CONFIG)
 class Realnvp(Family):
-    """Family of affine coupling flows; a step updates both halves (CK Eq. 7-8)."""
+    """Affine coupling flows (Real NVP); a step updates both halves of the latents (CK Eq. 7-8)."""
 
     steps: Annotated[int, Field(ge=1)] = 6
     """Flow steps (CK: six)."""

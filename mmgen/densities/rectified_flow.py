@@ -44,7 +44,7 @@ Velocity = Callable[[Tensor, float], Tensor]
 
 
 class RectifiedFlowDensity(Density):
-    """End points of an ordinary differential equation whose velocity a network computes.
+    """The density of points that a learned velocity field carries from Gaussian noise at t = 0 to t = 1.
 
     Args:
         latent_size: D.
@@ -60,7 +60,7 @@ class RectifiedFlowDensity(Density):
         self.network = VelocityNetwork(latent_size, context_size, family.width, family.blocks, family.dropout)
 
     def training_value(self, u: Tensor, context: Tensor | None) -> Tensor:
-        """Return minus the mean squared error of the velocity [..., B], at times of a logit-normal distribution.
+        """Compute minus the mean squared error of the velocity [..., B], at random times.
 
         Times are stratified over the examples. In evaluation each example is seen at several times.
         """
@@ -100,7 +100,7 @@ class RectifiedFlowDensity(Density):
         return self._density(self._velocity(terms, interval), u)
 
     def _velocity(self, terms: Terms, interval: tuple[float, float] = (0.0, 1.0)) -> Velocity:
-        """Return the velocity [..., B, D] of u at time t: a weighted sum, outside the interval the first term."""
+        """Return the guided velocity: a weighted sum of ``terms`` at times in ``interval``, else the first."""
         parts = [(weight, self.network.condition(context)) for weight, context in terms if weight]
 
         def velocity(u: Tensor, t: float) -> Tensor:
@@ -113,7 +113,7 @@ class RectifiedFlowDensity(Density):
         return velocity
 
     def _draw(self, velocity: Velocity, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
-        """Draw noise [n, B, D] and carry it from t = 0 to 1 by the midpoint rule."""
+        """Draw noise [n, B, D] and carry it along ``velocity`` from t = 0 to 1 by the midpoint rule."""
         like = self.network.last.weight
         shape = (n, batch, self.latent_size)
         u = torch.randn(shape, generator=generator, device=like.device, dtype=like.dtype)
@@ -124,7 +124,7 @@ class RectifiedFlowDensity(Density):
         return u
 
     def _density(self, velocity: Velocity, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log q(u) [..., B] and its standard error, by Runge and Kutta's rule from t = 1 back to 0."""
+        """Compute log q(u) [..., B] and its standard error, by Runge-Kutta steps from t = 1 back to 0."""
         divergences = self._probes(u)
         step = 1 / self.family.density_steps
         log_volume = u.new_zeros(len(divergences) if self.is_estimated else 1, *u.shape[:-1])
@@ -144,11 +144,11 @@ class RectifiedFlowDensity(Density):
 
     @property
     def is_estimated(self) -> bool:
-        """True if the trace is estimated with random probes (Hutchinson), False if it is exact."""
+        """True if the divergence of the velocity is estimated from random directions, False if exact."""
         return self.family.probes is not None or self.latent_size > _EXACT
 
     def _probes(self, u: Tensor) -> Tensor:
-        """Return directions [K, D]: the axes for an exact trace, else random signs, the same at every call."""
+        """Return directions [K, D] for the divergence: all axes if it is exact, else fixed random signs."""
         if not self.is_estimated:
             return torch.eye(self.latent_size, device=u.device, dtype=u.dtype)
         generator = torch.Generator().manual_seed(0)
@@ -157,7 +157,7 @@ class RectifiedFlowDensity(Density):
         return (2 * signs - 1).to(u)
 
     def _traced(self, velocity: Velocity, u: Tensor, t: float, directions: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the velocity, and its divergence [K, ..., B] by probe or [1, ..., B] exactly."""
+        """Compute the velocity and its divergence, [K, ..., B] for each direction or [1, ..., B] if exact."""
         traced: tuple[Tensor, Any] = torch.func.vjp(lambda x: velocity(x, t), u)  # type: ignore[assignment]
         value, product = traced
 
@@ -172,7 +172,7 @@ class RectifiedFlowDensity(Density):
 
 @dataclass(frozen=True, config=CONFIG)
 class RectifiedFlow(Family):
-    """Family of rectified flows: straight paths from noise to encodings, with classifier-free guidance (cfg)."""
+    """Rectified flows: straight paths from noise to encodings, with classifier-free guidance (cfg)."""
 
     by_likelihood: ClassVar[bool] = False
     training: ClassVar = {"average": 0.999}

@@ -13,7 +13,7 @@ __all__ = ["batch_of_captions", "batch_of_queries"]
 
 
 def batch_of_queries(codes: np.ndarray, name: str = "attributes", device: str = "cpu") -> "Batch":
-    """Convert attribute codes to a batch: codes int64 [B, A] with 0 where unknown, presence bool [B, A].
+    """Convert attribute codes of descriptions to a batch that posteriors can be conditioned on.
 
     Args:
         codes: uint8 [B, A] (or [A], taken as B = 1), ``UNKNOWN`` where unspecified.
@@ -31,7 +31,7 @@ def batch_of_queries(codes: np.ndarray, name: str = "attributes", device: str = 
 
 
 def batch_of_captions(tokens: np.ndarray, name: str = "text", device: str = "cpu") -> "Batch":
-    """Convert word codes of captions to a batch: codes int64 [B, T], all present.
+    """Convert word codes of captions to a batch that posteriors can be conditioned on.
 
     Args:
         tokens: Word codes, integers [B, T] (or [T], taken as B = 1).

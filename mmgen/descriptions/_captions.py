@@ -19,12 +19,12 @@ _STOPS = ".!?"
 
 
 def is_caption(text: str) -> bool:
-    """Return True if a description is a caption, and not attribute=value."""
+    """Return True if a description is a caption, that is, not of the form attribute=value."""
     return "=" not in text and text.strip() not in ("", ANYTHING)
 
 
 def parse_caption(text: str, info: TextVocabulary, attributes: Vocabulary | None = None) -> np.ndarray:
-    """Return the word codes of a caption such as "large red rubber cube left small blue metal sphere".
+    """Convert a caption such as "large red rubber cube left small blue metal sphere" to word codes [T].
 
     Args:
         text: Words separated by spaces or commas, in lower or upper case; quotes hold words with spaces together. A
@@ -50,7 +50,7 @@ def parse_caption(text: str, info: TextVocabulary, attributes: Vocabulary | None
 
 
 def format_caption(codes: Sequence[int] | np.ndarray, info: TextVocabulary) -> str:
-    """Return the words of ``codes`` [T]; :func:`parse_caption` gives the codes back.
+    """Convert word codes [T] to a caption; the inverse of :func:`parse_caption`.
 
     Raises:
         UsageError: A code is outside the vocabulary.
@@ -63,7 +63,7 @@ def format_caption(codes: Sequence[int] | np.ndarray, info: TextVocabulary) -> s
 
 
 def caption_to_attributes(tokens: np.ndarray, info: TextVocabulary, attributes: Vocabulary) -> np.ndarray:
-    """Return the attribute codes that captions spell, uint8 [..., A].
+    """Convert word codes of captions [..., T] to attribute codes uint8 [..., A].
 
     They are ``UNKNOWN`` for attributes that the text does not spell, and where the word is none of their values.
 
@@ -83,7 +83,7 @@ def caption_to_attributes(tokens: np.ndarray, info: TextVocabulary, attributes: 
 
 
 def attributes_to_caption(codes: np.ndarray, info: TextVocabulary, attributes: Vocabulary) -> np.ndarray:
-    """Return the captions that spell attribute codes, uint16 [..., T]; the inverse of :func:`caption_to_attributes`.
+    """Convert attribute codes [..., A] to word codes of captions, uint16 [..., T].
 
     Args:
         codes: uint8 [..., A].
@@ -106,7 +106,7 @@ def attributes_to_caption(codes: np.ndarray, info: TextVocabulary, attributes: V
 
 
 def _split_caption(text: str, info: TextVocabulary) -> list[str]:
-    """Split a caption into words, spelled as in the data where the data have them."""
+    """Split a caption into words, spelled as in the vocabulary where it has them."""
     if is_free_text(info.slots, info.vocabulary):
         return split_free_text(text, info.vocabulary)
     folded = {word.casefold(): word for word in reversed(info.vocabulary)}
@@ -115,14 +115,14 @@ def _split_caption(text: str, info: TextVocabulary) -> list[str]:
 
 
 def _words_of_slots(info: TextVocabulary, attributes: Vocabulary | None) -> list[tuple[str, tuple[str, ...]]]:
-    """Return for each position its attribute and the words that may stand there; empty where that is unknown."""
+    """Return, for each position of a caption, the name of its attribute and the words allowed there."""
     if not info.slots or attributes is None or not set(info.slots) <= set(attributes.names):
         return []
     return [(slot, attributes.values[attributes.names.index(slot)]) for slot in info.slots]
 
 
 def _check_words(words: Sequence[str], info: TextVocabulary, slots: Sequence[tuple[str, tuple[str, ...]]]) -> None:
-    """Refuse words that do not exist, or that stand at the position of another attribute."""
+    """Refuse words that are not in the vocabulary or not allowed at their position."""
     for position, word in enumerate(words):
         slot, expected = slots[position] if position < len(slots) else ("", info.vocabulary)
         if word in expected:

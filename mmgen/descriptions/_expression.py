@@ -17,7 +17,7 @@ _MOST_BOXES = 4096
 
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """A description by attributes: a leaf of ``name=value`` and ``NOT name=value``, or operands and their operator.
+    """A parsed description by attributes: a tree of conditions ``name=value``, joined by operators such as AND and NOT.
 
     Attributes are independent given z. A leaf allows a product of sets of values, one set for each attribute: a box.
 
@@ -43,33 +43,33 @@ class Expression:
 
     @property
     def operators(self) -> frozenset[str]:
-        """Operators anywhere in the tree."""
+        """Names of all operators in the description."""
         return frozenset([self.operator] if self.operator else []).union(*(each.operators for each in self.operands))
 
     @property
     def leaf_codes(self) -> list[np.ndarray]:
-        """Codes [A] of the leaves, from left to right."""
+        """Attribute codes [A] of the descriptions without operands, from left to right."""
         return [leaf for each in self.operands for leaf in each.leaf_codes] if self.operands else [self.codes]
 
     @property
     def key(self) -> tuple[int | str, ...]:
-        """Words of the description, which name its random stream."""
+        """Words of the description, by which its random numbers are seeded."""
         return tuple(self.words.split())
 
     @property
     def restricted_attributes(self) -> np.ndarray:
-        """Bool [A]: True for attributes that are restricted."""
+        """Bool [A], True for each attribute whose value the description restricts."""
         restricted = [~box.all(1) for box in self.boxes]
         return np.asarray(np.stack([self.codes != UNKNOWN, *restricted]).any(0))
 
     def matches(self, codes: np.ndarray) -> np.ndarray:
-        """Return True for attribute codes that the description allows: uint8 [..., A] -> bool [...]."""
+        """Return bool [...]: True where the attribute codes uint8 [..., A] fit the description."""
         each = np.arange(codes.shape[-1])
         return np.asarray(np.stack([box[each, codes].all(-1) for box in self.boxes]).any(0))
 
     @cached_property
     def disjoint_boxes(self) -> np.ndarray:
-        """Disjoint boxes with the same union, bool [P, A, V], so that probabilities can be added.
+        """Sets of allowed values, bool [P, A, V], that do not overlap, so that their probabilities can be added.
 
         Raises:
             UsageError: There are too many.
@@ -89,7 +89,7 @@ class Expression:
 
 
 def _subtract_box(box: np.ndarray, other: np.ndarray) -> list[np.ndarray]:
-    """Split the part of a box [A, V] outside another into disjoint boxes."""
+    """Split the values of ``box`` [A, V] that are not in ``other`` into boxes that do not overlap."""
     parts, rest = [], box.copy()
     for attribute in range(len(box)):
         outside = rest[attribute] & ~other[attribute]

@@ -14,13 +14,13 @@ _YES_NO = {"yes", "no"}
 
 
 def quote_value(value: str) -> str:
-    """Quote a value where it has separators, quotes, backslashes or parentheses."""
+    """Return an attribute value in the form for a description, in quotes if it has blanks or punctuation."""
     plain = bool(value) and not any(sign in SEPARATORS or sign in "'\"\\()" for sign in value)
     return value if plain else "'" + value.replace("'", "'\"'\"'") + "'"
 
 
 def format_query(codes: Sequence[int] | np.ndarray, info: Vocabulary) -> str:
-    """Return the description of ``codes`` [A]; :func:`~mmgen.descriptions.parse` gives the codes back.
+    """Convert attribute codes [A] to a description such as "shape=cube, colour=red".
 
     Raises:
         UsageError: A code is outside its attribute's vocabulary.
@@ -34,7 +34,7 @@ def format_query(codes: Sequence[int] | np.ndarray, info: Vocabulary) -> str:
 
 
 def format_values(codes: Sequence[int] | np.ndarray, info: Vocabulary, separator: str = ", ") -> str:
-    """Return the values alone, as VE's figures print them: "3, big, *, top-left" with a star for unspecified ones.
+    """Convert attribute codes to their values alone, as VE's figures print them: "3, big, *", * for any value.
 
     Where every attribute has the values yes and no, return the names of those with yes: "Smiling, Wavy Hair"; if some
     are unspecified, "not Smiling" for those with no as well.
@@ -56,6 +56,7 @@ def format_values(codes: Sequence[int] | np.ndarray, info: Vocabulary, separator
 
 
 def _check_codes(codes: Sequence[int] | np.ndarray, info: Vocabulary) -> list[int]:
+    """Return attribute codes as a list, after checking their number and range."""
     plain = [int(code) for code in codes]
     if len(plain) != len(info.names):
         raise UsageError(f"got {len(plain)} attribute codes, expected {len(info.names)} ({', '.join(info.names)})")

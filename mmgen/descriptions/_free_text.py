@@ -20,12 +20,12 @@ _MOST_LISTED = 20
 
 
 def is_free_text(slots: Sequence[str], vocabulary: Sequence[str]) -> bool:
-    """Return True if captions are free text, in which spaces separate words and quotes are ordinary marks."""
+    """Return True if captions are free text, that is, words in any order, where quotes are ordinary marks."""
     return not slots and not any(letter.isspace() for word in vocabulary for letter in word)
 
 
 def split_free_text(text: str, vocabulary: Sequence[str]) -> list[str]:
-    """Split a caption into words, spelled as in the data where the data have them.
+    """Split a caption in free words, spelled as in the vocabulary where it has them.
 
     A word is looked up as it is, in any case; then without marks around it; then in parts separated by commas; then
     split as :func:`split_into_words` splits the captions of people's own pictures.
@@ -52,7 +52,7 @@ def split_free_text(text: str, vocabulary: Sequence[str]) -> list[str]:
 
 
 def split_into_words(text: str) -> list[str]:
-    """Split a caption without a given vocabulary into words in lower case.
+    """Split a caption into lower-case words, when there is no vocabulary yet.
 
     Words are letters and digits with their accents and vowel signs, with hyphens and apostrophes inside, and points
     inside numbers; everything else separates them. Composed and decomposed accents are equal (Unicode's NFC).
@@ -67,7 +67,7 @@ def split_into_words(text: str) -> list[str]:
 
 
 def normalise_text(text: str) -> str:
-    """Normalise a text: composed accents (Unicode's NFC), no invisible characters.
+    """Compose accents (Unicode's form NFC) and remove invisible characters.
 
     Zero-width spaces become spaces; joiners, soft hyphens, marks of direction and the like (category Cf) are removed.
 
@@ -86,7 +86,7 @@ def _fold_case(text: str) -> str:
 
 
 def unknown_word_message(subject: str, word: str, vocabulary: Sequence[str]) -> str:
-    """Return the message for a word that free text does not have."""
+    """Return the error message for a word that is not in the vocabulary of captions."""
     near = find_nearest_name(word, vocabulary)
     hint = f" did you mean '{near}'?" if near else ""
     few = f"{', '.join(vocabulary[:_MOST_LISTED])}{' ...' if len(vocabulary) > _MOST_LISTED else ''}"

@@ -50,7 +50,7 @@ _MOST_OPERANDS = 50
 
 
 def parse(text: str, info: Vocabulary) -> Expression:
-    """Parse a description by attributes as a person types it.
+    """Parse a description by attributes, such as "shape=cube AND NOT colour=red".
 
     Args:
         text: ``attribute=value`` pairs in any order, separated by spaces, commas or semicolons; quotes hold values with
@@ -77,7 +77,7 @@ def parse(text: str, info: Vocabulary) -> Expression:
 
 
 class _Parser:
-    """Recursive descent over the words of one description."""
+    """Recursive descent parser of one description."""
 
     def __init__(self, text: str, info: Vocabulary) -> None:
         self.text = text
@@ -102,7 +102,7 @@ class _Parser:
         return self.parse_description(0) if self.words else self.parse_leaf([])
 
     def check_operators(self) -> None:
-        """Refuse closed parentheses that were not opened, NOT and OR beside other operators, and too many operands."""
+        """Refuse unmatched parentheses, NOT and OR together with other operators, and too many operands."""
         if min(accumulate((word == OPEN) - (word == CLOSE) for word in self.words), default=0) < 0:
             raise self.error("closes a parenthesis that was never opened; remove it, or quote it in a value")
         guided = sorted({NOT, OR} & set(self.words))
@@ -219,18 +219,18 @@ class _Parser:
 
 
 def _parenthesise(operand: Expression) -> str:
-    """Put an operand of several words in parentheses."""
+    """Return the text of an operand, in parentheses if it has several words."""
     return f"({operand})" if operand.operator or len(operand.words.split()) > 1 else str(operand)
 
 
 def _allowed_values(codes: np.ndarray, info: Vocabulary) -> np.ndarray:
-    """Return the values that codes [A] allow, bool [A, V]."""
+    """Return the values that attribute codes [A] allow, bool [A, V]; an unknown code allows all."""
     width = max((len(values) for values in info.values), default=0)
     return np.asarray((codes[:, None] == UNKNOWN) | (codes[:, None] == np.arange(width)))
 
 
 def _parse_pair(word: str, info: Vocabulary) -> tuple[int, int]:
-    """Return the attribute and the code of ``attribute=value``; ``UNKNOWN`` for ``attribute=*``."""
+    """Parse ``attribute=value`` to the numbers of attribute and value; ``attribute=*`` gives ``UNKNOWN``."""
     name, equals, value = word.partition("=")
     if not equals:
         raise UsageError(_bare_word_message(word, info))
@@ -249,7 +249,7 @@ def _parse_pair(word: str, info: Vocabulary) -> tuple[int, int]:
 
 
 def _bare_word_message(word: str, info: Vocabulary) -> str:
-    """Return the message for a word without ``=``: it names the attribute that has such a value."""
+    """Return the error message for a word without "="; it names an attribute with that value."""
     if operator := next((o for o in (NOT, OR, *OPERATORS) if word.upper() in o.split()), ""):
         return f"description has '{word}', expected attribute=value, or {operator} in capitals between descriptions"
     owners = [name for name, words in zip(info.names, info.values, strict=True) if word in words]

@@ -29,7 +29,7 @@ SEPARATORS = " \t\r\n,;"
 
 
 class Vocabulary(Protocol):
-    """Protocol of attributes and their values; ``Dataset.attributes[...]`` is one.
+    """Protocol of objects with names of attributes and their values, such as ``Dataset.attributes[...]``.
 
     Attributes:
         names: One name per attribute, [A].
@@ -44,7 +44,7 @@ class Vocabulary(Protocol):
 
 
 class TextVocabulary(Protocol):
-    """Protocol of the words of captions; ``Dataset.texts[...]`` and a model's ``text`` are such.
+    """Protocol of objects with the words of captions, such as ``Dataset.texts[...]``.
 
     Attributes:
         vocabulary: The V words; a word's code is its position, and V stands for "no word".

@@ -18,7 +18,7 @@ _PIECE = re.compile(
 
 
 def split_words(text: str, *, signs: bool = False) -> list[str]:
-    """Split at white space, commas and semicolons outside quotes, which are removed as a POSIX shell removes them."""
+    """Split a description at white space, commas and semicolons outside quotes, and remove the quotes."""
     words: list[str] = []
     word: str | None = None
     inside, at = 0, 0  # parentheses open inside the word

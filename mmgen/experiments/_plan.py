@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.artifacts import read_header
-from mmgen.artifacts.containers import with_article
+from mmgen.artifacts.containers import add_article
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.core.parsing import parse_toml
 from mmgen.experiments import datasets_of_table, default_dataset_of, experiment_names, experiment_text
@@ -123,7 +123,7 @@ def check_is_dataset(path: Path) -> None:
         ArtifactError: It cannot be read.
     """
     if (kind := read_header(path).kind) != "dataset":
-        raise UsageError(f"--data got {path}, which is {with_article(kind)}, expected a dataset of mmgen make-data")
+        raise UsageError(f"--data got {path}, which is {add_article(kind)}, expected a dataset of mmgen make-data")
 
 
 def select_rows(scale: Scale, rows: Sequence[str]) -> Scale:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mmgen.artifacts import find_parent, require_kind
-from mmgen.artifacts.files import main_exported_file
+from mmgen.artifacts.files import find_main_exported_file
 from mmgen.core.errors import UsageError
 from mmgen.generation.trained_model import TrainedModel
 from mmgen.posteriors import Fitted, load_aggregate
@@ -34,7 +34,7 @@ def load(path: FilePath, device: str = "cpu") -> TrainedModel:
     """
     path = Path(path)
     if path.is_dir():
-        path = main_exported_file(path)
+        path = find_main_exported_file(path)
     elif path.suffix.lower() == ".zip":
         raise UsageError(f"{path} is an archive, expected a file or a folder; unpack it and give the folder")
     torch_device = resolve_device(device)

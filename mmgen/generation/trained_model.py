@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mmgen import generation
 from mmgen.artifacts import Header, find_parent
-from mmgen.artifacts.members import changed_members
+from mmgen.artifacts.members import describe_changed_members
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.markup import facts_table
@@ -151,7 +151,9 @@ class TrainedModel:
         """Warnings about the model's files, such as an interrupted training or a changed plug-in."""
         files = {self.path: self.header, self.model_path: self.model_header}
         notices = [describe_interruption(path) for path in files]
-        notices += [notice for path, header in files.items() for notice in changed_members(path, header.members)]
+        notices += [
+            notice for path, header in files.items() for notice in describe_changed_members(path, header.members)
+        ]
         return [notice for notice in notices if notice]
 
     def dataset_path(self) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.artifacts.content_id import one_line_json
-from mmgen.artifacts.files import make_internal_folder, open_internal_file, write_error, write_text_atomic
+from mmgen.artifacts.files import make_internal_folder, make_write_error, open_internal_file, write_text_atomic
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import LOG_ENDING, MAX_LOG_BYTES, MalformedError, parse_json, printable, read_text
 from mmgen.training.loggers import Logger, RunFacts, logger
@@ -61,7 +61,7 @@ class RunLog:
                 self.close()  # those that have begun
                 raise
         except OSError as error:
-            raise write_error(Path(error.filename or path), error) from error
+            raise make_write_error(Path(error.filename or path), error) from error
 
     def write(self, record: dict[str, Any]) -> None:
         """Append one line and write it to disk at once, so that a killed run loses at most this line.
@@ -73,7 +73,7 @@ class RunLog:
             self._file.write(one_line_json(record) + "\n")
             self._file.flush()
         except OSError as error:
-            raise write_error(self.path, error) from error
+            raise make_write_error(self.path, error) from error
         numbers = dict(_flatten_numbers(record))
         for one in list(self._loggers):
             self._call_logger(one, partial(one.write, record["step"], numbers))

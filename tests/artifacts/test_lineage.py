@@ -173,9 +173,9 @@ def test_an_output_is_no_input_and_replaces_only_its_own_kind(tmp_path, family, 
     check_output(model, "model", dataset)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     for path, words in (
-        (dataset, "cannot write a model to .*tiny.h5: it is one of the files that this is made from"),
-        (tmp_path / "models/../data/tiny.h5", "one of the files that this is made from"),
-        (tmp_path / "link.h5", "one of the files that this is made from"),
+        (dataset, "cannot write a model to .*tiny.h5: the command reads that file"),
+        (tmp_path / "models/../data/tiny.h5", "the command reads that file"),
+        (tmp_path / "link.h5", "the command reads that file"),
         (other, "it holds a classifier, which would be lost; choose another name"),
         (tmp_path / "notes.txt", "it holds something that is no artifact of mmgen"),
     ):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mmgen.artifacts import Parent, read_header, write_checkpoint
-from mmgen.artifacts.ancestors import lineage_lines, outline_lineage, read_lineage, walk_ancestors
+from mmgen.artifacts.ancestors import format_lineage, outline_lineage, read_lineage, walk_ancestors
 from mmgen.core.errors import ArtifactError
 from tests.artifacts.test_sealed import header_text, sealed
 
@@ -66,7 +66,7 @@ def test_many_ways_through_few_files_are_walked_once(tmp_path, monkeypatch):
     assert len(asked) == 31
     assert len(list(walk_ancestors(node))) == 31
     assert {each.state for each in walk_ancestors(node)} == {"verified"}
-    assert len(lineage_lines(node)) == 1 + 30 * 6
+    assert len(format_lineage(node)) == 1 + 30 * 6
     assert len(outline_lineage([node])) == 1 + 30 * 6
     assert len(str(node.to_json())) < 200_000
 
@@ -94,7 +94,7 @@ def test_verified_is_said_only_of_what_was_read(tmp_path, monkeypatch):
     renamed(tmp_path / "parent", honest)
     node = read_lineage(tmp_path / "child")
     assert [each.state for each in walk_ancestors(node)] == ["verified", "damaged"]
-    assert lineage_lines(node)[1].endswith(", damaged)")
+    assert format_lineage(node)[1].endswith(", damaged)")
     monkeypatch.setattr("mmgen.artifacts.verified._bytes_to_verify", lambda path, kind: 2**40)
     monkeypatch.setattr("mmgen.artifacts.verified.was_verified", lambda name: False)
     assert [each.state for each in walk_ancestors(read_lineage(tmp_path / "child"))] == ["found", "found"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mmgen.artifacts.ancestors import Node
-from mmgen.artifacts.files import exported_names
+from mmgen.artifacts.files import list_exported_files
 from mmgen.commands import _exporting as exporting
 from mmgen.commands._exporting import _score_section
 from mmgen.commands.export import Export
@@ -98,7 +98,7 @@ def test_nothing_stays_of_an_earlier_export_and_all_that_is_of_others(tmp_path: 
     assert {path.name for path in tmp_path.iterdir()} == {
         "model.safetensors", "SHA256SUMS", "notes.txt", "judge.safetensors"
     }  # fmt: skip
-    assert exported_names(tmp_path) == ["model.safetensors"]
+    assert list_exported_files(tmp_path) == ["model.safetensors"]
 
 
 def test_a_folder_is_opened_by_what_its_checksums_name(tmp_path: Path, monkeypatch: Any) -> None:

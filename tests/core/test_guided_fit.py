@@ -240,7 +240,7 @@ def test_the_command_fits_what_it_guides(folder: Path, capsys: pytest.CaptureFix
     assert settings.aggregate.family["name"] == "gaussian"
     capsys.readouterr()
     guided = [*common, "--guidance", "2", "-o", str(base)]
-    assert exit_code(*guided) == 2 and "it is one of the files that this is made from" in capsys.readouterr().err
+    assert exit_code(*guided) == 2 and "the command reads that file" in capsys.readouterr().err
     assert exit_code(*common, "--from", str(gaussian), "-o", str(folder / "x.safetensors")) == 2
     assert "--from got" in capsys.readouterr().err and not (folder / "x.safetensors").exists()
 

@@ -174,7 +174,7 @@ def test_another_kind_of_picture_is_refused_and_the_model_is_not_overwritten(
     larger = write(tmp_path / "larger.h5", side=5)
     with pytest.raises(UsageError, match=r"trained with another image \(its shape differs\)"):
         train(larger, tmp_path / "m.safetensors", SHORT, vae)
-    with pytest.raises(UsageError, match="one of the files that this is made from"):
+    with pytest.raises(UsageError, match="the command reads that file"):
         train(dataset_path, vae, SHORT, vae)
 
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from mmgen.artifacts import Dataset, read_header
-from mmgen.artifacts.pages import link_to
+from mmgen.artifacts.pages import find_page_link
 from mmgen.artifacts.samples import read_samples
 from mmgen.core.errors import UsageError
 from mmgen.figures.explore.density import contour_bytes
@@ -213,18 +213,22 @@ def test_report_and_page_link_to_each_other_whichever_is_made_first(world: Path,
     """Beside each other they are found; what is named need not be there yet; pages of other models are passed over."""
     model, page, report = world / "blind.safetensors", tmp_path / "explore.html", tmp_path / "report.html"
     known = read_header(model).content_id
-    assert link_to(report, "explore", [known]) == "", "there is none"
+    assert find_page_link(report, "explore", [known]) == "", "there is none"
     assert '<a href="explore.html">Explore</a>' in make_report([model], report, explore=page).run().read_text()
     source, _ = page_of([model], page, limits=SMALL)
     assert '<a href="report.html">Report</a>' in source
-    assert link_to(report, "explore", ["another", known]) == "explore.html", "as of a report that is made now"
+    assert find_page_link(report, "explore", ["another", known]) == "explore.html", "as of a report that is made now"
     for kind in ("report", "explore"):
-        assert link_to(tmp_path / "x.html", kind, ["another"]) == "" == link_to(world / "x.html", kind, ["another"])
         assert (
-            link_to(tmp_path / "sub" / "x.html", kind, [], tmp_path / "later & more.html")
+            find_page_link(tmp_path / "x.html", kind, ["another"])
+            == ""
+            == find_page_link(world / "x.html", kind, ["another"])
+        )
+        assert (
+            find_page_link(tmp_path / "sub" / "x.html", kind, [], tmp_path / "later & more.html")
             == "../later%20%26%20more.html"
         )
-        assert link_to(tmp_path / "x.html", kind, [], tmp_path / f"{kind}.html") == f"{kind}.html"
+        assert find_page_link(tmp_path / "x.html", kind, [], tmp_path / f"{kind}.html") == f"{kind}.html"
 
 
 @pytest.mark.parametrize("kind", ["report", "explore"])
@@ -233,7 +237,7 @@ def test_a_link_is_to_a_page_of_the_other_kind(kind: Any, named: str, tmp_path: 
     (tmp_path / "thesis.html").write_text("<h1>mine</h1>")
     (tmp_path / "folder.html").mkdir()
     with pytest.raises(UsageError, match=f"^--{kind} got .*{re.escape(named)}"):
-        link_to(tmp_path / "x.html", kind, [], tmp_path / named)
+        find_page_link(tmp_path / "x.html", kind, [], tmp_path / named)
 
 
 def test_colours_are_kept_within_the_losses_of_their_format(views: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmgen.artifacts.ancestors import lineage_lines, outline_lineage, read_lineage
+from mmgen.artifacts.ancestors import format_lineage, outline_lineage, read_lineage
 from mmgen.artifacts.contents import describe_file
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.figures.report.make import make_report
@@ -158,12 +158,12 @@ def test_what_a_report_cannot_show_is_named(world: Path, tmp_path: Path) -> None
 
 
 def test_lineage_is_a_tree_with_missing_parents_marked(world: Path, tmp_path: Path) -> None:
-    lines = lineage_lines(read_lineage(world / "flat-aggregate.safetensors"))
+    lines = format_lineage(read_lineage(world / "flat-aggregate.safetensors"))
     assert "flat-aggregate.safetensors" in lines[0] and "verified" in lines[0]
     assert any("└─ " in line and "data.h5" in line for line in lines)
     assert sum("data.h5" in line and "as above" not in line for line in lines) == 1
     shutil.copy(world / "flat.safetensors", tmp_path)
-    lonely = lineage_lines(read_lineage(tmp_path / "flat.safetensors"))
+    lonely = format_lineage(read_lineage(tmp_path / "flat.safetensors"))
     assert "MISSING, make it again with: mmgen make-data" in lonely[1]
     roots = [read_lineage(world / f"{name}.safetensors") for name in ("flat", "flat-true")]
     assert outline_lineage(roots)[0][0] == 0

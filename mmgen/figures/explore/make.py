@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mmgen.artifacts import write_text_atomic
-from mmgen.artifacts.pages import link_to
+from mmgen.artifacts.pages import find_page_link
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import strip_controls
 from mmgen.core.progress import Progress, Work
@@ -134,7 +134,7 @@ def make_explorer(
     if unread := material.unused_files(paths, scores=True):
         material.notices.append(f"The page does not use {material.describe(unread)}.")
     models = [group.header.content_id]
-    link_to(out, "report", models, report)  # refuse a wrong file before the work starts
+    find_page_link(out, "report", models, report)  # refuse a wrong file before the work starts
     session = open_session(group, seed, device, guidance)
     _check_model(session, limits)
     questions = _collect_questions(session, limits)
@@ -166,7 +166,7 @@ def make_explorer(
             done += len(asked)
             content.parts.append(Part(kept, [one.first(len(kept)) for one in answers]))
             left -= content.parts[-1].size_in_letters()
-        page = _fit_page(content, limits, title, command, seed, link_to(out, "report", models, report))
+        page = _fit_page(content, limits, title, command, seed, find_page_link(out, "report", models, report))
         write_text_atomic(out, page)
         yield Progress(total)
         return out

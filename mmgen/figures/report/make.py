@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmgen.artifacts import write_text_atomic
-from mmgen.artifacts.pages import link_to
+from mmgen.artifacts.pages import find_page_link
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import strip_controls
 from mmgen.core.progress import Progress, Work
@@ -166,7 +166,7 @@ def make_report(
     if Guidance.of(guidance) and not material.groups:
         raise UsageError("got guidance, but no model to guide; leave guidance out, or name a model")
     models = [group.header.content_id for group in material.groups]
-    link_to(out, "explore", models, explore)  # refuse a wrong file before the work starts
+    find_page_link(out, "explore", models, explore)  # refuse a wrong file before the work starts
     curves = _draw_curves(material.scores)
     if curves:  # they show what baselines reached; a table of models has no row for them
         material.scores = [score for score in material.scores if score.protocol != "baseline"]
@@ -204,7 +204,7 @@ def make_report(
             runs.append(run)
         mistaken = {str(s.judge.content_id): tabulate_confusions(s) for s in sessions if s.judge is not None}
         values = page_context(material, runs, heading, command, seed, mistaken)
-        values |= {"models": models, "explored": link_to(out, "explore", models, explore)}
+        values |= {"models": models, "explored": find_page_link(out, "explore", models, explore)}
         values |= {"uncertainty": _draw_uncertainty(sessions), "summaries": list(summaries), "curves_of_pairs": curves}
         write_text_atomic(out, render_page(values))
         yield Progress(total)

@@ -9,7 +9,7 @@ from typing import Any
 import mmgen.objectives
 from mmgen.artifacts import Header, find_parent, read_header
 from mmgen.artifacts.ancestors import Node, read_lineage, walk_ancestors
-from mmgen.artifacts.containers import with_article
+from mmgen.artifacts.containers import add_article
 from mmgen.artifacts.files import regular_file_size
 from mmgen.core.errors import ArtifactError, MissingParentError, MmgenError, SettingsError, UsageError, reason_of
 from mmgen.core.parsing import MalformedError, parse_json, read_lines
@@ -97,7 +97,7 @@ class Material:
 
     def describe(self, paths: Iterable[Path]) -> str:
         """Format files with their kinds: "a.h5 (a dataset) and b.log.jsonl (a log of training)"."""
-        kinds = {node.path: with_article(node.kind) for node in self.nodes if node.kind}
+        kinds = {node.path: add_article(node.kind) for node in self.nodes if node.kind}
         kinds |= dict.fromkeys(self.score_files, "scores")
         return " and ".join(f"{path} ({kinds.get(path, 'a log of training')})" for path in paths)
 
