@@ -138,9 +138,7 @@ class Dataset:
         self.schemes: list[str] = member_names(self._splits, self.path)
         self.default_scheme = read_text(self._splits, "default", self.path) if self.schemes else ""
         if self.schemes and self.default_scheme not in self.schemes:
-            raise ArtifactError(
-                f"{self.path}: its default split scheme is none of its split schemes; make the file again"
-            )
+            raise ArtifactError(f"{self.path}: the default split scheme is none of its schemes; make the file again")
 
     def _read_modality(self, modalities: Any, name: str) -> None:
         # The texts say which arrays to expect, so the element is looked at twice, the first time for any.
@@ -338,8 +336,7 @@ class Dataset:
 
     @check_arguments
     def read_sources(self, rows: Rows = slice(None)) -> NDArray[np.int64] | None:
-        """Return the number of the source [n] of each of ``rows``; rows made from one picture share it. None if
-        unknown.
+        """Return numbers [n] of the sources of ``rows``, equal for rows made from one picture; None if unknown.
 
         Such examples are alike, and are no independent ones.
         """

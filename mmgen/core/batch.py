@@ -42,9 +42,7 @@ class Batch:
         return Batch({n: self.values[n] for n in chosen}, {n: self.present[n] for n in chosen}, shared)
 
     def __or__(self, other: "Batch") -> "Batch":
-        """Return a batch with the modalities of both, of the same examples; those of ``other`` come first if both have
-        one.
-        """
+        """Return a batch with the modalities of both, of the same examples; ``other`` wins where both have one."""
         return Batch(self.values | other.values, self.present | other.present, self.shared | other.shared)
 
     def to(self, device: torch.device | str) -> "Batch":

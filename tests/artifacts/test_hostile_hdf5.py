@@ -108,7 +108,7 @@ ATTACKS = {
     "no modalities": (_remove("modalities"), "modalities is missing"),
     "no splits": (_remove("splits"), "splits is missing"),
     "no part": (_remove("splits/iid/val"), "val is missing"),
-    "default": (_set_text("splits", "default", "none"), "default split scheme is none of"),
+    "default": (_set_text("splits", "default", "none"), "the default split scheme is none of"),
     "rows beyond": (_split([1, 30], "i8"), "no increasing row numbers"),
     "rows below": (_split([-1, 3], "i8"), "no increasing row numbers"),
     "rows unsorted": (_split([3, 1], "i8"), "no increasing row numbers"),
