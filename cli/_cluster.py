@@ -20,7 +20,7 @@ _LOGGED_LINES = 50  # lines of a command that failed
 
 
 def run_on_cluster(stages: Sequence[Stage], folder: Path, address: str) -> bool:
-    """Run the stages whose files are missing on a Dask cluster, and return whether there were any."""
+    """Run every stage whose output file is missing, on a Dask cluster; return whether any stage ran."""
     from mmgen.data_recipes import (
         FIRST_WORKER_SECONDS,
         cluster_client,
@@ -42,6 +42,8 @@ def run_on_cluster(stages: Sequence[Stage], folder: Path, address: str) -> bool:
 
 
 class _ClusterRunner(StageRunner):
+    """Runner of stages on the workers of a Dask cluster."""
+
     location = "on the cluster"
 
     def __init__(self, stages: Sequence[Stage], folder: Path, client: Any) -> None:
@@ -72,7 +74,7 @@ class _ClusterRunner(StageRunner):
 
 
 def _run_on_worker(stage: Stage, folder: str, earlier_files: list[str], inputs: list[str]) -> StageRun:
-    """Run a stage on a worker of the cluster; messages go to the worker's log, and the last one into an error."""
+    """Run a stage on this worker of the cluster, which logs its messages; an error quotes the last message."""
     from distributed import Reschedule, get_worker
 
     worker = get_worker()

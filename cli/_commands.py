@@ -24,11 +24,11 @@ _METAVARS = {"bool": "", "int": "N", "float": "NUMBER", "str": "NAME", "Path": "
 """Placeholders of values in help, by type, for options without one of their own; a switch has none."""
 
 _DESCRIPTION = "WORDS"
-"""What help calls a description, for which an empty text is a value: all is left open."""
+"""Placeholder of a description in help; its value may be empty, which leaves every attribute open."""
 
 
 class Command(TyperCommand):
-    """A command that refuses empty arguments, as from ``-o "$OUT"`` with an unset variable.
+    """Command that refuses an empty argument, as ``-o "$OUT"`` gives if the variable is unset.
 
     If an argument is missing, the others are checked first (:class:`EarlyCheck`).
     """
@@ -67,7 +67,7 @@ class Command(TyperCommand):
     def _has_option(self, option: str) -> bool:
         return any(option in one.opts for one in self.params)
 
-    def _check_no_empty_argument(self, path: str, args: list[str]) -> None:
+    def _check_no_empty_argument(self, command_path: str, args: list[str]) -> None:
         options = {name: one for one in self.params for name in one.opts if not getattr(one, "is_flag", True)}
         for previous, word in zip(["", *args], args, strict=False):
             name, equals, value = word.partition("=")
@@ -76,7 +76,7 @@ class Command(TyperCommand):
             option = name if word else previous if previous in options else ""
             if not option:
                 raise UsageError(
-                    f"{path.removeprefix('mmgen ')} got an empty argument, as from an unset variable; set the "
+                    f"{command_path.removeprefix('mmgen ')} got an empty argument, as from an unset variable; set the "
                     "variable, or leave the argument out"
                 )
             if options[option].metavar != _DESCRIPTION:
@@ -122,7 +122,7 @@ def build_command(name: str, function: Callable[..., Any], command_class: type[C
 
 
 def _add_code_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function with the parameter ``--code``, and with a check for missing input files before the call."""
+    """Wrap a command's function: add the option ``--code``, and check that input files exist before the call."""
     files, sources = _annotation_marks(function, ExistingFile), _annotation_marks(function, PictureSource)
 
     @functools.wraps(function)
@@ -148,7 +148,7 @@ def _add_code_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _annotation_marks(function: Callable[..., Any], mark_class: type[T]) -> dict[str, T]:
-    """Return the marks of a class in the annotations of a function's parameters, by parameter."""
+    """Return the instances of ``mark_class`` in the annotations of a function's parameters, by parameter name."""
     return {
         name: mark
         for name, hint in get_type_hints(function, include_extras=True).items()
@@ -172,12 +172,12 @@ def escape_markup(command: Any) -> Any:
 
 
 def _join_paragraph_lines(text: str) -> str:
-    """Join the lines of each paragraph."""
+    """Replace line breaks within paragraphs by spaces; paragraphs stay apart."""
     return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
 
 
 def _simplify_parameter_help(parameter: Any) -> None:
-    """Show a parameter's default as the code states it, and hide the bound of 64-bit numbers."""
+    """Show a parameter's default in help exactly as its option states it, and hide the largest 64-bit seed."""
     if isinstance(parameter.show_default, str):
         parameter._get_default_string = lambda **_: parameter.show_default
     if parameter.param_type_name == "argument":
@@ -187,7 +187,7 @@ def _simplify_parameter_help(parameter: Any) -> None:
 
 
 def hide_switch_types(parameters: Sequence[Any]) -> list[Any]:
-    """Return the parameters of a command, with no type beside switches in help."""
+    """Remove the type that help shows beside options without a value, and return all parameters."""
     for parameter in parameters:
         if parameter.metavar is None and getattr(parameter, "is_flag", False):
             parameter.metavar = ""

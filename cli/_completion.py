@@ -25,7 +25,7 @@ def _filter_by_prefix(names: list[str], prefix: str) -> list[str]:
 
 
 def complete_words(*names: str) -> Completion:
-    """Return a completion that offers fixed words."""
+    """Return a completion function that offers these words."""
 
     def complete(incomplete: str) -> list[str]:
         return _filter_by_prefix(list(names), incomplete)
@@ -33,15 +33,15 @@ def complete_words(*names: str) -> Completion:
     return complete
 
 
-def _member_names(room: "Registry[object]") -> list[str]:
+def _member_names(registry: "Registry[object]") -> list[str]:
     try:
-        return room.names()
+        return registry.names()
     except MmgenError:  # a broken file in MMGEN_CODE, which the command itself reports
         return []
 
 
 def complete_members(package: str, *extra_words: str) -> Completion:
-    """Return a completion that offers the members of a room, those of installed packages too, and ``extra_words``."""
+    """Return a completion function that offers a package's members, plug-ins among them, and ``extra_words``."""
 
     def complete(incomplete: str) -> list[str]:
         return _filter_by_prefix([*extra_words, *_member_names(registry_of(package))], incomplete)
@@ -57,16 +57,19 @@ def complete_presets(incomplete: str) -> list[str]:
 
 
 def complete_tables(incomplete: str) -> list[str]:
-    """Return the published tables that begin with ``incomplete``; a table of several datasets once."""
+    """Return the names of reproducible tables that begin with ``incomplete``, each once."""
     from mmgen.experiments import experiment_names
 
     return _filter_by_prefix(list(dict.fromkeys(name.split("/")[0] for name in experiment_names())), incomplete)
 
 
 def _names_by_kind() -> "dict[str, list[str]]":
+    """Return the names of members and presets by kind, such as "objective" or "preset"."""
     from mmgen.settings.presets import preset_names
 
-    return {room.noun.replace(" ", "-"): _member_names(room) for room in list_registries()} | {"preset": preset_names()}
+    return {registry.noun.replace(" ", "-"): _member_names(registry) for registry in list_registries()} | {
+        "preset": preset_names()
+    }
 
 
 def complete_kinds(incomplete: str) -> list[str]:
@@ -75,5 +78,5 @@ def complete_kinds(incomplete: str) -> list[str]:
 
 
 def complete_names_of_kind(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the members that begin with ``incomplete``, of the kind typed before."""
+    """Return the members that begin with ``incomplete``, of the kind in the argument before."""
     return _filter_by_prefix(_names_by_kind().get(str(ctx.params.get("kind") or "").removesuffix("s"), []), incomplete)

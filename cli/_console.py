@@ -63,7 +63,7 @@ def terminal_width() -> int | None:
 
 
 def is_first_process() -> bool:
-    """Return whether this process prints; with ``--devices`` only the first of several does."""
+    """Return whether this process is the first of those that ``--devices`` starts; only the first prints."""
     return os.environ.get("LOCAL_RANK", "0") == "0" and os.environ.get("NODE_RANK", "0") == "0"
 
 
@@ -144,14 +144,14 @@ class _Pace:
 
     @property
     def rate(self) -> float | None:
-        """Units per second; None before two reports."""
+        """Units of work per second; None until progress was recorded twice."""
         if len(self._reports) < 2:
             return None
         (start, first), (end, last) = self._reports[0], self._reports[-1]
         return (last - first) / (end - start) if end > start and last > first else None
 
     def seconds_left(self, total: int) -> float | None:
-        """Estimate the seconds until all is done; None before a twentieth of the work and some seconds."""
+        """Estimate the seconds until all work is done; None during the first twentieth and the first seconds."""
         if not self._marks:
             return None
         (began, first), (now, done) = self._marks[0], self._reports[-1]
@@ -190,7 +190,8 @@ def _format_progress(progress: Progress, work: Work[T], pace: _Pace, width: int 
     return " · ".join(parts)
 
 
-def _follow_by_lines(work: Work[T]) -> T:
+def _run_with_progress_lines(work: Work[T]) -> T:
+    """Do the work, print its progress as lines of text, and return its result."""
     pace, started, last = _Pace(), time.monotonic(), 0.0
     say(f"{work.description} ...")
     progress = None
@@ -210,11 +211,11 @@ def _follow_by_lines(work: Work[T]) -> T:
 
 
 def follow(work: Work[T]) -> T:
-    """Do the work, show its progress, and return its result."""
+    """Do the work, show its progress on stderr as a bar or as lines, and return its result."""
     if not is_first_process():
         return work.run()
     if not sys.stderr.isatty():
-        return _follow_by_lines(work)
+        return _run_with_progress_lines(work)
     from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bars, TextColumn, TimeElapsedColumn
     from rich.table import Column
 

@@ -10,7 +10,7 @@ __all__ = ["ignore_first_interrupt"]
 
 @contextmanager
 def ignore_first_interrupt() -> Iterator[None]:
-    """Ignore the first Ctrl-C or SIGTERM in this block, so that a finished file's path is printed too."""
+    """Ignore the first Ctrl-C or SIGTERM in this block, in which a finished file's path is printed."""
     # Else the command could report an interruption although the file is complete, and refuse to replace it when
     # repeated.
     if threading.current_thread() is not threading.main_thread():

@@ -11,7 +11,7 @@ __all__ = ["create_output_folder"]
 
 @contextmanager
 def create_output_folder(folder: Path, disposable: Collection[str] = ()) -> Iterator[None]:
-    """Create a folder and its parents for this block; after an error remove those that are still empty.
+    """Create a folder and its parents for this block; if the block fails, remove those that are still empty.
 
     Args:
         folder: The output folder.

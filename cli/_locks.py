@@ -43,6 +43,7 @@ def hold_lock(path: Path, is_needed: Callable[[], bool]) -> Iterator[int]:
 
 
 def _wait_for_lock(lock_file: Path, is_needed: Callable[[], bool]) -> int:
+    """Wait until this process holds the lock, and return the descriptor of the lock file."""
     is_announced = False
     while True:
         lock_file.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +68,7 @@ def _wait_for_lock(lock_file: Path, is_needed: Callable[[], bool]) -> int:
             say(f"another process makes {made} already; waiting for it")
             is_announced = True
         if not is_needed():
-            raise Interrupted(f"{lock_file} was locked by another process until the run was stopped; run it again", 15)
+            raise Interrupted(f"another process held the lock {lock_file} until this run was stopped; run it again", 15)
         time.sleep(_RETRY_SECONDS)
 
 

@@ -23,7 +23,7 @@ from mmgen.cli._commands import build_command, escape_markup, hide_switch_types
 from mmgen.cli._console import is_first_process, print_result, say
 from mmgen.cli._members import MemberCommands
 from mmgen.cli._options import remember_command_line
-from mmgen.cli._parameters import member_room, stage_function
+from mmgen.cli._parameters import member_package, stage_function
 from mmgen.cli._streams import ReaderLeft, guarded_streams
 from mmgen.commands import source_file_of, stage_class, stage_names
 from mmgen.core.errors import MmgenError, clip
@@ -55,12 +55,12 @@ _ORDER = (
 )
 
 
-def _function_name(command: str) -> str:
+def _command_function_name(command: str) -> str:
     return f"{command.replace('-', '_')}_command"
 
 
 def command_names() -> list[str]:
-    """Return the names of all commands: stages, and the files of this folder without a leading underscore."""
+    """Return the names of all commands: those of stages, and of the public files of this folder."""
     names = {path.stem.replace("_", "-") for path in Path(__file__).parent.glob("[!_]*.py")} | {*stage_names()}
     return [name for name in _ORDER if name in names] + sorted(names - set(_ORDER))
 
@@ -72,22 +72,22 @@ def _short_help(command: str) -> str:
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
         if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name.startswith("_"):
             continue
-        if is_stage or node.name == _function_name(command):
+        if is_stage or node.name == _command_function_name(command):
             return " ".join((ast.get_docstring(node) or "").split("\n\n")[0].split())
     return ""
 
 
 def load_command(command: str) -> Any:
-    """Import a command and return it as a parser; one that takes a member first also has the member's options."""
+    """Import a command and return its parser."""
     try:
         module = importlib.import_module(f"mmgen.cli.{command.replace('-', '_')}")
-        function = getattr(module, _function_name(command))
+        function = getattr(module, _command_function_name(command))
     except ModuleNotFoundError:
         function = None
     if command not in stage_names():
         return build_command(command, function)
     stage = stage_class(command)
-    if package := member_room(stage):
+    if package := member_package(stage):
         return MemberCommands(command, stage_function(stage, function), package)
     return build_command(command, stage_function(stage, function))
 
@@ -214,7 +214,7 @@ def _explain_system_failure(error: Exception) -> str | None:
 
 
 class Terminated(BaseException):
-    """SIGTERM as an exception, so that files are tidied up as after Ctrl-C."""
+    """Exception that SIGTERM raises, so that temporary files are removed as after Ctrl-C."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -227,7 +227,7 @@ _stop_requests: dict[str, float] = {}
 
 
 def _raise_stop_request(number: int, frame: object) -> None:
-    """Raise the exception that ends a command, once for each request, so that cleaning up is not ended by it too."""
+    """Handle a signal by an exception that ends the command; ignore its repetition within a second."""
     word = "interrupted" if number == signal.SIGINT else "terminated"
     if _stop_requests and time.monotonic() - min(_stop_requests.values()) < _REPEAT_SECONDS:
         return
@@ -246,13 +246,13 @@ def _install_signal_handlers() -> None:
 
 
 def _wait_for_first_process() -> None:
-    """Wait in all but the first process of ``--devices``, which reports the error and ends the others."""
+    """Wait, unless this is the first process of ``--devices``, which reports the error and ends the others."""
     if not is_first_process():
         time.sleep(_FIRST_PROCESS_SECONDS)
 
 
 def _check_current_folder() -> None:
-    """Refuse to run in a removed folder, in which libraries abort and relative paths fail."""
+    """Refuse to run if the current folder was removed, where relative paths fail."""
     try:
         os.getcwd()
     except FileNotFoundError:

@@ -30,13 +30,13 @@ __all__ = ["MemberCommands", "build_options", "all_parameters"]
 
 
 class MemberCommands(TyperGroup):
-    """A command before its member is known: parsing turns it into the command of the named member.
+    """Command whose first argument names a member, and whose further options are that member's settings.
 
     Args:
         name: Name of the command.
         function: Function to call with the member's name, the shared options, and ``member_settings``, a dictionary
             from each typed option of the member to field and value.
-        package: The room: "mmgen.data_recipes".
+        package: Package of the members: "mmgen.data_recipes".
     """
 
     def __init__(self, name: str, function: Callable[..., None], package: str) -> None:
@@ -61,7 +61,7 @@ class MemberCommands(TyperGroup):
         return self.registry.names()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a member for overview and completion, with name and first sentence, without importing it."""
+        """Return a command without options for the member, for overview and completion; import nothing."""
         member = next((one for one in self.registry.members() if one.name == cmd_name), None)
         panel = f"{self.registry.noun.capitalize()}s"
         return member and escape_markup(TyperCommand(cmd_name, help=f"{member.about()}.", rich_help_panel=panel))
@@ -102,7 +102,7 @@ class MemberCommands(TyperGroup):
         )
 
     def build_member_command(self, name: str) -> Any:
-        """Return the command of one member, with its own options."""
+        """Build the command of a member, with options for the member's settings."""
         noun = self.registry.noun
         options = build_options(self.registry.get(name), name, _option_names(self.params))
         own_parameters = [option.parameter for option in options]
@@ -131,7 +131,7 @@ class MemberCommands(TyperGroup):
 
 
 class MemberCommand(Command):
-    """The command of one member; it refuses an option of other members with their names."""
+    """Command of one member; refuses an option of other members, and names those that have it."""
 
     member: str
     registry: Registry[Any]
@@ -156,7 +156,7 @@ class MemberCommand(Command):
 
 
 def all_parameters(command: Any) -> list[Any]:
-    """Return all parameters of a command, with those of all built-in members if it takes a member first."""
+    """Return all parameters of a command, those of its built-in members included."""
     if not isinstance(command, MemberCommands):
         return list(command.params)
     names = [member.name for member in command.registry.members() if member.origin == BUILT_IN]
@@ -164,7 +164,7 @@ def all_parameters(command: Any) -> list[Any]:
 
 
 def _hide_member_argument(function: Callable[..., None], noun: str) -> Callable[..., None]:
-    """Return a function with the shared options alone, as a schema for typer."""
+    """Return a function without the argument ``noun``, from which typer reads the options of all members."""
 
     def run(**values: Any) -> None:
         raise AssertionError("this command needs the name of a member; see its --help")
@@ -196,11 +196,11 @@ def _load_code_files(args: Sequence[str], completing: bool) -> None:
 
 
 def _check_single_switch(typed: Mapping[str, tuple[str, Any]]) -> None:
-    """Refuse two options that set one field."""
+    """Refuse two options that set the same field."""
     fields: dict[str, str] = {}
     for option, (field, _) in typed.items():
         if field in fields:
-            raise UsageError(f"{fields[field]} and {option} give one setting, {field}, two values; give one of them")
+            raise UsageError(f"{fields[field]} and {option} both set {field}; leave one out")
         fields[field] = option
 
 
@@ -210,7 +210,7 @@ def _option_names(parameters: Sequence[Any]) -> frozenset[str]:
 
 
 def _members_with_option(registry: Registry[Any], option: str) -> list[str]:
-    """Return the members of a room that have an option of this name."""
+    """Return the names of the members that have an option of this name."""
     options_by_member = {name: build_options(member, name) for name, member in registry.importable().items()}
     return [
         name
@@ -220,7 +220,7 @@ def _members_with_option(registry: Registry[Any], option: str) -> list[str]:
 
 
 def build_options(schema: Any, panel: str, reserved: frozenset[str] = frozenset()) -> list[FieldOption]:
-    """Build the options of a settings model, in the order of its fields, except ``reserved`` names."""
+    """Build an option for each field of a settings class, except options with ``reserved`` names."""
     from mmgen.settings.settings_table import settings_of
 
     settings = {one.name: one for one in settings_of(schema)}
@@ -237,7 +237,7 @@ def build_options(schema: Any, panel: str, reserved: frozenset[str] = frozenset(
 
 
 def _build_option(name: str, field: Any, setting: "Setting", panel: str) -> FieldOption:
-    """Build the option of a field; types other than plain ones and lists are parsed as in ``--set``."""
+    """Build the option of a field; a value that is no number, word or list is parsed as in ``--set``."""
     positional = next((one for one in field.metadata if isinstance(one, Positional)), None)
     stage_field = StageField(name, field.annotation, setting.about, None, setting.default, Range())
     values = {type(value) for leaf in stage_field.leaf_types if get_origin(leaf) is Literal for value in get_args(leaf)}
@@ -267,6 +267,7 @@ def _build_option(name: str, field: Any, setting: "Setting", panel: str) -> Fiel
 
 
 def _build_switches(name: str, field: Any, switches: "Switches", panel: str) -> Iterator[FieldOption]:
+    """Build the options without a value, each of which sets a field to one of its values."""
     from pydantic import TypeAdapter, ValidationError
 
     for number, switch in enumerate(switches.members):
@@ -280,14 +281,16 @@ def _build_switches(name: str, field: Any, switches: "Switches", panel: str) -> 
         parameter = inspect.Parameter(
             f"own_{name}_{number}", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, option]
         )
-        yield FieldOption(switch.name, name, parameter, functools.partial(_switch_value, switch.value), is_allowed)
+        yield FieldOption(switch.name, name, parameter, functools.partial(_value_of_switch, switch.value), is_allowed)
 
 
-def _switch_value(value: Any, _: bool) -> Any:
+def _value_of_switch(value: Any, _: bool) -> Any:
+    """Return the value that a switch sets, whatever typer read."""
     return value
 
 
 def _parse_like_set(name: str, text: str) -> Any:
+    """Parse an option's text as ``--set NAME=TEXT`` does."""
     from mmgen.settings.config import parse_assignments
 
     return parse_assignments([f"{name}={text}"])[name]

@@ -45,7 +45,7 @@ def suggest_recipe(text: str) -> str:
 
 
 def suggest_command(command: str, words: Sequence[str], missing: str) -> str:
-    """Return a suggestion for a command line that lacks the argument ``missing``; "" if its intention is unclear."""
+    """Suggest a command line in which the argument ``missing`` is filled in; "" if the intention is unclear."""
     first = words[0] if words else ""
     if command == "quickstart" and suggest_recipe(first):
         return f"quickstart got {first}, expected only options: did you mean --images {shlex.quote(first)}?"
@@ -55,7 +55,7 @@ def suggest_command(command: str, words: Sequence[str], missing: str) -> str:
 
 
 def suggest_quotes(words: Sequence[str]) -> str:
-    """Return a suggestion for a description in separate arguments; "" if no argument is an assignment."""
+    """Suggest quotes for a description that was typed as several arguments; "" if none is an assignment."""
     assignments = [word for word in words if "=" in word and not word.startswith("-")]
     quoted = shlex.quote(" ".join(assignments))
     return (
@@ -82,7 +82,7 @@ def _glob_files(pattern: str) -> Iterator[Path]:
 
 
 def suggest_file_in_folder(folder: Path, kind: str) -> str:
-    """Return the error for a folder in place of a file, with suggestions from the folder's content."""
+    """Return the error message for a folder in place of a file, which suggests files in the folder."""
     problem = f"{folder} is a folder, expected a {kind}"
     files = [
         name

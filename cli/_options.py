@@ -35,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class EarlyCheck:
-    """Mark in an argument's annotation: checks its value even if another argument is missing.
+    """Annotation of an argument whose value is checked even if another argument is missing.
 
     Attributes:
         check: Function of the value that raises an error if it is wrong.
@@ -45,7 +45,7 @@ class EarlyCheck:
 
 
 def output_option(default: str) -> Any:
-    """Return the option ``--output``, with a phrase about its default."""
+    """Return the option ``--output``, whose help ends in a phrase about its default."""
     return typer.Option("--output", "-o", metavar="PATH", show_default=False, help=f"Where to write; {default}.")
 
 
@@ -53,12 +53,12 @@ LARGEST_SEED = 2**63 - 1
 
 
 def seed_option(help_text: str = "All randomness comes from this number.", **settings: Any) -> Any:
-    """Return the option ``--seed``, up to the largest number that a file's header can hold."""
+    """Return the option ``--seed``, for numbers from 0 to ``LARGEST_SEED``."""
     return typer.Option("--seed", min=0, max=LARGEST_SEED, help=help_text, **settings)
 
 
 def jobs_option(default: str, unit: str) -> Any:
-    """Return the option ``--jobs``, with its default and a plural noun for its unit, such as "Stages"."""
+    """Return the option ``--jobs``; ``unit`` is a noun for the jobs, such as "Stages"."""
     return typer.Option(
         "--jobs",
         metavar="N",
@@ -90,12 +90,12 @@ def remember_command_line(arguments: Sequence[str]) -> None:
 
 
 def command_line() -> str:
-    """Return the command for repetition, ``mmgen train ...``, with ``-`` replaced by the path from stdin."""
+    """Return the typed command, ``mmgen train ...``, with the path from stdin in place of ``-``."""
     return shlex.join(["mmgen", *_arguments])
 
 
 def read_path(text: str, kind: str = "file") -> Path:
-    """Return the existing path that an argument names; ``-`` reads it from stdin.
+    """Return the path in an argument after a check that it exists; ``-`` reads the path from stdin.
 
     Args:
         text: The argument.
@@ -109,15 +109,15 @@ def read_path(text: str, kind: str = "file") -> Path:
         lines = _paths_from_stdin(kind)
         if len(lines) > 1:
             raise UsageError(
-                f"- got {len(lines)} paths on stdin, {_quote_and_join(lines)}, expected one, of a {kind}; name it "
-                "instead of -"
+                f"the argument - got {len(lines)} paths on stdin, {_quote_and_join(lines)}, expected one, of a {kind}; "
+                "type its path instead of -"
             )
         text = lines[0]
     return _existing_path(text, kind)
 
 
 def read_paths(texts: Sequence[str], kind: str = "file", folders: bool = False) -> list[Path]:
-    """Return the existing paths that arguments name, without repetitions; ``-`` stands for all lines of stdin.
+    """Return the paths in arguments, each once, after a check that they exist; ``-`` stands for the lines of stdin.
 
     Args:
         texts: The arguments.
@@ -138,7 +138,10 @@ def read_paths(texts: Sequence[str], kind: str = "file", folders: bool = False) 
 def _paths_from_stdin(kind: str) -> list[str]:
     """Read the paths on stdin, and replace ``-`` by them in the recorded command line."""
     if (count := _arguments.count("-")) > 1:
-        raise UsageError(f"- stands {count} times in this command, expected once: stdin is read once; name the others")
+        raise UsageError(
+            f"the argument - stands {count} times in this command, expected once: stdin is read once; type "
+            "the other paths"
+        )
     lines = [line.strip() for line in read_stdin().splitlines() if line.strip()]
     if not lines:
         raise MmgenError(
@@ -185,11 +188,11 @@ def _check_exists(path: Path, kind: str, advice: str = ExistingFile("file").make
         raise MmgenError(f"cannot read the {kind} {str(path)!r}: {reason_of(error)}; check the path") from None
 
 
-def check_input_exists(reads: ExistingFile, value: str | Path | list[Path] | None) -> None:
-    """Refuse an option's input file that does not exist, before the command begins; "-" for stdin passes."""
+def check_input_exists(mark: ExistingFile, value: str | Path | list[Path] | None) -> None:
+    """Refuse an option's input file that does not exist, before the command begins; ``-`` may mean stdin."""
     for path in value if isinstance(value, list) else [value]:
-        if path is not None and not (reads.piped and str(path) == "-"):
-            _check_exists(Path(path), reads.what, reads.makes)
+        if path is not None and not (mark.piped and str(path) == "-"):
+            _check_exists(Path(path), mark.what, mark.makes)
 
 
 _FILE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".ppm", ".pgm", ".pbm", ".h5", ".hdf5")

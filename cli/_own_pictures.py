@@ -37,7 +37,7 @@ _OTHER_SECONDS = {32: 140, 64: 190}  # everything but training
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes of the quickstart: pictures, networks and numbers of steps.
+    """Size of pictures, size of the latent, and numbers of steps and draws of a quickstart.
 
     Attributes:
         side: Height and width of pictures.
@@ -60,7 +60,7 @@ class Sizes:
     pictures: int = 6
 
     def minutes(self, has_judge: bool, jobs: int) -> int:
-        """Return the approximate duration on two cores."""
+        """Return the approximate duration on two cores, in minutes."""
         seconds = _STEP_SECONDS[self.side] * self.model_steps
         if has_judge:
             judges = _STEP_SECONDS[self.side] * self.judge_steps
@@ -70,7 +70,7 @@ class Sizes:
 
 
 def check_size(size: int | None) -> None:
-    """Refuse a size of pictures for which there are no settings."""
+    """Refuse a height and width of pictures for which the quickstart has no settings."""
     if size not in (None, *_STEP_SECONDS):
         raise UsageError(
             f"--size got {size}, expected {' or '.join(map(str, _STEP_SECONDS))}; for another one type the commands of "
@@ -79,7 +79,7 @@ def check_size(size: int | None) -> None:
 
 
 def choose_sizes(pictures: int, picture_side: int, quick: bool = False, size: int | None = None) -> Sizes:
-    """Choose sizes by the rule of docs/own-data.md.
+    """Choose the sizes of a quickstart by the number and side of pictures (rule: docs/own-data.md).
 
     Args:
         pictures: Number of pictures.
@@ -111,7 +111,7 @@ def describe_plan(survey: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str
 
 
 def _describe_lost_detail(survey: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str:
-    """Return a sentence on detail that shrinking loses, and the option against it; "" if it loses none."""
+    """Return a sentence on detail that smaller pictures lose, and the option that keeps it; "" if none is lost."""
     largest = max(_STEP_SECONDS)
     if sizes.side == largest or survey.side < _LARGE:
         return ""
@@ -133,15 +133,17 @@ def frequent_descriptions(survey: "Survey") -> list[str]:
         known = (survey.codes != UNKNOWN).sum(1)
         values = tuple(map(tuple, survey.attributes.values()))
         attributes = AttributesDescription(names=tuple(survey.attributes), values=values)
-        return [format_query(row, attributes) for row in _most_frequent(survey.codes[known == known.max()].tolist())]
+        return [
+            format_query(row, attributes) for row in _most_frequent_rows(survey.codes[known == known.max()].tolist())
+        ]
     if survey.captions is None:
         return []
     text = TextDescription(vocabulary=tuple(survey.captions.vocabulary), length=survey.captions.length)
     rows = [row for row in survey.captions.codes.tolist() if row[0] != text.padding]
-    return [format_caption(row, text) for row in _most_frequent(rows)]
+    return [format_caption(row, text) for row in _most_frequent_rows(rows)]
 
 
-def _most_frequent(rows: list[list[int]]) -> list[tuple[int, ...]]:
+def _most_frequent_rows(rows: list[list[int]]) -> list[tuple[int, ...]]:
     counts = Counter(map(tuple, rows))
     return sorted(counts, key=lambda row: (-counts[row], row))[:_DESCRIPTIONS]
 
@@ -175,7 +177,7 @@ def _check_descriptions(images: Path, survey: "Survey") -> None:
 def plan_stages(
     images: Path, survey: "Survey", sizes: Sizes, seed: int, *, drop_unreadable: bool = False
 ) -> "tuple[Stage, ...]":
-    """Return all commands in order (mmgen/experiments/_own_pictures.toml).
+    """Return the stages of a quickstart on own pictures, in order (mmgen/experiments/_own_pictures.toml).
 
     Raises:
         UsageError: The pictures have too few descriptions.
@@ -196,7 +198,7 @@ def plan_stages(
 
 
 def check_folder_is_unused(folder: Path, planned: "Sequence[Stage]", survey: "Survey") -> None:
-    """Refuse a folder with a file that another command or another plan made."""
+    """Refuse an output folder that has a file of another command or of another plan."""
     from mmgen.core.parsing import MalformedError, read_text
 
     path, text = folder / COMMAND_FILE, _shell_script(planned, survey)

@@ -34,12 +34,12 @@ from mmgen.core.parsing import split_list
 from mmgen.settings.registry import registry_of
 from mmgen.settings.switches import Positional
 
-__all__ = ["FieldOption", "member_room", "build_field_option", "build_stage_options", "stage_function"]
+__all__ = ["FieldOption", "build_field_option", "build_stage_options", "member_package", "stage_function"]
 
 
 @dataclass(frozen=True)
 class FieldOption:
-    """A field as an option or argument of the command line.
+    """Option or argument of the command line that sets a field.
 
     Attributes:
         name: Name as typed, "--size"; for an argument its placeholder in help, "PICTURES".
@@ -93,15 +93,15 @@ def _merge_member_settings(
     """Merge a member's settings from its own options and from ``--set``; refuse a field in both."""
     for option, (name, _) in member_settings.items():
         if name in assigned:
-            raise UsageError(f"{option} and --set {name} give one setting, {name}, two values; give one of them")
+            raise UsageError(f"{option} and --set {name} both set {name}; leave one out")
     return {**dict(member_settings.values()), **assigned}
 
 
-def member_room(stage: type[Stage[Any]]) -> str:
-    """Return the room whose member is a stage's first argument and adds its settings as options; "" without one."""
+def member_package(stage: type[Stage[Any]]) -> str:
+    """Return the package of the members that a stage's first argument names; "" if it names none."""
     if not any(field.annotation(MemberSettings) for field in fields_of(stage)):
         return ""
-    return next(room.room for field in fields_of(stage) if (room := field.annotation(MemberOf)))
+    return next(mark.room for field in fields_of(stage) if (mark := field.annotation(MemberOf)))
 
 
 def _run_and_print_path(stage: Stage[Any]) -> None:
@@ -110,12 +110,12 @@ def _run_and_print_path(stage: Stage[Any]) -> None:
 
 
 def build_stage_options(stage: type[Stage[Any]]) -> list[FieldOption]:
-    """Build the options and arguments of a stage's fields."""
+    """Build an option or argument for each field of a stage, except ``progress``."""
     return [build_field_option(field) for field in fields_of(stage) if field.name != "progress"]
 
 
 def build_field_option(field: StageField, panel: str | None = None) -> FieldOption:
-    """Build a field's option or argument."""
+    """Build the option or argument that sets a field."""
     value_type, several = _value_type(field), field.takes_several and not field.annotation(CommaSeparated)
     if field.annotation(Assignments):
         value_type, several = str, True
@@ -139,7 +139,7 @@ def build_field_option(field: StageField, panel: str | None = None) -> FieldOpti
 
 
 def _value_type(field: StageField) -> Any:
-    """Return the type of one value for typer."""
+    """Return the type to which typer converts a value of this field."""
     leaves = field.leaf_types
     if field.annotation(CommaSeparated) or field.annotation(Assignments):
         return str
@@ -151,28 +151,29 @@ def _value_type(field: StageField) -> Any:
 
 
 def _build_argument(field: StageField) -> tuple[Any, list[Any]]:
+    """Build an argument, and the marks for its annotation."""
     source, room = field.annotation(Input), field.annotation(MemberOf)
     if source is None:
         named = field.annotation(Positional) or field.annotation(OptionName)
         metavar = (named.metavar if named else "") or field.name.upper()
         argument = typer.Argument(
-            metavar=metavar, show_default=False, help=field.about, autocompletion=_complete_field(field)
+            metavar=metavar, show_default=False, help=field.about, autocompletion=_field_completion(field)
         )
         return argument, [EarlyCheck(registry_of(room.room).describe)] if room else []
     end = "reads paths from stdin" if field.takes_several else "reads its path from stdin"
     argument = typer.Argument(
         metavar=source.metavar, show_default=False, help=f"{field.about.removesuffix('.')}; '-' {end}."
     )
-    return argument, [] if field.takes_several else [EarlyCheck(functools.partial(_check_path, source.what))]
+    return argument, [] if field.takes_several else [EarlyCheck(functools.partial(_check_path_exists, source.what))]
 
 
-def _check_path(kind: str, text: str) -> None:
+def _check_path_exists(kind: str, text: str) -> None:
     if text != "-":
         read_path(text, kind)
 
 
 def _build_option(field: StageField, value_type: Any, name: str, panel: str | None) -> tuple[Any, list[Any]]:
-    """Build an option, and the marks beside it in the annotation."""
+    """Build an option, and the marks for its annotation."""
     named, reads = field.annotation(OptionName) or OptionName(), field.annotation(ExistingFile)
     is_number = value_type in (int, float)
     option = typer.Option(
@@ -180,23 +181,23 @@ def _build_option(field: StageField, value_type: Any, name: str, panel: str | No
         *option_names(field)[1:],
         rich_help_panel=panel,
         metavar=named.metavar or ("LIST" if field.annotation(CommaSeparated) else None),
-        help=_help_with_choices(field),
+        help=_field_help(field),
         hidden=named.hidden,
         show_default=field.default_words or field.default not in (None, (), ""),
-        autocompletion=_complete_field(field),
+        autocompletion=_field_completion(field),
         min=field.range.least if is_number else None,
         max=field.range.most if is_number else None,
     )
     return option, [mark for mark in (field.annotation(PictureSource), reads) if mark]
 
 
-def _help_with_choices(field: StageField) -> str:
+def _field_help(field: StageField) -> str:
     if all(word in field.about for word in field.choices):
         return field.about
     return f"{field.about.removesuffix('.')} ({', '.join(field.choices[:-1])} or {field.choices[-1]})."
 
 
-def _complete_field(field: StageField) -> Any:
+def _field_completion(field: StageField) -> Any:
     room, fixed = field.annotation(MemberOf), field.annotation(Completions)
     if room is not None:
         return complete_members(room.room, *room.further)
@@ -206,7 +207,7 @@ def _complete_field(field: StageField) -> Any:
 
 
 def _value_parser(field: StageField) -> Callable[[Any], Any]:
-    """Return the function from typer's value to the field's."""
+    """Return the function that converts the value from typer to the field's value."""
     source, reads, commas = field.annotation(Input), field.annotation(ExistingFile), field.annotation(CommaSeparated)
     if source is not None and field.takes_several:
         return functools.partial(read_paths, kind=source.what, folders=source.folders)
@@ -218,7 +219,7 @@ def _value_parser(field: StageField) -> Callable[[Any], Any]:
     if commas is not None:
         return functools.partial(_split_commas, field, commas.none)
     if field.annotation(Assignments):
-        return _parse_set
+        return _parse_assignments
     return lambda value: value
 
 
@@ -235,7 +236,7 @@ def _split_commas(field: StageField, empty_word: str, text: str) -> list[Any]:
         ) from None
 
 
-def _parse_set(texts: Sequence[str]) -> Any:
+def _parse_assignments(texts: Sequence[str]) -> Any:
     from mmgen.settings.config import parse_assignments
 
     return parse_assignments(texts)

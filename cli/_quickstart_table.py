@@ -25,7 +25,7 @@ _Row = list[Score | None]
 
 
 def read_scores(path: Path) -> list[Score]:
-    """Read the scores that ``mmgen eval`` wrote."""
+    """Read a file of scores; the error for a damaged file advises to remove it."""
     try:
         return scores_in(path)
     except ArtifactError as error:
@@ -60,7 +60,7 @@ def _format_cell(score: Score | None) -> "Cell":
 
 
 def _real_picture_cells(rows: dict[str, dict[str, _Row]], judge: str, columns: Columns) -> "list[Cell]":
-    """Return a classifier's row for real pictures: its accuracy, and the recall of one half by the other."""
+    """Return a classifier's row for real pictures: its accuracy, and the recall of half of them by the other half."""
     cells: list[Cell] = [""] * len(columns)
     for row in (by_judge[judge] for by_judge in rows.values() if judge in by_judge):
         for place, score in enumerate(row):
@@ -72,7 +72,7 @@ def _real_picture_cells(rows: dict[str, dict[str, _Row]], judge: str, columns: C
 
 
 def final_table(scores: Sequence[Score], columns: Columns = COLUMNS) -> "tuple[list[str], list[list[Cell]]]":
-    """Return headings and rows: each posterior by each judge, then real pictures by each judge."""
+    """Return headings and rows of the final table: a row for each posterior and judge, then for real pictures."""
     rows = _group_scores(scores, columns)
     judges = list(dict.fromkeys(judge for by_judge in rows.values() for judge in by_judge))
     several = len(judges) > 1

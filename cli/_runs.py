@@ -38,7 +38,7 @@ _RELAY_SECONDS = 5.0  # seconds to wait for the last messages of a command that 
 
 @dataclass(frozen=True)
 class StageRun:
-    """A finished stage.
+    """Duration and place of a stage that has run.
 
     Attributes:
         seconds: Duration; None if another process made its file.
@@ -50,12 +50,12 @@ class StageRun:
 
 
 def choose_job_count(requested: int | None) -> int:
-    """Return the number of commands at a time: the user's, else two, or one on a single core."""
+    """Return how many commands run at once: ``requested``, else two, or one on a single core."""
     return requested or min(2, joblib.cpu_count())
 
 
 def run_stages(stages: Sequence[Stage], folder: Path, jobs: int = 1, run_name: str = RUN_NAME) -> bool:
-    """Run the stages whose files are missing on this machine, and return whether there were any.
+    """Run every stage whose output file is missing, on this machine; return whether any stage ran.
 
     Args:
         stages: All stages in order.
@@ -76,7 +76,7 @@ def run_stage(
     is_needed: Callable[[], bool] = lambda: True,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> StageRun:
-    """Run a stage under its lock, unless another process has finished it meanwhile.
+    """Run a stage while holding the lock of its output file, unless another process has made that file.
 
     Args:
         stage: The stage.
@@ -118,7 +118,7 @@ def run_stage(
 
 
 def stage_state(stage: Stage, folder: Path, earlier_files: list[str]) -> str:
-    """Return the state of a stage; an unreadable file is read again under its lock, when no process writes it."""
+    """Return the state of a stage's output file ("done", "outdated" ...), also while a process replaces the file."""
     from mmgen.experiments import state_of
 
     try:
@@ -129,14 +129,14 @@ def stage_state(stage: Stage, folder: Path, earlier_files: list[str]) -> str:
 
 
 def _can_overwrite(command: str) -> bool:
-    """Return whether a command replaces a finished file only with --overwrite."""
+    """Return whether a command has the option ``--overwrite``."""
     from mmgen.cli._main import load_command
 
     return any("--overwrite" in parameter.opts for parameter in load_command(command).params)
 
 
 class StageRunner(ABC):
-    """Abstract: a run of several stages, with waiting stages, running stages and finished files."""
+    """Base of runners, which start each stage of an experiment as soon as its input files exist."""
 
     location = ""
 
@@ -150,33 +150,33 @@ class StageRunner(ABC):
 
     @abstractmethod
     def submit(self, index: int, earlier_files: list[str], inputs: list[str]) -> Any:
-        """Begin the stage with this index and return a future of :class:`StageRun`."""
+        """Start the stage with this index, and return a future of its :class:`StageRun`."""
 
     @abstractmethod
     def wait(self) -> Iterable[Any]:
-        """Wait for futures in ``running`` and return those that are done; none after some time."""
+        """Wait until a future in ``running`` is done, or for some time; return all that are done."""
 
     @abstractmethod
     def stop(self) -> None:
         """Stop all running stages."""
 
     def has_room(self) -> bool:
-        """Return whether another stage may start."""
+        """Return whether another stage may start now."""
         return True
 
     def run(self) -> bool:
         """Run all stages, and return whether any had to run."""
         try:
             while self.left or self.running:
-                self._begin()
+                self._start_ready_stages()
                 if self.running:
                     for future in self.wait():
-                        self._finish(future)
+                        self._record_finished_stage(future)
         finally:
             self.stop()
         return self.ran
 
-    def _begin(self) -> None:
+    def _start_ready_stages(self) -> None:
         """Start every stage whose inputs exist."""
         for place in list(self.left):
             if not self.has_room():
@@ -189,14 +189,14 @@ class StageRunner(ABC):
             state = stage_state(stage, self.folder, earlier)
             remarks = [_REMARKS.get(state, "").format(stage.makes), "" if state == "done" else self.location]
             remark = ", ".join(filter(None, remarks))
-            said = f" ({remark})" if remark else ""
-            say(f"\n[{place + 1}/{len(self.stages)}] {stage.why}{said}\n$ {stage.command_line}")
+            suffix = f" ({remark})" if remark else ""
+            say(f"\n[{place + 1}/{len(self.stages)}] {stage.why}{suffix}\n$ {stage.command_line}")
             if state == "done":
                 self.finished.add(stage.makes)
             else:
                 self.running[self.submit(place, earlier, read)] = place
 
-    def _finish(self, future: Any) -> None:
+    def _record_finished_stage(self, future: Any) -> None:
         place = self.running.pop(future)
         stage = self.stages[place]
         stage_run: StageRun = future.result()
@@ -261,7 +261,7 @@ class _LocalRunner(StageRunner):
 
 @contextmanager
 def _relay_lines(prefix: str) -> Iterator[IO[bytes]]:
-    """Yield a file whose lines are printed at once, each after ``prefix``."""
+    """Yield a file; each line that is written to it is printed at once after ``prefix``."""
     reading, writing = os.pipe()
 
     def relay() -> None:

@@ -78,7 +78,7 @@ def run_command(
 
 
 def _describe_exit(code: int) -> str:
-    """Describe a process's exit code as a clause; a negative code is the number of a signal."""
+    """Return a clause on why a process ended, by its exit code; a negative code is the number of a signal."""
     if code > 0:
         return "this command failed"
     if -code == signal.SIGKILL:

@@ -22,11 +22,11 @@ _MOST_BYTES = 1 << 20
 
 
 class ReaderLeft(MmgenError):
-    """The reader of stdout has ended (``| head``): the command ends silently with exit code 1."""
+    """Error that the reader of stdout has ended (``| head``): the command ends silently with exit code 1."""
 
 
 class _GuardedStream:
-    """A text stream that calls :meth:`_handle_failure` after an error, and discards later text."""
+    """Text stream that calls :meth:`_handle_failure` at its first error, and discards later text."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -42,7 +42,7 @@ class _GuardedStream:
             except UnicodeEncodeError:  # a path with bytes that are no text; or a terminal that knows few letters
                 self.write(_escape_unencodable(text, self._stream))
             except OSError as error:
-                self._disable(error)
+                self._discard_later_text(error)
         return len(text)
 
     def flush(self) -> None:
@@ -50,9 +50,9 @@ class _GuardedStream:
             try:
                 self._stream.flush()
             except OSError as error:
-                self._disable(error)
+                self._discard_later_text(error)
 
-    def _disable(self, error: OSError) -> None:
+    def _discard_later_text(self, error: OSError) -> None:
         self._is_disabled = True
         with suppress(OSError, ValueError, AttributeError):
             # Buffered text must go somewhere, or Python reports it at exit.
@@ -68,14 +68,14 @@ class _GuardedStream:
 
 
 class _GuardedStderr(_GuardedStream):
-    """stderr, whose errors are ignored."""
+    """Wrapper of stderr that ignores errors."""
 
     def _handle_failure(self, error: OSError) -> None:
         """Do nothing, since stderr cannot be written."""
 
 
 class _GuardedStdout(_GuardedStream):
-    """stdout, whose errors end the command."""
+    """Wrapper of stdout that ends the command at an error."""
 
     def _handle_failure(self, error: OSError) -> None:
         if error.errno == errno.EPIPE:
@@ -88,7 +88,7 @@ class _GuardedStdout(_GuardedStream):
 
 
 class _ClosedStdout:
-    """stdout that was closed before the command began."""
+    """Replacement of a stdout that was closed before the command began."""
 
     encoding = "utf-8"
 
@@ -108,7 +108,7 @@ def _escape_unencodable(text: str, stream: TextIO) -> str:
 
 
 def _occupy_closed_descriptors() -> None:
-    """Open closed descriptors 0, 1 and 2, so that no file opened later gets the output of the streams."""
+    """Open /dev/null for those of the descriptors 0, 1 and 2 that are closed, so that no file gets their number."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)

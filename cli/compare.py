@@ -25,7 +25,9 @@ def compare_command(
     formats = {"--csv": as_csv, "--json": as_json, "--md": as_markdown, "--latex": as_latex}
     chosen = [name for name, is_chosen in formats.items() if is_chosen]
     if len(chosen) > 1:
-        raise UsageError(f"{' and '.join(chosen)} got all, expected one output format; leave the others out")
+        raise UsageError(
+            f"{' and '.join(chosen)} are given together, expected one output format; leave out all but one"
+        )
     compared = stage.run()
     if chosen:
         formats_of = {"--json": compared.json_lines, "--md": compared.markdown, "--latex": compared.latex}

@@ -59,7 +59,7 @@ def _score_rows(scores: Sequence["Score"]) -> list[list[str]]:
 
 
 def show_scores(scores: Sequence["Score"], as_result: bool) -> None:
-    """Print one table per metric, on stdout if it is the result, else on stderr, and the scores' warnings."""
+    """Print a table for each metric, on stdout if ``as_result`` and else on stderr, and the scores' warnings."""
     from mmgen.metrics import get, names
     from mmgen.results.score_table import tabulate_scores
 

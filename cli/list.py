@@ -14,7 +14,7 @@ __all__ = ["list_command"]
 
 
 def _list_members() -> tuple[list[dict[str, str]], list[str]]:
-    """List all members and presets (kind, name, about, origin), and sentences on those that cannot be used."""
+    """Return a row for each member and preset (kind, name, about, origin), and sentences on unusable members."""
     from mmgen.settings import presets
     from mmgen.settings.registry import list_registries, list_unknown_group_warnings
 

@@ -33,7 +33,7 @@ def make_data_command(
 
 @contextmanager
 def _interrupt_when_terminated(resumes: bool) -> Iterator[None]:
-    """Let SIGTERM end the work as an error does, so that processes and temporary files go away."""
+    """Raise an error at SIGTERM in this block, so that worker processes end and temporary files are removed."""
     from mmgen.core.errors import Interrupted
 
     outcome = "the same command goes on from what is finished" if resumes else "nothing was written"

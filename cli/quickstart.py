@@ -29,14 +29,14 @@ _FILES_AND_POSTERIORS = {"true": ["true"], "aggregate": ["aggregate", "guided"]}
 
 
 def plan_stages(quick: bool, seed: int) -> "tuple[Stage, ...]":
-    """Return all commands in order (mmgen/experiments/_quickstart.toml)."""
+    """Return the stages of the quickstart on digits, in order (mmgen/experiments/_quickstart.toml)."""
     from mmgen.experiments import packaged_stages
 
     return packaged_stages("quickstart", "quick" if quick else "full", {"seed": seed, "other_seed": seed ^ 1})
 
 
 def _draw_picture(folder: Path, guidance: str, seed: int) -> None:
-    """Draw the same words from several posteriors side by side, with the judge's mistakes framed red."""
+    """Draw pictures of the same words from several posteriors; red frames mark errors by the judge."""
     from mmgen.artifacts import Dataset
     from mmgen.classifier import load_classifier
     from mmgen.descriptions import format_values

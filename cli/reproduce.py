@@ -103,19 +103,21 @@ def reproduce_command(
     )
 
     if seed is not None and seeds is not None:
-        raise UsageError("--seed and --seeds got both, expected one: a single run, or several; leave one out")
+        raise UsageError("--seed and --seeds are given together, expected one: a single run, or several; leave one out")
     if jobs is not None and scheduler is not None:
-        raise UsageError("--jobs and --scheduler got both, expected one: this machine, or a cluster; leave one out")
+        raise UsageError(
+            "--jobs and --scheduler are given together, expected one: this machine, or a cluster; leave one out"
+        )
     if dry_run and (jobs is not None or scheduler is not None):
         raise UsageError(
-            f"--dry-run and {'--scheduler' if jobs is None else '--jobs'} got both, expected one: the printed script "
-            "runs one command after the other; leave one out"
+            f"--dry-run and {'--scheduler' if jobs is None else '--jobs'} are given together, expected one: the "
+            "printed script runs one command after the other; leave one out"
         )
-    list_name, dataset = find_experiment(name, data)
-    plan = read_plan(list_name)
+    experiment_name, dataset = find_experiment(name, data)
+    plan = read_plan(experiment_name)
     full_scale = plan.get_scale(scale)
-    if list_name.endswith(".toml"):  # tests type the commands of the others
-        _check_commands(full_scale, list_name)
+    if experiment_name.endswith(".toml"):  # tests type the commands of the others
+        _check_commands(full_scale, experiment_name)
     if seed is not None:
         full_scale = set_seed(full_scale, seed)
     folder = output or Path(full_scale.folder)
@@ -135,7 +137,7 @@ def reproduce_command(
         print_result(shell_script(plan, chosen, folder).rstrip())
         return
     with create_output_folder(folder):
-        page = folder / f"{_page_name(list_name)}-{scale}.md"
+        page = folder / f"{_results_page_name(experiment_name)}-{scale}.md"
         for path in (page, page.with_suffix(".html")):
             check_replaceable(path)  # before hours of work, not after
             check_writable(path)
@@ -147,7 +149,7 @@ def reproduce_command(
         _print_tables(plan, full_scale, runs, page, has_run)
 
 
-def _check_commands(scale: "Scale", list_name: str) -> None:
+def _check_commands(scale: "Scale", experiment_name: str) -> None:
     """Refuse a user's experiment file with a command line that mmgen cannot parse, before any stage runs."""
     from mmgen.cli._main import format_parser_error, load_command
     from mmgen.cli._members import MemberCommands
@@ -161,7 +163,7 @@ def _check_commands(scale: "Scale", list_name: str) -> None:
                 raise UsageError(loaded.registry.format_unknown(words[0]))
         except (MmgenError, typer.TyperException) as error:
             problem = format_parser_error(error) if isinstance(error, typer.TyperException) else str(error)
-            raise UsageError(f"{list_name}: stage {number}, mmgen {command}: {problem.rstrip('.')}") from None
+            raise UsageError(f"{experiment_name}: stage {number}, mmgen {command}: {problem.rstrip('.')}") from None
 
 
 def _parse_seeds(text: str) -> tuple[int, ...]:
@@ -174,9 +176,9 @@ def _parse_seeds(text: str) -> tuple[int, ...]:
     return seeds
 
 
-def _page_name(list_name: str) -> str:
-    """Return the name of an experiment's page; a table of several datasets has a page for each."""
-    return Path(list_name).stem if list_name.endswith(".toml") else list_name.replace("/", "-")
+def _results_page_name(experiment_name: str) -> str:
+    """Return the name, without ending, of the page on which an experiment's results are written."""
+    return Path(experiment_name).stem if experiment_name.endswith(".toml") else experiment_name.replace("/", "-")
 
 
 def _print_tables(plan: "Plan", scale: "Scale", runs: "Runs", page: Path, has_run: bool) -> None:

@@ -24,11 +24,14 @@ def sample_command(
     ] = False,
 ) -> None:
     if as_json and not stage.predicts:
-        raise UsageError("--json got no images to read; name them with --from or --dataset-row, and leave out --to")
+        raise UsageError(
+            "--json prints what images show, but no image is named; name images with --from or "
+            "--dataset-row, and leave out --to"
+        )
     if stage.predicts:
-        readings = stage.run(command_line())
-        assert isinstance(readings, list)
-        _print_readings(readings, as_json)
+        predictions = stage.run(command_line())
+        assert isinstance(predictions, list)
+        _print_predictions(predictions, as_json)
         return
     model = path_of(stage.model)
     output = path_of(stage.output or model.with_name(f"{model.stem}-samples.png"))
@@ -36,21 +39,22 @@ def sample_command(
     print_result(output)
 
 
-def _print_readings(readings: list[dict[str, Any]], as_json: bool) -> None:
+def _print_predictions(predictions: list[dict[str, Any]], as_json: bool) -> None:
+    """Print the attributes or texts that were predicted from images, a row or JSON line for each image."""
     if as_json:
-        for one in readings:
+        for one in predictions:
             print_result(json.dumps(one))
         return
-    if "text" in readings[0]:
+    if "text" in predictions[0]:
         columns = ["image", "likeliest words at the mean of q(z|x)", "a draw"]
-        rows = [[one["image"], one["text"], one["texts"][0]] for one in readings]
+        rows = [[one["image"], one["text"], one["texts"][0]] for one in predictions]
     else:
-        columns = ["image", *readings[0]["attributes"]]
+        columns = ["image", *predictions[0]["attributes"]]
         rows = [
             [
                 one["image"],
                 *(f"{each['value']} {100 * each['probability']:.0f} %" for each in one["attributes"].values()),
             ]
-            for one in readings
+            for one in predictions
         ]
     print_result_table("What the images show", columns, rows)

@@ -39,7 +39,7 @@ _MOST_LETTERS = 10_000
 
 
 def _format_sections(described: dict[str, Any], tree: list[str]) -> list[str]:
-    """Format a description of a file as lines of text, in sections with aligned values."""
+    """Format facts on a file as lines of text, in sections with aligned values."""
     from mmgen.core.parsing import flatten, printable
 
     lines = [
@@ -63,7 +63,7 @@ def _format_sections(described: dict[str, Any], tree: list[str]) -> list[str]:
 
 
 def _name_value_rows(described: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return all facts as rows of dotted name and value."""
+    """Return all facts on a file as rows of dotted name and value."""
     from mmgen.core.parsing import flatten, printable
 
     rows = [(name, str(value)) for name, value in described.items() if not isinstance(value, dict | list)]
@@ -75,6 +75,7 @@ def _name_value_rows(described: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _format_member(member: dict[str, Any]) -> str:
+    """Format the kind, name and origin of a member that a file needs."""
     return f"{member['room']} {member['name']} of {_format_origin(member)}"
 
 
@@ -86,6 +87,7 @@ def _format_origin(member: dict[str, Any]) -> str:
 
 
 def _ancestor_rows(parents: list[dict[str, Any]], name: str) -> list[tuple[str, str]]:
+    """Return facts on the files from which a file was made as rows of dotted name and value."""
     rows = []
     for parent in parents:
         one = f"{name}.{parent['role']}"

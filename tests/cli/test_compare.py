@@ -49,7 +49,7 @@ def test_a_pipe_gets_lines_and_logs_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--csv", "--md"], "--csv and --md got all, expected one"),
+        (["--csv", "--md"], "--csv and --md are given together, expected one"),
         (["--against", "tlbo"], "--against: unknown row 'tlbo': did you mean 'telbo'?"),
     ],
 )

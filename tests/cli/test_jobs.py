@@ -223,9 +223,15 @@ def test_what_sees_a_judge_names_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--jobs", "2", "--scheduler", "tcp://127.0.0.1:9"), "--jobs and --scheduler got both, expected one"),
-        (("--jobs", "2", "--dry-run"), "--dry-run and --jobs got both, expected one"),
-        (("--scheduler", "tcp://127.0.0.1:9", "--dry-run"), "--dry-run and --scheduler got both, expected one"),
+        (
+            ("--jobs", "2", "--scheduler", "tcp://127.0.0.1:9"),
+            "--jobs and --scheduler are given together, expected one",
+        ),
+        (("--jobs", "2", "--dry-run"), "--dry-run and --jobs are given together, expected one"),
+        (
+            ("--scheduler", "tcp://127.0.0.1:9", "--dry-run"),
+            "--dry-run and --scheduler are given together, expected one",
+        ),
     ],
 )
 def test_what_would_be_ignored_is_refused(options: tuple[str, ...], said: str, tmp_path: Path) -> None:

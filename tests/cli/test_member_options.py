@@ -189,9 +189,9 @@ def test_a_recipe_from_outside_has_its_own_options(run: Run, tmp_path: Path) -> 
 def test_nothing_that_is_typed_is_dropped(run: Run, tmp_path: Path) -> None:
     assert "setting 'number' got 0" in run("make-data", "mnist", "--number", "0").stderr
     both = run("make-data", "mnist", "--grey", "--dynamic").stderr
-    assert both == "mmgen: --grey and --dynamic give one setting, binarise, two values; give one of them\n"
+    assert both == "mmgen: --grey and --dynamic both set binarise; leave one out\n"
     both = run("make-data", "folder", "p", "--set", "pictures=q").stderr
-    assert both == "mmgen: PICTURES and --set pictures give one setting, pictures, two values; give one of them\n"
+    assert both == "mmgen: PICTURES and --set pictures both set pictures; leave one out\n"
     assert run("make-data").stderr.startswith("mmgen: Missing argument 'RECIPE'.")
     assert run("make-data", "--seed", "3").stderr.startswith("mmgen: Missing argument 'RECIPE'.")
     done = run("make-data", "mnist", "--source", "digits", "--dynamic", "--number", "40", "--workers", "1")

@@ -167,7 +167,7 @@ def test_the_commands(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[
         (["--given", "size=3"], "unknown attribute 'size'"),
         (["-o", "grid.jpeg"], "expected a name ending in .png (a grid) or .h5 (samples)"),
         (["--posterior", "own"], "posterior"),
-        (["--json"], "--json got no images to read"),
+        (["--json"], "--json prints what images show, but no image is named"),
         (["--from", __file__, "--given", "parity=odd"], "choose one"),
         (["--from", __file__, "-n", "2"], "got --number too, which is for drawing images; choose one"),
         (["--dataset-row", "4", "-o", "x.png", "--sampled"], "got --output and --sampled too"),
