@@ -25,6 +25,7 @@ from mmgen.core.seeding import numpy_generator
 __all__ = [
     "GROUPS",
     "Distance",
+    "assign_groups",
     "extrapolate_distance",
     "frechet_distance",
     "jackknife_error",
@@ -75,7 +76,7 @@ class Distance:
     spacing: float
 
 
-def _assign_groups(queries: int) -> NDArray[np.int64]:
+def assign_groups(queries: int) -> NDArray[np.int64]:
     """Assign descriptions to groups at random."""
     return numpy_generator(0, "groups of descriptions").permutation(np.arange(queries) % min(GROUPS, queries))
 
@@ -100,7 +101,7 @@ def distance_within_descriptions(points: Sequence[Floats], others: Sequence[Floa
         others: The same of the other set.
         weights: Weight of each description [Q].
     """
-    groups = _assign_groups(len(weights))
+    groups = assign_groups(len(weights))
     apart = [w * ((a.mean(0) - b.mean(0)) ** 2).sum() for a, b, w in zip(points, others, weights, strict=True)]
     means = _sum_by_group([np.asarray(part) for part in apart], groups)
     spreads = [_sum_covariances(points, weights, groups) for points in (points, others)]
@@ -144,7 +145,7 @@ def pooled_distance(first: Sequence[Floats], second: Sequence[Floats]) -> Distan
         first: Points [n, F] of each description; n may be 0.
         second: The same of the other set.
     """
-    groups = _assign_groups(len(first))
+    groups = assign_groups(len(first))
     counts, sums, squares = [], [], []
     for points in (first, second):
         counts.append(_sum_by_group([np.asarray(len(part)) for part in points], groups))

@@ -24,7 +24,7 @@ from tests.posteriors.stand_in import stand_ins
 NUMBER, PER_SOURCE = 6000, 2
 EACH = 300
 """Pictures of each description in each half."""
-MEASURES = ("precision", "recall", "fid")
+MEASURES = ("precision", "recall", "fid", "kid")
 
 
 def write_dataset(path: Path, number: int = NUMBER) -> Path:
@@ -117,6 +117,10 @@ def test_a_perfect_model_gets_what_real_halves_get(scores: dict[tuple[str, str, 
         error = np.hypot(fid.stderr or 0, fid.details["ceiling_stderr"])
         assert abs(fid.value - fid.details["ceiling"]) < 4 * error
         assert abs(fid.details["extrapolated"]) < 4 * fid.details["extrapolated_stderr"]
+        kid = scores["kid", "perfect", protocol]
+        assert abs(kid.value) < 4 * np.hypot(kid.stderr or 0, 0.01) and abs(kid.details["ceiling"]) < 0.1
+        assert scores["kid", "wrong", protocol].value > 20 * abs(kid.value) or protocol == "pooled"
+        assert scores["kid", "repeated", protocol].value > 4 * (scores["kid", "repeated", protocol].stderr or 0)
 
 
 def test_real_pictures_are_what_they_are_said_to_be(scores: dict[tuple[str, str, str], Score]) -> None:
