@@ -98,4 +98,5 @@ def _sums_by_groups(
 def _diagonal_sums(points: NDArray[np.floating], labels: NDArray[np.int64], number: int) -> Floats:
     """Sum k(x, x) over each group, [G]."""
     squares = np.einsum("ij,ij->i", points, points, dtype=np.float64)
-    return np.bincount(labels, (squares / points.shape[1] + 1) ** 3, number)
+    sums: Floats = np.bincount(labels, (squares / points.shape[1] + 1) ** 3, number).astype(np.float64)
+    return sums

@@ -25,7 +25,7 @@ def test_it_is_unbiased_for_any_number_of_points(mean: float, sd: float) -> None
     expected = exact(gaussian_moments(0, 1), gaussian_moments(mean, sd))
     for n, m in ((2, 3), (12, 7)):
         values = [
-            kernel_distance(generator.normal(0, 1, (n, 1)), generator.normal(mean, sd, (m, 1))) for _ in range(8_000)
+            kernel_distance(generator.normal(0, 1, (n, 1)), generator.normal(mean, sd, (m, 1))) for _ in range(2_000)
         ]
         assert np.mean(values) == pytest.approx(expected, abs=4 * np.std(values) / np.sqrt(len(values)))
 
@@ -33,8 +33,8 @@ def test_it_is_unbiased_for_any_number_of_points(mean: float, sd: float) -> None
 def test_many_points_come_near_the_closed_form() -> None:
     generator = np.random.default_rng(1)
     expected = exact(gaussian_moments(0, 1), gaussian_moments(0.5, 1.2))
-    found = kernel_distance(generator.normal(0, 1, (6_000, 1)), generator.normal(0.5, 1.2, (6_000, 1)))
-    assert found == pytest.approx(expected, rel=0.2)
+    found = kernel_distance(generator.normal(0, 1, (3_000, 1)), generator.normal(0.5, 1.2, (3_000, 1)))
+    assert found == pytest.approx(expected, rel=0.3)
 
 
 def test_pooled_points_are_one_set_and_a_group_can_be_left_out() -> None:
@@ -54,9 +54,9 @@ def test_pooled_points_are_one_set_and_a_group_can_be_left_out() -> None:
 def test_the_standard_error_is_that_of_repeats() -> None:
     generator = np.random.default_rng(3)
     values, errors = [], []
-    for _ in range(200):
+    for _ in range(100):
         first, second = ([generator.normal(shift, 1, (6, 1)) for _ in range(40)] for shift in (0.0, 0.6))
         distance, groups = pooled_kernel_distance(first, second)
         values.append(distance(None))
         errors.append(jackknife_error(distance, groups))
-    assert np.sqrt(np.mean(np.square(np.array(errors, float)))) == pytest.approx(np.std(values), rel=0.3)
+    assert np.sqrt(np.mean(np.square(np.array(errors, float)))) == pytest.approx(np.std(values), rel=0.35)
