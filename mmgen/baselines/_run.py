@@ -18,8 +18,8 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import Progress, Work, map_fractions
 from mmgen.modalities import Description
 from mmgen.results.runs import run_record
-from mmgen.results.score import Points, Score, data_condition
-from mmgen.results.standard_errors import binomial_error, use_clustered_error
+from mmgen.results.score import ExampleValues, Score, content_condition
+from mmgen.results.standard_errors import add_clustered_error, binomial_error
 from mmgen.settings.config import json_values, validate
 from mmgen.settings.registry import format_unknown_name
 from mmgen.training.batches import DatasetRows
@@ -127,7 +127,7 @@ def measure_density(
                 dataset, method, settings, scheme, seed, log_prob, details, metric="log-likelihood",
                 quantity="log p(x)", value=value, stderr=stderr, unit="nats",
             )  # fmt: skip
-            return [use_clustered_error(score, dataset.read_sources(rows["test"].rows))]
+            return [add_clustered_error(score, dataset.read_sources(rows["test"].rows))]
 
     return _make_work(method, 1, fractions)
 
@@ -170,7 +170,7 @@ def _score_accuracy(
         stderr=binomial_error(value, len(right)), unit="%",
     )  # fmt: skip
     sources = inputs.dataset.read_sources(inputs.rows("test").rows)
-    return use_clustered_error(score, None if sources is None else sources[known])
+    return add_clustered_error(score, None if sources is None else sources[known])
 
 
 def _make_score(
@@ -192,9 +192,9 @@ def _make_score(
         posterior=method,
         protocol="baseline",
         ids={"dataset": content},
-        conditions={"split": split, "part": "test"} | data_condition(dataset.header.settings),
+        conditions={"split": split, "part": "test"} | content_condition(dataset.header.settings),
         seed=seed,
-        points=Points.from_values(points),
+        points=ExampleValues.from_values(points),
         details={"method": method, **details},
         run=run_record(method, [seed], [settings], [content], members=members),
         **measured,

@@ -33,7 +33,7 @@ from mmgen.evaluation.proposals import (
 from mmgen.generation import TrainedModel
 from mmgen.generation.inputs import Pictures, validate_values
 from mmgen.posteriors import Guided, Posterior
-from mmgen.results.score import Points, Score
+from mmgen.results.score import ExampleValues, Score
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count, Seed
 from mmgen.training.batches import batch_of
@@ -350,6 +350,6 @@ def image_log_likelihood(loaded: TrainedModel, images: Tensor | np.ndarray, samp
         posterior="prior",
         protocol="importance",
         ids={"model": loaded.model_header.content_id, loaded.header.kind: loaded.header.content_id},
-        points=Points(result.value.tolist()),
+        points=ExampleValues(result.value.tolist()),
         details=diagnostics(result),
     )

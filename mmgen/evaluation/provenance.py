@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgen.evaluation.runs import run_of_files
-from mmgen.results.conditions import condition_text
+from mmgen.results.conditions import format_condition
 from mmgen.results.naming import LEARNED_PRIOR
-from mmgen.results.score import Score, data_condition
+from mmgen.results.score import Score, content_condition
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -73,8 +73,8 @@ class Provenance:
         if pixels == "drawn":  # else the dataset tells
             conditions["pixels"] = pixels
         compared = [name for name in (*_COMPARED, *names) if details.get(name)]
-        conditions |= {name: condition_text(details[name]) for name in compared}
-        conditions |= data_condition(evaluation.dataset.header.settings)
+        conditions |= {name: format_condition(details[name]) for name in compared}
+        conditions |= content_condition(evaluation.dataset.header.settings)
         if points:
             objective = evaluation.loaded.model_header.settings.get("objective")
             known = {"trained_share": self.trained_share, "pixels": pixels, "objective": objective}

@@ -6,7 +6,7 @@ from glob import has_magic
 from typing import Any
 
 from mmgen.experiments._tables import Selector, Table
-from mmgen.results.groups import Group, contrast, group_runs
+from mmgen.results.groups import RunGroup, contrast, group_runs
 from mmgen.results.score import Score
 
 __all__ = ["MeasuredCell", "TableComparison", "Difference", "compare_table"]
@@ -25,7 +25,7 @@ class MeasuredCell:
         over_seeds: Whether the runs differ in their seed alone; else the experiment has several files for the cell.
     """
 
-    group: Group
+    group: RunGroup
     score: Score
     over_seeds: bool = False
 

@@ -8,13 +8,13 @@ from mmgen.core.errors import UsageError
 from mmgen.core.progress import map_fractions
 from mmgen.evaluation import needs
 from mmgen.evaluation.needs import Need
-from mmgen.results.score import Better, Points, Score
+from mmgen.results.score import Better, ExampleValues, Score
 from mmgen.settings.plugins import to_kebab_case
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
-__all__ = ["Better", "Metric", "Need", "Points", "Score", "map_fractions"]
+__all__ = ["Better", "Metric", "Need", "ExampleValues", "Score", "map_fractions"]
 
 
 class Metric(ABC):
@@ -87,7 +87,7 @@ class Metric(ABC):
         protocol: str = "",
         given: int | None = None,
         unit: str = "",
-        points: Points | None = None,
+        points: ExampleValues | None = None,
         by_attribute: Mapping[str, float] | None = None,
         warnings: tuple[str, ...] = (),
         details: Mapping[str, Any] | None = None,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from mmgen.core.progress import Progress, Work
 from mmgen.evaluation import Evaluation
 from mmgen.metrics._base import Metric, Score
-from mmgen.results.standard_errors import use_clustered_error
+from mmgen.results.standard_errors import add_clustered_error
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
@@ -74,7 +74,7 @@ def _add_provenance(evaluation: Evaluation, member: Metric, score: Score) -> Sco
     """Add run and conditions to a score, and its error over pictures or sources if several points belong to one."""
     score = evaluation.provenance.complete(score)
     if member.points == "averaged":
-        score = use_clustered_error(score, evaluation.dataset.read_sources(evaluation.rows_of_points))
+        score = add_clustered_error(score, evaluation.dataset.read_sources(evaluation.rows_of_points))
     return evaluation.provenance.add_conditions(score, member.judged, bool(member.points), member.conditions)
 
 

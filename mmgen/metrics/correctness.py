@@ -18,7 +18,7 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.evaluation import needs
 from mmgen.evaluation.queries import Queries, weighted_mean
 from mmgen.evaluation.settings import DESCRIPTIONS
-from mmgen.metrics._base import Metric, Points, Score, map_fractions
+from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
 from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class CodeAgreement(Metric):
             given=queries.given_count,
             protocol=protocol,
             by_attribute=by_attribute,
-            points=Points.from_values(values, weights),
+            points=ExampleValues.from_values(values, weights),
             details={
                 "queries": len(values),
                 "images_per_query": predicted.shape[1],

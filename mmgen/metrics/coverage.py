@@ -19,7 +19,7 @@ from mmgen.evaluation import needs
 from mmgen.evaluation.divergence import jackknife_divergence, jensen_shannon, remaining_bias
 from mmgen.evaluation.queries import Frequencies, Queries, WeightedMean, weighted_mean
 from mmgen.evaluation.settings import DESCRIPTIONS
-from mmgen.metrics._base import Metric, Points, Score, map_fractions
+from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
 from mmgen.results.standard_errors import share_error
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class Coverage(Metric):
             posterior=posterior,
             given=queries.given_count,
             protocol=evaluation.settings.protocol,
-            points=Points.from_values(coverage.values, queries.weights),
+            points=ExampleValues.from_values(coverage.values, queries.weights),
             details={
                 "queries": len(queries),
                 "images_per_query": predicted.shape[1],

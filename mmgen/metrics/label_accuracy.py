@@ -18,7 +18,7 @@ from mmgen.evaluation import needs
 from mmgen.evaluation.likelihoods import description_modality, has_description, infer_proposal, main_modality
 from mmgen.evaluation.settings import POINTS
 from mmgen.generation.read import iterate_attribute_probabilities, iterate_posterior_draws
-from mmgen.metrics._base import Metric, Points, Score, map_fractions
+from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
 from mmgen.modalities.text import Text
 from mmgen.results.standard_errors import binomial_error, share_error
 from mmgen.training.labelling import label_seed
@@ -138,7 +138,7 @@ class LabelAccuracy(Metric):
             quantity=quantity,
             posterior="image",
             protocol=protocol,
-            points=Points.from_values(values.tolist()),
+            points=ExampleValues.from_values(values.tolist()),
             by_attribute=by_attribute,
             details={"draws": draws, **_describe_supervision(evaluation)},
         )

@@ -33,7 +33,7 @@ from mmgen.evaluation.likelihoods import (
 )
 from mmgen.evaluation.proposals import MIXTURE, description_modality, main_modality, proposal_conditions
 from mmgen.evaluation.settings import POINTS
-from mmgen.metrics._base import Metric, Points, Score, map_fractions
+from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -291,7 +291,7 @@ class LogLikelihood(Metric):
             posterior=posterior,
             protocol=protocol,
             ids=_proposal_ids(evaluation, quantity),
-            points=Points.from_values(values.tolist(), shared_stderr=shared_error(len(values), *noises)),
+            points=ExampleValues.from_values(values.tolist(), shared_stderr=shared_error(len(values), *noises)),
             warnings=tuple(details.pop("warnings", ())),
             details={
                 **details,

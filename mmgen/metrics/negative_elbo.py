@@ -19,7 +19,7 @@ from mmgen.evaluation.importance import latents_per_pass
 from mmgen.evaluation.provenance import kind_of_pixels
 from mmgen.evaluation.settings import POINTS
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.metrics._base import Metric, Points, Score
+from mmgen.metrics._base import ExampleValues, Metric, Score
 from mmgen.posteriors import encode_points
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class NegativeElbo(Metric):
                 len(values),
                 quantity=quantity,
                 posterior=name,
-                points=Points.from_values(values.tolist()),
+                points=ExampleValues.from_values(values.tolist()),
                 details={"samples": settings.samples, "pixels": kind_of_pixels(evaluation)},
             )
             for quantity, values in parts.items()

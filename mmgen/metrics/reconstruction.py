@@ -19,7 +19,7 @@ from mmgen.core.seeding import torch_generator
 from mmgen.evaluation import needs
 from mmgen.evaluation.settings import POINTS
 from mmgen.generation.decode import decode_means, decode_means_and_draws
-from mmgen.metrics._base import Metric, Points, Score
+from mmgen.metrics._base import ExampleValues, Metric, Score
 from mmgen.posteriors import posterior_of
 from mmgen.results.standard_errors import share_error
 
@@ -125,7 +125,7 @@ class Reconstruction(Metric):
                 for k, name in enumerate(names)
                 if known[:, k].any()
             },
-            points=Points.from_values(of_point),
+            points=ExampleValues.from_values(of_point),
             details={"real": float(of_real.mean()), "pixels": evaluation.draws.pixels},
         )
 

@@ -21,7 +21,7 @@ from mmgen.core.seeding import numpy_generator, torch_generator
 from mmgen.evaluation import needs
 from mmgen.evaluation.likelihoods import has_description, main_modality
 from mmgen.evaluation.settings import POINTS
-from mmgen.metrics._base import Metric, Points, Score, map_fractions
+from mmgen.metrics._base import ExampleValues, Metric, Score, map_fractions
 from mmgen.posteriors import posterior_of
 from mmgen.results.standard_errors import binomial_error
 from mmgen.training.precision import autocast
@@ -263,7 +263,7 @@ class Retrieval(Metric):
                         binomial_error(value, count),
                         count,
                         quantity=f"R@{k}, {direction}",
-                        points=Points.from_values(values),
+                        points=ExampleValues.from_values(values),
                         details={**about, "chance": float(100 * chance.recall_at(k).mean())},
                         **fixed,
                     )

@@ -1,4 +1,4 @@
-"""Scores, their conditions, grouping by seed, comparison, published numbers, and tables with their printers."""
+"""Scores of models: their conditions, means over seeds, comparison, published numbers, and printed tables."""
 
 import lazy_loader
 

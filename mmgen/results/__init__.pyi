@@ -1,8 +1,13 @@
 from .comparing import compare_entries as compare_entries, compare_scores as compare_scores
 from .comparison import Comparison as Comparison
 from .conditions import Conditions as Conditions
-from .groups import Contrast as Contrast, Group as Group, contrast as contrast, group_runs as group_runs
+from .groups import Contrast as Contrast, RunGroup as RunGroup, contrast as contrast, group_runs as group_runs
 from .number import Number as Number
-from .score import Points as Points, Score as Score, classifier_names as classifier_names, read_scores as read_scores
+from .score import (
+    ExampleValues as ExampleValues,
+    Score as Score,
+    classifier_names as classifier_names,
+    read_scores as read_scores,
+)
 from .score_table import Scores as Scores, tabulate_scores as tabulate_scores
 from .table import Cell as Cell, Table as Table

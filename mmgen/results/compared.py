@@ -1,17 +1,17 @@
-"""The parts of a comparison: columns, rows and tables of comparable scores."""
+"""Columns, rows and tables of comparable scores."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mmgen.results.conditions import Conditions
-from mmgen.results.groups import Contrast, Group
+from mmgen.results.groups import Contrast, RunGroup
 from mmgen.results.score import Score
 
 __all__ = ["Column", "ComparedTable", "Row"]
 
 
 class Column(NamedTuple):
-    """The key of a column of a table, shared by its scores.
+    """Key of a column in a table of scores: the quantity, attributes in a description, and share of described examples.
 
     Attributes:
         given: Number of attributes in a description; None without descriptions.
@@ -25,27 +25,27 @@ class Column(NamedTuple):
 
     @classmethod
     def from_score(cls, score: Score) -> "Column":
-        """Return the column of a score."""
+        """Return the key of the column in which a score stands."""
         share = score.details.get("share")
         known = float(share) if isinstance(share, int | float) else None
         return cls(score.given, score.quantity, known)
 
     @property
     def heading(self) -> str:
-        """Heading of the column, such as "4 given"."""
+        """Heading of the column in a table: "4 given" for scores of descriptions with four attributes."""
         parts = [f"{self.given} given" if self.given is not None else self.quantity or "value"]
         parts += [f"{100 * self.share:g} % paired"] if self.share is not None else []
         return ", ".join(parts)
 
     @property
     def sort_key(self) -> tuple[Any, ...]:
-        """Sort key of columns: more attributes first, then smaller shares."""
+        """Sort key of the columns of a table: more attributes first, then smaller shares."""
         return -self.given if self.given is not None else 1, self.share or 0.0
 
 
 @dataclass(frozen=True)
 class Row:
-    """Runs that differ only in their seed, with one posterior and one weight of guidance.
+    """Row in a table of scores: runs that differ only in their seed, with one posterior and one weight of guidance.
 
     Attributes:
         name: Common part of the names of the runs.
@@ -63,19 +63,19 @@ class Row:
     title: str
     guidance: float
     guidance_method: str
-    cells: tuple[Group | None, ...]
+    cells: tuple[RunGroup | None, ...]
     best: tuple[bool, ...]
     differences: tuple[Contrast | None, ...]
 
     @property
     def n(self) -> int:
-        """Largest number of runs behind one of the numbers."""
+        """Number of training runs in the cell of this row that has the most."""
         return max((cell.n for cell in self.cells if cell is not None), default=0)
 
 
 @dataclass(frozen=True)
 class ComparedTable:
-    """Table of comparable scores of one metric.
+    """Table of the scores of one metric that were measured under the same conditions.
 
     Attributes:
         conditions: Conditions that all its numbers share.

@@ -1,4 +1,4 @@
-"""Scores of several runs as tables: one row for runs that differ only in their seed, one table for comparable scores.
+"""Comparison of scores of several training runs in tables: runs that differ only in their seed share a row.
 
 Scores of different data, classifiers, splits or protocols never share a table: see :mod:`mmgen.results.conditions`.
 """
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mmgen.results.compared import Column, ComparedTable, Row
 from mmgen.results.comparison import Comparison
-from mmgen.results.conditions import Conditions, condition_title, names_of_differences
+from mmgen.results.conditions import Conditions, condition_title, differing_names
 from mmgen.results.groups import contrast, group_runs, is_best
 from mmgen.results.runs import common_name
 from mmgen.results.score import Score
@@ -18,7 +18,7 @@ __all__ = ["Entry", "compare_entries", "compare_scores"]
 
 
 class Entry(NamedTuple):
-    """A score and the run that it belongs to.
+    """A score with the training run that it measures.
 
     Attributes:
         run: Identity of the run without its seed: a digest of its settings, or a file.
@@ -35,7 +35,7 @@ _RowKey = tuple[str, str]  # name of the run, name of the posterior
 
 
 def compare_scores(files: Sequence[tuple[str, Sequence[Score]]], against: str = "") -> Comparison:
-    """Compare scores of several files; runs that differ only in their seed form one row.
+    """Arrange the scores of several files in tables; training runs that differ only in their seed form one row.
 
     Args:
         files: Name of each file, without its ending, and its scores. Scores without a run form a row named by the file.
@@ -57,7 +57,7 @@ def compare_scores(files: Sequence[tuple[str, Sequence[Score]]], against: str = 
 
 
 def compare_entries(entries: Sequence[Entry], against: str = "", names: Mapping[str, str] | None = None) -> Comparison:
-    """Compare scores of runs, as :func:`compare_scores` does for files.
+    """Arrange scores with their training runs in tables; runs that differ only in their seed form one row.
 
     Args:
         entries: The scores with their runs.
@@ -84,7 +84,7 @@ def compare_entries(entries: Sequence[Entry], against: str = "", names: Mapping[
 
 
 def _name_runs(entries: Sequence[Entry]) -> dict[str, str]:
-    """Name each run by the common part of the names of its files; make names distinct."""
+    """Name each training run by the common part of its files' names, and make equal names distinct."""
     files: dict[str, list[str]] = {}
     for entry in entries:
         files.setdefault(entry.run, []).append(entry.name)
@@ -94,7 +94,7 @@ def _name_runs(entries: Sequence[Entry]) -> dict[str, str]:
 
 
 class _ReferenceRow:
-    """The row that others are compared with: a run, one posterior of a run, or one posterior of each run."""
+    """Reference that other rows are compared with: a training run, one posterior of a run, or of each run."""
 
     def __init__(self, text: str, rows: Sequence[_RowKey]) -> None:
         self.text = text
@@ -111,7 +111,7 @@ class _ReferenceRow:
             raise ValueError(format_unknown_name("row", text, [*names, *full_names]))
 
     def find_for(self, row: _RowKey, rows: Iterable[_RowKey]) -> _RowKey | None:
-        """Return the reference of ``row``: the one with the same posterior, else the only one; None for itself."""
+        """Return the reference row that ``row`` is compared with, among ``rows``; None if it is ``row`` itself."""
         candidates = [key for key in rows if self.name in ("", key[0]) and self.posterior in ("", key[1])]
         candidates = [key for key in candidates if self.name or key[0] == row[0]] or candidates  # prefer the same run
         same = [key for key in candidates if key[1] == row[1]]
@@ -120,7 +120,7 @@ class _ReferenceRow:
 
 
 def _matches_posterior(posterior: str, text: str) -> bool:
-    """Return whether ``text`` is the name of a posterior, with or without its weight."""
+    """Return whether ``text`` names this posterior, with or without its weight."""
     return text in (posterior, posterior.partition("(w =")[0])
 
 
@@ -176,17 +176,17 @@ def _describe_conditions(
     named = conditions.by_name
     names = [name for name in ("protocol", "split", "content") if named.get(name)]
     names += ["part"] if named.get("part", "test") != "test" else []
-    names += [name for name in names_of_differences(_of_same_metric(conditions, all_conditions)) if name not in names]
+    names += [name for name in differing_names(_of_same_metric(conditions, all_conditions)) if name not in names]
     return ", ".join(f"{condition_title(name)} {conditions.format_value(name, file_names)}" for name in names)
 
 
 def _explain_separate_tables(conditions: Sequence[Conditions]) -> list[str]:
-    """Explain why there are several tables of one metric."""
+    """Explain why scores of one metric stand in several tables, by the conditions that differ."""
     notes = []
     for metric in dict.fromkeys(one.metric for one in conditions):
         alike = [one for one in conditions if one.metric == metric]
         parts = []
-        for name in names_of_differences(alike):
+        for name in differing_names(alike):
             values = ", ".join(dict.fromkeys(one.format_value(name) for one in alike))
             parts.append(f"{condition_title(name)} ({values})")
         if parts:

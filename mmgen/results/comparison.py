@@ -1,4 +1,4 @@
-"""A comparison of scores, and its printers: tables, lines for programs, pages of Markdown, LaTeX and HTML."""
+"""A comparison of scores, printed as tables, lines for programs, Markdown, LaTeX or HTML."""
 
 import json
 import math
@@ -24,7 +24,7 @@ _OVER = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """Scores of several runs in tables, which it prints in several formats.
+    """Tables that compare scores of several training runs, with printers for several formats.
 
     Attributes:
         tables: One table for each group of comparable scores.
@@ -35,7 +35,7 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
     def printable_tables(self) -> list[Table]:
-        """Return all tables, each followed by a table of differences from its reference row, if there is one."""
+        """Return the tables to print; a table with a reference row is followed by a table of differences from it."""
         labels, tables = Counter[str](), []
         for one in self.tables:
             for kind, table in (("", _score_table(one)), ("difference", _difference_table(one))):
@@ -46,7 +46,7 @@ class Comparison:
         return tables
 
     def legend(self, mark: str = "*", errors: bool = True) -> str:
-        """Explain the errors, marks and intervals of the tables in sentences."""
+        """Explain in sentences what ±, the mark of the best numbers and the intervals in the tables mean."""
         parts = [_explain_errors(self.tables)] if errors else []
         if any(any(row.best) for table in self.tables for row in table.rows):
             parts.append(f"{mark}: no other row beats it, the {LEVEL:.0%} interval of the difference holds 0")
@@ -88,13 +88,13 @@ class Comparison:
         return [*tables[:-1], *(replace(last, note=self.legend("bold")) for last in tables[-1:])]
 
     def number_table(self) -> Table:
-        """Return a table with a row for each number in full precision, for CSV and lines with tabs."""
+        """Return one table for CSV and tab-separated lines: a row for each number, unrounded, with its conditions."""
         records = list(_records(self.tables))
         rows = [["" if value is None else str(value) for value in record.values()] for record in records]
         return Table("", list(records[0]) if records else [], rows)
 
     def json_lines(self) -> str:
-        """Format each number as a line with a JSON object."""
+        """Format each number of the tables, with its conditions, as a JSON object on a line."""
         return "\n".join(json.dumps(record, allow_nan=False) for record in _records(self.tables))
 
 
@@ -148,7 +148,7 @@ def _latex_label(table: ComparedTable, kind: str) -> str:
 
 
 def _explain_errors(tables: Sequence[ComparedTable]) -> str:
-    """Explain the meaning of ±; "" if no number has an error."""
+    """Explain for a legend what ± means in these tables; return "" if no number has an error."""
     cells = [cell for table in tables for row in table.rows for cell in row.cells if cell is not None]
     several = {cell.n > 1 for cell in cells if cell.number.error_text}
     if several == {True, False}:
@@ -161,7 +161,7 @@ def _explain_errors(tables: Sequence[ComparedTable]) -> str:
 
 
 def _records(tables: Sequence[ComparedTable]) -> Iterator[dict[str, Any]]:
-    """Yield a dictionary for each number."""
+    """Yield each number of the tables as a dictionary with its row, column, conditions and difference."""
     for table in tables:
         conditions = table.conditions
         for row in table.rows:

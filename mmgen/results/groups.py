@@ -1,4 +1,4 @@
-"""Runs that differ only in their seed as one number, and differences of two such numbers, paired over seeds."""
+"""Mean scores of training runs that differ only in their seed, and differences of two means, paired over seeds."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from mmgen.results.number import Number
 from mmgen.results.score import Score
 from mmgen.results.standard_errors import clustered_error
 
-__all__ = ["LEVEL", "Contrast", "Group", "contrast", "group_runs", "is_best", "paired_difference"]
+__all__ = ["LEVEL", "Contrast", "RunGroup", "contrast", "group_runs", "is_best", "paired_difference"]
 
 LEVEL = 0.95
 """Coverage of confidence intervals."""
@@ -24,8 +24,8 @@ _EXACT = "parameters"
 
 
 @dataclass(frozen=True)
-class Group:
-    """Mean score of runs that differ only in their seed, or the score of a single run.
+class RunGroup:
+    """Mean score of training runs that differ only in their seed, or the score of a single run.
 
     Attributes:
         mean: Mean over the runs.
@@ -43,29 +43,29 @@ class Group:
 
     @property
     def number(self) -> Number:
-        """Mean with its standard deviation over seeds, or a single score with its standard error."""
+        """Mean score with its standard deviation over seeds, or for a single run the score with its standard error."""
         error = self.sd if self.n > 1 else self.stderr
         return Number(self.mean, error, whole=self.runs[0].unit == _EXACT)
 
     @property
     def by_attribute(self) -> dict[str, float]:
-        """Mean over the runs for each attribute that all runs have."""
+        """Mean score of each attribute over the runs, for attributes that all runs measured."""
         each = [score.by_attribute for score in self.runs]
         return {name: fmean(one[name] for one in each) for name in each[0] if all(name in one for one in each)}
 
     @property
     def samples(self) -> int:
-        """Total number of samples of all runs."""
+        """Total number of samples (pictures or examples) behind the scores of all runs."""
         return sum(score.n for score in self.runs)
 
     @property
     def by_seed(self) -> dict[str, Score]:
-        """Scores of runs with a known seed, by seed."""
+        """Scores of the runs by seed; runs with unknown seeds are left out."""
         return {score.run["seed"]: score for score in self.runs if score.run}
 
 
-def group_runs(runs: Sequence[Score]) -> Group:
-    """Combine the scores of one or more runs into their mean and standard deviation.
+def group_runs(runs: Sequence[Score]) -> RunGroup:
+    """Compute mean and standard deviation of the scores of training runs that differ only in their seed.
 
     Example:
         >>> scores = [Score("m", "q", value, 0.3, "%", "higher", 10, "own") for value in (1.0, 2.0, 3.0)]
@@ -75,14 +75,14 @@ def group_runs(runs: Sequence[Score]) -> Group:
     """
     values = [score.value for score in runs]
     if len(values) == 1:
-        return Group(values[0], None, 1, runs[0].stderr, tuple(runs))
+        return RunGroup(values[0], None, 1, runs[0].stderr, tuple(runs))
     sd = _standard_deviation(values)
-    return Group(fmean(values), sd, len(values), sd / math.sqrt(len(values)), tuple(runs))
+    return RunGroup(fmean(values), sd, len(values), sd / math.sqrt(len(values)), tuple(runs))
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """Difference of two groups, with its standard error and confidence interval.
+    """Difference between the mean scores of two groups of runs, with its standard error and confidence interval.
 
     Attributes:
         value: Difference of the means.
@@ -104,15 +104,15 @@ class Contrast:
 
     @property
     def number(self) -> Number:
-        """Difference with its interval."""
+        """Difference with its confidence interval, for tables."""
         interval = None if self.low is None or self.high is None else (self.low, self.high)
         note = " (no spread)" if self.stderr == 0 else ""
         error = self.stderr if interval else None
         return Number(self.value, error, signed=True, interval=interval, note=note)
 
 
-def contrast(group: Group, reference: Group) -> Contrast:
-    """Return the difference ``group`` minus ``reference``, paired over shared seeds, or over shared points of two runs.
+def contrast(group: RunGroup, reference: RunGroup) -> Contrast:
+    """Compute the difference of mean scores, ``group`` minus ``reference``, paired over shared seeds or examples.
 
     References:
         The generalization of "Student's" problem when several different population variances are involved (Welch,
@@ -142,12 +142,12 @@ def contrast(group: Group, reference: Group) -> Contrast:
 
 
 def _standard_deviation(values: Sequence[float]) -> float:
-    """Return the standard deviation with n - 1; NaN if a value is not finite."""
+    """Return the sample standard deviation (divisor n - 1); NaN if a value is not finite."""
     return stdev(values) if all(map(math.isfinite, values)) else math.nan
 
 
 def _paired_standard_deviation(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return the standard deviation of differences of pairs; 0 if they differ only by rounding errors."""
+    """Return the standard deviation of the differences within pairs; 0 if they differ only by rounding errors."""
     spread = _standard_deviation([b - a for a, b in pairs])
     return 0.0 if spread <= _ROUNDED * max(map(abs, chain(*pairs))) else spread
 
@@ -172,7 +172,7 @@ def _contrast_with_interval(
 
 
 def paired_difference(before: Score, after: Score) -> tuple[float, float] | None:
-    """Return mean and standard error of ``after`` minus ``before``, point by point; None if they cannot be paired.
+    """Return mean and standard error of ``after`` minus ``before``, paired by example; None if they share no examples.
 
     Scores cannot be paired if they have no points, such as medians, or other points, or if a point is not finite. The
     spread of differences does not show noise that all points of a score share, so that is added. Clusters of points
@@ -211,12 +211,12 @@ def paired_difference(before: Score, after: Score) -> tuple[float, float] | None
 
 
 def _equals_up_to_rounding(mean: float, value: float) -> bool:
-    """Return whether a mean of points equals a score up to the rounding of points in files."""
+    """Return whether a mean of example values equals a score, up to the rounding of such values in files."""
     return math.isclose(mean, value, rel_tol=1e-4, abs_tol=0.006)
 
 
-def is_best(cell: Group | None, rivals: Sequence[Group | None]) -> bool:
-    """Return whether no rival beats a cell: the interval of :data:`LEVEL` of each difference holds 0.
+def is_best(cell: RunGroup | None, rivals: Sequence[RunGroup | None]) -> bool:
+    """Return whether no rival has a significantly better score than a cell, at the confidence level :data:`LEVEL`.
 
     A cell without rivals, or of a score without a better direction, is not best. Numbers without errors are compared
     directly. A difference with an error of 0 beats nothing, since equal differences of two seeds prove nothing.

@@ -1,4 +1,4 @@
-"""Names of posteriors for tables, legends, pages and messages.
+"""Names of posteriors, as tables, legends, pages and messages print them.
 
 Files and options have short words ("true", "aggregate"). The names for people include the weights that a posterior was
 fitted with, since another weight gives another density.
@@ -31,7 +31,7 @@ _ABOUT = {
 
 
 class Weights(TypedDict, total=False):
-    """Weights of p(y|z) in a posterior, from its fit and its guidance; see :func:`posterior_name`."""
+    """Arguments of :func:`posterior_name` that weight p(y|z) in a posterior: in its fit, and by its guidance."""
 
     text_weight: float
     guidance: float
@@ -39,7 +39,7 @@ class Weights(TypedDict, total=False):
 
 
 def format_weight(weight: float) -> str:
-    """Format a weight for a name, with at most six digits.
+    """Format the weight in a posterior's name, with at most six digits.
 
     Example:
         >>> format_weight(300.0), format_weight(1 / 3)
@@ -56,7 +56,7 @@ def posterior_name(
     *,
     given: str | None = None,
 ) -> str:
-    """Return the name of a posterior.
+    """Return the name of a posterior for tables, such as "q_agg guided (w = 3)".
 
     Args:
         posterior: "prior", "own", "true", "aggregate", "learned prior", "scan" or "image"; anything else is its own
@@ -84,7 +84,7 @@ def posterior_name(
 
 
 def guidance_label(weight: float, method: str = "") -> str:
-    """Return guidance as it stands in names: "w = 3", "w = 3, balanced" or "cfg 0.5".
+    """Format weight and method of guidance for a posterior's name: "w = 3", "w = 3, balanced" or "cfg 0.5".
 
     Example:
         >>> guidance_label(1.0, "cfg:start=0.2:end=0.8")
@@ -104,7 +104,7 @@ def posterior_title(
     *,
     given: str | None = None,
 ) -> str:
-    """Return the name of a posterior with an explanation, for a heading; arguments as in :func:`posterior_name`.
+    """Return a posterior's name and explanation for a heading; arguments as in :func:`posterior_name`.
 
     Example:
         >>> posterior_title("true", 300.0)
@@ -132,7 +132,7 @@ def posterior_title(
 
 @dataclass(frozen=True)
 class GuidanceReport:
-    """Guidance of a posterior, for captions and messages.
+    """Report on the guidance of a posterior for captions and messages: weight, method, and a warning about the draws.
 
     Attributes:
         base: Name of the guided posterior among ``loaded.posteriors``, or "learned prior".

@@ -1,4 +1,4 @@
-"""Numbers with errors, and the rule by which all tables round them."""
+"""Numbers with errors, and the rule by which tables round both."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _MOST = 5
 
 
 def decimal_places(error: float | None) -> int:
-    """Return the number of decimals to print for a value with this error.
+    """Return the number of decimals with which to print a value that has this error.
 
     The rule of the Particle Data Group: an error is rounded to two significant digits where its first three digits lie
     between 100 and 354, to one where they lie between 355 and 949, and above that it is rounded up to 1000. The value
@@ -40,7 +40,7 @@ def decimal_places(error: float | None) -> int:
 
 @dataclass(frozen=True)
 class Number:
-    """A number in a cell of a table, printed as "85.9 ± 1.1".
+    """Number in a cell of a table, with its error: printed as "85.9 ± 1.1".
 
     Attributes:
         value: The number, in ``unit`` or the unit of its column.
@@ -74,12 +74,12 @@ class Number:
 
     @property
     def value_text(self) -> str:
-        """Rounded value, without its error."""
+        """The value rounded for print, without its error."""
         return self._format_rounded(self.value)
 
     @property
     def error_text(self) -> str:
-        """Rounded error; "" without one."""
+        """The error rounded for print; "" for a number without an error."""
         if self.error is None or self.whole or not math.isfinite(self.error) or not math.isfinite(self.value):
             return ""
         text = f"{self.error:,.{self._decimals}f}"
@@ -99,7 +99,7 @@ class Number:
         return f"{value:{'+' if self.signed else ''},.{self._decimals}f}"
 
     def text_with_marks(self, before: str = "", after: str = "") -> str:
-        """Format the number with ``before`` and ``after`` around its value."""
+        """Format value and error, with the marks ``before`` and ``after`` around the value, such as for bold type."""
         text = f"{before}{self.value_text}{after}"
         if self.interval is not None:
             text += f" [{', '.join(map(self._format_rounded, self.interval))}]"

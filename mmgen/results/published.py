@@ -1,4 +1,4 @@
-"""Numbers of papers from published.toml, and the datasets that they were measured on."""
+"""Published numbers of papers, read from published.toml, with the datasets on which they were measured."""
 
 import json
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class _OnDataset:
-    """Base of published numbers that were measured on a dataset.
+    """Base class of published numbers, with the dataset on which they were measured.
 
     Attributes:
         source: The paper and its table or figure.
@@ -35,7 +35,7 @@ class _OnDataset:
     settings: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     def differences(self, settings: Mapping[str, Any]) -> list[str]:
-        """Describe how a dataset of the same recipe differs from the paper's; [] if the numbers may be compared.
+        """Describe how a dataset made with ``settings`` by the same recipe differs from the paper's; [] if it does not.
 
         Example:
             >>> table = published_tables()[0]
@@ -59,7 +59,7 @@ class _OnDataset:
 
 @dataclass(frozen=True)
 class PublishedTable(_OnDataset):
-    """A table of a paper; published.toml explains the fields."""
+    """Table of numbers from a paper; published.toml explains the fields."""
 
     dataset: str
     columns: tuple[str, ...]
@@ -70,7 +70,7 @@ class PublishedTable(_OnDataset):
 
     @property
     def label(self) -> str:
-        """Source as printed beside the numbers, marked if they are quoted from memory.
+        """Name of the paper's table, with "(from memory)" if its numbers were not checked against the paper.
 
         Example:
             >>> published_table("KM Fig. 4, dSprites").label
@@ -80,17 +80,17 @@ class PublishedTable(_OnDataset):
 
     @property
     def remarks(self) -> str:
-        """Remarks on the numbers; "" for none."""
+        """Remarks on the published numbers for a footnote; "" without any."""
         memory = "published numbers from memory, not confirmed" if self.from_memory else ""
         return "; ".join(filter(None, [memory, self.note]))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of rows and columns."""
+        """Names of the table's rows, then of its columns."""
         return *map(_row_name, self.row), *self.columns
 
     def number(self, first_name: str, second_name: str) -> float | None:
-        """Return the number of the row and column with these names, in either order; None if there is none.
+        """Return the number at a row and a column, named in either order; None if the table has no such number.
 
         Example:
             >>> table = published_table("WG Table 2, MNIST")
@@ -110,7 +110,7 @@ def _row_name(row: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class PublishedClassifier(_OnDataset):
-    """Accuracies in percent of a published attribute classifier, by attribute."""
+    """Published attribute classifier: its accuracy for each attribute in percent, and its dataset."""
 
     accuracy: dict[str, float]
 
@@ -122,7 +122,7 @@ def _read_file() -> dict[str, Any]:
 
 @cache
 def published_tables() -> tuple[PublishedTable, ...]:
-    """Return all published tables."""
+    """Return all tables of papers in published.toml."""
     return tuple(
         PublishedTable(**{**table, "columns": tuple(table["columns"]), "row": tuple(table["row"])})
         for table in _read_file()["table"]
@@ -130,7 +130,7 @@ def published_tables() -> tuple[PublishedTable, ...]:
 
 
 def published_table(source: str) -> PublishedTable:
-    """Return the published table with this source, such as "WG Table 2, MNIST".
+    """Return the table of a paper by its name, such as "WG Table 2, MNIST".
 
     Raises:
         ValueError: There is no such table; the message suggests the nearest.

@@ -1,4 +1,4 @@
-"""The run behind a score: its digest without seeds, and a common name of several runs."""
+"""Training runs behind scores: a digest of their settings without seeds, and a common name of several runs."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ def run_record(
     members: Iterable[Mapping[str, str]] = (),
     initial_runs: Iterable[str] = (),
 ) -> dict[str, str]:
-    """Return the record of a run for its scores: see :attr:`mmgen.results.score.Score.run`.
+    """Describe a training run for the field ``run`` of its scores: name, digest of its settings, seed.
 
     Args:
         name: Name of the run's file, without ending.
@@ -53,7 +53,7 @@ def _without_seed(training: Any) -> Any:
 
 
 def common_name(names: Sequence[str]) -> str:
-    """Return the common part of names of runs that differ in their seeds.
+    """Return the common part of the names of training runs that differ only in their seed.
 
     Example:
         >>> common_name(["telbo", "telbo-seed1"]), common_name(["telbo-0", "telbo-1"]), common_name(["telbo-2"])

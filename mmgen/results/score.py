@@ -16,7 +16,7 @@ from mmgen.core.parsing import MalformedError, parse_json, read_lines
 from mmgen.results.naming import LEARNED_PRIOR, posterior_name, posterior_title
 from mmgen.results.number import Number
 
-__all__ = ["Better", "Points", "Score", "classifier_names", "data_condition", "read_scores"]
+__all__ = ["Better", "ExampleValues", "Score", "classifier_names", "content_condition", "read_scores"]
 
 Better = Literal["higher", "lower", "neither"]
 """The better direction of a score; "neither" for a number that is only informative."""
@@ -38,8 +38,8 @@ _AtLeast0 = Annotated[float, Field(ge=0)]
 
 
 @dataclass(frozen=True)
-class Points:
-    """Values of single examples, whose mean is a score, for paired differences of two scores.
+class ExampleValues:
+    """The values of the single examples whose mean is a score; two scores of the same examples are compared in pairs.
 
     Attributes:
         values: A value for each data point, picture or query, in the unit of the score [N].
@@ -56,21 +56,21 @@ class Points:
     @classmethod
     def from_values(
         cls, values: Iterable[float], weights: Iterable[float] | None = None, shared_stderr: float = 0.0
-    ) -> "Points":
-        """Make points as in files: values with four decimals, and no weights if all are equal."""
+    ) -> "ExampleValues":
+        """Make the values as files store them: rounded to four decimals, and without weights if all are equal."""
         heavy = [] if weights is None else [float(weight) for weight in weights]
         chosen = heavy if len({*heavy}) > 1 else None
         return cls([round(float(value), _DIGITS) for value in values], chosen, shared_stderr=shared_stderr)
 
     @property
     def units(self) -> int:
-        """Number of independent units: clusters, or points without clusters."""
+        """Number of independent units behind the values: of clusters, or of values if there are no clusters."""
         return len(self.values) if self.clusters is None else len({*self.clusters})
 
 
 @dataclass(frozen=True)
 class Score:
-    """A measured number with its error, unit, better direction, posterior, files and run.
+    """Result of a metric: a measured number with its error, unit, better direction, posterior, files and training run.
 
     Attributes:
         metric: Name of the metric ("log-likelihood").
@@ -125,7 +125,7 @@ class Score:
     guidance_method: str = ""
     conditions: dict[str, str] = field(default_factory=dict)
     seed: int | None = None
-    points: Points | None = None
+    points: ExampleValues | None = None
     by_attribute: dict[str, float] = field(default_factory=dict)
     judge: str = ""
     warnings: tuple[str, ...] = ()
@@ -133,7 +133,7 @@ class Score:
 
     @property
     def source(self) -> str:
-        """Name of the posterior, with the weights of its fit and guidance."""
+        """Name of the posterior that was measured, with the weights of its fit and its guidance."""
         return posterior_name(
             self._posterior_key,
             self.text_weight,
@@ -144,7 +144,7 @@ class Score:
 
     @property
     def title(self) -> str:
-        """Name of the posterior with an explanation."""
+        """Name of the posterior that was measured, with an explanation for a heading."""
         return posterior_title(
             self._posterior_key,
             self.text_weight,
@@ -166,23 +166,23 @@ class Score:
 
     @property
     def number(self) -> Number:
-        """Value with its error, for tables."""
+        """The score's value with its error, for a cell of a table."""
         return Number(self.value, self.stderr, whole=self.unit == "parameters")
 
     @property
     def number_with_unit(self) -> Number:
-        """Value with error and unit, for tables of several units."""
+        """The score's value with its error and unit, for a table of several units."""
         return Number(self.value, self.stderr, self.unit, whole=self.unit == "parameters")
 
     @property
     def real_accuracy(self) -> float | None:
-        """The classifier's accuracy on real pictures, in percent, over the attributes of the protocol."""
+        """Accuracy of the attribute classifier on real pictures, in percent, over attributes that the score counts."""
         accuracy = self.judge_accuracy or {}
         with_words = self.protocol in ("paper", "generated-text") and "words" in accuracy
         return accuracy.get("words" if with_words else "mean")
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values for a JSON line; numbers that are not finite become None."""
+        """Convert the score to plain values for a JSON line; numbers that are not finite become None."""
         plain = _json_values(asdict(self))
         return {
             key: value
@@ -191,11 +191,11 @@ class Score:
         }
 
 
-def data_condition(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the condition "content" of scores if their dataset is not the published one of its recipe, else {}.
+def content_condition(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return {"content": ...} for the conditions of scores if their dataset is not the published one, else {}.
 
     Example:
-        >>> data_condition({"content": "not MNIST as published"}), data_condition({"recipe": "mnist"})
+        >>> content_condition({"content": "not MNIST as published"}), content_condition({"recipe": "mnist"})
         ({'content': 'not MNIST as published'}, {})
     """
     content = settings.get("content")
@@ -203,7 +203,7 @@ def data_condition(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def classifier_names(scores: Sequence[Score]) -> list[str]:
-    """Return the name of the classifier of each score: its network, with the start of its content id if ambiguous.
+    """Return the name of the classifier behind each score: its network, and the start of its content id if needed.
 
     The name is "" for a score without a classifier.
     """
@@ -224,7 +224,7 @@ def _json_values(value: Any) -> Any:
 
 
 def read_scores(path: Path) -> list[Score]:
-    """Read scores from a file of ``mmgen eval``: one JSON object a line.
+    """Read the scores that ``mmgen eval`` wrote to a file of JSON lines.
 
     Raises:
         ArtifactError: The file cannot be read, or a line is no score.
@@ -233,9 +233,11 @@ def read_scores(path: Path) -> list[Score]:
         with closing(read_lines(path)) as lines:
             scores = [_parse_score(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     except OSError as error:
-        raise ArtifactError(f"cannot read the scores {path}: {reason_of(error)}; check the path") from None
+        raise ArtifactError(f"cannot read the file of scores {path}: {reason_of(error)}; check the path") from None
     except MalformedError as error:
-        raise ArtifactError(f"{path} holds no scores (JSON lines): {error}; check the path") from None
+        raise ArtifactError(
+            f"{path} holds no scores, expected JSON lines as mmgen eval writes them: {error}; check the path"
+        ) from None
     if not scores:
         raise ArtifactError(f"{path} holds no scores, expected some as mmgen eval writes them; check the path")
     return scores
@@ -251,7 +253,7 @@ _USUAL: dict[str, Any] = {"quantity": "", "stderr": None, "unit": "", "better": 
 
 
 def _parse_score(path: Path, number: int, line: str) -> Score:
-    expected = "expected scores as mmgen eval --json prints them"
+    expected = "expected a score as mmgen eval --json prints it; measure again, or remove the line"
     try:
         record = parse_json(line)
     except MalformedError as error:
@@ -263,7 +265,7 @@ def _parse_score(path: Path, number: int, line: str) -> Score:
             f"{path}: line {number} has the number {beyond:g}, expected at most {_LARGEST:g}; fix the line"
         )
     if "extra" in record:
-        raise ArtifactError(f"{path}: line {number} has an older format, {expected}; measure again with mmgen eval")
+        raise ArtifactError(f"{path}: line {number} has an older format, {expected}")
     try:
         score = _score_adapter().validate_json(json.dumps({**_USUAL, **record}), strict=True)
     except ValidationError as error:

@@ -12,7 +12,7 @@ __all__ = ["Scores", "tabulate_scores"]
 
 
 def tabulate_scores(scores: Sequence[Score], title: str = "", details: Mapping[str, str] | None = None) -> Table:
-    """Make a table with a row for each score; columns that are empty everywhere are left out.
+    """Make a table with a row for each score of one evaluation; columns that would be empty are left out.
 
     Args:
         scores: The scores.
@@ -54,7 +54,7 @@ def _detail_cell(details: Mapping[str, Any], key: str) -> Cell:
 
 
 class Scores(list[Score]):
-    """List of the scores of one evaluation, shown as a table.
+    """List of the scores of one evaluation, which a notebook or terminal prints as a table.
 
     Args:
         scores: The scores.

@@ -1,4 +1,4 @@
-"""Standard errors of shares, which are never 0, and of means over clustered examples.
+"""Standard errors of shares of correct answers (never 0), and of means over clustered examples.
 
 References:
     Approximate is better than "exact" for interval estimation of binomial proportions (Agresti, Coull, 1998), The
@@ -16,14 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmgen.results.score import Score
 
-__all__ = ["binomial_error", "clustered_error", "share_error", "use_clustered_error"]
+__all__ = ["binomial_error", "clustered_error", "share_error", "add_clustered_error"]
 
 _ADDED = 2
 """Right answers added, and as many wrong ones (Agresti and Coull's "plus four")."""
 
 
 def binomial_error(value: float, n: int) -> float:
-    """Return the standard error, in percent, of a share of correct answers among ``n`` independent ones.
+    """Return the standard error, in percent, of a share ``value`` of correct among ``n`` independent answers.
 
     The formula adds two correct and two wrong answers. So 100 correct answers out of 100 have an error of 1.35 rather
     than 0, and value +- 1.96 errors covers a true share of 99 %. Large numbers and shares far from 0 and 100 % hardly
@@ -43,7 +43,7 @@ def binomial_error(value: float, n: int) -> float:
 
 
 def share_error(value: float, stderr: float, n: int) -> float:
-    """Return the standard error, in percent, of a mean of shares, such as over clusters of pictures; it is never 0.
+    """Return the standard error of a mean of shares: ``stderr``, raised to a minimum so that it is never 0; percent.
 
     Args:
         value: The share in percent.
@@ -62,7 +62,7 @@ def share_error(value: float, stderr: float, n: int) -> float:
 
 
 def clustered_error(values: ArrayLike, clusters: ArrayLike | None = None, weights: ArrayLike | None = None) -> float:
-    """Return the standard error of a weighted mean of values [N] in independent clusters; NaN for one cluster.
+    """Return the standard error of the weighted mean of values [N] that are independent only between clusters.
 
     With equal weights and one value per cluster it is the usual s / sqrt(N). A large cluster pulls the mean towards
     itself, so its distance from the mean is too small; this is corrected as by the jackknife.
@@ -90,8 +90,8 @@ def clustered_error(values: ArrayLike, clusters: ArrayLike | None = None, weight
     return float(np.sqrt(count / (count - 1) * np.square(sums).sum()) / weight.sum())
 
 
-def use_clustered_error(score: Score, clusters: NDArray[np.int64] | None) -> Score:
-    """Return the score with a clustered standard error, and with clusters of its points for paired differences.
+def add_clustered_error(score: Score, clusters: NDArray[np.int64] | None) -> Score:
+    """Return a copy of a score whose standard error treats the values of a cluster, such as a picture, as dependent.
 
     The score stays the same if each point is its own cluster, or if the score is no mean of its points.
 

@@ -1,4 +1,4 @@
-"""Tables, and their printers: terminal, tab-separated lines, CSV, Markdown, LaTeX and HTML."""
+"""Tables, printed for a terminal or as tab-separated lines, CSV, Markdown, LaTeX or HTML."""
 
 import csv as csv_writer
 import io
@@ -27,7 +27,7 @@ _NUMERIC = ("", *"+-0123456789")
 
 @dataclass(frozen=True)
 class Table:
-    """Table of texts and numbers below headings.
+    """Table with title, headings and cells of texts and numbers.
 
     Attributes:
         title: Text above it; may be empty.
@@ -72,7 +72,7 @@ class Table:
         return "\n".join(line.rstrip() for line in [*lines, *filter(None, [strip_controls(self.note)])])
 
     def tab_separated(self) -> str:
-        """Format rows for ``grep`` and ``cut``: cells separated by tabs, unrounded numbers, no headings."""
+        """Format the rows as lines of tab-separated cells, for ``grep`` and ``cut``: unrounded numbers, no headings."""
         _, rows = self._unrounded_cells()
         return "\n".join("\t".join(" ".join(cell.split()) for cell in row) for row in rows)
 
@@ -127,12 +127,12 @@ class Table:
         return range(len(self.columns))
 
     def _is_numeric(self, place: int) -> bool:
-        """Return whether a column is aligned to the right."""
+        """Return whether the column at this place holds numbers, so that it is aligned to the right."""
         cells = [row[place] for row in self.rows]
         return place > 0 and all(isinstance(cell, Number) or cell[:1] in _NUMERIC for cell in cells)
 
     def _unrounded_cells(self) -> tuple[list[str], list[list[str]]]:
-        """Return headings and unrounded cells, with separate columns of errors."""
+        """Return headings and rows of cells with unrounded numbers, whose errors stand in columns of their own."""
         columns: list[str] = []
         rows: list[list[str]] = [[] for _ in self.rows]
         for place, heading in enumerate(self.columns):
@@ -148,7 +148,7 @@ class Table:
 
 
 def _format_row(row: Iterable[Cell], before: str = "", after: str = "*") -> list[str]:
-    """Format cells as text, with marks around the best numbers."""
+    """Format the cells of a row as text, with marks around the best numbers."""
     return [
         cell if isinstance(cell, str) else cell.text_with_marks(before, after) if cell.best else cell.text_with_marks()
         for cell in row
@@ -163,12 +163,12 @@ def _strip_controls_of_cells(cells: Iterable[str]) -> list[str]:
 
 
 def _display_width(text: str) -> int:
-    """Return the number of terminal columns that a text takes."""
+    """Return the width of a text in a terminal, in characters."""
     return sum(2 if unicodedata.east_asian_width(one) in "WF" else not unicodedata.combining(one) for one in text)
 
 
 def _minimal_width(text: str) -> int:
-    """Return the width of the longest word of a cell; a number and its error are one word."""
+    """Return the least width of a cell: that of its longest word; a number and its error are one word."""
     return max(map(_display_width, _join_unbreakable(text).split(" ")), default=0)
 
 
@@ -179,7 +179,7 @@ def _join_unbreakable(text: str) -> str:
 
 
 def _fit_widths(columns: Sequence[Sequence[str]], room: int | None) -> list[int] | None:
-    """Return widths of columns that fit into ``room`` without breaking words; None if impossible or unreadable."""
+    """Choose widths of columns that together fit into ``room`` without breaking words; None if there are none."""
     least = [max(map(_minimal_width, cells)) for cells in columns]
     most = [max(map(_display_width, cells)) for cells in columns]
     if room is None:
@@ -196,7 +196,7 @@ def _fit_widths(columns: Sequence[Sequence[str]], room: int | None) -> list[int]
 
 
 def _format_columns(table: Table, width: int | None) -> list[str] | None:
-    """Format a table in columns as lines; None if it is too wide."""
+    """Format a table as lines with aligned columns; None if it is too wide."""
     rows: list[list[str]] = [[*row] for row in table.rows]  # type: ignore[list-item]
     every = list(table._column_numbers)
     differing = [place for place in every if len(rows) < 2 or len({row[place] for row in rows}) > 1]
@@ -237,7 +237,7 @@ def _pad(cell: str, size: int, right: bool) -> str:
 
 
 def _format_blocks(table: Table, width: int) -> list[str]:
-    """Format each row as lines of heading and value, with the value below its heading in a narrow terminal."""
+    """Format a table that is too wide for columns: each row as lines of heading and value."""
     aligned = max(map(_display_width, table.columns), default=0)
     beside = all(_minimal_width(str(cell)) <= width - aligned - 4 for row in table.rows for cell in row)
     lines = _wrap(strip_controls(table.title), width) if table.title else []

@@ -22,7 +22,7 @@ from mmgen.core.parsing import (
 )
 from mmgen.experiments._plan import read_plan
 from mmgen.figures.report.curves import read_log
-from mmgen.figures.session import gather_material
+from mmgen.figures.session import gather_files
 from mmgen.results.score import read_scores
 from mmgen.settings.config import parse_assignments, read_toml
 from mmgen.training.log import RunLog
@@ -144,7 +144,7 @@ def plan(path: Path, value: str) -> object:
 
 def report(path: Path, value: str) -> object:
     path.write_text(f'{{"metric": "correctness", "value": {value}}}\n')
-    return gather_material([path])
+    return gather_files([path])
 
 
 READERS = [scores, log, settings, plan, report]
@@ -241,7 +241,7 @@ def test_nothing_is_parsed_elsewhere() -> None:
 READ = {
     "mmgen/core/foreign.py": 1, "mmgen/core/parsing.py": 1, "mmgen/artifacts/checkpoint.py": 3,
     "mmgen/artifacts/containers.py": 2,
-    "mmgen/artifacts/pages.py": 1, "mmgen/figures/session/material.py": 1,
+    "mmgen/artifacts/pages.py": 1, "mmgen/figures/session/report_files.py": 1,
     "mmgen/commands/_exporting.py": 2, "data_recipes/_download.py": 1, "data_recipes/_published.py": 1,
     "mmgen/training/log.py": 1,
     "cli/_main.py": 1, "cli/_streams.py": 1, "data_recipes/_clevr/_blender_worker.py": 1,

@@ -18,7 +18,7 @@ from mmgen.data_recipes._own._tables import read_table
 from mmgen.data_recipes._scene_file import read_scene_file
 from mmgen.experiments._plan import read_plan
 from mmgen.figures.report.curves import read_log
-from mmgen.figures.session import gather_material
+from mmgen.figures.session import gather_files
 from mmgen.results.score import read_scores
 from mmgen.settings import plugins
 from mmgen.settings.config import read_toml
@@ -148,7 +148,7 @@ def test_scores_of_another_program_are_told_by_what_they_hold(tmp_path: Path) ->
     text = '{"metric": "a", "value": 1}\n'
     for data in (text.encode(), codecs.BOM_UTF8 + text.encode(), text.encode("utf-16")):
         path.write_bytes(data)
-        assert [score.metric for score in gather_material([path]).scores] == ["a"]
+        assert [score.metric for score in gather_files([path]).scores] == ["a"]
 
 
 def test_paths_that_another_shell_wrote(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from mmgen.experiments._page import classifier_accuracy_sentence, comparison_tab
 from mmgen.experiments._plan import read_plan, select_rows, use_dataset
 from mmgen.experiments._stages import Plan
 from mmgen.experiments._states import finished_files
-from mmgen.results.score import Points, Score
+from mmgen.results.score import ExampleValues, Score
 from mmgen.results.table import Table as ResultTable
 from tests.experiments.files import write_data, write_model
 
@@ -37,8 +37,8 @@ def test_gains_of_likelihoods_are_paired_by_point() -> None:
         name: Score("log-likelihood", "log p(x|y)", value, 173.2, "nats", "higher", 3, name, protocol="bound")
         for name, value in (("true", 400.0), ("aggregate", 410.0))
     }
-    of["true"] = replace(of["true"], text_weight=200.0, seed=0, points=Points([100.0, 400.0, 700.0]))
-    of["aggregate"] = replace(of["aggregate"], seed=0, points=Points([109.0, 410.0, 711.0]))
+    of["true"] = replace(of["true"], text_weight=200.0, seed=0, points=ExampleValues([100.0, 400.0, 700.0]))
+    of["aggregate"] = replace(of["aggregate"], seed=0, points=ExampleValues([109.0, 410.0, 711.0]))
     gain = compared(plan, list(of.values())).our_difference((2, 3), (2, 0))
     assert gain == (10.0, pytest.approx(1 / 3**0.5))
     of["aggregate"] = replace(of["aggregate"], seed=1)  # other points
@@ -76,7 +76,7 @@ def of_model(name: str, values: list[float], posterior: str = "prior", seed: int
     mean = sum(values) / len(values)
     return Score(
         "log-likelihood", name, mean, 0.7, "nats", "higher", 2, posterior, protocol="importance",
-        conditions={"split": "official", "part": "test", "samples": "1000"}, seed=seed, points=Points(values),
+        conditions={"split": "official", "part": "test", "samples": "1000"}, seed=seed, points=ExampleValues(values),
         details={"samples": 1000, "log_weight_variance": 22.5, "log_weight_variance_stderr": 0.5},
     )  # fmt: skip
 

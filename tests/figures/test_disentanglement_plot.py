@@ -141,9 +141,9 @@ def test_dimensions_are_labelled_by_the_factor_that_they_follow(world: Path, mon
 
 def _labels(world: Path) -> list[str]:
     from mmgen.figures.plots.traversal import _rank_dimensions
-    from mmgen.figures.session import gather_material, open_session
+    from mmgen.figures.session import gather_files, open_session
 
-    (group,) = gather_material([world / "telbo.safetensors"]).groups
+    (group,) = gather_files([world / "telbo.safetensors"]).groups
     followed = _rank_dimensions(open_session(group, 0))
     assert "20 bins" in followed.explanation and "Inactive: below 0.01 nats" in followed.explanation
     pairs = zip(followed.ranked.dimensions, followed.ranked.values, strict=True)

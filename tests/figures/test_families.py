@@ -13,7 +13,7 @@ from mmgen.figures.report.make import make_report
 from mmgen.figures.report.pictures import draw_same_words, draw_varied_words
 from mmgen.figures.report.reconstructions import draw_reconstructions
 from mmgen.figures.report.show import draw_contact_sheet
-from mmgen.figures.session import Session, gather_material, open_session
+from mmgen.figures.session import Session, gather_files, open_session
 from mmgen.generation import load
 
 DIGITS = [str(n) for n in range(10)]
@@ -68,7 +68,7 @@ def family(tmp_path_factory: pytest.TempPathFactory, stubs: SimpleNamespace) -> 
 
 
 def _session(family: Path, name: str) -> Session:
-    return open_session(gather_material([family / f"{name}.safetensors"]).groups[0], seed=0)
+    return open_session(gather_files([family / f"{name}.safetensors"]).groups[0], seed=0)
 
 
 @pytest.mark.parametrize("name", ["plain", *(pytest.param(name, marks=pytest.mark.slow) for name in ("jmvae", "both"))])

@@ -11,7 +11,7 @@ from mmgen.artifacts import Header, read_header
 from mmgen.figures.report.context import _describe_data
 from mmgen.figures.report.findings import describe_findings
 from mmgen.figures.report.make import make_report
-from mmgen.figures.session import gather_material, open_session
+from mmgen.figures.session import gather_files, open_session
 
 GUIDED = {"base": "aggregate", "guidance": 3.0, "guidance_method": "balanced"}
 IDS = {"dataset": "d", "judge": "j"}
@@ -34,7 +34,7 @@ def said(world: Path, tmp_path: Path) -> Any:
         path = tmp_path / "found.jsonl"
         path.write_text("".join(json.dumps(one) + "\n" for one in written))
         files = [world / "flat-true.safetensors", world / "flat-aggregate.safetensors", path]
-        return [(one.best, one.others) for one in describe_findings(gather_material(files))]
+        return [(one.best, one.others) for one in describe_findings(gather_files(files))]
 
     return find
 
@@ -80,7 +80,7 @@ def test_rows_of_another_judge_are_not_compared(said: Any) -> None:
 
 
 def test_what_draws_best_comes_first_and_the_exact_posterior_is_folded(world: Path) -> None:
-    (group,) = gather_material([world / "flat-true.safetensors", world / "flat-aggregate.safetensors"]).groups
+    (group,) = gather_files([world / "flat-true.safetensors", world / "flat-aggregate.safetensors"]).groups
     sources = open_session(group, 0, guidance=2.0).sources
     names = [source.name.partition(":")[0] for source in sources]
     assert names == ["q_agg guided (w = 2)", "q_agg", "q_true(w = 1), exact"]
@@ -120,8 +120,8 @@ def test_the_exact_posterior_is_folded_beside_that_of_the_training() -> None:
 )  # fmt: skip
 def test_of_the_data_only_what_somebody_chose_is_said(settings: dict[str, Any], said: str) -> None:
     header = Header("dataset", 1, "0", "0" * 64, 0, settings, (), {}, "")
-    material: Any = SimpleNamespace(headers={"id": (Path("a") / "own.h5", header)})
-    assert _describe_data(material) == [said]
+    report_files: Any = SimpleNamespace(headers={"id": (Path("a") / "own.h5", header)})
+    assert _describe_data(report_files) == [said]
 
 
 def test_the_heading_of_scores_names_papers_where_their_numbers_stand(world: Path, tmp_path: Path) -> None:

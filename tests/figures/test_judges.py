@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from mmgen.artifacts import Dataset, read_header
-from mmgen.figures.session import gather_material
+from mmgen.figures.session import gather_files
 from mmgen.generation.classifiers import find_classifier, find_dataset_classifier as find_judge_of_scores
 
 
@@ -47,13 +47,13 @@ def test_a_report_takes_the_judge_that_gave_its_scores(folder: Path) -> None:
     model, new = folder / "flat.safetensors", folder / "new.safetensors"
     scores = _scores(folder, read_header(new).content_id)
     for more in ([], [folder / "good.safetensors", new]):
-        material = gather_material([model, scores, *more])
-        assert material.groups[0].judge.name == "new.safetensors"
-        assert not material.notices
-    assert gather_material([model]).groups[0].judge.name == "good.safetensors"
+        report_files = gather_files([model, scores, *more])
+        assert report_files.groups[0].judge.name == "new.safetensors"
+        assert not report_files.notices
+    assert gather_files([model]).groups[0].judge.name == "good.safetensors"
 
 
 def test_a_report_whose_scores_another_judge_gave_says_so(folder: Path) -> None:
-    material = gather_material([folder / "flat.safetensors", _scores(folder, "lost")])
-    assert material.groups[0].judge.name == "good.safetensors"
-    assert "judged by good.safetensors, which gave none of the scores" in material.notices[0]
+    report_files = gather_files([folder / "flat.safetensors", _scores(folder, "lost")])
+    assert report_files.groups[0].judge.name == "good.safetensors"
+    assert "judged by good.safetensors, which gave none of the scores" in report_files.notices[0]

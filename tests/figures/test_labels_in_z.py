@@ -8,7 +8,7 @@ import torch
 from mmgen.cli._main import main
 from mmgen.figures.plots._chosen import encode_start_examples
 from mmgen.figures.plots._draw import draw_plot
-from mmgen.figures.session import gather_material, open_session
+from mmgen.figures.session import gather_files, open_session
 from mmgen.generation import load
 from mmgen.generation.encodings import encode_split, rank_axes, traversable_axes
 from mmgen.generation.traversals import interpolate, interpolate_with_labels
@@ -27,7 +27,7 @@ def test_the_style_is_traversed_and_the_label_held(world: Path, tmp_path: Path) 
     encodings = encode_split(model, world / "data.h5", "train", 50, 0)
     ranked = rank_axes(model, encodings)
     assert sorted(ranked.dimensions) == list(places) and sorted(ranked.names) == ["z 1", "z 2", "z 3"]
-    (group,) = gather_material([out]).groups
+    (group,) = gather_files([out]).groups
     chosen = encode_start_examples(open_session(group, 0), encodings.rows[:4].tolist(), 4)
     hot = chosen.z[:, : layers["y"]]
     assert torch.equal(hot, encodings.mean[:4, : layers["y"]]), "both are the likeliest label, no draw"

@@ -11,7 +11,7 @@ from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots.embedding import Colouring, _colouring_of_factor
-from mmgen.figures.session import gather_material, open_session
+from mmgen.figures.session import gather_files, open_session
 from mmgen.generation import load
 from mmgen.generation.encodings import encode_split, rank_axes
 
@@ -39,7 +39,7 @@ def test_steps_at_a_pictures_own_value_are_its_reconstruction(world: Path) -> No
     from mmgen.figures.plots._chosen import StartExamples, encode_start_examples
     from mmgen.figures.plots.traversal import _build_panel
 
-    (group,) = gather_material([world / "telbo.safetensors"]).groups
+    (group,) = gather_files([world / "telbo.safetensors"]).groups
     chosen = encode_start_examples(open_session(group, 0), [7], 1)
     at_zero = StartExamples(chosen.session, chosen.examples, torch.zeros_like(chosen.z), chosen.conditions)
     panel = _build_panel(at_zero, 0, [2, 0], torch.linspace(-3, 3, 7).expand(2, 7))

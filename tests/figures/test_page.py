@@ -18,7 +18,7 @@ from mmgen.figures.drawing.style import SMALL, new_figure, render_figure
 from mmgen.figures.drawing.tables import (
     Block,
     Column,
-    Group,
+    ColumnGroup,
     Panel,
     Tile,
     TileRow,
@@ -216,7 +216,7 @@ PAGES = {
     "grid": lambda images: image_grid(images, note="Note."),
     "table": lambda images: image_table([Panel("a", images[:, None])], ["x", "y"][: len(images)], note="Note."),
     "tiles": lambda images: tile_table([TileRow("x", [[Tile(image) for image in images]])], note="Note."),
-    "blocks": lambda images: block_table([Block("b", [Group("g", [Column(images)])])], note="Note."),
+    "blocks": lambda images: block_table([Block("b", [ColumnGroup("g", [Column(images)])])], note="Note."),
 }
 
 
@@ -261,7 +261,7 @@ def test_no_label_of_a_row_is_broken_within_a_word(words: str, monkeypatch: pyte
     monkeypatch.setattr(_text.TextBlock, "draw", noted)
     image_table([Panel("", BRIGHT[:1, None])], [words])
     tile_table([TileRow(words, [[Tile(BRIGHT[0])]])])
-    block_table([Block("", [Group("", [Column(BRIGHT[:1])])], [words])])
+    block_table([Block("", [ColumnGroup("", [Column(BRIGHT[:1])])], [words])])
     assert sorted(word for line in drawn for word in line.split()) == sorted(3 * words.split())
 
 

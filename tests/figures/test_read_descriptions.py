@@ -13,7 +13,7 @@ from mmgen.artifacts import read_samples
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.evaluation.drawn import ClassifiedPictures
 from mmgen.evaluation.queries import Queries
-from mmgen.figures.session import Source, draw_from_sources, gather_material, open_session
+from mmgen.figures.session import Source, draw_from_sources, gather_files, open_session
 from mmgen.generation import TrainedModel, load
 from mmgen.generation.descriptions import check_posterior_reads, default_posterior, parse_descriptions
 from mmgen.generation.draws import draw
@@ -189,7 +189,7 @@ def test_one_stream_of_randomness_in_every_product(readers: Path, tmp_path: Path
     assert np.array_equal(draw_latents(loaded, posterior, asked, number, seed)[0].numpy(), z)
 
     # A figure draws by its session; its sources have the posterior, guided or not.
-    session = open_session(gather_material([file]).groups[0], seed, guidance=weight)
+    session = open_session(gather_files([file]).groups[0], seed, guidance=weight)
     sources = [s for s in (*session.sources, *session.priors) if s.loaded.guidance == weight]
     shown = [s for s in sources if s.posterior == posterior] or [Source("its own", loaded, posterior, file)]
     ((_, drawn),) = draw_from_sources(session, asked, number, shown[:1])

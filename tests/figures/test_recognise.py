@@ -86,7 +86,7 @@ def test_what_is_no_picture_is_named(world: Path, tmp_path: Path) -> None:
     (tmp_path / "b.png").write_bytes((tmp_path / "b.png").read_bytes()[:60])
     with pytest.raises(ArtifactError, match="cannot read the picture"):
         read_file_images(tmp_path / "b.png", (1, 64, 64))
-    with pytest.raises(ArtifactError, match="no such file or directory; name a picture"):
+    with pytest.raises(ArtifactError, match="no such file or directory; give a picture file"):
         read_file_images(tmp_path / "missing.png", (1, 64, 64))
     with pytest.raises(UsageError, match="rows got numbers outside 0 to 159"):
         read_file_images(world / "data.h5", (1, 16, 16), [160])

@@ -16,7 +16,7 @@ from mmgen.artifacts.contents import describe_file
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.figures.report.make import make_report
 from mmgen.figures.report.show import draw_contact_sheet
-from mmgen.figures.session import gather_material
+from mmgen.figures.session import gather_files
 
 SECTIONS = ["scores", "samples", "abstraction", "latents", "curves", "judge", "lineage", "settings"]
 
@@ -146,13 +146,13 @@ def test_what_a_report_cannot_show_is_named(world: Path, tmp_path: Path) -> None
     stranger = tmp_path / "notes.txt"
     stranger.write_text("hello")
     with pytest.raises(ArtifactError, match="neither HDF5 nor safetensors"):
-        gather_material([stranger])
+        gather_files([stranger])
     broken = tmp_path / "scores.jsonl"
     broken.write_text('{"metric": "correctness"}\n')
     with pytest.raises(ArtifactError, match="line 1 has no metric and value"):
-        gather_material([broken])
+        gather_files([broken])
     with pytest.raises(UsageError, match="no files to report on"):
-        gather_material([])
+        gather_files([])
     with pytest.raises(ArtifactError, match="is no folder"):
         make_report([world / "scores.jsonl"], tmp_path / "nowhere" / "r.html").run()
 
@@ -195,9 +195,9 @@ def test_no_contact_sheet_of_what_has_no_images(world: Path) -> None:
 def test_what_the_judge_takes_for_what(world: Path) -> None:
     """Shares of each true word add up to all of its pictures; both attributes are there."""
     from mmgen.figures.report.judges import tabulate_confusions
-    from mmgen.figures.session import gather_material, open_session
+    from mmgen.figures.session import gather_files, open_session
 
-    (group,) = gather_material([world / "flat.safetensors", world / "judge.safetensors"]).groups
+    (group,) = gather_files([world / "flat.safetensors", world / "judge.safetensors"]).groups
     found = tabulate_confusions(open_session(group, 0))
     assert {table.name for table in found} == {"parity", "magnitude"}
     for table in found:

@@ -8,13 +8,13 @@ import torch
 
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.layout import SOURCE_GROUND, WIDEST, Block, Column, Group, block_table
+from mmgen.figures.drawing.layout import SOURCE_GROUND, WIDEST, Block, Column, ColumnGroup, block_table
 from mmgen.figures.drawing.page import convert_to_rgb
 from mmgen.figures.drawing.style import hex_to_rgb
 from mmgen.figures.drawing.views import strip_blocks
 from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.report.make import _STAGES, make_report
-from mmgen.figures.session import gather_material, open_session
+from mmgen.figures.session import gather_files, open_session
 from mmgen.generation import TrainedModel, load
 from mmgen.generation.translations import default_routes, draw_translations, read_paired_examples, select_routes
 
@@ -55,7 +55,11 @@ def test_blocks_lie_where_their_boxes_say() -> None:
     images = np.random.default_rng(0).integers(0, 256, (2, 1, 8, 8)).astype(np.uint8)
     small = np.random.default_rng(1).integers(0, 256, (2, 3, 4, 4)).astype(np.uint8)
     block = Block(
-        "a", [Group("x", [Column(images, "given", is_source=True)]), Group("y", [Column(small), Column(images)])]
+        "a",
+        [
+            ColumnGroup("x", [Column(images, "given", is_source=True)]),
+            ColumnGroup("y", [Column(small), Column(images)]),
+        ],
     )
     grid = block_table([block, block], title="title")
     assert len(grid.boxes) == 2 * 3 * 2
@@ -76,7 +80,7 @@ def test_blocks_lie_where_their_boxes_say() -> None:
 
 def test_blocks_that_do_not_fit_go_below() -> None:
     images = np.zeros((3, 1, 28, 28), np.uint8)
-    block = Block("b", [Group("x", [Column(images)] * 9)])
+    block = Block("b", [ColumnGroup("x", [Column(images)] * 9)])
     grid = block_table([block, block, block])
     assert grid.image.width <= WIDEST + 60
     firsts = [grid.boxes[27 * number] for number in range(3)]
@@ -98,7 +102,7 @@ def test_strips_fill_a_page_and_keep_the_order() -> None:
 def test_columns_of_different_length_are_refused() -> None:
     images = np.zeros((3, 1, 8, 8), np.uint8)
     with pytest.raises(UsageError, match=r"columns and labels of \[3, 2\] rows, expected 3"):
-        block_table([Block("b", [Group("x", [Column(images), Column(images[:2])])])])
+        block_table([Block("b", [ColumnGroup("x", [Column(images), Column(images[:2])])])])
     with pytest.raises(UsageError, match="no images to show"):
         block_table([Block("b", [])])
 
@@ -231,5 +235,5 @@ def test_a_report_has_the_figure_for_models_of_several_kinds_of_pictures(views: 
     page = make_report([views / "all.safetensors"], tmp_path / "r.html").run().read_text()
     assert page.count('<section id="transformations">') == 1 and 'href="#transformations"' in page
     assert page.count("<strong>Transformations: each kind of picture from others.</strong>") == 1
-    lone = open_session(gather_material([views / "one.safetensors"]).groups[0], seed=0)
+    lone = open_session(gather_files([views / "one.safetensors"]).groups[0], seed=0)
     assert _STAGES["transformations"](lone) == []

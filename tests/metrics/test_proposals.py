@@ -16,7 +16,7 @@ from mmgen.evaluation.importance import Estimate, summarise_weights
 from mmgen.evaluation.likelihoods import estimate_text
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.results.groups import contrast, group_runs
-from mmgen.results.score import Points, Score
+from mmgen.results.score import ExampleValues, Score
 from tests.metrics.toy import Gaussian, loaded_gaussian
 from tests.metrics.two_modes import TwoModes, loaded_two_modes, two_modes_points
 
@@ -126,7 +126,7 @@ def paired_share_inside(labels: int, points: int, repeats: int, log_variance: fl
         for _ in range(2):
             noise = torch.randn(draws, labels, generator=random, dtype=torch.float64)
             found = summarise_weights(truths + math.sqrt(log_variance) * noise - log_variance / 2)[rows]
-            each = Points(found.value.tolist(), shared_stderr=shared_error(points, found.noise))
+            each = ExampleValues(found.value.tolist(), shared_stderr=shared_error(points, found.noise))
             value, error = float(found.value.mean()), standard_error(found.value, found.noise)
             groups.append(
                 group_runs([Score("m", "log p(y)", value, error, "nats", "higher", points, "own", points=each)])

@@ -8,13 +8,13 @@ import pytest
 from scipy import stats
 
 from mmgen.results.groups import contrast, group_runs, paired_difference
-from mmgen.results.score import Points, Score
-from mmgen.results.standard_errors import clustered_error, use_clustered_error
+from mmgen.results.score import ExampleValues, Score
+from mmgen.results.standard_errors import add_clustered_error, clustered_error
 
 
 def score(values: Any, **changed: Any) -> Score:
     made = Score("log-likelihood", "log p(x)", float(np.mean(values)), 0.1, "nats", "higher", len(values), "image")
-    return replace(made, points=Points([float(one) for one in values]), **changed)
+    return replace(made, points=ExampleValues([float(one) for one in values]), **changed)
 
 
 def test_singletons_have_the_usual_error_and_weights_the_ratio_estimators() -> None:
@@ -53,7 +53,7 @@ def test_the_error_is_how_much_means_of_other_pictures_differ() -> None:
         sizes = rng.integers(5, 51, size=20)
         values = np.repeat(rng.normal(size=20), sizes) + 0.5 * rng.normal(size=sizes.sum())
         found = score(values)
-        told = use_clustered_error(found, np.repeat(np.arange(20), sizes)).stderr
+        told = add_clustered_error(found, np.repeat(np.arange(20), sizes)).stderr
         assert told is not None
         means.append(found.value)
         errors.append(told)
@@ -66,15 +66,15 @@ def test_scores_change_only_where_points_share_a_picture() -> None:
     values = [1.0, 1.0, 3.0, 3.0]
     alone, shared = np.arange(4), np.array([5, 5, 2, 2])
     plain = score(values)
-    assert use_clustered_error(plain, None) is plain and use_clustered_error(plain, alone) is plain
-    assert use_clustered_error(plain, np.array([0, 0, 1])) is plain, "not of these points"
-    assert use_clustered_error(replace(plain, value=9.0), shared).stderr == 0.1, "no mean of them"
-    found = use_clustered_error(plain, shared)
+    assert add_clustered_error(plain, None) is plain and add_clustered_error(plain, alone) is plain
+    assert add_clustered_error(plain, np.array([0, 0, 1])) is plain, "not of these points"
+    assert add_clustered_error(replace(plain, value=9.0), shared).stderr == 0.1, "no mean of them"
+    found = add_clustered_error(plain, shared)
     assert (found.stderr, found.points.clusters, found.points.units) == (1.0, [1, 1, 0, 0], 2)
-    bits = use_clustered_error(replace(plain, details={"bits_per_pixel_stderr": 0.2}), shared)
+    bits = add_clustered_error(replace(plain, details={"bits_per_pixel_stderr": 0.2}), shared)
     assert bits.details["bits_per_pixel_stderr"] == pytest.approx(2.0), "ten times the error, so ten times this one"
-    assert use_clustered_error(plain, np.zeros(4)).stderr is None, "of one picture nothing says how much others differ"
-    percent = use_clustered_error(score([100.0] * 4, unit="%"), shared)
+    assert add_clustered_error(plain, np.zeros(4)).stderr is None, "of one picture nothing says how much others differ"
+    percent = add_clustered_error(score([100.0] * 4, unit="%"), shared)
     assert percent.stderr is not None and percent.stderr > 10, "shares have no error of 0"
 
 
@@ -83,7 +83,7 @@ def test_differences_are_clustered_too() -> None:
     rng = np.random.default_rng(0)
     base = rng.normal(size=60)
     first, last = base, base + np.repeat(rng.normal(size=6), 10)
-    a, b = (use_clustered_error(score(values), pictures) for values in (first, last))
+    a, b = (add_clustered_error(score(values), pictures) for values in (first, last))
     points = paired_difference(a, b)
     assert points is not None
     by_picture = (last - first).reshape(6, 10).mean(1)

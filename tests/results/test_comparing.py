@@ -16,7 +16,7 @@ from mmgen.evaluation.runs import run_of_files
 from mmgen.results.comparing import compare_scores
 from mmgen.results.groups import contrast, group_runs, is_best, paired_difference
 from mmgen.results.runs import run_record
-from mmgen.results.score import Points, Score, read_scores
+from mmgen.results.score import ExampleValues, Score, read_scores
 
 HERE = {"split": "iid", "part": "test"}
 
@@ -29,7 +29,7 @@ def score(
     made = Score(
         "correctness", "correctness", value, 0.5, "%", "higher", 100, "own", given, "exact",
         ids={"dataset": "d" * 64, "judge": "j" * 64}, conditions=dict(HERE), seed=0,
-        points=None if values is None else Points(values, weights), run=run,
+        points=None if values is None else ExampleValues(values, weights), run=run,
     )  # fmt: skip
     return replace(made, **changed)  # type: ignore[arg-type]
 
@@ -129,7 +129,7 @@ def test_a_median_is_not_paired_over_ranks() -> None:
 
 def test_what_was_not_finite_is_not_paired() -> None:
     a = score("a", 0, 20.0, values=[10.0, 30.0])
-    b = replace(a, points=Points([10.0, math.nan]))
+    b = replace(a, points=ExampleValues([10.0, math.nan]))
     assert paired_difference(a, b) is None
     assert contrast(group_runs([b]), group_runs([a])).over == "examples"
 
@@ -210,7 +210,7 @@ def test_queries_with_weights_are_paired_with_them() -> None:
     )
     expected = weighted_mean(np.subtract(b, a), np.array(weights), 0)
     assert paired_difference(one, other) == (pytest.approx(expected.value), pytest.approx(expected.stderr))
-    assert paired_difference(one, replace(other, points=Points(b, [1.0, 1.0, 5.0]))) is None
+    assert paired_difference(one, replace(other, points=ExampleValues(b, [1.0, 1.0, 5.0]))) is None
 
 
 def test_what_is_not_alike_is_never_in_one_column() -> None:

@@ -33,7 +33,7 @@ __all__ = [
     "WIDEST",
     "Block",
     "Column",
-    "Group",
+    "ColumnGroup",
     "CaptionPart",
     "block_table",
     "fit_text",
@@ -83,7 +83,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Group:
+class ColumnGroup:
     """A group of columns under one heading, such as drawn and true pictures of one modality."""
 
     head: str
@@ -104,7 +104,7 @@ class Block:
     """
 
     title: str
-    groups: Sequence[Group]
+    groups: Sequence[ColumnGroup]
     labels: Sequence[str] = ()
     subtitle: str = ""
     gap: int = 0

@@ -16,7 +16,7 @@ from PIL import ImageDraw
 
 from mmgen.core.errors import UsageError
 from mmgen.descriptions import TextVocabulary, Vocabulary
-from mmgen.figures.drawing.layout import Block, CaptionPart, Column, Group, block_table, fit_text
+from mmgen.figures.drawing.layout import Block, CaptionPart, Column, ColumnGroup, block_table, fit_text
 from mmgen.figures.drawing.page import FRAME, GAP, SENTENCE_TILE, TILE, Grid, convert_to_rgb, enlarge
 from mmgen.figures.drawing.style import MUTED, WRONG, load_font
 from mmgen.figures.drawing.text import TextBlock, wrap_marked, wrap_text
@@ -113,7 +113,7 @@ def image_grid(
             words=[words[i] if i < count else () for i in own],
         )
 
-    block = Block("", [Group("", [column(start) for start in range(across)])], gap=GAP)
+    block = Block("", [ColumnGroup("", [column(start) for start in range(across)])], gap=GAP)
     return block_table([block], title=title, note=note, tile=tile, order=_row_order)
 
 
@@ -158,7 +158,7 @@ def image_table(panels: Sequence[Panel], row_labels: Sequence[str], *, title: st
         verdicts = _check_wrong_mask(panel.wrong, panel.images.shape[:2])
         columns = [Column(panel.images[:, i], wrong=verdicts[:, i]) for i in range(panel.images.shape[1])]
         labels = () if blocks else row_labels
-        blocks.append(Block(panel.title, [Group("", columns)], labels, panel.subtitle, gap=GAP, type_size=22))
+        blocks.append(Block(panel.title, [ColumnGroup("", columns)], labels, panel.subtitle, gap=GAP, type_size=22))
     return block_table(blocks, title=title, note=note, widest=math.inf, order=_row_order)
 
 
@@ -267,7 +267,7 @@ def tile_table(
     blocks = []
     for number, count in enumerate(shape):
         head, subtitle = heads[number] if number < len(heads) else ("", "")
-        groups = [Group("", [column(number, place) for place in range(count)])]
+        groups = [ColumnGroup("", [column(number, place) for place in range(count)])]
         labels = () if number else [row.label for row in rows]
         blocks.append(Block(head, groups, labels, subtitle, gap=2 * GAP, type_size=22))
     return block_table(

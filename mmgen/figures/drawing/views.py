@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mmgen.figures.drawing.layout import BETWEEN, WIDEST, Block, Column, Group, block_table, block_width
+from mmgen.figures.drawing.layout import BETWEEN, WIDEST, Block, Column, ColumnGroup, block_table, block_width
 from mmgen.figures.drawing.page import Grid
 from mmgen.generation.draws import Draws
 from mmgen.generation.translations import PairedExamples
@@ -92,14 +92,14 @@ def translation_page(
         title: What the page shows.
         note: How it was made.
     """
-    given = [Group(name, [Column(examples.pictures[name], "given", is_source=True)]) for name in sources]
+    given = [ColumnGroup(name, [Column(examples.pictures[name], "given", is_source=True)]) for name in sources]
     blocks = []
     for number, (name, images) in enumerate(draws.pictures(sampled).items()):
         truth = [Column(examples.pictures[name], "truth")] if name in examples.pictures else []
         drawn = [Column(images[:, i], "" if i else "drawn") for i in range(images.shape[1])]
         labels = [] if number else examples.names
         head = f"To {name}" if draws.further else ""
-        blocks.append(Block(head, [*given, Group(name, [*truth, *drawn])], labels))
+        blocks.append(Block(head, [*given, ColumnGroup(name, [*truth, *drawn])], labels))
     return block_table(blocks, title=title, note=note)
 
 
@@ -120,7 +120,7 @@ def strip_blocks(
 
     def strip(rows: slice) -> Block:
         groups = [
-            Group(name, [replace(c, images=c.images[rows], wrong=None if c.wrong is None else c.wrong[rows])])
+            ColumnGroup(name, [replace(c, images=c.images[rows], wrong=None if c.wrong is None else c.wrong[rows])])
             for name, c in pictures.items()
         ]
         return Block("" if rows.start else title, groups, labels[rows])

@@ -27,7 +27,7 @@ from mmgen.figures.explore.space import decode_map, decode_neighbours, decode_tr
 from mmgen.figures.explore.sprites import pack_sheets
 from mmgen.figures.report.context import describe_model
 from mmgen.figures.report.make import page_environment
-from mmgen.figures.session import Group, Session, gather_material, open_session
+from mmgen.figures.session import ModelFiles, Session, gather_files, open_session
 from mmgen.generation.classifiers import classifier_reads_samples
 from mmgen.generation.decode import drawable_pictures
 from mmgen.generation.encodings import traversable_axes
@@ -64,7 +64,7 @@ class Limits:
     size: int = 3_000_000
 
 
-def _single_group(groups: list[Group]) -> Group:
+def _single_group(groups: list[ModelFiles]) -> ModelFiles:
     if len(groups) != 1:
         names = ", ".join(group.model.name for group in groups) or "none"
         raise UsageError(
@@ -129,10 +129,10 @@ def make_explorer(
     """
     limits = limits or Limits()
     paths = list(paths)
-    material = gather_material(paths)
-    group = _single_group(material.groups)
-    if unread := material.unused_files(paths, scores=True):
-        material.notices.append(f"The page does not use {material.describe(unread)}.")
+    report_files = gather_files(paths)
+    group = _single_group(report_files.groups)
+    if unread := report_files.unused_files(paths, scores=True):
+        report_files.notices.append(f"The page does not use {report_files.describe(unread)}.")
     models = [group.header.content_id]
     find_page_link(out, "report", models, report)  # refuse a wrong file before the work starts
     session = open_session(group, seed, device, guidance)
@@ -141,7 +141,7 @@ def make_explorer(
     total = sum(len(asked) for asked, _ in questions) + 3
 
     def generator() -> Generator[Progress, None, Path]:
-        content = Content(session, limits.number, [*material.notices, *session.notices])
+        content = Content(session, limits.number, [*report_files.notices, *session.notices])
         content.references = [
             draw_reference(session, source, limits.number)
             for source in session.priors

@@ -9,7 +9,7 @@ import mmgen.metrics
 from mmgen.core.errors import UsageError
 from mmgen.descriptions import NOT, OR, parse as parse_words
 from mmgen.figures.drawing.picture import Picture, check_ending
-from mmgen.figures.session import Group, Session, labels_in_latent, latent_sizes
+from mmgen.figures.session import ModelFiles, Session, labels_in_latent, latent_sizes
 from mmgen.generation.descriptions import Descriptions, check_posterior_reads, parse_descriptions
 from mmgen.posteriors import NO_GUIDANCE, Guidance
 from mmgen.results.score import Score
@@ -128,7 +128,7 @@ class Plot:
         """
         check_ending(path, self.lines)
 
-    def check_models(self, name: str, groups: Sequence[Group]) -> None:
+    def check_models(self, name: str, groups: Sequence[ModelFiles]) -> None:
         """Refuse models that the figure cannot show, from their headers.
 
         Args:

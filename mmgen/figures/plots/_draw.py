@@ -8,7 +8,7 @@ from mmgen.core.errors import UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import Plot, PlotOptions
-from mmgen.figures.session import gather_material, open_session
+from mmgen.figures.session import gather_files, open_session
 from mmgen.posteriors import AnyGuidance, Guidance
 
 __all__ = ["draw_plot"]
@@ -61,20 +61,20 @@ def draw_plot(
     )  # fmt: skip
     member.check(name, options)
     paths = list(paths)
-    material = gather_material(paths, frames=member.frames)
-    if not (material.scores if member.reads_scores else material.groups):
+    report_files = gather_files(paths, frames=member.frames)
+    if not (report_files.scores if member.reads_scores else report_files.groups):
         expected = "files of scores (.jsonl), which mmgen eval MODEL -o writes"
         expected = expected if member.reads_scores else "a model, or a posterior fitted to one"
-        raise UsageError(f"{name} got {material.describe(paths)}, expected {expected}; name such a file")
-    member.check_models(name, material.groups)
-    if unread := material.unused_files(
+        raise UsageError(f"{name} got {report_files.describe(paths)}, expected {expected}; name such a file")
+    member.check_models(name, report_files.groups)
+    if unread := report_files.unused_files(
         paths,
         scores=member.reads_scores or member.frames,
         models=member.shows != "scores",
         judges=not member.reads_scores,
     ):
-        material.notices.append(f"{name} does not use {material.describe(unread)}.")
-    shown = material.groups if member.shows != "scores" else []
+        report_files.notices.append(f"{name} does not use {report_files.describe(unread)}.")
+    shown = report_files.groups if member.shows != "scores" else []
     sessions = [open_session(group, seed, device, guidance) for group in shown]
-    notices = material.notices + [notice for session in sessions for notice in session.notices]
-    return member(sessions, replace(options, scores=tuple(material.scores))), notices
+    notices = report_files.notices + [notice for session in sessions for notice in session.notices]
+    return member(sessions, replace(options, scores=tuple(report_files.scores))), notices

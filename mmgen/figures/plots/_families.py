@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mmgen.core.errors import UsageError
-from mmgen.results.groups import Group, group_runs
+from mmgen.results.groups import RunGroup, group_runs
 from mmgen.results.score import Score
 
 __all__ = ["Axis", "Families", "Family", "Point", "group_into_families"]
@@ -48,8 +48,8 @@ class Point:
 
     label: str
     key: tuple[Any, ...]
-    x: Group
-    y: Group
+    x: RunGroup
+    y: RunGroup
 
 
 @dataclass(frozen=True)

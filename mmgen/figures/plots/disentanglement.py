@@ -15,7 +15,7 @@ from mmgen.figures.drawing.style import FAINT, INK, category_colours, new_figure
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.plots._families import Families, group_into_families
 from mmgen.figures.session import Session
-from mmgen.results.groups import Group
+from mmgen.results.groups import RunGroup
 
 __all__ = ["disentanglement"]
 
@@ -60,7 +60,7 @@ def _format_caption(families: Families) -> str:
     return " ".join(said)
 
 
-def _error_bar(group: Group) -> float:
+def _error_bar(group: RunGroup) -> float:
     """Return half the length of an error bar: the standard deviation over seeds, or the error of a single score."""
     return group.stderr or 0.0 if group.sd is None else group.sd
 

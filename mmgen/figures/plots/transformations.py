@@ -7,7 +7,7 @@ References:
 from collections.abc import Sequence
 
 from mmgen.core.errors import UsageError
-from mmgen.figures.drawing.layout import Block, Column, Group, block_table
+from mmgen.figures.drawing.layout import Block, Column, ColumnGroup, block_table
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_path_of
 from mmgen.figures.session import Session
@@ -53,9 +53,11 @@ def transformations(sessions: Sequence[Session], options: PlotOptions) -> Pictur
 
 def _build_block(examples: PairedExamples, translation: Translation) -> Block:
     """Make a block with the sources, then drawn and true pictures of each target."""
-    given = [Group(name, [Column(examples.pictures[name], "given", is_source=True)]) for name in translation.sources]
+    given = [
+        ColumnGroup(name, [Column(examples.pictures[name], "given", is_source=True)]) for name in translation.sources
+    ]
     drawn = [
-        Group(name, [Column(images, "drawn"), Column(examples.pictures[name], "truth")])
+        ColumnGroup(name, [Column(images, "drawn"), Column(examples.pictures[name], "truth")])
         for name, images in translation.drawn.items()
     ]
     to = next(iter(translation.drawn)) if len(translation.drawn) == 1 else "each"

@@ -21,7 +21,7 @@ from mmgen.figures.report.curves import draw_learning_curves, draw_term_curves, 
 from mmgen.figures.report.findings import describe_findings
 from mmgen.figures.report.judges import Confusion
 from mmgen.figures.report.scores import ScoreTable, make_score_tables
-from mmgen.figures.session import Group, Material, get_setting, latent_sizes
+from mmgen.figures.session import ModelFiles, ReportFiles, get_setting, latent_sizes
 from mmgen.results.published import PublishedTable, published_classifiers, published_papers, published_tables
 from mmgen.settings import presets
 from mmgen.settings.config import json_values, merge
@@ -37,28 +37,28 @@ def _format_count(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def describe_model(group: Group) -> str:
+def describe_model(group: ModelFiles) -> str:
     """Describe a model in a line: objective, latent size, training."""
     header = group.header
     objective, steps = get_setting(header, "objective", "name"), format_training(header)
     return f"objective {objective}, latent size {latent_sizes(header)}{f', {steps}' if steps else ''}"
 
 
-def _differing_settings(material: Material) -> dict[str, Any] | None:
+def _differing_settings(report_files: ReportFiles) -> dict[str, Any] | None:
     """Return a table of the settings in which models differ; None for a single model or without differences."""
-    settings = [flatten({**group.header.settings, "seed": group.header.seed}) for group in material.groups]
+    settings = [flatten({**group.header.settings, "seed": group.header.seed}) for group in report_files.groups]
     keys = list(dict.fromkeys(key for one in settings for key in one))
     rows = [(key, [one.get(key, "–") for one in settings]) for key in keys]
     rows = [(key, values) for key, values in rows if len(set(values)) > 1]
     if len(settings) < 2 or not rows:
         return None
-    return {"names": [material.names[group.header.content_id] for group in material.groups], "rows": rows}
+    return {"names": [report_files.names[group.header.content_id] for group in report_files.groups], "rows": rows}
 
 
-def _describe_data(material: Material) -> list[str]:
+def _describe_data(report_files: ReportFiles) -> list[str]:
     """Describe each dataset in a line: its recipe and the settings that differ from the defaults."""
     lines = []
-    for path, header in material.headers.values():
+    for path, header in report_files.headers.values():
         if header.kind == "dataset":
             _, chosen = _split_settings(header)
             made = ", ".join(
@@ -107,7 +107,7 @@ def _default_settings(header: Header) -> dict[str, str]:
         return {}
 
 
-def _list_files(material: Material) -> list[dict[str, Any]]:
+def _list_files(report_files: ReportFiles) -> list[dict[str, Any]]:
     """List the settings of each file and, separately, the facts of its run."""
     return [
         {
@@ -126,7 +126,7 @@ def _list_files(material: Material) -> list[dict[str, Any]]:
                 for key, value in flatten(_round_numbers(header.facts)).items()
             ],
         }
-        for path, header in material.headers.values()
+        for path, header in report_files.headers.values()
         for settings, chosen in [_split_settings(header)]
     ]
 
@@ -151,10 +151,12 @@ def _format_percent(value: Any) -> str:
     return f"{value:.1f}" if isinstance(value, int | float) else "–"
 
 
-def _classifier_accuracies(material: Material, mistaken: Mapping[str, Sequence[Confusion]]) -> list[dict[str, Any]]:
+def _classifier_accuracies(
+    report_files: ReportFiles, mistaken: Mapping[str, Sequence[Confusion]]
+) -> list[dict[str, Any]]:
     """Return the accuracies of attribute classifiers by attribute, with published ones of the same data."""
     found: list[dict[str, Any]] = []
-    for path, header in material.headers.values():
+    for path, header in report_files.headers.values():
         if header.kind != "classifier":
             continue
         verify_checkpoint(path)  # its accuracy stands beside scores
@@ -166,7 +168,7 @@ def _classifier_accuracies(material: Material, mistaken: Mapping[str, Sequence[C
         names = [n for n in order if n in accuracy] + [n for n in accuracy if n not in order]  # the mean comes last
         rows = [{"label": path.name, "published": False, "cells": [_format_percent(accuracy.get(n)) for n in names]}]
         others = []
-        data = next((material.data[p.content_id] for p in header.parents if p.content_id in material.data), {})
+        data = next((report_files.data[p.content_id] for p in header.parents if p.content_id in report_files.data), {})
         for paper in published_classifiers():
             if paper.recipe != data.get("recipe"):
                 continue
@@ -191,10 +193,10 @@ def _curve_quantity(kind: str) -> str:
     return next((name for start, name in names.items() if kind.startswith(start)), "the bound")
 
 
-def _draw_curves(material: Material) -> tuple[list[Picture], list[Picture]]:
+def _draw_curves(report_files: ReportFiles) -> tuple[list[Picture], list[Picture]]:
     """Draw learning curves, a picture for each kind of bound, and term curves, a picture for each run."""
     kinds: dict[str, list[tuple[str, Path]]] = {}
-    for name, kind, path in material.logs:
+    for name, kind, path in report_files.logs:
         kinds.setdefault(kind, []).append((name, path))
     together, apart = [], []
     for kind, named in kinds.items():
@@ -220,7 +222,7 @@ def _published_elsewhere(tables: Sequence[ScoreTable]) -> list[PublishedTable]:
 
 
 def page_context(
-    material: Material,
+    report_files: ReportFiles,
     runs: Sequence[Mapping[str, Any]],
     title: str,
     command: str,
@@ -230,24 +232,26 @@ def page_context(
     """Return the values of the page's template by name.
 
     Args:
-        material: The files of the report.
+        report_files: The files of the report.
         runs: Name and pictures of each model.
         title: Heading of the page.
         command: The command that makes the page.
         seed: Seed of its pictures.
         mistaken: Confusions of attribute classifiers, by content id.
     """
-    together, apart = _draw_curves(material)
-    tables = make_score_tables(material.scores, material.names, data=material.data, models=material.models)
+    together, apart = _draw_curves(report_files)
+    tables = make_score_tables(
+        report_files.scores, report_files.names, data=report_files.data, models=report_files.models
+    )
     beside = any(row.published for table in tables for row in table.rows)
-    counts = {"file": len(material.headers), "model": len(material.groups), "score": len(material.scores)}
+    counts = {"file": len(report_files.headers), "model": len(report_files.groups), "score": len(report_files.scores)}
     counted = ", ".join(_format_count(number, noun) for noun, number in counts.items())
     return {
         "title": title,
         "subtitle": f"{counted}; pictures drawn with seed {seed}.",
-        "findings": describe_findings(material),
-        "data": _describe_data(material),
-        "notices": material.notices,
+        "findings": describe_findings(report_files),
+        "data": _describe_data(report_files),
+        "notices": report_files.notices,
         "tables": tables,
         "scores_title": "Scores beside the papers’ numbers" if beside else "Scores",
         "elsewhere": _published_elsewhere(tables),
@@ -255,9 +259,9 @@ def page_context(
         "runs": runs,
         "curves": together,
         "terms": apart,
-        "judges": _classifier_accuracies(material, mistaken or {}),
-        "outline": outline_lineage(material.nodes),
-        "compared": _differing_settings(material),
-        "files": _list_files(material),
+        "judges": _classifier_accuracies(report_files, mistaken or {}),
+        "outline": outline_lineage(report_files.nodes),
+        "compared": _differing_settings(report_files),
+        "files": _list_files(report_files),
         "footer": f"Made with mmgen {__version__}" + (f": {command}" if command else "."),
     }

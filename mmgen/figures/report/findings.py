@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mmgen.figures.session import Material
+from mmgen.figures.session import ReportFiles
 from mmgen.results.conditions import Conditions
 from mmgen.results.score import Score
 
@@ -42,21 +42,21 @@ class _Row:
         return " and ".join(str(score.number_with_unit) for score in (self.right, self.varied) if score)
 
 
-def describe_findings(material: Material) -> list[Finding]:
+def describe_findings(report_files: ReportFiles) -> list[Finding]:
     """Describe the scores of each model's posteriors, as measured by the first classifier on the first dataset."""
     return [
-        _describe_model(material.names[group.header.content_id], rows)
-        for group in material.groups
-        if (rows := _rank_posteriors(material, group.header.content_id))
+        _describe_model(report_files.names[group.header.content_id], rows)
+        for group in report_files.groups
+        if (rows := _rank_posteriors(report_files, group.header.content_id))
     ]
 
 
-def _rank_posteriors(material: Material, model: str) -> list[_Row]:
+def _rank_posteriors(report_files: ReportFiles, model: str) -> list[_Row]:
     """Return the scores of a model's posteriors under the same conditions, highest sums first."""
-    owners = material.models
+    owners = report_files.models
     # One sentence holds numbers of the same classifier on the same data.
     measured: dict[Conditions, dict[tuple[str, int], dict[str, Score]]] = {}
-    for score in material.scores:
+    for score in report_files.scores:
         identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
         if owners.get(identity, identity) != model or score.metric not in (_RIGHT, _VARIED):
             continue

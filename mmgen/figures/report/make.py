@@ -29,7 +29,7 @@ from mmgen.figures.report.pictures import (
     draw_without_words,
 )
 from mmgen.figures.report.reconstructions import draw_reconstructions
-from mmgen.figures.session import Session, gather_material, latent_sizes, open_session
+from mmgen.figures.session import Session, gather_files, latent_sizes, open_session
 from mmgen.generation.decode import drawable_pictures
 from mmgen.posteriors import AnyGuidance, Guidance
 from mmgen.results.score import Score
@@ -162,31 +162,31 @@ def make_report(
         UsageError: Guidance without a model that can be guided, or ``explore`` is no page to explore.
         ArtifactError: A file cannot be read, or a report cannot show it.
     """
-    material = gather_material(paths)
-    if Guidance.of(guidance) and not material.groups:
+    report_files = gather_files(paths)
+    if Guidance.of(guidance) and not report_files.groups:
         raise UsageError("got guidance, but no model to guide; leave guidance out, or name a model")
-    models = [group.header.content_id for group in material.groups]
+    models = [group.header.content_id for group in report_files.groups]
     find_page_link(out, "explore", models, explore)  # refuse a wrong file before the work starts
-    curves = _draw_curves(material.scores)
+    curves = _draw_curves(report_files.scores)
     if curves:  # they show what baselines reached; a table of models has no row for them
-        material.scores = [score for score in material.scores if score.protocol != "baseline"]
-    names = [material.names[group.header.content_id] for group in material.groups]
+        report_files.scores = [score for score in report_files.scores if score.protocol != "baseline"]
+    names = [report_files.names[group.header.content_id] for group in report_files.groups]
     heading = title or (f"Report on {' and '.join(names)}" if 0 < len(names) < 4 else "Report")
-    total = len(material.groups) * len(_STAGES) + 1
+    total = len(report_files.groups) * len(_STAGES) + 1
 
     def generator() -> Generator[Progress, None, Path]:
         runs: list[dict[str, Any]] = []
         sessions: list[Session] = []
         done = 0
-        for group in material.groups:
+        for group in report_files.groups:
             session = open_session(group, seed, device, guidance)
-            material.notices += session.notices
+            report_files.notices += session.notices
             sessions.append(session)
-            run: dict[str, Any] = {"name": material.names[group.header.content_id], "about": describe_model(group)}
+            run: dict[str, Any] = {"name": report_files.names[group.header.content_id], "about": describe_model(group)}
             run["dimensions"] = f"z of {latent_sizes(group.header)} dimensions"
             pictured = bool(drawable_pictures(session.model))
             if not pictured:
-                material.notices.append(
+                report_files.notices.append(
                     f"{run['name']} generates no pictures: its scores, encodings, curves and lineage are here."
                 )
             run["note"] = session.note
@@ -195,7 +195,7 @@ def make_report(
                     run[stage] = drawn(session) if pictured or stage in _WITHOUT_PICTURES else []
                 except UsageError as error:  # of data without test examples: the rest of the page is worth showing
                     run[stage] = []
-                    material.notices.append(f"{run['name']}: {error}.")
+                    report_files.notices.append(f"{run['name']}: {error}.")
                 for picture in run[stage]:  # packed now, so that progress tells the truth
                     if isinstance(picture, Picture):
                         _ = picture.uri
@@ -203,7 +203,7 @@ def make_report(
                 yield Progress(done)
             runs.append(run)
         mistaken = {str(s.judge.content_id): tabulate_confusions(s) for s in sessions if s.judge is not None}
-        values = page_context(material, runs, heading, command, seed, mistaken)
+        values = page_context(report_files, runs, heading, command, seed, mistaken)
         values |= {"models": models, "explored": find_page_link(out, "explore", models, explore)}
         values |= {"uncertainty": _draw_uncertainty(sessions), "summaries": list(summaries), "curves_of_pairs": curves}
         write_text_atomic(out, render_page(values))

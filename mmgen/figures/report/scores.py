@@ -7,7 +7,7 @@ from typing import Any
 from mmgen.results.compared import Column, ComparedTable
 from mmgen.results.comparing import Entry, compare_entries
 from mmgen.results.conditions import Conditions
-from mmgen.results.groups import Group
+from mmgen.results.groups import RunGroup
 from mmgen.results.number import Number
 from mmgen.results.published import PublishedTable, published_tables
 from mmgen.results.score import Score
@@ -144,7 +144,7 @@ def _score_table(table: ComparedTable, data: Mapping[str, Mapping[str, Any]]) ->
     )  # fmt: skip
 
 
-def _measured_cell(group: Group | None, best: bool) -> Number | None:
+def _measured_cell(group: RunGroup | None, best: bool) -> Number | None:
     if group is None:
         return None
     score = group.runs[-1]
@@ -211,7 +211,7 @@ def _published_numbers(
     return same, footnotes, others
 
 
-def _attribute_table(groups: Sequence[tuple[str, str, Group]]) -> AttributeTable | None:
+def _attribute_table(groups: Sequence[tuple[str, str, RunGroup]]) -> AttributeTable | None:
     """Make the table of scores by attribute, with the classifier's accuracy at the bottom; None without any."""
     counted = [(posterior, column, group) for posterior, column, group in groups if group.by_attribute]
     attributes = list(dict.fromkeys(name for *_, group in counted for name in group.by_attribute))

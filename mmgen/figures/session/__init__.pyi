@@ -1,7 +1,7 @@
-from .material import (
-    Group as Group,
-    Material as Material,
-    gather_material as gather_material,
+from .report_files import (
+    ModelFiles as ModelFiles,
+    ReportFiles as ReportFiles,
+    gather_files as gather_files,
     get_setting as get_setting,
     labels_in_latent as labels_in_latent,
     latent_sizes as latent_sizes,

@@ -11,7 +11,7 @@ from mmgen.artifacts import Dataset
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.seeding import numpy_generator
 from mmgen.figures.drawing.comparison import explain_red_frames
-from mmgen.figures.session.material import Group
+from mmgen.figures.session.report_files import ModelFiles
 from mmgen.generation.classifiers import check_classifier, classifier_reads_samples
 from mmgen.generation.concepts import choose_concepts
 from mmgen.generation.descriptions import Descriptions, complete_descriptions
@@ -72,7 +72,7 @@ class Session:
         seed: Seed of every choice and draw.
     """
 
-    group: Group
+    group: ModelFiles
     model: "TrainedModel"
     judge: "Classifier | None"
     seed: int
@@ -121,7 +121,7 @@ def _guide_sources(session: Session, guidance: Guidance) -> list[Source]:
     return found
 
 
-def open_session(group: Group, seed: int, device: str = "cpu", guidance: AnyGuidance = 0.0) -> Session:
+def open_session(group: ModelFiles, seed: int, device: str = "cpu", guidance: AnyGuidance = 0.0) -> Session:
     """Load a model, its fitted posteriors and its classifier.
 
     Args:

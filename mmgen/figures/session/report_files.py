@@ -22,13 +22,13 @@ from mmgen.results.score import Score, read_scores
 from mmgen.settings.config import build_member, validate
 from mmgen.training.log import log_path
 
-__all__ = ["Group", "Material", "gather_material", "get_setting"]
+__all__ = ["ModelFiles", "ReportFiles", "gather_files", "get_setting"]
 
 _ABOUT = "a checkpoint, an aggregate, a judge, a dataset, samples, scores of mmgen eval or a training log"
 
 
 @dataclass
-class Group:
+class ModelFiles:
     """Files of one model and its fitted posteriors.
 
     Attributes:
@@ -47,7 +47,7 @@ class Group:
 
 
 @dataclass
-class Material:
+class ReportFiles:
     """Files of a report with their lineage, scores and logs.
 
     Attributes:
@@ -61,7 +61,7 @@ class Material:
     """
 
     nodes: list[Node] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
+    groups: list[ModelFiles] = field(default_factory=list)
     scores: list[Score] = field(default_factory=list)
     score_files: list[Path] = field(default_factory=list)
     logs: list[tuple[str, str, Path]] = field(default_factory=list)
@@ -183,62 +183,62 @@ def _kind_of_curve(header: Header) -> str:
     return f"model, objective {get_setting(header, 'objective', 'name')}"
 
 
-def _add_logs(material: Material, extra: Sequence[Path]) -> None:
+def _add_logs(report_files: ReportFiles, extra: Sequence[Path]) -> None:
     beside = set()
-    for path, header in material.headers.values():
+    for path, header in report_files.headers.values():
         log = log_path(path)
         if header.kind in ("model", "aggregate", "classifier") and log.is_file():
-            material.logs.append((material.names[header.content_id], _kind_of_curve(header), log))
+            report_files.logs.append((report_files.names[header.content_id], _kind_of_curve(header), log))
             beside.add(log.resolve())
     for path in extra:
         if path.resolve() not in beside:
-            material.logs.append((path.name.removesuffix(".jsonl").removesuffix(".log"), "log alone", path))
+            report_files.logs.append((path.name.removesuffix(".jsonl").removesuffix(".log"), "log alone", path))
 
 
-def _add_names(material: Material) -> None:
+def _add_names(report_files: ReportFiles) -> None:
     """Name each file; add its folder if two have the same name."""
-    paths = {content_id: path for content_id, (path, _) in material.headers.items()}
+    paths = {content_id: path for content_id, (path, _) in report_files.headers.items()}
     names = [path.stem for path in paths.values()]
     for content_id, path in paths.items():
         shared = names.count(path.stem) > 1
-        material.names[content_id] = f"{path.resolve().parent.name}/{path.stem}" if shared else path.stem
+        report_files.names[content_id] = f"{path.resolve().parent.name}/{path.stem}" if shared else path.stem
 
 
-def _find_group(material: Material, path: Path, header: Header) -> Group:
-    for group in material.groups:
+def _find_group(report_files: ReportFiles, path: Path, header: Header) -> ModelFiles:
+    for group in report_files.groups:
         if group.header.content_id == header.content_id:
             return group
-    group = Group(path, header)
+    group = ModelFiles(path, header)
     try:
         group.dataset = find_parent(path, "dataset")
     except (MissingParentError, ArtifactError) as error:
-        material.notices.append(f"{error}.")
-    material.groups.append(group)
+        report_files.notices.append(f"{error}.")
+    report_files.groups.append(group)
     return group
 
 
-def _add_groups(material: Material, judges: Sequence[Path], frames: bool) -> None:
-    for node in material.nodes:
+def _add_groups(report_files: ReportFiles, judges: Sequence[Path], frames: bool) -> None:
+    for node in report_files.nodes:
         if node.kind == "model" and node.header is not None:
-            _find_group(material, node.path, node.header)
+            _find_group(report_files, node.path, node.header)
         elif node.kind == "aggregate":
             model = next((parent for parent in node.parents if parent.role == "model"), None)
             if model is None or model.header is None:
                 command = model.command if model else "mmgen train"
-                material.notices.append(
+                report_files.notices.append(
                     f"{node.path} is left out: its model is missing; make it again with: {command}."
                 )
                 continue
-            group = _find_group(material, model.path, model.header)
+            group = _find_group(report_files, model.path, model.header)
             if node.path.resolve() not in {path.resolve() for path in group.aggregates}:
                 group.aggregates.append(node.path)
-    fitted = {node.path: node.header for node in material.nodes if node.header is not None}
-    for group in material.groups:
+    fitted = {node.path: node.header for node in report_files.nodes if node.header is not None}
+    for group in report_files.groups:
         group.aggregates.sort(key=lambda path: "text_weight" not in target_of(fitted[path]))
-        group.judge = _choose_classifier(group, material, judges, frames)
+        group.judge = _choose_classifier(group, report_files, judges, frames)
 
 
-def _can_be_classified(group: Group) -> bool:
+def _can_be_classified(group: ModelFiles) -> bool:
     """Return whether an attribute classifier can judge a model's images."""
     data = group.header.settings.get("data")
     try:
@@ -247,11 +247,13 @@ def _can_be_classified(group: Group) -> bool:
         return True
 
 
-def _choose_classifier(group: Group, material: Material, judges: Sequence[Path], frames: bool) -> Path | None:
+def _choose_classifier(
+    group: ModelFiles, report_files: ReportFiles, judges: Sequence[Path], frames: bool
+) -> Path | None:
     """Choose the classifier among the named files if it was trained on the same dataset, else search one."""
     datasets = {parent.content_id for parent in group.header.parents if parent.role == "dataset"}
-    gave = {str(s.ids["judge"]) for s in material.scores if s.ids.get("judge") and s.ids.get("dataset") in datasets}
-    named = {path: header for path, header in material.headers.values() if path in judges}
+    gave = {str(s.ids["judge"]) for s in report_files.scores if s.ids.get("judge") and s.ids.get("dataset") in datasets}
+    named = {path: header for path, header in report_files.headers.values() if path in judges}
     named = {p: h for p, h in named.items() if any(parent.content_id in datasets for parent in h.parents)}
     found = min(named, key=lambda path: named[path].content_id not in gave, default=None)
     if found is None:
@@ -259,29 +261,31 @@ def _choose_classifier(group: Group, material: Material, judges: Sequence[Path],
             found = find_classifier(group.model, group.aggregates, gave)
         except ArtifactError:
             found = None
-        if found is not None and not any(found.resolve() == path.resolve() for path, _ in material.headers.values()):
-            material.nodes.append(read_lineage(found))
+        if found is not None and not any(
+            found.resolve() == path.resolve() for path, _ in report_files.headers.values()
+        ):
+            report_files.nodes.append(read_lineage(found))
     if not frames:
         return found
     if found is None and _can_be_classified(group):
-        material.notices.append(
+        report_files.notices.append(
             f"No judge was found for the images of {group.model.name}, so no frame is red: make one with "
             f"mmgen train-classifier {group.dataset or 'DATASET'}."
         )
     elif found is not None and gave and read_header(found).content_id not in gave:
-        material.notices.append(
+        report_files.notices.append(
             f"The images of {group.model.name} are judged by {found.name}, which gave none of the scores: name the "
             "judge that did, or measure again with mmgen eval."
         )
     elif found is not None and len(gave) > 1:
-        material.notices.append(
+        report_files.notices.append(
             f"The images of {group.model.name} are judged by {found.name}; scores are of {len(gave)} judges, each in "
             "tables of its own."
         )
     return found
 
 
-def gather_material(paths: Iterable[Path], frames: bool = True) -> Material:
+def gather_files(paths: Iterable[Path], frames: bool = True) -> ReportFiles:
     """Sort the files of a report or figure by kind and follow their lineage.
 
     Args:
@@ -292,7 +296,7 @@ def gather_material(paths: Iterable[Path], frames: bool = True) -> Material:
         UsageError: There are no files.
         ArtifactError: A file is none of these.
     """
-    material, logs, judges = Material(), [], []
+    report_files, logs, judges = ReportFiles(), [], []
     paths = list(dict.fromkeys(paths))
     if not paths:
         raise UsageError(f"got no files to report on, expected {_ABOUT}; name at least one")
@@ -301,14 +305,14 @@ def gather_material(paths: Iterable[Path], frames: bool = True) -> Material:
             if "step" in _read_first_record(path):
                 logs.append(path)
             else:
-                material.scores += read_scores(path)
-                material.score_files.append(path)
+                report_files.scores += read_scores(path)
+                report_files.score_files.append(path)
             continue
         node = read_lineage(path)
-        material.nodes.append(node)
+        report_files.nodes.append(node)
         if node.kind == "classifier":
             judges.append(path)
-    _add_groups(material, judges, frames)
-    _add_names(material)
-    _add_logs(material, logs)
-    return material
+    _add_groups(report_files, judges, frames)
+    _add_names(report_files)
+    _add_logs(report_files, logs)
+    return report_files
