@@ -211,7 +211,7 @@ def _option_names(parameters: Sequence[Any]) -> frozenset[str]:
 
 def _members_with_option(registry: Registry[Any], option: str) -> list[str]:
     """Return the names of the members that have an option of this name."""
-    options_by_member = {name: build_options(member, name) for name, member in registry.importable().items()}
+    options_by_member = {name: build_options(member, name) for name, member in registry.import_all().items()}
     return [
         name
         for name, options in options_by_member.items()
@@ -221,9 +221,9 @@ def _members_with_option(registry: Registry[Any], option: str) -> list[str]:
 
 def build_options(schema: Any, panel: str, reserved: frozenset[str] = frozenset()) -> list[FieldOption]:
     """Build an option for each field of a settings class, except options with ``reserved`` names."""
-    from mmgen.settings.settings_table import settings_of
+    from mmgen.settings.settings_table import list_settings
 
-    settings = {one.name: one for one in settings_of(schema)}
+    settings = {one.name: one for one in list_settings(schema)}
     options: list[FieldOption] = []
     for name, field in schema.model_fields.items():
         if name not in settings:

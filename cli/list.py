@@ -39,14 +39,14 @@ def _show_settings(kind: str, name: str, as_json: bool) -> None:
     from mmgen.settings.config import find_preset
     from mmgen.settings.extends import format_preset_with_origins, load_preset
     from mmgen.settings.registry import list_registries
-    from mmgen.settings.settings_table import settings_of_member
+    from mmgen.settings.settings_table import list_member_settings
 
     if kind == "preset":
         full = find_preset(name)
         print_result(json.dumps(load_preset(full)) if as_json else format_preset_with_origins(full).rstrip("\n"))
         return
     room = next(room for room in list_registries() if room.noun == kind)
-    settings = settings_of_member(kind, room.get(name))
+    settings = list_member_settings(kind, room.get(name))
     about = room.describe(name)
     if as_json:
         for one in settings:

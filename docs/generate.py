@@ -131,7 +131,7 @@ def settings_page() -> str:
     """Return the page of all settings as Markdown."""
     from mmgen.models._settings import DataSettings
     from mmgen.posteriors import AggregateSettings
-    from mmgen.settings.settings_table import ROOM_KEYS, Setting, settings_of, settings_of_member
+    from mmgen.settings.settings_table import ROOM_KEYS, Setting, list_member_settings, list_settings
     from mmgen.training.settings import TrainingSettings
 
     parts = []
@@ -142,7 +142,7 @@ def settings_page() -> str:
     ):
         found = [
             Setting(prefix + one.name, one.kind, one.default, one.about)
-            for one in settings_of(schema)
+            for one in list_settings(schema)
             if one.name.split(".")[0] not in without
         ]
         parts.append(f"## {title}\n\n{_settings_table(found)}")
@@ -152,7 +152,7 @@ def settings_page() -> str:
         parts.append(f"## {room.noun.capitalize()}")
         for member in room.members():
             if member.origin == BUILT_IN:
-                found = settings_of_member(room.noun, room.get(member.name))
+                found = list_member_settings(room.noun, room.get(member.name))
                 parts.append(f"### {room.noun} `{member.name}`\n\n{member.about()}.\n\n{_settings_table(found)}")
     return SETTINGS_OPENING + "\n\n".join(parts) + "\n"
 

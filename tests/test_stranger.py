@@ -191,7 +191,7 @@ def test_two_that_offer_a_name_are_both_named(package: Callable[..., None], call
     with pytest.raises(UsageError, match=r"'theirs' cannot be used: the name is offered by one 1.0 and by two 1.0"):
         objectives.get("theirs")
     assert objectives.get("telbo").__name__ == "Telbo"
-    assert "telbo" in objectives.importable() and "elbo" not in objectives.importable()
+    assert "telbo" in objectives.import_all() and "elbo" not in objectives.importable()
     code, out, err = call("list", "objectives")
     rows = [line.split("\t") for line in out.splitlines()]
     assert code == 0
@@ -219,7 +219,7 @@ def test_a_member_that_cannot_be_imported(
     with pytest.raises(UsageError, match=r"objective 'broken' of bad-package 1.0") as refused:
         objectives.get("broken")
     assert said in str(refused.value)
-    assert "broken" in objectives.names() and "broken" not in objectives.importable()
+    assert "broken" in objectives.names() and "broken" not in objectives.import_all()
     assert objectives.get("elbo").__name__ == "Elbo"
     sys.modules.pop("broken", None)
 
@@ -230,7 +230,7 @@ def test_names_and_groups_that_are_none(package: Callable[..., None], call: Call
     said = " ".join(err.split())
     assert code == 0 and "My_Elbo" in out
     assert "objective 'My_Elbo' of odd 1.0 cannot be used: its name is 'My_Elbo', expected lower-case letters" in said
-    assert "odd 1.0 offers members in the group 'mmgen.objectve', which no room has" in said
+    assert "odd 1.0 offers members in the group 'mmgen.objectve', which mmgen does not read" in said
     with pytest.raises(UsageError, match="expected lower-case letters"):
         objectives.get("My_Elbo")
 

@@ -30,7 +30,7 @@ now = time.process_time if os.environ.get("BENCHMARK_CLOCK") == "cpu" else time.
 SPLIT = "iid-paper"  # by image: the largest test part that a small dataset has
 
 
-def settings_of(request: dict[str, Any]) -> dict[str, Any]:
+def list_settings(request: dict[str, Any]) -> dict[str, Any]:
     """Return the networks by name as ``mmgen`` settings, with mmgen's defaults for the rest."""
     sizes = asdict(NETWORKS[request["network"]])
     return {
@@ -63,7 +63,7 @@ def train(request: dict[str, Any]) -> dict[str, Any]:
     """Examples per second between two reports of the training loop, well after its start."""
     path = Path(request["dataset"])
     with Dataset.open(path) as dataset:
-        settings = complete_settings(settings_of(request), dataset)
+        settings = complete_settings(list_settings(request), dataset)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(request.get("keep") or f"{folder}/model.safetensors")
         times = []

@@ -10,7 +10,7 @@ from mmgen.artifacts.containers import read_header, read_tensor_table
 from mmgen.artifacts.dataset import Dataset
 from mmgen.artifacts.header import Header
 from mmgen.artifacts.members import is_available
-from mmgen.settings.config import json_values
+from mmgen.settings.config import to_json_values
 
 __all__ = ["summarise_contents", "describe_file", "format_training"]
 
@@ -87,7 +87,7 @@ def summarise_contents(path: Path) -> dict[str, Any]:
                     for t in data.texts.values()
                 },
                 "others": {
-                    name: json_values(each)
+                    name: to_json_values(each)
                     for name, each in data.modalities.items()
                     if name not in {**data.images, **data.attributes, **data.texts}
                 },

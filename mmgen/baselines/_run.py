@@ -20,7 +20,7 @@ from mmgen.modalities import Description
 from mmgen.results.runs import run_record
 from mmgen.results.score import ExampleValues, Score, content_condition
 from mmgen.results.standard_errors import add_clustered_error, binomial_error
-from mmgen.settings.config import json_values, validate
+from mmgen.settings.config import to_json_values, validate
 from mmgen.settings.registry import format_unknown_name
 from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import label_seed
@@ -115,7 +115,7 @@ def measure_density(
             for start in range(0, len(test), _CHUNK):
                 found.append(fitted.log_prob(test[start : start + _CHUNK]))
                 yield 0.9 + 0.1 * start / len(test)
-            settings = {**json_values(density), "split": scheme, "part": "test", "modality": described.name}
+            settings = {**to_json_values(density), "split": scheme, "part": "test", "modality": described.name}
             log_prob, nats_per_bit = np.concatenate(found), described.nats_per_bit
             value = float(log_prob.mean())
             stderr = float(log_prob.std(ddof=1) / len(log_prob) ** 0.5) if len(log_prob) > 1 else None

@@ -15,7 +15,7 @@ from mmgen.classifier._members import get
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import printable
 from mmgen.modalities import Description
-from mmgen.settings.config import json_values, validate
+from mmgen.settings.config import to_json_values, validate
 from mmgen.settings.registry import format_unknown_name
 from mmgen.training.stage import load_trained
 
@@ -49,7 +49,7 @@ def describe_classifier(classifier: Classifier) -> dict[str, Any]:
     """Return the settings from which :func:`build_classifier` can build a classifier again."""
     return {
         "network": classifier.network_name,
-        "reads": json_values(classifier.described),
+        "reads": to_json_values(classifier.described),
         "names": list(classifier.names),
         "values": [list(words) for words in classifier.values],
         "told": list(classifier.hints),

@@ -1,4 +1,4 @@
-"""Inference networks q(z | inputs): one file per way of combining modalities."""
+"""Inference networks, which compute posteriors q(z | inputs): one file for each way of combining modalities."""
 
 import lazy_loader
 

@@ -1,8 +1,8 @@
 from ._base import (
     GaussianHead as GaussianHead,
     Inference as Inference,
+    InferenceParts as InferenceParts,
     Inputs as Inputs,
-    Parts as Parts,
     Unit as Unit,
     gaussian_of_output as gaussian_of_output,
 )

@@ -1,4 +1,4 @@
-"""The base of all inferences, and the networks from which they are built."""
+"""The base class of inferences, and the networks from which they are built."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ __all__ = [
     "GaussianHead",
     "Inference",
     "ModalityPosterior",
-    "Parts",
+    "InferenceParts",
     "Unit",
     "gaussian_of_output",
     "product_of_gaussians",
@@ -46,8 +46,8 @@ M = TypeVar("M", bound=Modality)
 
 
 @dataclass(frozen=True)
-class Parts:
-    """Sizes, modalities and settings from which an inference builds its networks.
+class InferenceParts:
+    """Arguments from which an inference builds its networks: size of z, modalities, and settings of networks.
 
     Attributes:
         latent_size: D, the number of dimensions of z.
@@ -71,59 +71,59 @@ class Parts:
 
     @property
     def image_network(self) -> ImageNetwork:
-        """Family of image networks."""
+        """Settings of the networks that read images."""
         family: ImageNetwork = self.networks["image"]
         return family
 
     @property
     def attribute_network(self) -> AttributeNetwork:
-        """Widths of the networks over attributes."""
+        """Settings of the networks that read attributes."""
         widths: AttributeNetwork = self.networks["attributes"]
         return widths
 
     @property
     def text_network(self) -> TextNetwork:
-        """Widths of the networks over sentences."""
+        """Settings of the networks that read sentences."""
         widths: TextNetwork = self.networks["text"]
         return widths
 
     def first_of_kind(self, kind: type[M]) -> M | None:
-        """Return the first modality of the class ``kind``; None without one."""
+        """Return the first modality that is an instance of the class ``kind``; None if there is none."""
         return next((m for m in self.modalities.values() if isinstance(m, kind)), None)
 
     def gaussian_head(self, features: int, layers: int) -> nn.Module:
-        """Build a network from features [B, F] to a Gaussian [B, D], with ``layers`` hidden layers unless shared."""
+        """Build a network from features [B, F] to a Gaussian [B, D], with ``layers`` hidden layers unless it is shared."""
         shared = SharedEncoder(features, 2 * self.latent_size, self.shared) if self.shared else None
         hidden = (self.hidden,) * layers
         return GaussianHead(features, hidden, self.latent_size, shared, ACTIVATIONS[self.activation])
 
     def modality_head(self, features: int, layers: int) -> nn.Module:
-        """Build a :meth:`gaussian_head` for one modality; ``layers`` is the default number of hidden layers."""
+        """Build a network from features [B, F] of one modality to a Gaussian [B, D]; ``layers`` is a default."""
         return self.gaussian_head(features, layers if self.head_layers is None else self.head_layers)
 
 
 class Inference(nn.Module, ABC):
-    """Base of inferences: posteriors q(z | inputs) for sets of modalities."""
+    """Base class of inferences: networks that compute the posterior q(z | inputs) for different sets of modalities."""
 
     any_subset: ClassVar[bool] = False
     """Whether there is a posterior for every subset of the modalities (:meth:`infer_subsets`)."""
 
     @abstractmethod
     def has_posterior(self, inputs: Inputs) -> bool:
-        """Return whether there is a posterior given exactly these modalities, in any order."""
+        """Return whether this inference can compute q(z | inputs) for exactly these modalities, in any order."""
 
     @abstractmethod
     def infer(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
-        """Return q(z | inputs) [B, D] for inputs that :meth:`has_posterior` confirms."""
+        """Compute q(z | inputs) [B, D] without checks; :meth:`has_posterior` must be true of these inputs."""
 
     def infer_all(self, batch: Batch, queries: Sequence[Inputs]) -> list[DiagonalGaussian]:
-        """Return q(z | inputs) [B, D] for each of several sets of modalities; shared networks run once."""
+        """Compute q(z | inputs) [B, D] for each inputs in ``queries``, without checks; shared networks run once."""
         return [self.infer(batch, inputs) for inputs in queries]
 
     def infer_subsets(
         self, batch: Batch, units: Sequence[Unit], membership: Sequence[Sequence[bool]]
     ) -> DiagonalGaussian:
-        """Return q(z | subset) [S, B, D] for S subsets of U units; every network runs once.
+        """Compute q(z | subset) [S, B, D] for S subsets of U units (modalities or attributes); each network runs once.
 
         Args:
             batch: B examples; a unit that is missing in an example is left out of its subsets.
@@ -136,7 +136,7 @@ class Inference(nn.Module, ABC):
         )
 
     def posterior(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
-        """Return q(z | inputs) [B, D].
+        """Compute q(z | inputs) [B, D] of a batch, after checking that the model and the batch have these inputs.
 
         Raises:
             UsageError: The model has no such inference network, or the batch lacks a modality.
@@ -144,7 +144,7 @@ class Inference(nn.Module, ABC):
         return self.posteriors(batch, [inputs])[0]
 
     def posteriors(self, batch: Batch, queries: Sequence[Inputs]) -> list[DiagonalGaussian]:
-        """Return q(z | inputs) [B, D] for each of several sets of modalities.
+        """Compute q(z | inputs) [B, D] for each inputs in ``queries``, after checking that model and batch have them.
 
         Raises:
             UsageError: The model has no such inference network, or the batch lacks a modality.
@@ -153,19 +153,19 @@ class Inference(nn.Module, ABC):
             missing = [name for name in inputs if name not in batch.values]
             if missing:
                 raise UsageError(
-                    f"the posterior given {' and '.join(inputs)} needs {missing[0]}, which the batch lacks; "
-                    "add it to the batch"
+                    f"the posterior given {' and '.join(inputs)} needs {missing[0]}, but the batch lacks it; "
+                    "add {missing[0]} to the batch"
                 )
             if not self.has_posterior(inputs):
                 raise UsageError(
                     f"this model has no inference network for q(z | {', '.join(inputs)}); "
-                    "fit one afterwards with mmgen fit-aggregate, or train with an objective that learns it"
+                    "fit this posterior with mmgen fit-aggregate, or train with an objective that learns it"
                 )
         return self.infer_all(batch, queries)
 
 
 def gaussian_of_output(output: Tensor) -> DiagonalGaussian:
-    """Convert network output [..., 2 D] to a Gaussian [..., D], with log sd clamped to [-7, 4], a wide range."""
+    """Convert a network's output [..., 2 D] to a Gaussian [..., D]: the mean, then the log sd, clamped to [-7, 4]."""
     mean, log_sd = full_precision(output).chunk(2, -1)
     return DiagonalGaussian(mean, log_sd.clamp(-7.0, 4.0))
 
@@ -173,7 +173,7 @@ def gaussian_of_output(output: Tensor) -> DiagonalGaussian:
 def product_of_gaussians(
     experts: Iterable[tuple[DiagonalGaussian, Tensor]], prior: DiagonalGaussian
 ) -> DiagonalGaussian:
-    r"""Return the product of Gaussian experts and the universal expert p(z).
+    r"""Multiply Gaussian experts and the prior p(z) to one Gaussian.
 
     .. math:: C^{-1} = C_0^{-1} + \sum_k C_k^{-1}, \quad \mu = C \sum_k C_k^{-1} \mu_k \qquad \text{(VE Section 2)}
 
@@ -191,7 +191,7 @@ def product_of_gaussians(
 
 
 class GaussianHead(nn.Module):
-    """Fully connected layers from features [B, F] to a Gaussian [B, D]."""
+    """Network of fully connected layers that maps features [B, F] to a Gaussian [B, D]."""
 
     def __init__(
         self,
@@ -215,7 +215,7 @@ class ModalityPosterior(nn.Module):
     All attributes are encoded together (WG); unknown ones add nothing.
     """
 
-    def __init__(self, parts: Parts, modality: Modality) -> None:
+    def __init__(self, parts: InferenceParts, modality: Modality) -> None:
         super().__init__()
         self.modality = modality
         self.encoder, features = modality.encoder(parts.networks.get(modality.kind))
@@ -229,19 +229,19 @@ class ModalityPosterior(nn.Module):
 
 
 class AttributeExperts(nn.Module):
-    """Gaussian experts q(z | y_k), one per attribute (VE Section 2)."""
+    """Encoders q(z | y_k) of single attributes, one for each attribute k (VE Section 2)."""
 
-    def __init__(self, parts: Parts, attributes: Attributes) -> None:
+    def __init__(self, parts: InferenceParts, attributes: Attributes) -> None:
         super().__init__()
         self.name = attributes.name
         self.tables = AttributeTables(attributes.sizes, 2 * parts.latent_size, parts.attribute_network)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
-        """Return the Gaussians of all attributes [B, A, D]."""
+        """Return q(z | y_k) of all A attributes as one Gaussian [B, A, D]."""
         return gaussian_of_output(self.tables(batch.values[self.name], batch.present[self.name]))
 
 
 def universal_expert(like: Tensor) -> DiagonalGaussian:
-    """Return p(z) = N(0, I) in the shape, dtype and device of ``like`` [..., D]."""
+    """Return the prior p(z) = N(0, I) with the shape, dtype and device of ``like`` [..., D]."""
     zeros = torch.zeros_like(like)
     return DiagonalGaussian(zeros, zeros)

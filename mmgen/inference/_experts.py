@@ -1,4 +1,4 @@
-"""The base of products and quotients of experts: posteriors composed from one network per modality.
+"""The base class of products and quotients of experts: posteriors of any set of modalities from one network for each.
 
 In every composition an expert adds to the natural parameters of p(z) = N(0, I): to the precision, and to the precision
 times mean. So all posteriors are masked sums over experts, and each network runs once.
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from mmgen.core.batch import Batch
-from mmgen.inference._base import AttributeExperts, Inference, Inputs, ModalityPosterior, Parts, Unit
+from mmgen.inference._base import AttributeExperts, Inference, InferenceParts, Inputs, ModalityPosterior, Unit
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
 
@@ -20,11 +20,11 @@ __all__ = ["ExpertInference"]
 
 
 class ExpertInference(Inference):
-    """Base of compositions of experts: 2^M posteriors from M networks."""
+    """Base class of inferences that combine M encoders (experts) of one modality each to posteriors of 2^M subsets."""
 
     any_subset: ClassVar[bool] = True
 
-    def __init__(self, parts: Parts, queries: frozenset[Inputs]) -> None:
+    def __init__(self, parts: InferenceParts, queries: frozenset[Inputs]) -> None:
         super().__init__()
         self.experts = nn.ModuleDict()
         for name, modality in parts.modalities.items():
@@ -35,7 +35,7 @@ class ExpertInference(Inference):
 
     @abstractmethod
     def natural_parameters(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
-        """Return what experts [..., D] add to the precision (at least 0) and to the precision times mean."""
+        """Return the contributions of an expert [..., D] to the precision (at least 0) and to precision times mean."""
 
     def has_posterior(self, inputs: Inputs) -> bool:
         return bool(inputs) and set(inputs) <= self.experts.keys()
@@ -67,7 +67,7 @@ class ExpertInference(Inference):
         return DiagonalGaussian(mean, -0.5 * precision.log())
 
     def _modality_parameters(self, batch: Batch, name: str) -> tuple[Tensor, Tensor]:
-        """Return precisions and weighted means of a modality's experts [E, B, D]; 0 where the modality is missing."""
+        """Compute precisions and precision-weighted means of a modality's experts [E, B, D]; 0 for missing examples."""
         network, present = self.experts[name], batch.present[name]
         if isinstance(network, AttributeExperts):
             every = network(batch)

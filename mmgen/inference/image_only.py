@@ -2,7 +2,7 @@
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
-from mmgen.inference._base import Inference, Inputs, ModalityPosterior, Parts
+from mmgen.inference._base import Inference, InferenceParts, Inputs, ModalityPosterior
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.image import Image
 
@@ -12,11 +12,13 @@ __all__ = ["ImageOnly"]
 class ImageOnly(Inference):
     """Inference q(z | x) from the image; q(z | x, y) is the same, and q(z | y) can be fitted after training."""
 
-    def __init__(self, parts: Parts, queries: frozenset[Inputs]) -> None:
+    def __init__(self, parts: InferenceParts, queries: frozenset[Inputs]) -> None:
         super().__init__()
         image = parts.first_of_kind(Image)
         if image is None:
-            raise SettingsError("inference image-only needs an image, but the objective uses none; use inference joint")
+            raise SettingsError(
+                "inference image-only needs an image, but the objective uses none; choose inference joint"
+            )
         self.image = ModalityPosterior(parts, image)
 
     def has_posterior(self, inputs: Inputs) -> bool:

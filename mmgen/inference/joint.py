@@ -12,9 +12,9 @@ from mmgen.core.errors import SettingsError
 from mmgen.inference._base import (
     AttributeExperts,
     Inference,
+    InferenceParts,
     Inputs,
     ModalityPosterior,
-    Parts,
     product_of_gaussians,
     universal_expert,
 )
@@ -36,7 +36,7 @@ class Joint(Inference):
     Section 6). For any other set of modalities the features of all are concatenated.
     """
 
-    def __init__(self, parts: Parts, queries: frozenset[Inputs]) -> None:
+    def __init__(self, parts: InferenceParts, queries: frozenset[Inputs]) -> None:
         super().__init__()
         networks: dict[frozenset[str], tuple[str, Callable[[], nn.Module]]] = {}
         image, attributes, text = parts.first_of_kind(Image), parts.first_of_kind(Attributes), parts.first_of_kind(Text)
@@ -59,7 +59,7 @@ class Joint(Inference):
             several = [modality for name, modality in parts.modalities.items() if name in inputs]
             if len(several) != len(inputs) or not several:
                 raise SettingsError(
-                    f"the objective needs a posterior given {', '.join(sorted(inputs)) or 'nothing'}, expected "
+                    f"the objective needs a posterior q(z | ...) of {', '.join(sorted(inputs)) or 'nothing'}, expected "
                     f"modalities among {', '.join(parts.modalities)}; choose another objective or dataset"
                 )
             key = " and ".join(modality.name for modality in several)
@@ -82,7 +82,7 @@ class Joint(Inference):
 class _AttributesOnly(nn.Module):
     """Encoder q(z | y_O) of observed attributes, proportional to p(z) prod_{k in O} q(z | y_k)."""
 
-    def __init__(self, parts: Parts, attributes: Attributes) -> None:
+    def __init__(self, parts: InferenceParts, attributes: Attributes) -> None:
         super().__init__()
         self.experts = AttributeExperts(parts, attributes)
 
@@ -97,7 +97,7 @@ class _AttributesOnly(nn.Module):
 class _JoinedModalities(nn.Module):
     """Encoder q(z | several modalities): concatenated features, then a Gaussian."""
 
-    def __init__(self, parts: Parts, modalities: Sequence[Modality]) -> None:
+    def __init__(self, parts: InferenceParts, modalities: Sequence[Modality]) -> None:
         super().__init__()
         self.modalities = tuple(modalities)
         made = [modality.encoder(parts.networks.get(modality.kind)) for modality in modalities]
@@ -114,9 +114,9 @@ class _JoinedModalities(nn.Module):
 
 
 class _ImageAndAttributes(nn.Module):
-    """Encoder q(z | x, y): image features and label features, concatenated (VE Figure 8)."""
+    """Encoder q(z | x, y): image and label features, concatenated, then a Gaussian (VE Figure 8)."""
 
-    def __init__(self, parts: Parts, image: Image, attributes: Attributes) -> None:
+    def __init__(self, parts: InferenceParts, image: Image, attributes: Attributes) -> None:
         super().__init__()
         self.image_name, self.attributes_name = image.name, attributes.name
         self.encoder, features = (parts.joint_image_network or parts.image_network).encoder(image.shape)
@@ -141,9 +141,9 @@ class _ImageAndAttributes(nn.Module):
 
 
 class _ImageAndText(nn.Module):
-    """Encoder q(z | x, y): features of the image and of the sentence, concatenated (CK Section 5.1)."""
+    """Encoder q(z | x, y): image and sentence features, concatenated, then a Gaussian (CK Section 5.1)."""
 
-    def __init__(self, parts: Parts, image: Image, text: Text) -> None:
+    def __init__(self, parts: InferenceParts, image: Image, text: Text) -> None:
         super().__init__()
         self.image_name, self.text_name = image.name, text.name
         self.encoder, features = (parts.joint_image_network or parts.image_network).encoder(image.shape)

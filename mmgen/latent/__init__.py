@@ -1,4 +1,4 @@
-"""The latent variable z: its layers and shapes, densities over it, and the trace of an encoding and decoding."""
+"""The latent variable z: its layers and shapes, densities over z, and the log-likelihoods of draws of z."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The diagonal Gaussian: the type of encoder outputs, with closed-form divergences."""
+"""The diagonal Gaussian over z, which encoders return, with its divergence in closed form."""
 
 import math
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class DiagonalGaussian:
 
     @classmethod
     def standard(cls, *shape: int, like: Tensor | None = None) -> "DiagonalGaussian":
-        """Return N(0, I) of the given shape (last axis D), on the device and in the dtype of ``like``."""
+        """Return the standard Gaussian N(0, I) of shape [..., D], on the device and in the dtype of ``like``."""
         zeros = torch.zeros(*shape) if like is None else torch.zeros(*shape, dtype=like.dtype, device=like.device)
         return cls(zeros, zeros)
 
@@ -52,18 +52,18 @@ class DiagonalGaussian:
         return self.mean + self.sd * noise
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """Return log density at ``z`` [..., D], in nats [...]."""
+        """Return the log density of the Gaussian at ``z`` [..., D], in nats [...]."""
         standardised = (z - self.mean) * (-self.log_sd).exp()
         return (-0.5 * (standardised.square() + _LOG_2_PI) - self.log_sd).sum(-1)
 
     def kl(self, other: "DiagonalGaussian") -> Tensor:
-        """Return KL(self || other) in nats [...]; closed form."""
+        """Return the divergence KL(self || other) in nats [...], in closed form."""
         difference = (self.mean - other.mean) * (-other.log_sd).exp()
         log_ratio = self.log_sd - other.log_sd
         return (0.5 * ((2 * log_ratio).exp() + difference.square() - 1) - log_ratio).sum(-1)
 
     def entropy(self) -> Tensor:
-        """Return differential entropy in nats [...]."""
+        """Return the differential entropy of the Gaussian in nats [...]."""
         return (self.log_sd + 0.5 * (1 + _LOG_2_PI)).sum(-1)
 
     def detach(self) -> "DiagonalGaussian":

@@ -1,4 +1,4 @@
-"""The protocol of a density over z: draws and log densities."""
+"""Protocol of densities over z, which give draws and log densities."""
 
 from typing import Protocol
 
@@ -9,10 +9,10 @@ __all__ = ["Posterior"]
 
 
 class Posterior(Protocol):
-    """Protocol of q(z | ...) for B examples, such as :class:`mmgen.latent.gaussian.DiagonalGaussian`."""
+    """Protocol of a posterior q(z | ...) of B examples, such as :class:`mmgen.latent.gaussian.DiagonalGaussian`."""
 
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
-        """Return reparameterised draws [*shape, B, D]."""
+        """Draw z [*shape, B, D], reparameterised: gradients pass through the draws."""
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """Return log density at z [..., B, D], in nats [..., B]."""
+        """Return the log density log q(z | ...) at z [..., B, D], in nats [..., B]."""

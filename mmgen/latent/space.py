@@ -1,4 +1,4 @@
-"""Layers of z and their shapes: one flat layer for most models, a grid for spatial ones, several for a ladder."""
+"""Layers of z and their shapes: one flat layer for most models, a grid for spatial ones, several for ladders."""
 
 import math
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ Axis = int | tuple[int, ...]
 
 @dataclass(frozen=True)
 class LatentSpace:
-    """Names and shapes of the layers of z, which lie flattened side by side on its last axis [D].
+    """Names and shapes of the layers of z; a z [..., D] holds all layers flattened, one after another.
 
     Attributes:
         shapes: Shape of each layer by name, from the data to the top: (D_l,) for a flat layer, (C, h, w) for a grid. A
@@ -35,12 +35,12 @@ class LatentSpace:
 
     @classmethod
     def flat(cls, size: int) -> "LatentSpace":
-        """Return a space of one flat layer of ``size`` dimensions, called z."""
+        """Make the space of a z with a single flat layer of ``size`` dimensions."""
         return cls({"z": size})
 
     @classmethod
     def grid(cls, channels: int, *sides: int) -> "LatentSpace":
-        """Return a space of one grid, called z: ``channels`` features at each place, [C, h, w]."""
+        """Make the space of a z that is a single grid [C, h, w]: ``channels`` is C, ``sides`` are h and w."""
         return cls({"z": (channels, *sides)})
 
     @property
@@ -71,7 +71,7 @@ class LatentSpace:
         return {name: layer.unflatten(-1, self.shapes[name]) for name, layer in self.split(z).items()}
 
     def axes(self, layer: str) -> list[Axis]:
-        """Return the positions in z of each axis of a layer.
+        """Return the axes of a layer: for each, its position in z, or for a channel of a grid its positions.
 
         An axis of a flat layer is one position; an axis of a grid is a channel with all its places.
 

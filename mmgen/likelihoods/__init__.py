@@ -1,4 +1,4 @@
-"""Likelihoods p(x | decoder output), one file each."""
+"""Likelihoods p(x | decoder output) of data x, one file each."""
 
 import lazy_loader
 

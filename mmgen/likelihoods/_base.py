@@ -16,21 +16,21 @@ def full_precision(tensor: Tensor) -> Tensor:
 
 
 class Likelihood(ABC):
-    """Base of likelihoods p(x | decoder outputs), independent over the last ``event_dims`` axes (3 for an image)."""
+    """Base class of likelihoods p(x | decoder output), independent over the last ``event_dims`` axes (3: an image)."""
 
     parameters_per_value: int = 1
     """Number of decoder outputs for one value of x."""
 
     @abstractmethod
     def log_prob(self, parameters: Tensor, value: Tensor, event_dims: int = 3) -> Tensor:
-        """Return log p(value | parameters) in nats [...], summed over the event [..., *event], with broadcasting."""
+        """Return log p(value | parameters) in nats [...], summed over ``event_dims`` axes; the others broadcast."""
 
     @abstractmethod
     def mean(self, parameters: Tensor) -> Tensor:
-        """Return E[x | parameters], the shape of x."""
+        """Return the mean E[x | parameters], in the shape of x."""
 
     def parameters_of_mean(self, mean: Tensor) -> Tensor:
-        """Return decoder outputs whose E[x] is ``mean`` [C, H, W], or close to it where a pixel never changes.
+        """Return decoder outputs for which E[x] is ``mean`` [C, H, W], or nearly so for pixels that never change.
 
         Raises:
             SettingsError: The likelihood does not support it.
@@ -40,4 +40,4 @@ class Likelihood(ABC):
 
     @abstractmethod
     def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Return one draw of x as float, in the shape of x."""
+        """Draw x from p(x | parameters) once, as float in the shape of x."""

@@ -15,7 +15,7 @@ __all__ = ["Autoregressive"]
 
 
 class Speaker(Protocol):
-    """Protocol of a recurrent network over words; the last of its V + 1 classes is "no word". M means any axes."""
+    """Protocol of a recurrent decoder of words: V words and, as the last class, "no word"; M means any axes."""
 
     def logits(self, context: Tensor, tokens: Tensor) -> Tensor:
         """Return logits [M, T, V+1] of each word given the words before it, from context [M, F] and tokens [M, T]."""
@@ -28,7 +28,7 @@ class Speaker(Protocol):
 
 
 class Autoregressive:
-    r"""Exact likelihood of a sentence of at most T words.
+    r"""Exact likelihood of a sentence of at most T words: each word given the words before it and z.
 
     .. math:: \log p(y|z) = \sum_{t=1}^{T} \log p(y_t \mid y_{<t}, z)  \qquad \text{(CK Figure 2)}
 
@@ -46,7 +46,7 @@ class Autoregressive:
         self.padding = words
 
     def log_probabilities(self, logits: Tensor, tokens: Tensor) -> Tensor:
-        """Convert logits [..., T, V+1] to log p(word_t | words before t, z); after the end, padding is certain."""
+        """Convert logits [..., T, V+1] to log p(word_t | words before, z); after the end, "no word" is certain."""
         table = full_precision(logits).log_softmax(-1)
         is_end = (tokens == self.padding).long()
         ended = ((is_end.cumsum(-1) - is_end) > 0).expand(table.shape[:-1]).unsqueeze(-1)
@@ -55,7 +55,7 @@ class Autoregressive:
         return torch.where(ended, certain, table)
 
     def log_prob(self, speaker: Speaker, context: Tensor, tokens: Tensor) -> Tensor:
-        """Return log p(tokens | context) in nats [...] for tokens [..., T] and context [..., F], which broadcast."""
+        """Return log p(tokens | context) in nats [...] of sentences [..., T], given features [..., F] of z."""
         if torch.is_grad_enabled():
             logits = speaker.logits(context, tokens)
             return self._gather_words(self.log_probabilities(logits, tokens), tokens).sum(-1)
@@ -82,7 +82,7 @@ class Autoregressive:
         generator: torch.Generator | None = None,
         greedy: bool = False,
     ) -> Tensor:
-        """Return sentences [..., T]: ancestral draws, or the likeliest word at every step if ``greedy``."""
+        """Draw sentences [..., T] word by word, or take the likeliest word at each step if ``greedy``."""
         state, previous = speaker.start(context)
         ended = torch.zeros(context.shape[:-1], dtype=torch.bool, device=context.device)
         tokens = []

@@ -10,7 +10,7 @@ __all__ = ["Bernoulli"]
 
 
 class Bernoulli(Likelihood):
-    r"""Independent binary values, parameterised by logits l.
+    r"""Likelihood of independent binary values, such as pixels; the decoder gives logits l.
 
     .. math:: \log p(x|l) = \sum_i x_i l_i - \log(1 + e^{l_i})
 

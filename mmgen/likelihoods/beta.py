@@ -22,7 +22,7 @@ _CHUNK = 32_768  # pixels computed together on a CPU
 
 
 class Beta(Likelihood):
-    r"""Independent values x ~ Beta(c a, c (1 - a)) of mean a = sigmoid(l), l the decoder output.
+    r"""Likelihood of independent values x ~ Beta(c a, c (1 - a)) of mean a = sigmoid(l), l the decoder output.
 
     .. math:: \log p(x|l) = \log \frac{\Gamma(c)}{\Gamma(ca) \, \Gamma(c(1-a))}
               + (ca - 1) \log x + (c(1-a) - 1) \log(1 - x)
@@ -85,7 +85,7 @@ class _LogProb(torch.autograd.Function):
 
 
 def _log_prob(logits: Tensor, x: Tensor, concentration: float, derivative: Tensor | None) -> Tensor:
-    """Return log p [L, N] of pixels [N, E] given logits [L, N, E]; write the derivative by logits to ``derivative``."""
+    """Return log p [L, N] of pixels [N, E] given logits [L, N, E]; write its derivative by logits to ``derivative``."""
     # A few images at a time fit into the cache of a CPU, which halves the time.
     count, size = x.shape
     step = max(1, _CHUNK // size) if x.device.type == "cpu" else count
@@ -121,7 +121,7 @@ def _exact_log_normaliser(logits: Tensor, concentration: float) -> Tensor:
 
 @cache
 def _normaliser_table(concentration: float, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """Return value, slope and half the curvature of ``_exact_log_normaliser`` at nodes; beyond them it is a line."""
+    """Tabulate ``_exact_log_normaliser`` at nodes: value, slope, half the curvature; beyond them it is linear."""
     # The first caller may be in inference mode, but the table is made by differentiation and outlives the call.
     with torch.inference_mode(False), torch.enable_grad():
         nodes = torch.linspace(-_REACH, _REACH, _NODES + 1, dtype=torch.float64).requires_grad_()
@@ -134,7 +134,7 @@ def _normaliser_table(concentration: float, device: torch.device) -> tuple[Tenso
 
 
 def _lookup_nearest_node(logits: Tensor, concentration: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return the three columns of the table at the node nearest to each logit, and the distance to it."""
+    """Return value, slope and half curvature at the node nearest to each logit, and the distance to that node."""
     per_unit = _NODES / (2 * _REACH)
     node = (logits * per_unit).add_(_NODES / 2 + 0.5).clamp_(0, _NODES).int()
     offset = torch.sub(logits, node, alpha=1 / per_unit).add_(_REACH)

@@ -16,7 +16,7 @@ __all__ = ["Laplace"]
 
 
 class Laplace(Likelihood):
-    r"""Independent values x ~ Laplace(a, s) of mean a = sigmoid(l), l the decoder output.
+    r"""Likelihood of independent values x ~ Laplace(a, s) of mean a = sigmoid(l), l the decoder output.
 
     .. math:: \log p(x|l) = \sum_i - \frac{|x_i - a_i|}{s} - \log 2 s
 

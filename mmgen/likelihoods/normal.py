@@ -17,7 +17,7 @@ _LEAST, _MOST = -7.0, 7.0
 
 
 class Normal(Likelihood):
-    r"""Independent values of learned mean m and standard deviation s.
+    r"""Likelihood of independent real numbers x ~ N(m, s^2); the decoder gives mean m and log s.
 
     .. math:: \log p(x|m, s) = \sum_i - \frac{(x_i - m_i)^2}{2 s_i^2} - \log s_i - \frac{1}{2} \log 2 \pi
 
@@ -43,11 +43,11 @@ class Normal(Likelihood):
         return mean + log_sd.exp() * noise
 
     def parameters_of_mean(self, mean: Tensor) -> Tensor:
-        """Return parameters of a normal with this mean and standard deviation 1."""
+        """Return decoder outputs for which E[x] is ``mean`` and the standard deviation is 1."""
         return torch.cat([mean, torch.zeros_like(mean)])
 
 
 def _mean_and_log_sd(parameters: Tensor, event_dims: int) -> tuple[Tensor, Tensor]:
-    """Return mean and log sd, side by side on the event's first axis."""
+    """Split decoder outputs into mean and log sd, which lie side by side on the event's first axis."""
     mean, log_sd = full_precision(parameters).chunk(2, -event_dims)
     return mean, log_sd.clamp(_LEAST, _MOST)

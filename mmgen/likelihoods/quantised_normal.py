@@ -26,7 +26,7 @@ _NODES = 4
 
 
 class QuantisedNormal(Likelihood):
-    r"""Independent levels k = 0 .. 255 of x = k / 255, from a Gaussian of learned mean m and standard deviation s.
+    r"""Likelihood of independent levels x = k / 255, k = 0 .. 255: the mass of N(m, s^2) around each level.
 
     .. math:: p(k|m, s) = \Phi\Big(\frac{k + 1/2 - 255 m}{255 s}\Big) - \Phi\Big(\frac{k - 1/2 - 255 m}{255 s}\Big)
 
@@ -57,7 +57,7 @@ class QuantisedNormal(Likelihood):
         return result.reshape(shape[:-1])
 
     def mean(self, parameters: Tensor) -> Tensor:
-        r"""Return E[x], the sum over levels of P(x >= level), approximated by an integral.
+        r"""Return E[x] as an integral that approximates the sum over levels of P(x >= level).
 
         The error is at most a twentieth of a level, at the smallest standard deviation, and far smaller elsewhere.
         """
@@ -97,7 +97,7 @@ class _LogProb(torch.autograd.Function):
 
 
 def _log_prob(mean: Tensor, sd: Tensor, level: Tensor, gradients: tuple[Tensor, Tensor] | None) -> Tensor:
-    """Return log-probabilities [L, N] for means and standard deviations [L, N, E] and levels [N, E]."""
+    """Return log p [L, N] of levels [N, E] given means and standard deviations [L, N, E]; write gradients if given."""
     count, size = level.shape
     step = max(1, _CHUNK // size) if level.device.type == "cpu" else count
     result = mean.new_empty(mean.shape[:2])
@@ -112,7 +112,7 @@ def _log_prob(mean: Tensor, sd: Tensor, level: Tensor, gradients: tuple[Tensor, 
 
 
 def _pixel_log_prob(mean: Tensor, sd: Tensor, level: Tensor, differentiate: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return log p(level) elementwise, and if ``differentiate`` its derivatives by mean and standard deviation."""
+    """Return log p(level) of each pixel, and if ``differentiate`` its derivatives by mean and standard deviation."""
     # With a and b the ends of the level in standard deviations, all of them follow from log p and from the density of
     # the standard normal at the ends divided by p: d log p / d mean = (r_a - r_b) / s and d log p / ds = (a r_a - b
     # r_b) / s.
@@ -137,7 +137,7 @@ def _pixel_log_prob(mean: Tensor, sd: Tensor, level: Tensor, differentiate: bool
 
 
 def _log_prob_of_flat_levels(m: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Return log p of levels with little change of density, |m h| <= 1, and r = exp(-h^2 / 2) density(m) / p.
+    r"""Return log p of levels over which the density changes little, |m h| <= 1, and r = exp(-h^2 / 2) density(m) / p.
 
     .. math:: p = 2 h \varphi(m) \int_0^1 \cosh(m h t) e^{-h^2 t^2 / 2} dt
 
@@ -159,7 +159,7 @@ def _quadrature_rule() -> tuple[tuple[float, float], ...]:
 
 
 def _log_prob_of_tails(a: Tensor, b: Tensor, one_ended: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Return log p of [a, b], a > 0, or of [a, infinity) where ``one_ended``, and the ratios r_a and r_b.
+    r"""Return log P(a <= x <= b), a > 0, or log P(x >= a) where ``one_ended``, and the ratios r_a and r_b.
 
     .. math:: p = \varphi(a) \sqrt{\pi / 2} \, [e(a) - e^{(a^2 - b^2) / 2} e(b)],
               \quad e(x) = \mathrm{erfcx}(x / \sqrt 2)

@@ -11,7 +11,7 @@ def dense_likelihood(name: str, setting: str, data_in_words: str) -> Likelihood:
     """Return the named likelihood of independent numbers; ``data_in_words`` names the data in messages."""
     likelihood = mmgen.likelihoods.get(name)
     if not issubclass(likelihood, Likelihood):
-        dense = [n for n, member in mmgen.likelihoods.importable().items() if issubclass(member, Likelihood)]
+        dense = [n for n, member in mmgen.likelihoods.import_all().items() if issubclass(member, Likelihood)]
         raise SettingsError(
             f"{setting} got '{name}', which is no likelihood of {data_in_words}; expected one of {', '.join(dense)}"
         )

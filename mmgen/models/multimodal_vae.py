@@ -14,7 +14,7 @@ import mmgen.inference
 import mmgen.networks
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
-from mmgen.inference import Inference, Inputs, Parts, Unit
+from mmgen.inference import Inference, InferenceParts, Inputs, Unit
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities import Modality
@@ -107,7 +107,7 @@ class MultimodalVAE(GaussianModel):
         )
 
         # Inference, with a network for each posterior that is asked for.
-        parts = Parts(
+        parts = InferenceParts(
             latent_size=settings.latent_size,
             modalities={name: modality for name, modality in available.items() if name in needed},
             networks=networks,
@@ -224,7 +224,7 @@ def _check_split(settings: MultimodalSettings, demands: Demands, available: dict
 def _check_inference(name: str, inference: Inference, demands: Demands) -> None:
     """Refuse an inference that lacks a posterior that the objective needs."""
     if "subsets" in demands.needs and not inference.any_subset:
-        able = [name for name, member in mmgen.inference.importable().items() if member.any_subset]
+        able = [name for name, member in mmgen.inference.import_all().items() if member.any_subset]
         raise SettingsError(
             f"inference '{name}' has no posterior for every subset of modalities, which the objective needs; "
             f"use one of {', '.join(able)}"

@@ -14,7 +14,7 @@ from mmgen.posteriors._aggregate import Aggregate, Condition, Given, Layers
 from mmgen.posteriors._base import Request, Target
 from mmgen.posteriors._encode import posterior_to_aggregate
 from mmgen.results.naming import posterior_name
-from mmgen.settings.config import Settings, build_member, json_values, merge, validate
+from mmgen.settings.config import Settings, build_member, merge, to_json_values, validate
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.settings import TrainingSettings
 
@@ -96,7 +96,7 @@ class FitSettings(Settings):
         base_target = self.build_target().base
         if base_target is None:
             return None
-        target = {"name": base_target.posterior, **json_values(base_target)}
+        target = {"name": base_target.posterior, **to_json_values(base_target)}
         return self.model_copy(update={"aggregate": self.aggregate.model_copy(update={"target": target})})
 
     @property
@@ -201,8 +201,8 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
         )
     completed = {
         "given": given,
-        "family": {"name": settings.family_name, **json_values(settings.build_family())},
-        "target": {"name": settings.aggregate.target["name"], **json_values(target)},
+        "family": {"name": settings.family_name, **to_json_values(settings.build_family())},
+        "target": {"name": settings.aggregate.target["name"], **to_json_values(target)},
     }
     aggregate = settings.aggregate.model_copy(update=completed)
     return settings.model_copy(update={"aggregate": aggregate, "data": model.data})

@@ -1,1 +1,1 @@
-"""Settings: the registry of members, plug-ins, typed settings, presets, and generated tables of settings."""
+"""Typed settings and presets of experiments, and registries of exchangeable classes (members), plug-ins included."""

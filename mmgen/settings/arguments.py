@@ -1,4 +1,4 @@
-"""Checks of the arguments of public functions: types, ranges, and misspelt keywords.
+"""Checks of arguments when a public function is called: types, ranges, and misspelt keywords.
 
 The decorator :func:`check_arguments` checks every call against the annotations, as strictly as the command line does:
 ``True``, ``"1"``, 1.5 and NaN are no seeds. numpy's numbers count as Python's.
@@ -55,7 +55,7 @@ _BOUNDS = {
 
 
 def format_value(value: Any) -> str:
-    """Format a value for an error message: an array by its shape and type, anything else on one short line."""
+    """Format a value for an error message: an array as its shape and type, any other value on one short line."""
     shape, kind = getattr(value, "shape", None), getattr(value, "dtype", None)
     if kind is not None and isinstance(shape, tuple) and shape:
         return f"an array {list(shape)} of {str(kind).removeprefix('torch.')}"
@@ -129,7 +129,7 @@ def _validator_of_type(hint: Any) -> TypeAdapter[Any]:
 
 
 def _format_validation_error(name: str, value: Any, error: ValidationError) -> str:
-    """Format pydantic's errors about an argument: "NAME got VALUE, expected RANGE", or the expected types."""
+    """Format pydantic's errors about the argument ``name`` as a message: "NAME got VALUE, expected RANGE"."""
     faults = error.errors(include_url=False, include_context=True)
     for fault in faults:
         if fault["type"] == "value_error":
@@ -140,7 +140,7 @@ def _format_validation_error(name: str, value: Any, error: ValidationError) -> s
 
 
 def _format_expectation(fault: Any) -> str:
-    """Format the expectation in one of pydantic's errors: "a valid integer" becomes "a whole number"."""
+    """Format the value that one of pydantic's errors expects, in plain words: "a whole number"."""
     if fault["type"] in _BOUNDS:
         words, limit = _BOUNDS[fault["type"]]
         return f"{words} {fault['ctx'][limit]:,}"
@@ -149,7 +149,7 @@ def _format_expectation(fault: Any) -> str:
 
 
 def check_arguments(function: F) -> F:
-    """Decorate a public function to check its arguments against its annotations at every call.
+    """Decorate a function so that each call checks the arguments against their annotations.
 
     Raises:
         UsageError: At a call with an unknown keyword, or an argument of another type or range.

@@ -1,4 +1,4 @@
-"""Settings: typed, nested by room; unknown keys are refused with a suggestion, all errors at once."""
+"""Typed, nested settings: reading, merging and checking; a message lists all errors, with suggestions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ __all__ = [
     "setting_names",
     "merge",
     "nest_dotted_names",
-    "json_values",
+    "to_json_values",
     "parse_assignments",
     "read_toml",
     "validate",
@@ -39,13 +39,13 @@ _LONGEST_VALUE = 120
 
 
 class Settings(BaseModel):
-    """Base of settings models: immutable, unknown keys are errors, docstrings of fields are the help text."""
+    """Base class of settings: immutable pydantic models that refuse unknown keys; field docstrings are help texts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 def _known_keys(schema: Any, location: tuple[Any, ...]) -> list[str]:
-    """Return the names of fields at ``location`` of a nested settings model."""
+    """Return the names of the fields of the inner model at ``location`` in a nested settings model."""
     current: Any = schema
     for part in location:
         current = _bare_type(current)
@@ -62,14 +62,14 @@ def _known_keys(schema: Any, location: tuple[Any, ...]) -> list[str]:
 
 
 def _bare_type(kind: Any) -> Any:
-    """Return a type without annotations and without ``| None``."""
+    """Remove annotations and ``| None`` from a type."""
     while get_origin(kind) in (Annotated, Union, UnionType):
         kind = next((one for one in get_args(kind) if one is not NoneType), kind)
     return kind
 
 
 def _dotted_name(location: Iterable[Any]) -> str:
-    """Format the location of a setting as its dotted name; positions in lists count from 1.
+    """Format the path to a setting as its dotted name, such as "training.steps"; positions in lists count from 1.
 
     Example:
         >>> _dotted_name(["scale", "cpu", "stage", 0, "command"])
@@ -79,7 +79,7 @@ def _dotted_name(location: Iterable[Any]) -> str:
 
 
 def format_value_fault(name: str, fault: Mapping[str, Any]) -> str:
-    """Format one of pydantic's errors about the value of ``name``: the value, and the expected values."""
+    """Format one of pydantic's errors about a setting as "NAME got VALUE, expected RANGE"."""
     reason, value = fault["msg"].split(", unable to parse")[0], clip(repr(fault.get("input")), _LONGEST_VALUE)
     if fault["type"] in ("tuple_type", "list_type"):
         return f"{name} got {value}, expected a list"
@@ -95,7 +95,7 @@ def format_value_fault(name: str, fault: Mapping[str, Any]) -> str:
 
 
 def setting_names(schema: Any, prefix: str = "", depth: int = 4) -> list[str]:
-    """Return the dotted names of all settings in a nested model, such as "training.steps"."""
+    """List the dotted names of all settings in a nested settings model, such as "training.steps"."""
     kind = _bare_type(schema)
     fields = getattr(kind, "model_fields", None) or getattr(kind, "__pydantic_fields__", {})
     if not depth or not fields:
@@ -105,19 +105,19 @@ def setting_names(schema: Any, prefix: str = "", depth: int = 4) -> list[str]:
 
 
 def _likely_setting(name: str, setting_names: Sequence[str]) -> str:
-    """Return the full name of the setting that a name without or with a wrong room likely means; "" for none."""
+    """Guess the dotted name of a setting from its last part or its name in other libraries; "" without a guess."""
     names = (name, _FOREIGN_NAMES.get(name))
     matches = [leaf for leaf in setting_names if leaf.rpartition(".")[2] in names]
     return min(matches, key=lambda leaf: (leaf.count("."), leaf), default="")
 
 
-def validate(schema: type[T], values: Mapping[str, Any], where: str = "", further_names: Sequence[str] = ()) -> T:
-    """Build ``schema`` (a pydantic model or dataclass) from plain values.
+def validate(schema: type[T], values: Mapping[str, Any], prefix: str = "", further_names: Sequence[str] = ()) -> T:
+    """Build and check an object of class ``schema`` (a pydantic model or dataclass) from plain values.
 
     Args:
         schema: Class to build.
         values: Nested plain values, as from a TOML file.
-        where: Prefix of the keys in messages ("objective").
+        prefix: Prefix of the keys in messages ("objective").
         further_names: Dotted names of settings that a message may suggest, besides those of ``schema``.
 
     Raises:
@@ -132,7 +132,7 @@ def validate(schema: type[T], values: Mapping[str, Any], where: str = "", furthe
             location = tuple(fault["loc"])
             if fault["type"] == "too_short" and any(place[:-1][: len(location)] == location for place in places):
                 continue  # the message lists the faults of its items
-            room = (where, *location[:-1]) if where else location[:-1]
+            room = (prefix, *location[:-1]) if prefix else location[:-1]
             key = _dotted_name((*room, *location[-1:]))
             if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
                 known, name = _known_keys(schema, location[:-1]), str(location[-1])
@@ -140,7 +140,7 @@ def validate(schema: type[T], values: Mapping[str, Any], where: str = "", furthe
                 meant = (
                     _dotted_name((*room, near))
                     if near
-                    else _likely_setting(name, [*setting_names(schema, where), *further_names])
+                    else _likely_setting(name, [*setting_names(schema, prefix), *further_names])
                 )
                 faults.append(
                     format_unknown_name("setting", key, [_dotted_name((*room, one)) for one in known], suggestion=meant)
@@ -155,8 +155,8 @@ def validate(schema: type[T], values: Mapping[str, Any], where: str = "", furthe
         raise SettingsError("; ".join(faults)) from None
 
 
-def build_member(room: Any, values: Mapping[str, Any], where: str, further_names: Sequence[str] = ()) -> Any:
-    """Build a member of a room from ``{"name": ..., **settings}``; other arguments as in :func:`validate`.
+def build_member(room: Any, values: Mapping[str, Any], prefix: str, further_names: Sequence[str] = ()) -> Any:
+    """Build an object, such as an objective, from ``{"name": ..., **settings}``; ``room`` is the registry of its class.
 
     Raises:
         UsageError: The room has no such member.
@@ -166,17 +166,17 @@ def build_member(room: Any, values: Mapping[str, Any], where: str, further_names
     name = options.pop("name", None)
     if not isinstance(name, str):
         fault = "is missing" if name is None else f"got {clip(repr(name), _LONGEST_VALUE)}, expected a name"
-        raise SettingsError(f"setting '{where}.name' {fault}; give one of {', '.join(room.names())}")
-    return validate(room.get(name), options, where, further_names)
+        raise SettingsError(f"setting '{prefix}.name' {fault}; give one of {', '.join(room.names())}")
+    return validate(room.get(name), options, prefix, further_names)
 
 
-def json_values(value: Any) -> Any:
-    """Convert settings to values of JSON."""
+def to_json_values(value: Any) -> Any:
+    """Convert settings (a pydantic model or dataclass) to plain values that JSON can hold."""
     return TypeAdapter(type(value)).dump_python(value, mode="json")
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``base`` updated by the values of ``changes``, table by table.
+    """Merge nested settings: return ``base`` with the values of ``changes``, which win.
 
     A table that names another member replaces the one below it: the settings of one member are not those of another.
 
@@ -198,7 +198,7 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
 
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
-    """Return nested values of ``--set room.key=value`` arguments; values are TOML, bare words are strings.
+    """Parse arguments of ``--set``, such as "training.steps=1000", to nested settings; values are TOML or bare words.
 
     Example:
         >>> parse_assignments(["training.steps=100", "objective.name=telbo"])
@@ -220,7 +220,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
 
 
 def nest_dotted_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert values with dotted names to nested tables.
+    """Convert settings by dotted name, such as "training.steps", to nested tables.
 
     Example:
         >>> nest_dotted_names({"training.steps": 100, "objective": {"beta": 0.5}})
@@ -236,7 +236,7 @@ def nest_dotted_names(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parse_value(key: str, text: str) -> Any:
-    """Parse the value of one assignment as TOML; a bare word is a string."""
+    """Parse the value ``text`` of one ``--set key=text`` as TOML; a bare word is a string."""
     try:
         values = parse_toml(f"value = {text}")
     except NotTomlError:
@@ -247,13 +247,13 @@ def _parse_value(key: str, text: str) -> Any:
         ) from None
     if values.keys() != {"value"}:  # a line break, and another assignment after it
         raise UsageError(
-            f"--set got '{printable(f'{key}={text}', 100)}', expected one value; give --set again for each setting"
+            f"--set got '{printable(f'{key}={text}', 100)}', expected one value; give --set once for each setting"
         )
     return values["value"]
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read the values of a TOML settings file.
+    """Read a TOML file of settings to nested tables.
 
     Raises:
         SettingsError: The file cannot be read or is not TOML.
@@ -261,13 +261,13 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return parse_toml(read_text(path))
     except OSError as error:
-        raise SettingsError(f"cannot read settings file {path}: {reason_of(error)}; check the path") from None
+        raise SettingsError(f"cannot read the settings file {path}: {reason_of(error)}; check the path") from None
     except MalformedError as error:
-        raise SettingsError(f"settings file {path} is not valid TOML: {error}; fix the file") from None
+        raise SettingsError(f"the settings file {path} is not valid TOML: {error}; fix the file") from None
 
 
 def find_preset(name: str, recipe: str = "", on_cpu: bool = False) -> str:
-    """Find the full name of a preset; a name without a dataset, ``vedantam/telbo``, means the variant for ``recipe``.
+    """Return the full name of a preset; a name without a dataset, ``vedantam/telbo``, means its variant for ``recipe``.
 
     Args:
         name: Full or short name.

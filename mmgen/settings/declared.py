@@ -1,4 +1,4 @@
-"""Fields of a class read from its source without importing it: docstrings, ranges and defaults.
+"""Docstrings, ranges and defaults of a class's fields, read from its source file without importing it.
 
 Help must be fast, so it cannot import settings from modules that load torch.
 """
@@ -17,7 +17,7 @@ __all__ = ["SourceField", "read_class_fields", "read_class_fields_in"]
 
 @dataclass(frozen=True)
 class SourceField:
-    """A field of a class, read from its source.
+    """Docstring, default, range and choices of one field of a class, read from the class's source.
 
     Attributes:
         about: Docstring as one line; "" without one.
@@ -35,7 +35,7 @@ class SourceField:
 
 
 def read_class_fields(class_path: str) -> dict[str, SourceField]:
-    """Read the fields of a class from its source, by name.
+    """Read the fields of a class, by name, from the source of its module, without importing the module.
 
     Args:
         class_path: Room or module, and class: ``mmgen.metrics:EvaluationSettings``.
@@ -101,7 +101,7 @@ def _choices(annotation: ast.expr) -> tuple[str, ...]:
 
 
 def _bounds(annotation: ast.expr, aliases: dict[str, ast.expr]) -> Iterator[tuple[str, Any]]:
-    """Yield the bounds in an annotation and in aliases of the same file."""
+    """Yield the bounds ("ge" or "le", number) in a field's annotation; ``aliases`` are assignments of the same file."""
     for node in ast.walk(annotation):
         if isinstance(node, ast.Name) and node.id in aliases:
             yield from _bounds(aliases[node.id], aliases)

@@ -1,4 +1,4 @@
-"""Settings files that extend a preset: ``extends = "wu/mnist"``, and ``without`` for settings to drop.
+"""Files of settings that extend a preset: ``extends = "wu/mnist"``; ``without`` lists settings to drop.
 
 A file with ``extends`` has all values of that preset, overridden by its own as in :func:`mmgen.settings.config.merge`:
 a table that names another member replaces the preset's table. ``without`` lists dotted names of settings or tables of
@@ -23,7 +23,7 @@ _ASSIGNED = re.compile(r'(?P<key>\w+) = (?:"[^"]*"|[^"#])*(?:# (?P<comment>.*))?
 
 
 def load_preset(name: str) -> dict[str, Any]:
-    """Load all values of a preset by its full name, with those of the presets that it extends.
+    """Load all settings of a preset, including those of the presets that it extends, as nested tables.
 
     Raises:
         UsageError: There is no such preset.
@@ -41,7 +41,7 @@ def resolve_extends(
     read: Callable[[str], dict[str, Any]] = _read_preset_values,
     kind: str = "preset",
 ) -> dict[str, Any]:
-    """Merge the values of a settings file with those of the preset that it extends, if any.
+    """Merge the settings of a file with those of the preset that it names in ``extends``, if it names one.
 
     Args:
         values: Nested plain values of the file.
@@ -56,7 +56,10 @@ def resolve_extends(
     layers = [_split_layer(values, file_name, kind)]
     while base := layers[-1][1]:
         if len(layers) > _DEEPEST:
-            raise SettingsError(f"{file_name} extends more than {_DEEPEST} {kind}s one after the other; extend fewer")
+            raise SettingsError(
+                f"{file_name} extends a chain of more than {_DEEPEST} {kind}s, "
+                f"expected at most {_DEEPEST}; shorten the chain"
+            )
         layers.append(_split_layer(read(base), f"{kind} {base}", kind))
     result: dict[str, Any] = {}
     for own, base, without in reversed(layers):
@@ -69,7 +72,7 @@ def resolve_extends(
 def _split_layer(
     values: Mapping[str, Any], file_name: str, kind: str = "preset"
 ) -> tuple[dict[str, Any], str, list[str]]:
-    """Split a file into its own values, the name of the extended preset ("" for none), and the settings to drop."""
+    """Split a file into its own settings, the preset in ``extends`` ("" for none), and the names in ``without``."""
     own = dict(values)
     base, without = own.pop("extends", ""), own.pop("without", [])
     if not isinstance(base, str) or ("extends" in values and not base.strip()):
@@ -102,7 +105,7 @@ def _drop_setting(values: Mapping[str, Any], setting: str, file_name: str) -> di
 
 
 def format_preset_with_origins(name: str) -> str:
-    """Format a preset as TOML with all its values, each with its comment and the preset that sets it.
+    """Format a preset as TOML with all its settings; a comment after each names the preset that sets it.
 
     Args:
         name: Full name of the preset.
@@ -135,7 +138,7 @@ def format_preset_with_origins(name: str) -> str:
 
 
 def _iterate_settings(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield dotted names and values of nested settings, those of a table before its inner tables."""
+    """Yield the dotted name and value of each nested setting, those of a table before its inner tables."""
     tables = {key: value for key, value in values.items() if isinstance(value, Mapping) and value}
     yield from ((f"{before}{key}", value) for key, value in values.items() if key not in tables)
     for key, value in tables.items():
@@ -143,7 +146,7 @@ def _iterate_settings(values: Mapping[str, Any], before: str = "") -> Iterator[t
 
 
 def _read_comments(text: str) -> dict[str, str]:
-    """Return the comments after settings, by dotted names."""
+    """Return the comment at the end of each setting's line in TOML text, by the setting's dotted name."""
     comments, table, last = {}, "", ""
     for line in text.split("\n"):
         if line.startswith("["):

@@ -1,4 +1,4 @@
-"""Types of arguments that functions and commands share: paths, seeds, counts and ranges."""
+"""Types of arguments that functions and commands share: paths of files, seeds, counts and ranges of numbers."""
 
 import os
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _LONGEST_PATH = 4096
 
 @dataclass(frozen=True)
 class Range:
-    """Inclusive bounds of a number, an annotation that pydantic checks."""
+    """Annotation with the inclusive bounds of a number; pydantic checks them."""
 
     least: float | None = None
     most: float | None = None
@@ -26,7 +26,7 @@ class Range:
 
 
 class _FileName:
-    """Annotation that makes pydantic check that a text can be the path of a file."""
+    """Annotation of a path; pydantic checks that a file can have this path."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         from pydantic_core import core_schema
@@ -55,11 +55,11 @@ def _check_path(path: str | Path) -> str | Path:
 
 @runtime_checkable
 class HasPath(Protocol):
-    """Protocol of an object that was made from a file, such as a dataset or a trained model."""
+    """Protocol of an object with the path of its file, such as a dataset or a trained model."""
 
     @property
     def path(self) -> Any:
-        """Path of the file."""
+        """Path of the file that the object was read from."""
 
 
 FilePath = Annotated[str | Path, _FileName()]
@@ -73,15 +73,15 @@ Count = Annotated[int, Range(1, 2**63 - 1)]
 
 
 def optional_path(file: File | None) -> Path | None:
-    """Return the path of a file that may be left out."""
+    """Return the path of a file, named by its path or by the object read from it; None for None."""
     return None if file is None else path_of(file)
 
 
 def paths_of(files: File | Sequence[File]) -> list[Path]:
-    """Return the paths of one file or several."""
+    """Return the paths of one or several files, each named by its path or by the object read from it."""
     return [path_of(files)] if isinstance(files, str | Path | HasPath) else [path_of(one) for one in files]
 
 
 def path_of(file: File) -> Path:
-    """Return the path of a file."""
+    """Return the path of a file, named by its path or by the object read from it."""
     return Path(file if isinstance(file, str | Path) else file.path)

@@ -1,4 +1,4 @@
-"""Members from outside: entry points of installed distributions, and files named by the user.
+"""Plug-ins: classes from entry points of installed distributions, or from Python files that the user names.
 
 A distribution offers a member in its own ``pyproject.toml``, in the group of the room::
 
@@ -56,7 +56,7 @@ _LONGEST_REASON = 300
 
 @dataclass(frozen=True)
 class Origin:
-    """Distribution or file that provides a member.
+    """Origin of a plug-in: an installed distribution with its version, or a Python file with its hash.
 
     Attributes:
         distribution: Name of the installed distribution; "" for a file.
@@ -76,7 +76,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Member:
-    """A member of a room, not imported yet.
+    """Exchangeable class or function of a package, such as an objective, that is imported only when it is used.
 
     Attributes:
         name: Name in options and settings.
@@ -94,7 +94,7 @@ class Member:
 
 
 def list_installed_members(group: str) -> list[Member]:
-    """List the members that installed distributions offer in a group of entry points ("mmgen.objectives")."""
+    """List the plug-ins that installed distributions offer in a group of entry points, such as "mmgen.objectives"."""
     return [
         _member_of_entry_point(entry, origin)
         for entry, origin in _list_entry_points(tuple(sys.path))
@@ -103,12 +103,12 @@ def list_installed_members(group: str) -> list[Member]:
 
 
 def origins_by_group() -> dict[str, Origin]:
-    """Return an origin for each group of entry points "mmgen.*" that installed distributions have."""
+    """Return, for each group of entry points "mmgen.*", one installed distribution that offers plug-ins in it."""
     return {entry.group: origin for entry, origin in _list_entry_points(tuple(sys.path))}
 
 
 def installed_version(distribution: str) -> str:
-    """Return the version of an installed distribution; "" if there is none of that name."""
+    """Return the version of the installed distribution of this name; "" if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -119,7 +119,7 @@ def installed_version(distribution: str) -> str:
 
 @cache
 def _list_entry_points(search_path: tuple[str, ...]) -> list[tuple["EntryPoint", Origin]]:
-    """List the entry points of all groups "mmgen.*", sorted; cached, since this reads many small files."""
+    """List the entry points of all groups "mmgen.*" with their distributions, sorted; cached, since slow."""
     from importlib.metadata import distributions
 
     entries_by_name: dict[str, list[tuple[EntryPoint, Origin]]] = {}
@@ -146,13 +146,13 @@ def _explain_bad_name(name: str) -> str:
 
 
 def _describe_entry_point(entry: "EntryPoint") -> str:
-    """Read the first sentence of an entry point's docstring, else of its module's, from source; "" without one."""
+    """Read the first sentence of the docstring of an entry point, else of its module, from source; "" without one."""
     source = _read_source(entry.module)
     return "" if source is None else first_sentence(source, entry.attr)
 
 
 def first_sentence(source: str, name: str = "") -> str:
-    """Return the first sentence of the docstring of the class or function ``name``, else of the module's."""
+    """Return the first sentence of the docstring of ``name`` in Python source text, else of the whole module."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
@@ -163,7 +163,7 @@ def first_sentence(source: str, name: str = "") -> str:
 
 
 def _read_source(module: str) -> str | None:
-    """Read the source of an installed module without importing it or the packages above it; None if not found."""
+    """Read the source text of an installed module without importing anything; return None if it is not found."""
     first, *rest = module.split(".")
     try:
         spec = importlib.util.find_spec(first)
@@ -182,7 +182,7 @@ def _read_source(module: str) -> str | None:
 
 @dataclass(frozen=True)
 class _CodeFile:
-    """A file of members that was run."""
+    """Python file of plug-ins that this process has run, with its module and hash."""
 
     path: Path
     origin: Origin
@@ -195,7 +195,7 @@ _reading = False
 
 
 def add_code_file(path: Path) -> list[Member]:
-    """Run a Python file and return its public objects as members.
+    """Run a Python file and return its public objects as plug-ins.
 
     The environment variable ``MMGEN_CODE`` passes the file to worker processes.
 
@@ -212,7 +212,7 @@ def add_code_file(path: Path) -> list[Member]:
 
 
 def list_code_members() -> list[Member]:
-    """List the members of all files from :func:`add_code_file` and from ``MMGEN_CODE``.
+    """List the plug-ins of all Python files that this process has run, and of those in ``MMGEN_CODE``.
 
     Raises:
         UsageError: A file cannot be read or run.
@@ -222,7 +222,7 @@ def list_code_members() -> list[Member]:
 
 
 def run_code_files() -> None:
-    """Run each file in ``MMGEN_CODE`` once, as a worker process does first.
+    """Run each Python file in the environment variable ``MMGEN_CODE`` once; worker processes begin with this.
 
     Raises:
         UsageError: A file cannot be read or run.
@@ -263,7 +263,7 @@ def _run_file(path: Path) -> _CodeFile:
 
 
 def _format_exception_with_line(error: BaseException, path: Path) -> str:
-    """Format an exception in a user's file with the line in which it was raised."""
+    """Format an exception that a user's file raised, with the number of the line."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     if isinstance(error, SyntaxError) and error.filename == str(path):
         lines = [error.lineno]
@@ -278,7 +278,7 @@ def format_exception(error: BaseException) -> str:
 
 
 def _members_of_file(file: _CodeFile) -> list[Member]:
-    """List the public objects of a file as members: those in ``__all__``, else classes without leading underscores."""
+    """List the public objects of a file as plug-ins: those in ``__all__``, else classes without leading underscores."""
     names = getattr(file.module, "__all__", None)
     if names is None:
         names = [name for name in vars(file.module) if not name.startswith("_") and _is_defined_in(file.module, name)]
@@ -297,12 +297,12 @@ def _members_of_file(file: _CodeFile) -> list[Member]:
 
 
 def _is_defined_in(module: ModuleType, name: str) -> bool:
-    """Return whether a module defines the object ``name`` rather than imports it."""
+    """Return whether the object ``name`` of a module is defined there and not imported."""
     return getattr(getattr(module, name), "__module__", None) == module.__name__
 
 
 def to_kebab_case(name: str) -> str:
-    """Convert the name of a class to the name of a member, in kebab case.
+    """Convert the name of a class to kebab case, as in options: "ProductOfExperts" to "product-of-experts".
 
     Example:
         >>> to_kebab_case("TextSide"), to_kebab_case("IWAE"), to_kebab_case("Mnist2Bit"), to_kebab_case("my_figure")

@@ -1,4 +1,4 @@
-"""Registry of the members of a package: its files, and plug-ins.
+"""Registries of the exchangeable classes (members) of a package: one for each of its files, and plug-ins.
 
 The members of a room are its files without a leading underscore; ``get`` imports only one file and returns the single
 public object of its ``__all__``. Names have hyphens where files have underscores (``mnist_a.py`` is ``mnist-a``). There
@@ -53,7 +53,7 @@ _LONGEST_NAME = 100
 
 
 def find_nearest_name(name: str, names: Sequence[str]) -> str | None:
-    """Return the known name that is most similar to ``name``; None if none is similar.
+    """Return the known name that is most similar to a misspelt ``name``; None if none is similar enough.
 
     Example:
         >>> find_nearest_name("lst", ["list", "plot"]), find_nearest_name("version", ["train", "eval"])
@@ -66,7 +66,7 @@ def find_nearest_name(name: str, names: Sequence[str]) -> str | None:
 def format_unknown_name(
     noun: str, name: str, names: Sequence[str], *, suggestion: str | None = None, list_command: str = ""
 ) -> str:
-    """Format the message about an unknown name: it suggests the nearest, and lists all names or the eight nearest.
+    """Format the message about an unknown name, with a suggestion and a list of known names.
 
     Args:
         noun: Noun of the named thing ("objective").
@@ -88,7 +88,7 @@ def format_unknown_name(
 
 
 def join_names(name: str, names: Sequence[str], list_command: str = "") -> str:
-    """Join known names for a message: all, or the eight most similar to ``name`` and the command that lists all."""
+    """Join known names for a message about ``name``: all, or the eight most similar and the command that lists all."""
     quoted = [f"'{known}'" if "," in known else known for known in _most_similar_names(name, names)]
     left = len(names) - len(quoted)
     return ", ".join(quoted) + (
@@ -97,7 +97,7 @@ def join_names(name: str, names: Sequence[str], list_command: str = "") -> str:
 
 
 def _most_similar_names(name: str, names: Sequence[str]) -> Sequence[str]:
-    """Return all names in order; of more than eight, the eight most similar to ``name``, those containing it first."""
+    """Return all names in order, or if there are more than eight, the eight most similar to ``name``."""
     if len(names) <= _SHOWN:
         return names
     matcher = difflib.SequenceMatcher(b=name[:_LONGEST_NAME])
@@ -110,7 +110,7 @@ def _most_similar_names(name: str, names: Sequence[str]) -> Sequence[str]:
 
 
 class Registry(Generic[T_co]):
-    """Registry of the members of one package, with those from outside in its group of entry points.
+    """Registry of the members of a package, such as all objectives: one in each of its files, and plug-ins.
 
     ``T_co`` is the type of a member: ``type[Objective]`` if members are classes.
 
@@ -158,7 +158,7 @@ class Registry(Generic[T_co]):
         return getattr(module, public[0])
 
     def members(self) -> list[Member]:
-        """List the package's members, sorted, then those from outside, without importing them.
+        """List the members of the package, sorted, then the plug-ins, without importing any.
 
         Two members of the same name are both listed, each with a ``fault`` that names the other.
 
@@ -172,7 +172,7 @@ class Registry(Generic[T_co]):
     def _external_members(self) -> list[Member]:
         return [
             *plugins.list_installed_members(self.group),
-            *(one for one in plugins.list_code_members() if self._accepts(one)),
+            *(one for one in plugins.list_code_members() if self.accepts(one)),
         ]
 
     def _mark_duplicate(self, member: Member, members: Sequence[Member]) -> Member:
@@ -180,13 +180,13 @@ class Registry(Generic[T_co]):
         fault = f"the name is offered by {' and by '.join(origins)}; uninstall or rename one of them"
         return replace(member, fault=fault)
 
-    def _accepts(self, member: Member) -> bool:
-        """Return whether an object of a user's file derives from this room's base class."""
+    def accepts(self, member: Member) -> bool:
+        """Return whether an object from a user's file is a member: derived from the base class of this registry."""
         base = getattr(sys.modules.get(f"{self.package}._base"), self.base, None)
         return base is not None and _is_member(member.load(), base)
 
     def names(self) -> list[str]:
-        """List the names of the package's members, sorted, then those from outside, without importing them."""
+        """List the names of the members of the package, sorted, then of the plug-ins, without importing any."""
         return list(dict.fromkeys(member.name for member in self.members()))
 
     def _find_member(self, name: str) -> Member:
@@ -198,7 +198,7 @@ class Registry(Generic[T_co]):
         raise UsageError(self.format_unknown(name))
 
     def format_unknown(self, name: str) -> str:
-        """Format the message about a name that no member has; ``name`` may be any value of a setting."""
+        """Format the message that no member is called ``name``, which may be any value of a setting."""
         name = str(name)
         listing = f"mmgen list {self.noun.replace(' ', '-')}"
         meant = self._synonyms.get(name.lower().replace("_", "-"))
@@ -221,28 +221,28 @@ class Registry(Generic[T_co]):
         if member.origin == BUILT_IN:
             loaded: T_co = member.load()
             return loaded
-        what = f"{self.noun} '{member.name}' of {_format_origin(member.origin)}"
+        label = f"{self.noun} '{member.name}' of {_format_origin(member.origin)}"
         try:
             loaded = member.load()
             if inspect.ismodule(loaded):  # an entry point may name a module with one public object
                 loaded = getattr(loaded, *loaded.__all__)
         except (Exception, SystemExit) as error:
             raise UsageError(
-                f"{what} cannot be imported ({plugins.format_exception(error)}); fix, update or uninstall it"
+                f"{label} cannot be imported ({plugins.format_exception(error)}); fix, update or uninstall it"
             ) from error
         base = getattr(importlib.import_module(f"{self.package}._base"), self.base)
         if not _is_member(loaded, base):
             raise UsageError(
-                f"{what} is {clip(repr(loaded), _LONGEST_NAME)}, expected a subclass of {self.base} in "
+                f"{label} is {clip(repr(loaded), _LONGEST_NAME)}, expected a subclass of {self.base} in "
                 f"{self.package}._base; fix, update or uninstall it"
             )
         undone = ", ".join(sorted(getattr(loaded, "__abstractmethods__", ())))
         if undone:
-            raise UsageError(f"{what} does not define {undone}, which every {self.noun} needs; fix or update it")
+            raise UsageError(f"{label} does not define {undone}, which every {self.noun} needs; fix or update it")
         return loaded
 
-    def importable(self) -> dict[str, T_co]:
-        """Import all members and return them by name, without those from outside that cannot be imported."""
+    def import_all(self) -> dict[str, T_co]:
+        """Import all members and return them by name; plug-ins that cannot be imported are left out."""
         members = {}
         for member in self.members():
             try:
@@ -253,7 +253,7 @@ class Registry(Generic[T_co]):
         return members
 
     def origin(self, name: str) -> Origin:
-        """Return the distribution or file that the member called ``name`` comes from.
+        """Return the distribution or file that provides the member called ``name``.
 
         Raises:
             UsageError: There is no such member, or there are two.
@@ -261,7 +261,7 @@ class Registry(Generic[T_co]):
         return self._find_member(name).origin
 
     def describe(self, name: str) -> str:
-        """Return the first sentence of the member's docstring, read without importing it.
+        """Return the first sentence of the docstring of the member called ``name``, without importing it.
 
         Raises:
             UsageError: There is no such member, or there are two.
@@ -269,7 +269,7 @@ class Registry(Generic[T_co]):
         return self._find_member(name).about()
 
     def used_origins(self) -> Mapping[str, Origin]:
-        """Return the origins of the members from outside that this process has imported, by name."""
+        """Return the origins of the plug-ins that this process has imported, by name."""
         return self._used
 
 
@@ -277,24 +277,26 @@ _registries: dict[str, Registry[Any]] = {}
 
 
 def _describe_module(path: Path) -> str:
-    """Return the first sentence of a module's docstring."""
+    """Return the first sentence of the docstring of the module in a file, without importing it."""
     return plugins.first_sentence(path.read_text(encoding="utf-8"))
 
 
-def _is_member(thing: Any, base: type) -> bool:
-    """Return whether ``thing`` is a subclass of ``base``, or an instance of it (as figures are)."""
-    return (isinstance(thing, type) and issubclass(thing, base) and thing is not base) or isinstance(thing, base)
+def _is_member(candidate: Any, base: type) -> bool:
+    """Return whether an object is a subclass of ``base``, or an instance of it (as figures are)."""
+    return (isinstance(candidate, type) and issubclass(candidate, base) and candidate is not base) or isinstance(
+        candidate, base
+    )
 
 
 def _format_origin(origin: Origin) -> str:
-    """Format an origin for a sentence; built-in members come from "mmgen VERSION"."""
+    """Format the origin of a member for a sentence: "mmgen VERSION" if it is built in."""
     from mmgen.core.version import __version__
 
     return f"mmgen {__version__}" if origin == BUILT_IN else str(origin)
 
 
 def registry_of(room: str) -> Registry[Any]:
-    """Return the registry of a room, by the noun of its members ("recipe") or by the package's dotted name.
+    """Return a package's registry, by the noun of its members ("recipe") or by the package's dotted name.
 
     Raises:
         KeyError: There is no such noun.
@@ -308,7 +310,7 @@ def registry_of(room: str) -> Registry[Any]:
 
 
 def insert_member_names(text: str) -> str:
-    """Replace rooms in braces, such as ``{mmgen.objectives}``, by the names of their members, without imports."""
+    """Replace packages in braces, such as ``{mmgen.objectives}``, by the names of their members, without imports."""
 
     def names(room: re.Match[str]) -> str:
         try:
@@ -320,7 +322,7 @@ def insert_member_names(text: str) -> str:
 
 
 def list_registries() -> list[Registry[Any]]:
-    """Return the registries of all rooms in the order of the pipeline.
+    """List the registries of all packages with members, from datasets to figures.
 
     A room registers itself: it is a folder of the package whose file ``_members.py`` makes a registry.
     """
@@ -333,7 +335,7 @@ def list_registries() -> list[Registry[Any]]:
 
 
 def add_code(path: Path) -> list[str]:
-    """Run a Python file and add its public classes as members, in this process and in its workers.
+    """Run a Python file and register its public classes as plug-ins, in this process and in its worker processes.
 
     Returns:
         Noun and name of each member: "objective text-side".
@@ -342,7 +344,7 @@ def add_code(path: Path) -> list[str]:
         UsageError: The file cannot be run, or defines no member.
     """
     added = plugins.add_code_file(path)
-    found = [f"{room.noun} {one.name}" for room in list_registries() for one in added if room._accepts(one)]
+    found = [f"{room.noun} {one.name}" for room in list_registries() for one in added if room.accepts(one)]
     if not found:
         bases = ", ".join(dict.fromkeys(room.base for room in list_registries()))
         raise UsageError(f"the code {path} defines no member, expected a public class that derives from one of {bases}")
@@ -350,10 +352,10 @@ def add_code(path: Path) -> list[str]:
 
 
 def list_unknown_group_warnings() -> list[str]:
-    """Return a warning for each group of entry points that belongs to no room, so that its members are ignored."""
+    """Return a warning for each group of entry points that no registry reads, so that its plug-ins are ignored."""
     known = [room.group for room in list_registries()]
     return [
-        f"{origin} offers members in the group '{clip(group, _LONGEST_NAME)}', which no room has; "
+        f"{origin} offers members in the group '{clip(group, _LONGEST_NAME)}', which mmgen does not read; "
         f"expected one of {', '.join(known)}"
         for group, origin in plugins.origins_by_group().items()
         if group not in known
@@ -361,7 +363,7 @@ def list_unknown_group_warnings() -> list[str]:
 
 
 def external_members(settings: Mapping[str, Any]) -> list[tuple[str, str, Origin]]:
-    """List the members from outside that occur in settings: (noun of the room, name, origin).
+    """List the plug-ins that occur in settings, each as (noun, name, origin), such as ("objective", "my-elbo", origin).
 
     A member occurs if this process has imported it and its name is a value in the settings. In ``data``, where names of
     attributes are arbitrary, only the kinds of modalities count.

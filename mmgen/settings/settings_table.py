@@ -1,4 +1,4 @@
-"""Tables of settings: name, type, range, default and docstring of every field, as lists and pages print them."""
+"""Lists of the settings of a class with name, type, range, default and docstring, for help and pages."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-__all__ = ["ROOM_KEYS", "Setting", "settings_of", "settings_of_member"]
+__all__ = ["ROOM_KEYS", "Setting", "list_settings", "list_member_settings"]
 
 ROOM_KEYS = {
     "recipe": "",
@@ -31,7 +31,7 @@ _LONGEST_DEFAULT = 60
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting for lists and pages: name, type, range, default and text.
+    """Name, type, range, default and docstring of one setting, as text for lists and pages.
 
     Attributes:
         name: Name after ``--set room.``; a setting in an inner table has the table's name and a dot before it.
@@ -46,12 +46,12 @@ class Setting:
     about: str
 
 
-def settings_of(schema: type) -> list[Setting]:
-    """List the settings of a pydantic model or dataclass in its order; [] for other classes.
+def list_settings(schema: type) -> list[Setting]:
+    """List the settings (fields) of a pydantic model or dataclass, in order; [] for other classes.
 
     Example:
         >>> from mmgen.objectives.bivcca import Bivcca
-        >>> settings_of(Bivcca)[0].kind
+        >>> list_settings(Bivcca)[0].kind
         'number, at least 0, at most 1'
     """
     if not hasattr(schema, "__pydantic_fields__") and not hasattr(schema, "model_fields"):
@@ -60,8 +60,8 @@ def settings_of(schema: type) -> list[Setting]:
     return list(_iterate_settings(described, described.get("$defs", {}), ""))
 
 
-def settings_of_member(room: str, member: Any) -> list[Setting]:
-    """List the settings of a member with their names in ``--set``; [] if members of its room have none.
+def list_member_settings(room: str, member: Any) -> list[Setting]:
+    """List the settings of a member, such as an objective, with their names in ``--set``.
 
     Args:
         room: Noun of the room: "objective".
@@ -69,7 +69,7 @@ def settings_of_member(room: str, member: Any) -> list[Setting]:
     """
     if room not in ROOM_KEYS:
         return []
-    settings = settings_of(member.settings if room == "model" else member)
+    settings = list_settings(member.settings if room == "model" else member)
     return [replace(one, name=ROOM_KEYS[room] + one.name) for one in settings if (room, one.name) != ("model", "name")]
 
 
@@ -86,7 +86,7 @@ def _iterate_settings(described: Mapping[str, Any], definitions: Mapping[str, An
 
 
 def _schema_of_table(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the schema of a value that is or may be a table; None for others."""
+    """Return the JSON schema of the table that a setting may hold; None if it holds no table."""
     for one in (value, *value.get("allOf", ()), *value.get("anyOf", ())):
         if "$ref" in one:
             schema: Mapping[str, Any] = definitions[one["$ref"].rsplit("/", 1)[1]]
@@ -95,7 +95,7 @@ def _schema_of_table(value: Mapping[str, Any], definitions: Mapping[str, Any]) -
 
 
 def _format_type(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
-    """Format type and range of a value in words."""
+    """Format type and range of a setting in words, from its JSON schema."""
     if "$ref" in value:
         return _format_type(definitions[value["$ref"].rsplit("/", 1)[1]], definitions)
     if "anyOf" in value:
@@ -117,7 +117,7 @@ def _format_type(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> st
 
 
 def _format_default(value: Any) -> str:
-    """Format a default as a user would type it, shortened if it is long."""
+    """Format a setting's default as a user would type it, shortened if it is long."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value)

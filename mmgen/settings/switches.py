@@ -1,4 +1,4 @@
-"""Annotations of settings with a special form on the command line: switches and positional arguments.
+"""Annotations of settings for the command line: options without values (switches), and positional arguments.
 
 Other settings need no annotation: ``size`` is ``--size PIXELS``, and a setting that is true or false is ``--masks``.
 """
@@ -11,7 +11,7 @@ __all__ = ["Positional", "Switch", "Switches", "positional_fields"]
 
 @dataclass(frozen=True)
 class Switch:
-    """An option without a value that gives a setting one of its values.
+    """Option without a value, such as --grey, that gives a setting one of its values.
 
     Attributes:
         name: Name of the option: "--grey".
@@ -26,7 +26,7 @@ class Switch:
 
 @dataclass(frozen=True)
 class Switches:
-    """Annotation of a field that is set by one of several exclusive options without values.
+    """Annotation of a setting that options without values set, at most one of them at a time.
 
     A switch is hidden in the help if its value is outside the field's type; the field's validator then refuses it.
 
@@ -45,7 +45,7 @@ class Switches:
 
 @dataclass(frozen=True)
 class Positional:
-    """Annotation of a field that is a positional argument after the member's name.
+    """Annotation of a setting that is a positional argument of its command.
 
     A field without a default is required; several follow in the order of the fields.
 
@@ -57,6 +57,6 @@ class Positional:
 
 
 def positional_fields(schema: Any) -> list[str]:
-    """Return the names of the positional fields of a settings model, in order."""
+    """Return the names of the settings of a model that are positional arguments, in order."""
     fields = schema.model_fields.items()
     return [name for name, field in fields if any(isinstance(one, Positional) for one in field.metadata)]

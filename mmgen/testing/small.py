@@ -10,7 +10,7 @@ import torch
 import mmgen.modalities
 import mmgen.networks
 from mmgen.core.batch import Batch
-from mmgen.inference import Parts
+from mmgen.inference import InferenceParts
 from mmgen.modalities import Description, View
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.graph import GraphDescription
@@ -119,7 +119,7 @@ CASES = (
 def small_cases() -> list[Case]:
     """Return :data:`CASES`, then a case with attributes for every further kind of data that brings an example."""
     found = list(CASES)
-    for kind, member in mmgen.modalities.importable().items():
+    for kind, member in mmgen.modalities.import_all().items():
         if kind in ("image", "graph") or member.describes:  # these have cases already
             continue
         described, _ = member.example()
@@ -134,14 +134,17 @@ def _with_attributes(described: Description, labels: AttributesDescription) -> B
     return example_batch(described) | example_batch(labels)
 
 
-def inference_parts() -> Parts:
+def inference_parts() -> InferenceParts:
     """Return the parts from which an inference over :data:`SMALL_DATA` is built."""
     networks = {
         "image": build_member(mmgen.networks, SMALL_MODEL.image_network, "image_network"),
         "attributes": SMALL_MODEL.attribute_network,
         "text": TextNetwork(),
     }
-    return Parts(3, {name: each.modality() for name, each in SMALL_DATA.modalities.items()}, networks, hidden=16)
+    modalities = {name: each.modality() for name, each in SMALL_DATA.modalities.items()}
+    return InferenceParts(3, modalities, networks, hidden=16)
+        3, {name: each.modality() for name, each in SMALL_DATA.modalities.items()}, networks, hidden=16
+    )
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from mmgen.modalities import Description
 from mmgen.modalities.image import ImageDescription
 from mmgen.models import DataSettings, Model, ModelSettings, MultimodalSettings, build_model
 from mmgen.objectives import Objective
-from mmgen.settings.config import Settings, build_member, json_values, merge, setting_names, validate
+from mmgen.settings.config import Settings, build_member, merge, setting_names, to_json_values, validate
 from mmgen.training.batches import DatasetRows
 from mmgen.training.first_weights import set_first_weights
 from mmgen.training.loop import Resume, TrainingResult
@@ -117,13 +117,13 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
     data = validate(DataSettings, {**data_settings, "modalities": dataset.modalities}, "data")
     model = mmgen.models.get(settings.model.name).complete(settings.model, objective.demands, data)
     return settings.model_copy(
-        update={"model": model, "objective": {"name": name, **json_values(objective)}, "data": data}
+        update={"model": model, "objective": {"name": name, **to_json_values(objective)}, "data": data}
     )
 
 
 def _captions_for_attributes(settings: ExperimentSettings, dataset: Dataset) -> dict[str, Any]:
     """Return settings of the objective that replace attributes by captions, for a dataset that has captions alone."""
-    objective, defaults = settings.objective, json_values(settings.build_objective())
+    objective, defaults = settings.objective, to_json_values(settings.build_objective())
     if "attributes" in dataset.modalities or "text" not in dataset.modalities:
         return objective
     changed = dict(objective)
@@ -177,7 +177,7 @@ def describe_unused_modalities(settings: ExperimentSettings, user_settings: Mapp
     else:
         several = [
             other
-            for other in mmgen.objectives.importable()
+            for other in mmgen.objectives.import_all()
             if _used_modalities({"name": other, "modalities": extended})
         ]
         advice = f"{_join_words(several)} can learn from more modalities"
@@ -193,7 +193,7 @@ def _check_weights(settings: ExperimentSettings, user_settings: Any) -> None:
         return
     objective, modalities = settings.build_objective(), settings.data.modalities
     generated = objective.demands.generates
-    defaults = json_values(mmgen.objectives.get(settings.objective["name"])())
+    defaults = to_json_values(mmgen.objectives.get(settings.objective["name"])())
     for name in objective.ineffective_weights({modalities[part].kind for part in generated}):
         if user_settings.get(name, defaults[name]) == defaults[name]:
             continue

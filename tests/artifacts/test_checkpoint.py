@@ -19,7 +19,7 @@ from mmgen.artifacts import (
 )
 from mmgen.core.errors import ArtifactError
 
-json_values = st.recursive(
+to_json_values = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(2**53), 2**53)
@@ -60,8 +60,8 @@ def test_shared_memory_and_gradients_are_no_trouble(tmp_path):
 
 @given(
     st.dictionaries(st.text(min_size=1, max_size=8), st.integers(0, 2**31), max_size=5),
-    st.dictionaries(st.text(), json_values, max_size=4),
-    st.dictionaries(st.text(), json_values, max_size=4),
+    st.dictionaries(st.text(), to_json_values, max_size=4),
+    st.dictionaries(st.text(), to_json_values, max_size=4),
     st.text(),
     st.integers(0, 2**63 - 1),
 )

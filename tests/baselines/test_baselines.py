@@ -20,7 +20,7 @@ from mmgen.training.model_run import ExperimentSettings, complete_settings
 from mmgen.training.pairing import paired_examples
 
 SIZE, TRAIN = 400, 240
-READERS = [name for name, member in mmgen.baselines.importable().items() if member.answers == "labels"]
+READERS = [name for name, member in mmgen.baselines.import_all().items() if member.answers == "labels"]
 TINY: dict[str, Any] = {
     "model": {
         "latent_size": 4,

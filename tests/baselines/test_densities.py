@@ -22,7 +22,7 @@ from mmgen.modalities.vector import VectorDescription
 from mmgen.settings.config import validate
 from tests.conftest import outside_data
 
-DENSITIES = [name for name, member in mmgen.baselines.importable().items() if member.answers == "densities"]
+DENSITIES = [name for name, member in mmgen.baselines.import_all().items() if member.answers == "densities"]
 TINY: dict[str, dict[str, Any]] = {"mixture-of-gaussians": {"components": (2, 3)}, "ica": {"scales": 3}}
 MIX = np.array([[1.0, 0.4], [-0.2, 0.5]])
 

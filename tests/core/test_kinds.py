@@ -28,7 +28,7 @@ from mmgen.models._settings import DataSettings
 from mmgen.networks._attributes import AttributeNetwork
 from mmgen.networks._text import TextNetwork
 from mmgen.networks.mlp import Mlp
-from mmgen.settings.config import json_values, validate
+from mmgen.settings.config import to_json_values, validate
 from mmgen.training.batches import DatasetRows, batch_of
 from tests.program import exit_code
 
@@ -163,7 +163,7 @@ def test_a_model_reads_and_says_it(kind: str) -> None:
 def test_descriptions_come_back_from_the_settings_of_a_model(kind: str) -> None:
     described = EXAMPLES[kind]().description
     data = DataSettings.of(described)
-    again = validate(DataSettings, json.loads(json.dumps(json_values(data))))
+    again = validate(DataSettings, json.loads(json.dumps(to_json_values(data))))
     assert again == data and again.modalities["x"] == described and again.modalities["x"].is_compatible(described)
     assert again.main == ("x" if kind == "image" else "")
 
@@ -180,7 +180,7 @@ def test_the_main_picture_comes_first_then_other_pictures_then_other_kinds() -> 
     assert (data.split, data.main) == ("other", "photo")
     assert data.image is not None and data.image.layout == "bytes" and list(data.images) == ["photo", "edges"]
     assert data.attributes is not None and data.text is not None and data.text.name == "words"
-    assert validate(DataSettings, json.loads(json.dumps(json_values(data), sort_keys=True))) == data
+    assert validate(DataSettings, json.loads(json.dumps(to_json_values(data), sort_keys=True))) == data
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def said(path: Path, assignments: list[str], objective: str) -> str:
     return describe_unused_modalities(settings)
 
 
-OF_PICTURES = [name for name, one in mmgen.objectives.importable().items() if "image" in one().demands.modalities]
+OF_PICTURES = [name for name, one in mmgen.objectives.import_all().items() if "image" in one().demands.modalities]
 """Objectives that can be asked of the dataset here; a graph's cannot."""
 
 
@@ -151,7 +151,7 @@ def _captions_alone(path: Path) -> Path:
 
 WEIGHED = {
     name: [field.name for field in fields(one) if field.name.endswith("_weight")]
-    for name, one in mmgen.objectives.importable().items()
+    for name, one in mmgen.objectives.import_all().items()
     if "modalities" in {field.name for field in fields(one)}
 }
 """Weights by kind of the objectives that are told what to generate."""

@@ -12,7 +12,7 @@ import mmgen.inference
 import mmgen.objectives
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
-from mmgen.inference._base import Parts
+from mmgen.inference._base import InferenceParts
 from mmgen.inference._experts import ExpertInference
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities._base import Modality
@@ -77,7 +77,7 @@ def all_subsets(count: int) -> list[tuple[bool, ...]]:
 
 
 def composed(member: str, experts: dict[str, nn.Module]) -> ExpertInference:
-    nothing = Parts(2, {}, {}, hidden=4)
+    nothing = InferenceParts(2, {}, {}, hidden=4)
     inference = mmgen.inference.get(member)(nothing, frozenset())
     inference.experts = nn.ModuleDict(experts)
     assert isinstance(inference, ExpertInference)

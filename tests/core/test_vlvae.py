@@ -83,7 +83,7 @@ def test_contract(objective: dict[str, Any], inference: str | None, shared: dict
 
 def test_objectives_that_know_no_text_ask_for_attributes() -> None:
     only_text = DataSettings.of(DATA.image, DATA.text)
-    described = {n for n, one in mmgen.objectives.importable().items() if "attributes" in one().demands.modalities}
+    described = {n for n, one in mmgen.objectives.import_all().items() if "attributes" in one().demands.modalities}
     assert len(described) >= 7
     for name in sorted(described - {"elbo"}):
         with pytest.raises(SettingsError, match="needs the modality attributes, but the dataset holds image, text"):

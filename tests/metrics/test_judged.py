@@ -315,5 +315,5 @@ def test_errors_are_of_pictures_where_several_points_are_of_one(
 
 
 def test_which_metrics_have_values_of_points() -> None:
-    found = {name for name, member in mmgen.metrics.importable().items() if member.points == "averaged"}
+    found = {name for name, member in mmgen.metrics.import_all().items() if member.points == "averaged"}
     assert found == {"label-accuracy", "log-likelihood", "negative-elbo", "reconstruction"}

@@ -13,7 +13,7 @@ from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.evaluation.likelihoods import proposal_conditions
 from mmgen.generation import TrainedModel
-from mmgen.inference._base import Inference, Parts
+from mmgen.inference._base import Inference, InferenceParts
 from mmgen.inference.product_of_experts import ProductOfExperts
 from mmgen.inference.quotient_of_experts import QuotientOfExperts
 from mmgen.latent.gaussian import DiagonalGaussian
@@ -166,7 +166,7 @@ class ExactExpert(nn.Module):
 def composed(family: type[Inference]) -> Any:
     """The linear-Gaussian model with experts that are right, and modalities that may be missing."""
     model = linear_gaussian()
-    inference = family(Parts(2, {}, {}, 1), frozenset())
+    inference = family(InferenceParts(2, {}, {}, 1), frozenset())
     for name in WEIGHTS:
         inference.experts[name] = ExactExpert(name, inference)
         model.modalities[name] = Masked(name)

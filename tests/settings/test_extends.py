@@ -68,5 +68,5 @@ def test_only_presets_of_the_package_are_extended(name: str) -> None:
 def test_presets_that_extend_each_other_end_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     other = {"wu/mnist": "wu/celeba", "wu/celeba": "wu/mnist"}
     monkeypatch.setattr(presets, "read_preset", lambda name: f'extends = "{other[name]}"')
-    with pytest.raises(SettingsError, match="extends more than 8 presets"):
+    with pytest.raises(SettingsError, match="extends a chain of more than 8 presets"):
         load_preset("wu/mnist")

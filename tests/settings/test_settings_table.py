@@ -8,7 +8,7 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.settings.config import Settings, merge, parse_assignments
 from mmgen.settings.registry import list_registries
-from mmgen.settings.settings_table import ROOM_KEYS, settings_of, settings_of_member
+from mmgen.settings.settings_table import ROOM_KEYS, list_member_settings, list_settings
 from mmgen.training.model_run import read_experiment
 
 MEMBERS = [(room.noun, name) for room in list_registries() if room.noun in ROOM_KEYS for name in room.names()]
@@ -35,7 +35,7 @@ class Outer:
 
 
 def test_kinds_and_ranges_by_hand() -> None:
-    found = {one.name: (one.kind, one.default, one.about) for one in settings_of(Outer)}
+    found = {one.name: (one.kind, one.default, one.about) for one in list_settings(Outer)}
     assert found == {
         "inner.width": ("whole number, at least 1, below 9", "3", "How wide."),
         "share": ("number, above 0, at most 1", "0.5", ""),
@@ -48,13 +48,13 @@ def test_kinds_and_ranges_by_hand() -> None:
 
 
 def test_what_is_no_settings_has_none() -> None:
-    assert settings_of(dict) == []
-    assert settings_of_member("metric", object()) == []
+    assert list_settings(dict) == []
+    assert list_member_settings("metric", object()) == []
 
 
 @pytest.mark.parametrize(("noun", "name"), MEMBERS, ids=" ".join)
 def test_every_setting_says_what_it_does(noun: str, name: str) -> None:
-    found = settings_of_member(noun, member_of(noun, name))
+    found = list_member_settings(noun, member_of(noun, name))
     assert found or (noun, name) == ("fit target", "aggregate"), "only this one has none"
     assert [one.name for one in found if not one.about or not one.kind] == []
     assert all(one.name.startswith(ROOM_KEYS[noun]) for one in found)
@@ -63,7 +63,7 @@ def test_every_setting_says_what_it_does(noun: str, name: str) -> None:
 @pytest.mark.parametrize(("noun", "name"), [one for one in MEMBERS if one[0] in ("model", "objective")], ids=" ".join)
 def test_names_are_those_that_set_takes(noun: str, name: str) -> None:
     """Every default, typed as it is printed, is accepted under the name that is printed."""
-    found = settings_of_member(noun, member_of(noun, name))
+    found = list_member_settings(noun, member_of(noun, name))
     typed = [f"{one.name}={one.default}" for one in found if one.default]
     values = merge(parse_assignments(typed), {noun: {"name": name}})
     read = read_experiment(values)

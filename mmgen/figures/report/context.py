@@ -24,7 +24,7 @@ from mmgen.figures.report.scores import ScoreTable, make_score_tables
 from mmgen.figures.session import ModelFiles, ReportFiles, get_setting, latent_sizes
 from mmgen.results.published import PublishedTable, published_classifiers, published_papers, published_tables
 from mmgen.settings import presets
-from mmgen.settings.config import json_values, merge
+from mmgen.settings.config import merge, to_json_values
 from mmgen.settings.extends import load_preset
 from mmgen.settings.registry import registry_of
 from mmgen.training.model_run import read_experiment
@@ -80,7 +80,7 @@ def _recipe_defaults(name: str) -> dict[str, str]:
     usual = [field.get_default(call_default_factory=True) for field in fields]
     names = registry_of("recipe").get(name).model_fields
     return flatten(
-        {key: json_values(value) for key, value in zip(names, usual, strict=True) if value is not PydanticUndefined}
+        {key: to_json_values(value) for key, value in zip(names, usual, strict=True) if value is not PydanticUndefined}
     )
 
 
@@ -101,7 +101,7 @@ def _default_settings(header: Header) -> dict[str, str]:
             if "name" in settings.get(room, {})
         }
         usual = read_experiment(merge(members, values))
-        objective = {"name": usual.objective["name"], **json_values(usual.build_objective())}
+        objective = {"name": usual.objective["name"], **to_json_values(usual.build_objective())}
         return flatten({**usual.model_dump(mode="json", exclude={"objective", "data"}), "objective": objective})
     except (MmgenError, ValueError, AttributeError, TypeError):  # of another version, or of a member that is not here
         return {}

@@ -1,4 +1,4 @@
-"""Settings of published experiments: one TOML file each, in a folder for its paper, each value with its source."""
+"""Presets: the settings of published experiments, one TOML file each, with the source of each value."""
 
 from importlib import resources
 from itertools import takewhile
@@ -9,7 +9,7 @@ __all__ = ["describe_preset", "preset_names", "read_preset"]
 
 
 def preset_names() -> list[str]:
-    """Return the names of all presets, ``folder/file`` without the ending."""
+    """List the names of all presets, such as "wu/mnist"."""
     return sorted(
         f"{folder.name}/{file.name.removesuffix('.toml')}"
         for folder in resources.files(__name__).iterdir()
@@ -20,11 +20,11 @@ def preset_names() -> list[str]:
 
 
 def read_preset(name: str) -> str:
-    """Read the text of the file of a preset."""
+    """Read the TOML text of a preset."""
     return resources.files(__name__).joinpath(*f"{name}.toml".split("/")).read_text(encoding="utf-8")
 
 
 def describe_preset(name: str) -> str:
-    """Return the first sentences of the opening comment of a preset, without the last full stop."""
+    """Return the description of a preset: the first sentences of its opening comment, without the last full stop."""
     comment = takewhile(lambda line: line.startswith("#"), read_preset(name).split("\n"))
     return first_sentences("\n".join(line.removeprefix("#") for line in comment))
