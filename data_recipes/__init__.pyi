@@ -6,7 +6,7 @@ from ._cluster import (
     failed_cluster_error as failed_cluster_error,
     no_workers_error as no_workers_error,
 )
-from ._members import describe as describe, get as get, importable as importable, names as names
+from ._members import describe as describe, get as get, import_all as import_all, names as names
 from ._own._survey import Survey as Survey
 from ._splits import split_by_group as split_by_group
 from ._streams import random_bits as random_bits, random_choices as random_choices, stream_keys as stream_keys

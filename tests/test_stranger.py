@@ -191,7 +191,7 @@ def test_two_that_offer_a_name_are_both_named(package: Callable[..., None], call
     with pytest.raises(UsageError, match=r"'theirs' cannot be used: the name is offered by one 1.0 and by two 1.0"):
         objectives.get("theirs")
     assert objectives.get("telbo").__name__ == "Telbo"
-    assert "telbo" in objectives.import_all() and "elbo" not in objectives.importable()
+    assert "telbo" in objectives.import_all() and "elbo" not in objectives.import_all()
     code, out, err = call("list", "objectives")
     rows = [line.split("\t") for line in out.splitlines()]
     assert code == 0

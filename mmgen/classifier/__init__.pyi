@@ -3,7 +3,7 @@ from ._base import ClassifierNetwork as ClassifierNetwork
 from ._classifier import Classifier as Classifier
 from ._files import held_out_accuracy as held_out_accuracy, load_classifier as load_classifier
 from ._find import find_best_classifier as find_best_classifier
-from ._members import describe as describe, get as get, importable as importable, names as names
+from ._members import describe as describe, get as get, import_all as import_all, names as names
 from ._training import (
     ClassifierSettings as ClassifierSettings,
     default_training as default_training,

@@ -7,7 +7,7 @@ from mmgen.settings.registry import Registry
 if TYPE_CHECKING:
     from mmgen.classifier._base import ClassifierNetwork
 
-__all__ = ["describe", "get", "importable", "names"]
+__all__ = ["describe", "get", "import_all", "names"]
 
 _registry: Registry["type[ClassifierNetwork]"] = Registry(
     __package__, "judge network", group="mmgen.judge_networks", base="ClassifierNetwork", place=9
@@ -15,4 +15,4 @@ _registry: Registry["type[ClassifierNetwork]"] = Registry(
 names = _registry.names
 get = _registry.get
 describe = _registry.describe
-importable = _registry.importable
+import_all = _registry.import_all

@@ -150,7 +150,7 @@ class Baseline(Stage["Scores"]):
 
     def _refuse_training_options(self) -> None:
         """Refuse settings of networks and of their training, which a method that trains none would ignore."""
-        from mmgen.baselines import importable
+        from mmgen.baselines import import_all
         from mmgen.core.parsing import flatten
         from mmgen.settings.config import nest_dotted_names
 
@@ -159,7 +159,7 @@ class Baseline(Stage["Scores"]):
             if key.startswith(_OF_NETWORKS) and key not in _OF_ALL:
                 set_options.append(f"--set {key}")
         if set_options:
-            others = [name for name, member in importable().items() if member.networks]
+            others = [name for name, member in import_all().items() if member.networks]
             raise UsageError(
                 f"{self.method} trains no networks, so {' and '.join(set_options)} would change nothing; leave it out, "
                 f"or choose a --method that does: {', '.join(others)}"

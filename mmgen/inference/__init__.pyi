@@ -7,4 +7,4 @@ from ._base import (
     gaussian_of_output as gaussian_of_output,
 )
 from ._experts import ExpertInference as ExpertInference
-from ._members import describe as describe, get as get, importable as importable, names as names
+from ._members import describe as describe, get as get, import_all as import_all, names as names

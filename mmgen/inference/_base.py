@@ -92,7 +92,7 @@ class InferenceParts:
         return next((m for m in self.modalities.values() if isinstance(m, kind)), None)
 
     def gaussian_head(self, features: int, layers: int) -> nn.Module:
-        """Build a network from features [B, F] to a Gaussian [B, D], with ``layers`` hidden layers unless it is shared."""
+        """Build a network from features [B, F] to a Gaussian [B, D]: ``layers`` hidden layers, or a shared network."""
         shared = SharedEncoder(features, 2 * self.latent_size, self.shared) if self.shared else None
         hidden = (self.hidden,) * layers
         return GaussianHead(features, hidden, self.latent_size, shared, ACTIVATIONS[self.activation])
@@ -153,7 +153,7 @@ class Inference(nn.Module, ABC):
             missing = [name for name in inputs if name not in batch.values]
             if missing:
                 raise UsageError(
-                    f"the posterior given {' and '.join(inputs)} needs {missing[0]}, but the batch lacks it; "
+                    f"the posterior given {' and '.join(inputs)} needs {missing[0]}, which the batch lacks; "
                     "add {missing[0]} to the batch"
                 )
             if not self.has_posterior(inputs):

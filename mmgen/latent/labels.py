@@ -60,7 +60,7 @@ class Labels:
         return torch.cat(drawn, -1)
 
     def sample_relaxed(self, temperature: float, generator: torch.Generator | None = None) -> Tensor:
-        """Draw relaxed labels [B, S], which pass gradients: the Concrete distribution (Maddison et al., 2017, Eq. 10)."""
+        """Draw relaxed labels [B, S], which pass gradients (Concrete distribution; Maddison et al., 2017, Eq. 10)."""
         noise = torch.rand(
             self.log_probs.shape, generator=generator, device=self.log_probs.device, dtype=self.log_probs.dtype
         )

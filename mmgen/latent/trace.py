@@ -49,13 +49,13 @@ class Trace:
         return {name: self._mean_over_draws(term) for name, term in self.log_likelihood.items()}
 
     @property
-    def cost(self) -> Tensor:
+    def total_divergence(self) -> Tensor:
         """Divergence of the posterior from the prior, summed over layers and averaged over draws, in nats [B]."""
         every = [self._mean_over_draws(term) for term in self.divergence.values()]
         return every[0] if len(every) == 1 else torch.stack(every).sum(0)
 
     @property
-    def costs(self) -> dict[str, Tensor]:
+    def layer_divergences(self) -> dict[str, Tensor]:
         """Divergence of each layer averaged over draws, nats [B], by its name in logs: "kl", or "kl of z2"."""
         means = {layer: self._mean_over_draws(term) for layer, term in self.divergence.items()}
         return (

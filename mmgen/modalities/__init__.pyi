@@ -9,5 +9,5 @@ from ._base import (
 )
 from ._described import Described as Described
 from ._graph import Graph as Graph
-from ._members import describe as describe, get as get, importable as importable, names as names
+from ._members import describe as describe, get as get, import_all as import_all, names as names
 from ._stored import are_distinct_texts as are_distinct_texts, element_json as element_json

@@ -5,7 +5,7 @@ from ._capabilities import (
     USUAL_NEEDS as USUAL_NEEDS,
     check_capabilities as check_capabilities,
 )
-from ._members import describe as describe, get as get, importable as importable, names as names
+from ._members import describe as describe, get as get, import_all as import_all, names as names
 from ._parts import (
     available_modalities as available_modalities,
     make_decoders as make_decoders,

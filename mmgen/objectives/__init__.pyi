@@ -9,5 +9,5 @@ from ._base import (
     role as role,
     warmup as warmup,
 )
-from ._members import describe as describe, get as get, importable as importable, names as names
+from ._members import describe as describe, get as get, import_all as import_all, names as names
 from ._opponent import Adversarial as Adversarial, Opponent as Opponent, keep_unchanged as keep_unchanged

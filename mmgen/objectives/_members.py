@@ -7,7 +7,7 @@ from mmgen.settings.registry import Registry
 if TYPE_CHECKING:
     from mmgen.objectives._base import Objective
 
-__all__ = ["describe", "get", "importable", "names"]
+__all__ = ["describe", "get", "import_all", "names"]
 
 _ELBO = ("vae", "beta-vae", "vlvae", "vl-vae", "joint-vae", "multimodal-vae", "negative-elbo", "bound", "loss")
 _registry: Registry["type[Objective]"] = Registry(
@@ -19,4 +19,4 @@ _registry: Registry["type[Objective]"] = Registry(
 names = _registry.names
 get = _registry.get
 describe = _registry.describe
-importable = _registry.importable
+import_all = _registry.import_all

@@ -76,6 +76,6 @@ class Capacity(Objective):
     def __call__(self, model: Model, batch: Batch, step: int | None = None) -> Bound:
         trace = model.trace(batch, self.given, None, self.modalities)
         likely, capacity = trace.expected_log_likelihood, self.capacity * warmup(step, self.capacity_steps)
-        value = sum(likely.values(), -self.gamma * (trace.cost.mean() - capacity).abs())
-        terms = {f"log p({name}|z)": term for name, term in likely.items()} | trace.costs
+        value = sum(likely.values(), -self.gamma * (trace.total_divergence.mean() - capacity).abs())
+        terms = {f"log p({name}|z)": term for name, term in likely.items()} | trace.layer_divergences
         return Bound(value, terms, is_bound=self.capacity == 0 and self.gamma >= 1)

@@ -71,6 +71,8 @@ class Elbo(Objective):
         likely = trace.expected_log_likelihood
         weights = {name: self._weights.get(role(model, name), 1.0) for name in self.modalities}
         scale = self.beta * warmup(step, self.kl_warmup_steps)
-        value = sum((weights[name] * term for name, term in likely.items()), -scale * trace.cost)
+        value = sum((weights[name] * term for name, term in likely.items()), -scale * trace.total_divergence)
         exact = all(weight == 1 for weight in weights.values()) and scale >= 1
-        return Bound(value, {f"log p({name}|z)": term for name, term in likely.items()} | trace.costs, exact)
+        return Bound(
+            value, {f"log p({name}|z)": term for name, term in likely.items()} | trace.layer_divergences, exact
+        )

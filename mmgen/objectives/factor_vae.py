@@ -69,11 +69,13 @@ class FactorVae(Adversarial):
         self, model: GaussianModel, batch: Batch, step: int | None = None, opponent: Opponent | None = None
     ) -> Bound:
         trace = model.trace(batch, self.given, None, self.modalities)
-        value = sum(trace.expected_log_likelihood.values(), -trace.cost)
+        value = sum(trace.expected_log_likelihood.values(), -trace.total_divergence)
         opponent = self.opponent(model).to(trace.z.device) if opponent is None else opponent
         assert isinstance(opponent, _Discriminator), f"got {type(opponent).__name__}, which tells no total correlation"
         log_ratio = opponent.log_ratio(trace.z)
-        terms = {f"log p({name}|z)": term for name, term in trace.expected_log_likelihood.items()} | trace.costs
+        terms = {
+            f"log p({name}|z)": term for name, term in trace.expected_log_likelihood.items()
+        } | trace.layer_divergences
         terms["total correlation"] = log_ratio
         # Without it the value is that of elbo, to the last bit.
         return Bound(value - self.gamma * log_ratio if self.gamma else value, terms, is_bound=self.gamma == 0)

@@ -73,10 +73,10 @@ class Iwae(Objective):
         weights = {name: self._weights.get(role(model, name), 1.0) for name in self.modalities}
         likely = trace.expected_log_likelihood
         if self.samples == 1:
-            value = sum((weights[name] * term for name, term in likely.items()), -trace.cost)
+            value = sum((weights[name] * term for name, term in likely.items()), -trace.total_divergence)
         else:
             value = log_mean_weight(trace.log_weight(weights))
-        terms = {f"log p({name}|z)": term for name, term in likely.items()} | trace.costs
+        terms = {f"log p({name}|z)": term for name, term in likely.items()} | trace.layer_divergences
         return Bound(value, terms, is_bound=all(weight == 1 for weight in weights.values()))
 
 

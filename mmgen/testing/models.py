@@ -80,7 +80,7 @@ def check_trace(name: str) -> None:
     alone = model.trace(batch, case.inputs, names=first)
     assert alone.z.shape == (batch.size, model.latent_size)
     assert alone.log_likelihood.keys() == {*first}
-    assert alone.cost.shape == (batch.size,)
+    assert alone.total_divergence.shape == (batch.size,)
 
 
 def check_prior(name: str) -> None:

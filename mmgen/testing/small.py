@@ -143,8 +143,6 @@ def inference_parts() -> InferenceParts:
     }
     modalities = {name: each.modality() for name, each in SMALL_DATA.modalities.items()}
     return InferenceParts(3, modalities, networks, hidden=16)
-        3, {name: each.modality() for name, each in SMALL_DATA.modalities.items()}, networks, hidden=16
-    )
 
 
 @contextmanager

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from mmgen.figures.plots._base import Plot
 
 
-__all__ = ["describe", "get", "importable", "names"]
+__all__ = ["describe", "get", "import_all", "names"]
 
 
 class _Figures(Registry[Any]):
@@ -24,4 +24,4 @@ _registry: Registry["Plot"] = _Figures(__package__, "figure", group="mmgen.plots
 names = _registry.names
 get = _registry.get
 describe = _registry.describe
-importable = _registry.importable
+import_all = _registry.import_all

@@ -50,7 +50,9 @@ class MmdVae(Objective):
         prior = model.posterior(batch, ()).sample()
         distance = _discrepancy(trace.z, prior).expand(batch.size)
         likely = trace.expected_log_likelihood
-        value = sum(likely.values()) - (1 - self.alpha) * trace.cost - (self.alpha + self.scale - 1) * distance
+        value = (
+            sum(likely.values()) - (1 - self.alpha) * trace.total_divergence - (self.alpha + self.scale - 1) * distance
+        )
         return Bound(value, {f"log p({name}|z)": term for name, term in likely.items()} | {"mmd": distance})
 
 
