@@ -30,7 +30,7 @@ _MOST_BYTES = 2**27  # the largest of the three has 78.4 MB
 
 
 def _read_images(path: Path) -> NDArray[np.uint8]:
-    """Read images [n, 28, 28] of 0 and 255: one image a line, 784 numbers 0 or 1 separated by blanks."""
+    """Read images [n, 28, 28] of 0 and 255 from a file with one image a line, 784 numbers 0 or 1 between blanks."""
     try:
         text = decode_text(read_file(path, _MOST_BYTES))
     except (CannotReadError, NotTextError) as error:
@@ -67,7 +67,7 @@ def read_amat(folder: Path) -> Digits:
     for name, code in _PARTS.items():
         path = folder / f"binarized_mnist_{name}.amat"
         if not path.is_file():
-            raise DataError(f"there is no {path.name} in {folder}: expected it beside the other two parts")
+            raise DataError(f"there is no {path.name} in {folder}: expected all three files in one folder")
         some = _read_images(path)
         images.append(some)
         parts.append(np.full(len(some), code, np.uint8))

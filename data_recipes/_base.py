@@ -30,7 +30,7 @@ Workers = int | str | None
 
 @dataclass(frozen=True)
 class Rows:
-    """Consecutive examples in the form in which they are stored.
+    """Columns and factors of consecutive examples, as a dataset file stores them.
 
     Attributes:
         columns: Rows by modality, as its kind stores them: images (packed if bits), codes, words.
@@ -45,7 +45,7 @@ class Rows:
 
 
 class Recipe(Settings, ABC):
-    """Abstract: a dataset recipe; its fields are the dataset's settings and the options of ``mmgen make-data``."""
+    """Base of dataset recipes, whose fields are the dataset's settings and the options of ``mmgen make-data``."""
 
     resumes: ClassVar[bool] = False
     """Whether :meth:`make` resumes after it was stopped."""
@@ -61,7 +61,7 @@ class Recipe(Settings, ABC):
         return None
 
     def survey(self, seed: int, workers: Workers) -> Work[Any] | None:
-        """Return work that inspects the sources before anything is written; None if there is nothing to inspect.
+        """Return work that inspects the user's files before the dataset is written; None if there are none to inspect.
 
         :meth:`make` of such a recipe takes the result as ``survey``, whose ``notes`` are lines for people.
 
@@ -78,7 +78,7 @@ class Recipe(Settings, ABC):
     def make(
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
-        """Return the work that makes the dataset file; its unit is the example, its result ``path``.
+        """Return work that writes the dataset file and returns ``path``; progress counts examples.
 
         Its notes are warnings about the sources, such as that they are not the published ones.
 
@@ -97,7 +97,7 @@ class Recipe(Settings, ABC):
 
 
 def map_in_order(function: Callable[..., T], calls: Iterable[tuple[Any, ...]], workers: Workers) -> Iterator[T]:
-    """Yield the results of ``function(*call)`` in the order of the calls, computed by several processes.
+    """Compute ``function(*call)`` for each call in several processes, and yield the results in the order of the calls.
 
     Args:
         function: Function that the processes can import.
@@ -141,14 +141,14 @@ def map_in_order(function: Callable[..., T], calls: Iterable[tuple[Any, ...]], w
 
 
 def _killed_worker_error() -> type[BaseException]:
-    """Return the exception of a pool whose process was killed."""
+    """Return the class of the exception that a process pool raises if one of its processes was killed."""
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     return TerminatedWorkerError
 
 
 def check_dataset_size(number: int, pixels: int, chunk: int) -> None:
-    """Refuse a dataset of ``number`` examples of ``pixels`` numbers, ``chunk`` at a time, that memory cannot hold."""
+    """Refuse a dataset too large for memory: ``number`` examples of ``pixels`` values, made ``chunk`` at a time."""
     check_memory(32 * number, f"a dataset of {number:,} examples", "use a smaller --number")
     check_memory(pixels * min(number, chunk), f"images of {pixels:,} numbers", "use a smaller --size")
 

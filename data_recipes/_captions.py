@@ -34,7 +34,7 @@ _FIRST_SLOT, _RELATION_SLOT = 32, 33
 
 @dataclass(frozen=True)
 class Captions:
-    """Captions of n scenes.
+    """Words, relations and order of objects in the captions of n scenes.
 
     Attributes:
         codes: Code [n, A] of each word among the values of its place, see :func:`attribute_words`.
@@ -52,7 +52,7 @@ class Captions:
         return Captions(self.codes[rows], self.horizontal[rows], self.depth[rows], self.first[rows])
 
     def vocabulary_codes(self, words: Words, objects: int) -> NDArray[np.uint16]:
-        """Return the code [n, T] of each word in the whole vocabulary."""
+        """Return the words of the captions as codes [n, T] in :func:`caption_vocabulary`."""
         index = {word: code for code, word in enumerate(caption_vocabulary(words, objects))}
         tables = [np.array([index[word] for word in values]) for values in attribute_words(words, objects).values()]
         columns = [table[self.codes[:, place]] for place, table in enumerate(tables)]
@@ -60,7 +60,7 @@ class Captions:
 
 
 def attribute_words(words: Words, objects: int) -> dict[str, list[str]]:
-    """Return the possible words at each place of a caption, by the attribute in that place, in the caption's order."""
+    """Return the possible words at each place of a caption, by the attribute that the place states."""
     if objects == 1:
         return {name: list(values) for name, values in words.items()}
     first, second = ({f"{name}_{i}": list(values) for name, values in words.items()} for i in (1, 2))
@@ -68,12 +68,12 @@ def attribute_words(words: Words, objects: int) -> dict[str, list[str]]:
 
 
 def caption_vocabulary(words: Words, objects: int) -> list[str]:
-    """Return all words of captions, each once."""
+    """Return all words that captions of so many objects can have, each once."""
     return [word for values in words.values() for word in values] + (list(RELATIONS) if objects == 2 else [])
 
 
 def find_relations(scenes: Scenes) -> tuple[Bytes, Bytes]:
-    """Return the horizontal and depth relation [n] of each scene's first object to its second."""
+    """Return two relations [n] of each scene's first object to its second: left or right, and front or behind."""
     dx, dy = (values[:, 0].astype(np.float64) - values[:, 1] for values in (scenes.x, scenes.y))
     found = []
     for code, axis in zip((0, 2), ground_axes(scenes.camera), strict=True):
@@ -83,7 +83,7 @@ def find_relations(scenes: Scenes) -> tuple[Bytes, Bytes]:
 
 
 def draw_captions(scenes: Scenes, keys: Bits) -> Captions:
-    """Draw a true caption of each scene from its stream."""
+    """Draw one of the true captions of each scene from the scene's random stream."""
     n, objects = scenes.x.shape
     if objects == 1:
         no_relation = np.full(n, NO_RELATION, np.uint8)
@@ -96,7 +96,7 @@ def draw_captions(scenes: Scenes, keys: Bits) -> Captions:
 
 
 def compose_captions(scenes: Scenes, horizontal: Bytes, depth: Bytes, first: Bytes, named_relation: Bytes) -> Captions:
-    """Compose captions of two objects.
+    """Compose captions of scenes of two objects from the first object and the relation that each names.
 
     Args:
         scenes: The n scenes.

@@ -32,7 +32,7 @@ _WINDOW = 16  # calls per core whose results may wait to be taken
 
 
 def map_on_cluster(function: Callable[..., T], calls: Iterable[tuple[Any, ...]], address: str) -> Iterator[T]:
-    """Yield the results of ``function(*call)`` in the order of the calls, computed by the cluster's workers.
+    """Compute ``function(*call)`` for each call on a cluster, and yield the results in the order of the calls.
 
     Raises:
         UsageError: The address is none, or Dask is not installed.
@@ -73,7 +73,7 @@ def failed_cluster_error(address: str, error: BaseException) -> MmgenError:
 
 
 def _call_function(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-    """Return ``function(*arguments)``; Dask places separate arrays on one worker, whose loss ends the work."""
+    """Call a function with arguments in one tuple: as separate arguments, one worker would hold them all."""
     return function(*arguments)
 
 
@@ -115,7 +115,7 @@ def cluster_client(address: str) -> Any:
         with socket.create_connection((host, port), timeout=ANSWER_SECONDS) as connection:
             if parts.scheme == "tcp" and not _sends_dask_greeting(connection):
                 raise MmgenError(
-                    f"what answers at {address} is no Dask scheduler: check the address, which dask scheduler prints"
+                    f"the program at {address} is no Dask scheduler: check the address, which dask scheduler prints"
                 )
         _call_with_timeout(lambda: asyncio.run(_shake_hands(address)))  # a thread: a notebook has a loop of its own
         return _call_with_timeout(lambda: Quiet(address, timeout=ANSWER_SECONDS, set_as_default=False))
@@ -155,7 +155,7 @@ async def _shake_hands(address: str) -> None:
 
 
 def _call_with_timeout(function: Callable[[], T]) -> T:
-    """Return ``function()``, computed in a thread; raise TimeoutError if the scheduler stops answering."""
+    """Call a function in a thread and return its result; raise TimeoutError if the scheduler stops answering."""
     results: queue.SimpleQueue[T | BaseException] = queue.SimpleQueue()
 
     def run() -> None:
@@ -168,7 +168,7 @@ def _call_with_timeout(function: Callable[[], T]) -> T:
     try:
         result = results.get(timeout=ANSWER_SECONDS + 1)
     except queue.Empty:
-        raise TimeoutError("it answers once, and then no more") from None
+        raise TimeoutError("it answered once and then stopped") from None
     if isinstance(result, BaseException):
         raise result
     return result

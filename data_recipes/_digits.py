@@ -60,7 +60,7 @@ Scheme = tuple[str, Parts]
 
 
 class SmallPictureRecipe(Recipe):
-    """Abstract: images of one source picture each, a digit or another set in the form of MNIST.
+    """Base of recipes whose images show one source picture each, from MNIST or a set in its form.
 
     Image i shows source picture ``i mod S`` of the S source pictures, so that the first N images of a larger dataset
     are the dataset of N images (but not its splits, which are exact fractions of what is in the file).
@@ -160,25 +160,25 @@ class SmallPictureRecipe(Recipe):
                     writer.write(start, rows.columns, rows.factors | origin)
                     start = stop
                     yield Progress(stop)
-                for scheme, (meaning, parts) in self._all_schemes(source, digits, attributes, seed).items():
+                for scheme, (meaning, parts) in self._make_split_schemes(source, digits, attributes, seed).items():
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 
         return Work(f"making {self.name}", size, "image", generate, content_notes(digits.content))
 
     def source_factors(self) -> dict[str, Factor]:
-        """Return the factors about an image's source picture."""
+        """Return the factors that describe the source picture of an image, by name."""
         number = f"number of the source {self.source_noun}, in published order, training {self.source_noun}s first"
         part = f"0: one of the publisher's training {self.source_noun}s, 1: one of the test {self.source_noun}s"
         return {"source": ("uint32", "", number), "source_part": ("uint8", "", part)}
 
     def _recorded_settings(self, digits: Digits, size: int) -> dict[str, Any]:
-        """Return the settings that determine the content, without paths of sources."""
+        """Return the settings to record in the dataset file, without paths of the user's files."""
         settings = self.model_dump(exclude={"copies", "number"}) | {"number": size}
         content = digits.content.settings if digits.content is not None else {}
         return {"recipe": self.name, **settings, "source_sha256": digits.sha256, **content}
 
-    def _all_schemes(
+    def _make_split_schemes(
         self, source: NDArray[np.int64], digits: Digits, attributes: NDArray[np.uint8], seed: int
     ) -> dict[str, Scheme]:
         size = len(source)
@@ -194,7 +194,7 @@ class SmallPictureRecipe(Recipe):
 
 
 class DigitRecipe(SmallPictureRecipe):
-    """Abstract: images of one handwritten digit each."""
+    """Base of recipes whose images show one handwritten digit each."""
 
     source: Source = "mnist"
     """Digits: mnist, or digits for the 1,797 that scikit-learn carries (no download)."""

@@ -35,11 +35,11 @@ def is_complete(folder: Path, files: Files) -> bool:
 
 
 class _MirrorError(Exception):
-    """A mirror that does not answer, or sends something other than the file."""
+    """Error of a mirror that does not answer, or sends something other than the file."""
 
 
 def _read_blocks(url: str) -> Iterator[bytes]:
-    """Yield the content of an address in blocks."""
+    """Yield the bytes at an address in blocks."""
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
             while block := answer.read(_BLOCK):
@@ -69,7 +69,7 @@ def _download_file(url: str, path: Path, sha256: str) -> Generator[int, None, st
 
 
 def download(folder: Path, files: Files, mirrors: Sequence[str], advice: str) -> Work[Path]:
-    """Return work that downloads the missing files into a folder; its unit is the byte, its result the folder.
+    """Return work that downloads the missing files into a folder and returns the folder; progress counts bytes.
 
     Args:
         folder: The cache folder.

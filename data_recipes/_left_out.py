@@ -33,7 +33,7 @@ _LARGE_FOLDERS = {"image", "images", "img", "picture", "pictures", "photo", "pho
 
 
 def reason_to_skip(name: str, is_file: bool = True) -> str:
-    """Return the reason why a file or folder of this name is no data; "" if it is data.
+    """Return the reason why a file or folder of this name is not part of a dataset; "" if it is data.
 
     Example:
         >>> [reason_to_skip(name) for name in (".DS_Store", "@eaDir", "$RECYCLE.BIN", "x.png.part", "red", "@home")]
@@ -47,7 +47,7 @@ def reason_to_skip(name: str, is_file: bool = True) -> str:
 
 
 def find_thumbnails(names: Collection[str]) -> list[str]:
-    """Return the pictures that are named like thumbnails, or lie in a folder named so, beside their large picture.
+    """Return the pictures that are thumbnails of other pictures in ``names``, by their names or folders.
 
     Example:
         >>> find_thumbnails(
@@ -61,7 +61,7 @@ def find_thumbnails(names: Collection[str]) -> list[str]:
 
 
 def _names_of_large_picture(name: str) -> list[str]:
-    """Return possible names, without endings, of a thumbnail's large picture."""
+    """Return possible names, without endings, of the large picture of which ``name`` may be a thumbnail."""
     larger = []
     parts = posixpath.splitext(name)[0].split("/")
     for level, folder in enumerate(parts[:-1]):

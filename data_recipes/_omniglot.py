@@ -63,7 +63,7 @@ _AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Characters:
-    """Handwritten characters, S of them.
+    """S handwritten characters with their alphabets and parts.
 
     Attributes:
         images: uint8 [S, 28, 28], ink bright on black: 255 times the probability that a pixel is inked.
@@ -185,7 +185,7 @@ def _read_matrix(path: Path) -> Characters:
 
 
 def _alphabet_codes(target: NDArray[np.generic] | None, number: int) -> NDArray[np.uint8]:
-    """Return alphabet codes [n] of a one-hot table [alphabets, n]; all unknown for another table."""
+    """Return the alphabet code of each character [n] by a one-hot table [alphabets, n]; unknown for other tables."""
     if target is not None and target.ndim == 2 and target.shape[1] != number:
         raise DataError(
             f"{_MATRIX} holds {number} drawings and labels of {target.shape[1]}, expected as many; download it again"
@@ -206,7 +206,7 @@ def _character_numbers(numbers: NDArray[np.generic] | None, number: int) -> NDAr
 
 
 def _read_zips(files: Sequence[tuple[Path, int]]) -> Characters:
-    """Read original drawings by alphabet, character and drawer; one in several zips counts once."""
+    """Read the original drawings from zips, each drawing once, sorted by alphabet, character and drawer."""
     images: list[NDArray[np.uint8]] = []
     facts: list[tuple[str, int, int]] = []
     waiting: list[NDArray[np.bool_]] = []
@@ -244,7 +244,7 @@ def _compare_zips(paths: Sequence[Path], drawings: int) -> Content:
 
 
 def _compare_counts(path: Path, counts_here: Sequence[int], published: Sequence[int]) -> Content:
-    """Compare the numbers of drawings with those of the published set."""
+    """Compare the numbers of training and test drawings with those of the published set."""
     if list(counts_here) != list(published):
         counts = [" and ".join(f"{number:,}" for number in numbers) for numbers in (counts_here, published)]
         if not any(published):  # of a zip of another name

@@ -32,7 +32,7 @@ _OPCODES = {opcode.code: opcode for opcode in pickletools.opcodes}
 
 @dataclass
 class Call:
-    """A function call described in a pickle, which is never executed.
+    """Description of a function call in a pickle; the call is never executed.
 
     Attributes:
         name: The function or class, "module.name".
@@ -47,7 +47,7 @@ class Call:
 
 
 def read_opcodes(path: Path) -> Any:
-    """Read a pickled file as plain values and :class:`Call`s; nothing is executed.
+    """Read a pickle as plain values, with a :class:`Call` in place of each function call; nothing is executed.
 
     Raises:
         DataError: The file is missing, or holds other values than arrays, lists and dictionaries.
@@ -82,7 +82,7 @@ def _read_instructions(blob: bytes) -> Iterator[tuple[str, Any]]:
 
 
 class _Machine:
-    """Interpreter of a pickle's harmless instructions, with a stack and a memory."""
+    """Interpreter of the harmless instructions of a pickle, with a stack and a memory."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
@@ -172,7 +172,8 @@ def _push_stack_global(machine: _Machine, _: Any) -> None:
     machine.push(Call(f"{module}.{name}"))
 
 
-def _push_constant(value: Any) -> "Callable[[_Machine, Any], None]":
+def _pusher_of_constant(value: Any) -> "Callable[[_Machine, Any], None]":
+    """Return the function for an instruction that pushes this value."""
     return lambda machine, _: machine.push(value)
 
 
@@ -180,7 +181,8 @@ def _push_argument(machine: _Machine, argument: Any) -> None:
     machine.push(argument)
 
 
-def _push_collection(build: "Callable[[list[Any]], Any]") -> "Callable[[_Machine, Any], None]":
+def _pusher_of_collection(build: "Callable[[list[Any]], Any]") -> "Callable[[_Machine, Any], None]":
+    """Return the function for an instruction that builds a collection of the values above the last mark."""
     return lambda machine, _: machine.push(build(machine.pop_to_mark()))
 
 
@@ -194,17 +196,17 @@ _STEPS: "dict[str, Callable[[_Machine, Any], None]]" = {
         ),
         _push_argument,
     ),
-    "NONE": _push_constant(None),
-    "NEWTRUE": _push_constant(True),
-    "NEWFALSE": _push_constant(False),
+    "NONE": _pusher_of_constant(None),
+    "NEWTRUE": _pusher_of_constant(True),
+    "NEWFALSE": _pusher_of_constant(False),
     "MARK": lambda machine, _: machine.mark(),
     "POP": lambda machine, _: machine.drop_value(),
     "EMPTY_LIST": lambda machine, _: machine.push([]),
     "EMPTY_DICT": lambda machine, _: machine.push({}),
-    "EMPTY_TUPLE": _push_constant(()),
-    "LIST": _push_collection(list),
-    "TUPLE": _push_collection(tuple),
-    "DICT": _push_collection(lambda pairs: _pair_items(pairs)),
+    "EMPTY_TUPLE": _pusher_of_constant(()),
+    "LIST": _pusher_of_collection(list),
+    "TUPLE": _pusher_of_collection(tuple),
+    "DICT": _pusher_of_collection(lambda pairs: _pair_items(pairs)),
     "TUPLE1": lambda machine, _: machine.push(tuple(machine.pop_values(1))),
     "TUPLE2": lambda machine, _: machine.push(tuple(machine.pop_values(2))),
     "TUPLE3": lambda machine, _: machine.push(tuple(machine.pop_values(3))),

@@ -55,7 +55,7 @@ def split_name(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def part_of(name: str) -> str:
-    """Return the part that a name means; "" if it has other words than numbers and fillers such as set and images.
+    """Return the part, train, val or test, that a name means; "" if it has words such as colours besides.
 
     Example:
         >>> [part_of(name) for name in ("Validation", "training_set", "01_train", "val2017", "TestSet", "held-out")]

@@ -44,7 +44,7 @@ _EXPECTED = (
 
 @dataclass(frozen=True)
 class Patches:
-    """Patches, with those of one picture in sequence.
+    """N square grey patches, ordered by the pictures from which they were cut.
 
     Attributes:
         levels: uint8 [N, side, side].
@@ -67,7 +67,7 @@ class Patches:
 
 @dataclass(frozen=True)
 class PatchSource:
-    """Pictures from which patches are cut.
+    """Pictures in a folder or zip from which patches are cut.
 
     Attributes:
         files: The folder or zip.
@@ -198,7 +198,7 @@ def read_patches(path: Path) -> Patches:
 
 
 def _read_array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    """Read one array of an ``.npz``."""
+    """Read the array ``name`` of an ``.npz`` archive."""
     try:
         data = read_member(archive, archive.getinfo(f"{name}.npy"), _LARGEST)
         values: NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)

@@ -35,7 +35,7 @@ _MIRRORS = ["https://raw.githubusercontent.com/kimiyoung/planetoid/af6abf468a772
 
 @dataclass(frozen=True)
 class Network:
-    """A published citation network: its files, sizes and hashes.
+    """Files, sizes and hashes of a published citation network.
 
     Attributes:
         nodes: Papers.
@@ -69,7 +69,7 @@ NETWORKS = {
 
 @dataclass(frozen=True)
 class Citations:
-    """Papers that cite one another.
+    """Citations between papers, with the papers' words and fields.
 
     Attributes:
         edges: Pairs of papers int64 [E, 2], the smaller number first, sorted, each once, none with itself.
@@ -87,7 +87,7 @@ class Citations:
 
 
 def read_citations(name: str, source: Path | None) -> Citations:
-    """Read a citation network.
+    """Read a citation network from the user's files or the cache.
 
     Args:
         name: "cora", "citeseer" or "pubmed".
@@ -130,7 +130,7 @@ def compare_with_published(name: str, citations: Citations, source: Path | None)
 
 
 def fetch_citations(name: str, source: Path | None) -> Work[Path] | None:
-    """Return the download that :func:`read_citations` needs first; None if the user or the cache has a copy."""
+    """Return work that downloads a network for :func:`read_citations`; None if the user or the cache has it."""
     cache = cache_folder("planetoid")
     files = {f"ind.{name}.{part}": ("", 0) for part in _PARTS}
     if source is not None or is_complete(cache, files) or (cache / f"{name}.npz").exists():
@@ -217,7 +217,7 @@ def _read_publisher_files(name: str, folder: Path) -> Citations:
         of_known, of_tested = build_array(contents["ally"]), build_array(contents["ty"])
         graph = contents["graph"].items if isinstance(contents["graph"], Call) else dict(contents["graph"])
         if sum(len(others) for others in graph.values()) > 10 * network.edges:  # lists may be shared, and cost nothing
-            raise ValueError("far more edges than there are")
+            raise ValueError("far more edges than the published network has")
         pairs = [(int(one), int(other)) for one, others in graph.items() for other in others]
         first, nodes = known.shape[0], max(graph) + 1
         if nodes != network.nodes or not known.shape[1] == tested.shape[1] == network.features:

@@ -20,7 +20,7 @@ _BLOCK = 2**20
 
 @dataclass(frozen=True)
 class Content:
-    """Result of comparing the user's files with a published set.
+    """Result of a comparison of the user's files with a published dataset.
 
     Attributes:
         title: Name of the set.
@@ -51,27 +51,27 @@ class Content:
 
 
 def content_notes(content: Content | None) -> list[str]:
-    """Return the notes of a comparison; [] without one."""
+    """Return the notes of a comparison; [] if ``content`` is None."""
     return list(content.notes) if content is not None else []
 
 
 def equal_content(title: str, where: Path | str) -> Content:
-    """Return the result for content that equals the published set."""
+    """Return the result for files that are the published dataset."""
     return Content(title, str(where), True)
 
 
 def different_content(title: str, where: Path | str, difference: str) -> Content:
-    """Return the result for content that differs from the published set."""
+    """Return the result for files that differ from the published dataset."""
     return Content(title, str(where), False, difference)
 
 
 def unverified_content(title: str, where: Path | str, limitation: str) -> Content:
-    """Return the result for content that may be the published set."""
+    """Return the result for files that may be the published dataset."""
     return Content(title, str(where), None, limitation)
 
 
 def compare_sha256(title: str, where: Path | str, sha256: str, published: str) -> Content:
-    """Compare content with a published set by a hash that does not depend on packing.
+    """Compare files with a published dataset by a hash of their content.
 
     Example:
         >>> compare_sha256("MNIST", "folder", "0123456789abcdef", "e10378d1a1706246").notes[0][:92]

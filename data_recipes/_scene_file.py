@@ -36,12 +36,14 @@ Point = tuple[Number, Number, Height]
 
 
 class _SceneObject(BaseModel):
-    """Base of objects in the file; unknown keys are ignored."""
+    """Base of the JSON objects in a file of scenes; unknown keys are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class _Object(_SceneObject):
+class _Body(_SceneObject):
+    """One object of a scene."""
+
     size: str
     colour: str
     material: str
@@ -52,21 +54,25 @@ class _Object(_SceneObject):
 
 
 class _Lamps(_SceneObject):
+    """Positions of the three lamps."""
+
     key: Point
     fill: Point
     back: Point
 
 
 class _Scene(_SceneObject):
+    """One scene: camera, lamps, objects and, if there is one, a caption."""
+
     camera: Point
     lights: _Lamps
-    objects: Annotated[list[_Object], Field(min_length=1, max_length=2)]
+    objects: Annotated[list[_Body], Field(min_length=1, max_length=2)]
     caption: str | None = None
 
 
 @dataclass(frozen=True)
 class SceneFile:
-    """The scenes of a file.
+    """Scenes and captions from a JSON file.
 
     Attributes:
         scenes: All of them; ``visible`` is not known yet and 0.
@@ -146,10 +152,10 @@ def _describe_first_error(error: ValidationError) -> str:
     return f"{where}{first['msg'][0].lower()}{first['msg'][1:]}" + (f" (and {len(others)} more)" if others else "")
 
 
-def _look_codes(thing: _Object, number: int, words: Words, path: Path) -> list[int]:
+def _look_codes(body: _Body, number: int, words: Words, path: Path) -> list[int]:
     codes = []
     for name, values in words.items():
-        word = getattr(thing, name)
+        word = getattr(body, name)
         if word not in values:
             raise DataError(f"{path}: scene {number}: {format_unknown_name(name, word, values)}")
         codes.append(values.index(word))
@@ -157,7 +163,7 @@ def _look_codes(thing: _Object, number: int, words: Words, path: Path) -> list[i
 
 
 def caption_scenes(file: SceneFile, words: Words, keys: Bits) -> Captions:
-    """Return the captions in the file, and draw those of scenes without one; raise DataError for a false caption."""
+    """Return a caption of each scene: the one in the file, else a drawn one; raise DataError for a false caption."""
     objects = file.scenes.x.shape[1]
     if objects == 2:
         horizontal, depth = find_relations(file.scenes)

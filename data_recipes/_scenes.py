@@ -83,7 +83,7 @@ _MOST_ATTEMPTS = 100_000  # about one in three succeeds
 
 @dataclass(frozen=True)
 class Scenes:
-    """n scenes, each of the same number of objects.
+    """Objects, camera and lamps of n scenes with equally many objects.
 
     Attributes:
         looks: Codes [n, objects, 4] of size, colour, material and shape.
@@ -115,7 +115,7 @@ class Scenes:
 
 
 def ground_axes(camera: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return directions "right" and "front" [n, 2] on the floor: the camera's axes with the floor's normal taken out.
+    """Return unit vectors [n, 2] on the floor towards the camera's right and towards the camera.
 
     Args:
         camera: Positions [n, 3]; it looks at the origin and stands upright, not straight above.
@@ -138,7 +138,7 @@ def footprint_radius(size: NDArray[np.float64], is_cube: NDArray[np.bool_]) -> N
 
 
 def scene_arrays(scenes: Scenes, words: Words, keys: Bits) -> SceneArrays:
-    """Return scenes as numbers for a renderer, float64 unless stated otherwise.
+    """Return arrays of numbers from which a renderer draws the scenes, by name; float64 unless stated otherwise.
 
     Returns:
         ``size`` [n, objects] half extents; ``colour`` [n, objects, 3] linear reflectance; ``metal`` [n, objects] bool;
@@ -197,7 +197,7 @@ def draw_scenes(keys: Bits, objects: int, words: Words, visible_pixels: VisibleP
 
 
 def _place_objects(scenes: Scenes, keys: Bits, words: Words, visible_pixels: VisiblePixels) -> None:
-    """Fill in positions and visible pixels."""
+    """Draw the positions of the objects until all are visible, and fill them in."""
     objects = scenes.x.shape[1]
     arrays = scene_arrays(scenes, words, keys)
     reach = footprint_radius(arrays["size"], arrays["shape"] == 2).sum(axis=1)

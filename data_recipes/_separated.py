@@ -30,7 +30,7 @@ ColumnTest = Callable[[str], bool]
 
 @dataclass
 class Separated:
-    """A table of separated text.
+    """Names of columns and rows of a table of separated text (CSV).
 
     Attributes:
         names: Names of the columns, as they stand there; "" for those without one.
@@ -47,7 +47,7 @@ class Separated:
 
 @dataclass(frozen=True)
 class _Format:
-    """The form of a table: separator, quotes, lines to skip.
+    """Format of separated text: separator, quotes, lines to skip.
 
     Attributes:
         separator: Sign between columns.
@@ -64,7 +64,7 @@ class _Format:
     commented: bool = False
 
     def rows(self, data: bytes) -> Iterator[tuple[int, list[str]]]:
-        """Yield all rows that are not empty lines, the names first, each with its first line."""
+        """Yield the line number and the cells of every row that is not empty, first of the names of columns."""
         lines: Iterator[str] = islice(decode_lines(io.BytesIO(data), _LONGEST_LINE), self.skipped, None)
         lines = (line.lstrip("\ufeff") for line in lines)  # in files that were put together
         if self.commented:
@@ -168,7 +168,7 @@ def _separator_name(separator: str) -> str:
 
 
 def _detect_format(head: Sequence[str], is_picture: ColumnTest) -> tuple[_Format, list[str]]:
-    """Return the form of a table by its first lines, and notes on them."""
+    """Detect the format of a table by its first lines; return it with notes."""
     notes: list[str] = []
     place = next((number for number, line in enumerate(head) if line.strip()), 0)
     first = head[place].strip("\n").strip('"') if head else ""
@@ -232,7 +232,7 @@ def _share_of_even_rows(table_format: _Format, lines: Sequence[str]) -> float:
 
 
 def _detect_single_quotes(table_format: _Format, lines: Sequence[str]) -> _Format:
-    """Return the form with single quotes around cells if all rows begin with one, or have equal length only then."""
+    """Return the format with single quotes around cells, if the rows show that they are used so."""
     single_quoted = _Format(table_format.separator, "'", skipped=table_format.skipped, commented=table_format.commented)
     if not any(re.search(rf"(^|{re.escape(table_format.separator)}) *'", line) for line in lines):
         return table_format
@@ -243,7 +243,7 @@ def _detect_single_quotes(table_format: _Format, lines: Sequence[str]) -> _Forma
 
 
 def _detect_plain_quotes(data: bytes, table_format: _Format) -> _Format:
-    """Return the form with quotes as letters, where separators need none and quotes would be wrong."""
+    """Return the format in which quotes are letters, if reading them as quotes fails."""
     if table_format.separator not in "\t|^" or table_format.quote.encode() not in data:
         return table_format
     try:
@@ -277,7 +277,7 @@ def _check_rows(
     line: int,
     is_picture: ColumnTest,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows as long as the names, without empty ones; totals are held back until a row follows."""
+    """Yield rows with as many cells as there are names; leave out empty rows and totals at the end."""
     totals: list[tuple[int, list[str]]] = []
     number, folded = len(table.names), [name.casefold() for name in table.names]
     places = [place for place, name in enumerate(table.names) if is_picture(name)]

@@ -32,7 +32,7 @@ DIGIT_SIZE = 28
 
 @dataclass(frozen=True)
 class _Collection:
-    """Pictures published as IDX files.
+    """Title, files and hashes of pictures that are published as IDX files.
 
     Attributes:
         title: Its name.
@@ -85,7 +85,7 @@ _COLLECTIONS = {
 
 @dataclass(frozen=True)
 class Digits:
-    """Handwritten digits, or other small pictures of ten kinds, S of them, in published order.
+    """S handwritten digits, or other small pictures of ten kinds, with labels and parts.
 
     Attributes:
         images: uint8 [S, 28, 28], ink bright on black.
@@ -135,12 +135,16 @@ def _read_idx_files(folder: Path, collection: _Collection) -> Digits:
         file_images, file_labels = read_idx(image_file, 3), read_idx(label_file, 1)
         if file_images.shape[1:] != (DIGIT_SIZE, DIGIT_SIZE):
             raise DataError(
-                f"{image_file} holds images of {file_images.shape[1]} x {file_images.shape[2]} pixels, expected 28 x 28"
+                f"{image_file} holds images of {file_images.shape[1]} x {file_images.shape[2]} pixels, expected 28 x 28; "
+                "get the published files"
             )
         if len(file_images) != len(file_labels):
-            raise DataError(f"{image_file} holds {len(file_images)} images but {label_file} {len(file_labels)} labels")
+            raise DataError(
+                f"{image_file} holds {len(file_images)} images but {label_file} {len(file_labels)} labels; "
+                "get the published files"
+            )
         if len(file_images) == 0 or file_labels.max() > 9:
-            raise DataError(f"{label_file} must hold at least one label and none above 9: it is no file of digits")
+            raise DataError(f"{label_file} must hold at least one label and none above 9: get the published file")
         images.append(file_images)
         labels.append(file_labels)
         parts.append(np.full(len(file_images), part, np.uint8))
@@ -166,7 +170,7 @@ def _read_bundled() -> Digits:
 
 
 def fetch_digits(source: Published, folder: Path | None) -> Work[Path] | None:
-    """Return work that downloads the files for :func:`read_digits`; None if none are missing."""
+    """Return work that downloads the files for :func:`read_digits`; None if no file is missing."""
     if source == "digits" or folder is not None:
         return None
     collection, cache = _COLLECTIONS[source], cache_folder(source)

@@ -112,15 +112,15 @@ def _window_pixels(places: int) -> tuple[Sequence[int], NDArray[np.float32]]:
     return first.tolist(), distances.astype(np.float32)
 
 
-def _in_square(u: NDArray[np.float32], v: NDArray[np.float32]) -> NDArray[np.bool_]:
+def _is_in_square(u: NDArray[np.float32], v: NDArray[np.float32]) -> NDArray[np.bool_]:
     return np.asarray(np.maximum(np.abs(u), np.abs(v)) < _HALF_SIDE)
 
 
-def _in_ellipse(u: NDArray[np.float32], v: NDArray[np.float32]) -> NDArray[np.bool_]:
+def _is_in_ellipse(u: NDArray[np.float32], v: NDArray[np.float32]) -> NDArray[np.bool_]:
     return np.asarray(np.square(u / _SEMI_AXES[0]) + np.square(v / _SEMI_AXES[1]) < 1)
 
 
-def _in_heart(u: NDArray[np.float32], v: NDArray[np.float32]) -> NDArray[np.bool_]:
+def _is_in_heart(u: NDArray[np.float32], v: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Return whether points lie nearer to the heart's middle than the edge of the polygon in their direction."""
     x, y = np.abs(u), v - np.float32(_HEART_CENTRE)
     step = math.pi / (len(_HEART_RADII) - 1)
@@ -133,14 +133,14 @@ def _in_heart(u: NDArray[np.float32], v: NDArray[np.float32]) -> NDArray[np.bool
     return np.asarray((offset[sector] - (x * edges[sector, 1] - y * edges[sector, 0])) * np.sign(offset[sector]) > 0)
 
 
-_INSIDE = _in_square, _in_ellipse, _in_heart
+_INSIDE = _is_in_square, _is_in_ellipse, _is_in_heart
 
 
 _MD5 = "7da33b31b13a06f4b04a70402ce90c2e"
 
 
 class SpriteArchive:
-    """The published archive; only its pictures are read, in bounded memory.
+    """Reader of the published archive, which reads its pictures alone, in bounded memory.
 
     Args:
         path: The ``.npz``.
@@ -164,13 +164,13 @@ class SpriteArchive:
             raise DataError(f"cannot read {path} as dSprites: {error}; give {_PUBLISHED}") from None
 
     def content(self) -> Content:
-        """Compare with the published file."""
+        """Compare the archive with the published file by its hash."""
         if file_md5(self.path) == _MD5:
             return equal_content("dSprites", self.path)
         return unverified_content("dSprites", self.path, "another file than the published one, of as many pictures")
 
     def read_pictures(self, sprite_numbers: Sequence[int]) -> Iterator[NDArray[np.uint8]]:
-        """Yield the pictures of each of these sprites at all places, packed uint8 [1024, 512]."""
+        """Yield, for each of the sprites, its pictures at all places, packed uint8 [1024, 512]."""
         numbers, size = set(sprite_numbers), POSITIONS * SIDE**2
         try:
             with open_zip(self.path) as archive:

@@ -34,8 +34,8 @@ _MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
 
 
-def _mix(state: Bits) -> Bits:
-    """Apply SplitMix64's output function, a bijection of 64 bits, in place."""
+def _hash_bits(state: Bits) -> Bits:
+    """Apply SplitMix64's output function, a bijection of 64 bits, to ``state`` in place."""
     state ^= state >> np.uint64(30)
     state *= _MULTIPLIER_1
     state ^= state >> np.uint64(27)
@@ -45,16 +45,16 @@ def _mix(state: Bits) -> Bits:
 
 
 def stream_keys(seed: int, name: str, indices: NDArray[Any]) -> Bits:
-    """Return the keys [n] of the random streams of the images ``indices`` [n], in the family of streams ``name``."""
+    """Return a key [n] of a random stream for each of the images ``indices`` [n]; other names have other streams."""
     base = np.uint64(stream_key(seed, name))
     # Mixed twice: after one round, neighbouring indices would start one step apart on the same sequence.
-    return _mix(_mix((indices.astype(np.uint64) + np.uint64(1)) * _GOLDEN + base) ^ base)
+    return _hash_bits(_hash_bits((indices.astype(np.uint64) + np.uint64(1)) * _GOLDEN + base) ^ base)
 
 
 def random_bits(keys: Bits, slots: NDArray[Any] | int) -> Bits:
-    """Return 64 random bits for each stream in ``keys`` and slot in ``slots``, which are broadcast."""
+    """Return 64 random bits for each stream key and slot (the number of a draw in a stream); both are broadcast."""
     steps = np.atleast_1d(np.asarray(slots, dtype=np.uint64)) + np.uint64(1)
-    return _mix(keys + steps * _GOLDEN)
+    return _hash_bits(keys + steps * _GOLDEN)
 
 
 def random_uniforms(bits: Bits) -> NDArray[np.float64]:
@@ -84,7 +84,7 @@ def truncated_normal(
     low: NDArray[Any] | float,
     high: NDArray[Any] | float,
 ) -> NDArray[np.float32]:
-    r"""Draw normal variables given that they lie in [low, high], without redrawing.
+    r"""Convert uniform numbers ``u`` to draws of a normal distribution truncated to [low, high].
 
     .. math:: x = \mu + \sigma \, \Phi^{-1}(\Phi(a) + u (\Phi(b) - \Phi(a))),\quad a = (low - \mu) / \sigma
 

@@ -127,7 +127,7 @@ class Multimnist(Recipe):
     def _compose_canvases(
         self, pictures: NDArray[np.uint8], full: NDArray[np.bool_]
     ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """Return grey images [n, H, W], and the ink's middle (x, y) in each cell [n, 4, 2], NaN in empty ones."""
+        """Return grey images [n, H, W], and the middle (x, y) of each digit [n, 4, 2], NaN in empty cells."""
         scale = self.size / _PUBLISHED_CANVAS
         cell = int(DIGIT_SIZE / _SHRINKING * scale)
         starts = [round(start * scale) for start in _STARTS]
@@ -190,7 +190,7 @@ class Multimnist(Recipe):
 
 
 def _divide_digits(digits: Digits, seed: int) -> tuple[dict[str, str], NDArray[np.int64]]:
-    """Return an explanation of each split scheme, and the part of each source digit [S]: 0 train, 1 val, 2 test."""
+    """Return meanings of the split schemes by name, and the part of each source digit [S]: 0 train, 1 val, 2 test."""
     # Images can be free of leaks in one division of digits only, so ``iid`` is the publisher's where there is one.
     numbers = np.arange(len(digits))
     published = official_scheme(numbers, digits.part, seed)

@@ -147,12 +147,13 @@ class NaturalPatches(Recipe):
 
 
 def _yield_nothing(cut: Patches) -> Generator[int, None, Patches]:
+    """Return finished patches through a generator, as :func:`cut_patches` does."""
     yield len(cut.levels)
     return cut
 
 
 def _report_count(cutting: Generator[int, None, Patches]) -> Generator[Progress, None, Patches]:
-    """Convert the numbers that a generator yields to progress, and return its patches."""
+    """Run a generator, yield the numbers that it yields as progress, and return its patches."""
     while True:
         try:
             yield Progress(next(cutting))
@@ -162,7 +163,7 @@ def _report_count(cutting: Generator[int, None, Patches]) -> Generator[Progress,
 
 
 def _split_schemes(cut: Patches, seed: int) -> dict[str, tuple[str, Parts]]:
-    """Return split schemes, the publisher's or else by picture; a picture's patches are in one part."""
+    """Return split schemes by name, the publisher's or else by picture; the patches of a picture are in one part."""
     code = {part: number for number, part in enumerate(PARTS)}
     pictures = np.arange(len(cut.part))
     train, test = pictures[cut.part == code["train"]], pictures[cut.part == code["test"]]

@@ -97,7 +97,7 @@ class Planetoid(Recipe):
 def hold_out_citations(
     citations: Citations, validation: float, test: float, seed: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8]]:
-    """Choose citations for validation and test, and as many pairs of papers that do not cite one another.
+    """Choose citations to hold back for validation and test, and as many pairs of papers without a citation.
 
     No pair is in two parts, and no pair that stands for "not joined" is a citation of any part; in the authors' code a
     validation pair may be one of the test's.

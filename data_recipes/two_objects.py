@@ -192,19 +192,19 @@ class TwoObjects(Recipe):
         return Work(f"making {self.name}", number, "image", generate)
 
     def _default_chunk(self) -> int:
-        """Return the number of images that render in about a second, for visible progress."""
+        """Return the number of images that a worker renders in about a second."""
         if self.renderer == "blender":
             return 16
         seconds = 0.002 + 0.02 * (self.size / VISIBLE_AT) ** 2 * (self.samples / 64)
         return int(np.clip(1.0 / seconds, 1, 256))
 
     def _recorded_settings(self, number: int, file: SceneFile | None) -> dict[str, Any]:
-        """Return the settings that determine the content."""
+        """Return the settings to record in the dataset file."""
         settings = {"recipe": self.name, **self.model_dump(mode="json"), "number": number}
         return settings if file is None else settings | {"scenes_sha256": file.sha256}
 
     def _factors(self) -> list[Factor]:
-        """Return every generative factor; objects are a and b, in the order in which they were drawn."""
+        """Return all generative factors of a scene; objects are a and b, in the order in which they were drawn."""
         codes = {name: ", ".join(f"{i} {word}" for i, word in enumerate(values)) for name, values in self.words.items()}
         factors: list[Factor] = []
         for letter in "ab"[: self.objects]:

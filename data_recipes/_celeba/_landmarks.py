@@ -75,7 +75,7 @@ FAR = 8.0
 
 @dataclass(frozen=True)
 class Face:
-    """The landmarks of the face in a picture.
+    """Landmarks of the face in a picture, and their distance from CelebA's own.
 
     Attributes:
         points: int [68, 2], x and y in pixels of the whole picture; None where no face was found.
@@ -111,7 +111,7 @@ def find_predictor_file(own_file: Path | None) -> Path | None:
 
 
 def fetch_predictor(own_file: Path | None) -> Work[Path] | None:
-    """Return work that downloads the landmark predictor; None if it is available."""
+    """Return work that downloads the landmark predictor's file; None if a file is there."""
     if find_predictor_file(own_file) is not None:
         return None
     return download(cache_folder("landmarks"), _FILES, _MIRRORS, _MANUAL)
@@ -119,12 +119,12 @@ def fetch_predictor(own_file: Path | None) -> Work[Path] | None:
 
 @lru_cache(maxsize=1)
 def load_predictor(own_file: Path | None) -> tuple[Any, str]:
-    """Load dlib's shape predictor, and return it with the SHA-256 of its file; each process loads it once."""
+    """Load dlib's landmark predictor once per process; return the predictor and the SHA-256 of its file."""
     import dlib
 
     path = find_predictor_file(own_file)
     if path is None:
-        raise DataError(f"the landmark predictor {_NAME} is not here: {_MANUAL}")
+        raise DataError(f"the file of the landmark predictor, {_NAME}, is missing: {_MANUAL}")
     try:
         sha256 = hashlib.sha256(read_file(path, _MOST_BYTES)).hexdigest()
         predictor = dlib.shape_predictor(str(path))
@@ -166,7 +166,7 @@ def reduce_to_five_points(points: NDArray[Any]) -> NDArray[np.float64]:
 
 
 class FaceFinder:
-    """Finder of one face and its 68 points.
+    """Detector of the face in a picture and of its 68 landmarks.
 
     Args:
         detector: Search by CelebA's five points or by dlib's detector.
@@ -210,7 +210,7 @@ class FaceFinder:
 
 
 def draw_mask(points: NDArray[np.int64] | None) -> NDArray[np.uint8]:
-    """Draw a mask [218, 178] of 0 and 255 from 68 points: filled regions, the jaw as a line; all 0 without points."""
+    """Draw the regions of a face from its 68 landmarks as a mask [218, 178] of 0 and 255; all 0 without landmarks."""
     import cv2
 
     canvas = np.zeros((HEIGHT, WIDTH), np.uint8)

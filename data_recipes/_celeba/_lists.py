@@ -68,7 +68,7 @@ FindText = Callable[[str], tuple[str, bytes] | None]
 
 @dataclass(frozen=True)
 class Lists:
-    """CelebA's lists for N images, in the order of the attribute list.
+    """Attributes, parts and landmarks of N images from CelebA's lists, in the order of the attribute list.
 
     Attributes:
         names: File names.
@@ -97,12 +97,14 @@ class Lists:
 
 @dataclass(frozen=True)
 class _Table:
+    """One list: the names of images, and a row of whole numbers for each."""
+
     where: str
     names: list[str]
     values: NDArray[np.int64]
 
     def values_in_order_of(self, other: "_Table") -> NDArray[np.int64]:
-        """Return values in the order of another table's names."""
+        """Return the rows of numbers in the order of the images in another list."""
         if self.names == other.names:
             return self.values
         position = {name: row for row, name in enumerate(self.names)}
@@ -117,7 +119,7 @@ class _Table:
 
 
 def _read_lines(where: str, data: bytes, columns: Sequence[str], has_count: bool) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and cells of each image, after a check of the header."""
+    """Check the header of a list, then yield the line number and the cells of each image."""
     if where.endswith(".csv"):
         table = read_separated(data, where, {*columns}.__contains__)
         named_places = [place for place, name in enumerate(table.names) if name]  # programs number rows without a name

@@ -63,7 +63,7 @@ def add_watermark(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _watermark_mask(size: int) -> NDArray[np.uint8]:
-    """Return the mask [size, size] of the writing, 0 and 1, drawn at 64 pixels and resized to nearest neighbours."""
+    """Return the mask [size, size] of the writing, 0 and 1, drawn at 64 pixels and resized by nearest neighbours."""
     canvas = np.zeros((64, 64), np.uint8)
     word = np.array([[dot == "#" for dot in line] for line in _OVERLAY], np.uint8)
     height, width = word.shape

@@ -39,7 +39,7 @@ _VALUES = ("no", "yes")
 
 @dataclass(frozen=True)
 class _FinishedShard:
-    """A finished shard on disk: numbers of its stored images, and reasons why others are left out."""
+    """A finished shard on disk: numbers of the images in it, and reasons why other images are left out."""
 
     file: Path
     size: int
@@ -50,7 +50,7 @@ class _FinishedShard:
 
 @dataclass(frozen=True)
 class Faces:
-    """The n readable pictures of a shard.
+    """Pictures of n readable images of CelebA, with their lists, numbers and seed.
 
     Attributes:
         images: Pictures of 178 x 218.
@@ -68,7 +68,7 @@ class Faces:
 
 
 class CelebaRecipe(Recipe):
-    """Abstract: datasets made from CelebA's aligned images."""
+    """Base of recipes for datasets of CelebA's aligned images."""
 
     celeba: Annotated[Path | None, Field(exclude=True)] = None
     """Folder or zip with CelebA's images and lists, as downloaded."""
@@ -99,15 +99,15 @@ class CelebaRecipe(Recipe):
         return size
 
     def add_columns(self, writer: Any) -> None:
-        """Declare further modalities and factors of the recipe in the dataset file; by default the image."""
+        """Declare the recipe's modalities and factors in the dataset file; by default the image alone."""
         writer.add_image("image", (3, self.size, self.size), "bytes")
 
     def make_columns(self, faces: Faces) -> Rows:
-        """Make the columns that :meth:`add_columns` declares."""
+        """Make the rows of the columns that :meth:`add_columns` declares."""
         return Rows({"image": self.fit_pictures(faces.images)})
 
     def storage_mask(self, rows: Rows) -> NDArray[np.bool_]:
-        """Return a mask [n] of finished rows that go into the file."""
+        """Return a mask [n] of the finished images that the dataset stores."""
         return np.ones(len(rows), bool)
 
     @property
@@ -129,7 +129,7 @@ class CelebaRecipe(Recipe):
         return {}
 
     def require_celeba(self) -> Path:
-        """Return the path of the user's copy of CelebA, or raise UsageError without one."""
+        """Return the path of the user's copy of CelebA; raise UsageError if none is named."""
         if self.celeba is None:
             raise UsageError(f"{self.name} is made from your own copy of CelebA: {WHERE_TO_GET_IT}")
         return self.celeba
@@ -214,7 +214,7 @@ class CelebaRecipe(Recipe):
         return self.number or available
 
     def _library_versions(self) -> dict[str, str]:
-        """Return versions of libraries, so that shards made by different ones are not mixed."""
+        """Return the versions of libraries, which name the folder of shards: other versions make other shards."""
         return {name: importlib.import_module(name).__version__ for name in self.libraries}
 
     def _make_missing_shards(
@@ -228,7 +228,7 @@ class CelebaRecipe(Recipe):
         chunk: int,
         models: Mapping[str, str],
     ) -> Generator[Progress, None, list[_FinishedShard]]:
-        """Make the shards that are missing; ``digest`` covers the files of all images."""
+        """Make the missing shards, add the hash of every image's file to ``digest``, and return all shards."""
         done: dict[int, _FinishedShard] = {}
         begun: deque[tuple[int, Path]] = deque()
 
@@ -289,7 +289,7 @@ class CelebaRecipe(Recipe):
         self, path: Path, folder: ShardFolder, done: Sequence[_FinishedShard], lists: Lists, settings: dict[str, Any],
         seed: int, command: str,
     ) -> Generator[Progress, None, None]:  # fmt: skip
-        """Write all shards into one file."""
+        """Write the images of all shards into the dataset file."""
         from mmgen.artifacts import DatasetWriter
 
         numbers = np.concatenate([one.numbers for one in done])
@@ -314,10 +314,10 @@ class CelebaRecipe(Recipe):
                     writer.write(start, rows.columns, rows.factors)
                 start += len(one.numbers)
                 yield Progress(len(lists), {"stored": start})
-            for scheme, (meaning, parts) in self._all_schemes(lists, numbers, seed).items():
+            for scheme, (meaning, parts) in self._make_split_schemes(lists, numbers, seed).items():
                 writer.add_splits(scheme, **parts, meaning=meaning)
 
-    def _all_schemes(self, lists: Lists, numbers: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
+    def _make_split_schemes(self, lists: Lists, numbers: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
         part = lists.part[numbers]
         parts = {name: np.flatnonzero(part == code) for code, (name, _) in PARTS.items()}
         return {

@@ -28,7 +28,7 @@ _MOST_BYTES = 2**30  # packed or not; 128 images of all kinds have 60 MB
 
 @dataclass(frozen=True)
 class Shard:
-    """Finished, consecutive images of the source.
+    """Finished pictures of consecutive images, a part of the dataset that is stored on disk.
 
     Attributes:
         rows: The n readable images.
@@ -71,7 +71,7 @@ class Shard:
 
 
 class ShardFolder:
-    """Folder for finished shards beside the output; its name depends on output and settings.
+    """Folder of finished shards beside the output, from which stopped work resumes.
 
     A shard's name has a hash of its images' files, so that changed images are made again.
 
@@ -96,7 +96,7 @@ class ShardFolder:
             ) from None
 
     def file(self, start: int, digest: str) -> Path:
-        """Return the path of the shard that begins with image ``start``, for this hash of its images' files."""
+        """Return the path of the shard that begins with image ``start``; ``digest`` is a hash of its images' files."""
         return self.path / f"{start:06d}-{digest[:24]}.shard"
 
     def load(self, file: Path) -> Shard | None:
@@ -107,7 +107,7 @@ class ShardFolder:
             return None
 
     def store(self, file: Path, data: bytes) -> None:
-        """Write a shard without syncing the disk; its checksum reveals damage by a power cut."""
+        """Write a shard; a checksum reveals damage by a power cut, since the disk is not synced."""
         temporary = file.with_suffix(".part")
         try:
             temporary.unlink(missing_ok=True)  # of a writer that was killed, or a link

@@ -32,7 +32,7 @@ _Place = Path | tuple[zipfile.ZipFile, zipfile.ZipInfo]
 
 
 class Source:
-    """The images and lists below a folder, or in a zip.
+    """CelebA's images and lists in the user's folder or zip.
 
     Folders are searched as they come: the lists at the top, in ``Anno`` or in ``Eval``, the images in a folder
     ``img_align_celeba`` or in a zip of that name. Nothing is ever unpacked to disk.
@@ -89,7 +89,7 @@ class Source:
             archive.close()
 
     def compare_with_published(self) -> Content:
-        """Compare the lists with CelebA's by hash, and the images by number."""
+        """Compare the user's files with CelebA: lists by hash, images by number."""
         number, names = len(self.lists), [name for name, md5 in self._md5.items() if PUBLISHED[name] not in md5]
         if number != CELEBA_SIZE:
             return different_content("CelebA", self.path, f"it has {number:,} images, expected {CELEBA_SIZE:,}")
@@ -99,7 +99,7 @@ class Source:
         return unverified_content("CelebA", self.path, f"images{lists} are counted, and not compared")
 
     def read(self, name: str) -> bytes | str:
-        """Return the bytes of an image's file, or a string with the reason why it cannot be read."""
+        """Return the bytes of an image's file, or the reason as a string if it cannot be read."""
         place = self._images[name]
         try:
             return _read_place(place, _MAX_IMAGE_BYTES)

@@ -23,11 +23,12 @@ SceneArrays = dict[str, NDArray[Any]]
 
 @cache
 def _pixel_filter() -> Floats:
+    """Return the inverse distribution function of the pixel filter, as a table."""
     return filter_table(FILTER_WIDTH)
 
 
 def body_rows(scenes: SceneArrays) -> Floats:
-    """Return bodies [n, objects, COLUMNS] in the form of the kernels."""
+    """Return the objects of scenes as rows of numbers for the kernels, [n, objects, COLUMNS]."""
     rows = np.empty((*scenes["x"].shape, COLUMNS))
     rows[..., X], rows[..., Y], rows[..., SIZE] = scenes["x"], scenes["y"], scenes["size"]
     # numpy's vectorised functions may round differently in a chunk's last rows, these do not.
@@ -39,14 +40,14 @@ def body_rows(scenes: SceneArrays) -> Floats:
     return rows
 
 
-def _cameras(scenes: SceneArrays) -> Floats:
+def _camera_positions(scenes: SceneArrays) -> Floats:
     return np.ascontiguousarray(scenes["camera"], np.float64)
 
 
 def render(scenes: SceneArrays, size: int, samples: int = 64) -> NDArray[np.uint8]:
     """Render pictures of n scenes on one thread, uint8 [n, 3, size, size]; a pure function of its arguments."""
     render_scene, _ = load_kernels()
-    bodies, lamps, cameras = body_rows(scenes), lamp_rows(scenes), _cameras(scenes)
+    bodies, lamps, cameras = body_rows(scenes), lamp_rows(scenes), _camera_positions(scenes)
     offsets = np.empty((PURPOSES, 3), np.int64)
     images = np.empty((len(bodies), 3, size, size), np.uint8)
     for row, key in enumerate(scenes["seed"].astype(np.uint64)):
@@ -55,23 +56,23 @@ def render(scenes: SceneArrays, size: int, samples: int = 64) -> NDArray[np.uint
 
 
 def visible_pixels(scenes: SceneArrays, size: int = 112) -> NDArray[np.int64]:
-    """Count the pixels that show each object, int64 [n, objects]; a pixel shows the object behind its middle."""
+    """Count the pixels that show each object, int64 [n, objects], by the object at the centre of each pixel."""
     bodies = body_rows(scenes)
     counts = np.zeros(bodies.shape[:2], np.int64)
-    load_kernels()[1](bodies, _cameras(scenes), size, counts, np.empty((0, 0, 0), np.uint8))
+    load_kernels()[1](bodies, _camera_positions(scenes), size, counts, np.empty((0, 0, 0), np.uint8))
     return counts
 
 
 def object_masks(scenes: SceneArrays, size: int) -> NDArray[np.uint8]:
-    """Return the object behind each pixel, uint8 [n, size, size]: 0 for the floor, i + 1 for object i."""
+    """Return the object at each pixel's centre, uint8 [n, size, size]: 0 for the floor, i + 1 for object i."""
     bodies = body_rows(scenes)
     result = np.zeros((len(bodies), size, size), np.uint8)
-    load_kernels()[1](bodies, _cameras(scenes), size, np.zeros(bodies.shape[:2], np.int64), result)
+    load_kernels()[1](bodies, _camera_positions(scenes), size, np.zeros(bodies.shape[:2], np.int64), result)
     return result
 
 
 def _example_scene() -> SceneArrays:
-    """Return a scene to compile with."""
+    """Return arguments for the calls by which numba compiles the kernels."""
     zero = np.zeros((1, 1))
     place = np.array([[7.0, -6.0, 5.0]])
     return {
@@ -82,7 +83,7 @@ def _example_scene() -> SceneArrays:
 
 
 def compile_kernels() -> Work[None] | None:
-    """Return the compilation that has to run before the first call; None if the user's cache holds the kernels.
+    """Return work that compiles the kernels; None if the user's cache holds them.
 
     Without it, the first call compiles; do it before starting workers, or each of them will.
     """

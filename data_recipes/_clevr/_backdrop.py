@@ -82,7 +82,7 @@ def backdrop_normal(p: Vector) -> Vector:
 
 @device
 def ambient_radiance(p: Vector) -> float:
-    """Return the radiance from p on the backdrop of light that its other parts reflected there."""
+    """Return the radiance at a point p of the backdrop that comes from light of the other parts of the backdrop."""
     place = (p[0] * BACK[0] + p[1] * BACK[1] - _AMBIENT_START) / _AMBIENT_STEP
     place = min(max(place, 0.0), len(_AMBIENT) - 1.001)
     cell = int(place)

@@ -31,7 +31,7 @@ _SHAPES = ("sphere", "cylinder", "cube")
 
 
 def blender_scenes(scenes: "SceneArrays", size: int, samples: int) -> dict[str, Any]:
-    """Return scenes for Blender as values of JSON."""
+    """Return scenes as JSON values for the script that Blender runs."""
     from mmgen.data_recipes._clevr import _backdrop, _bodies, _camera, _lamps, _materials
 
     def to_floats(values: Any) -> list[float]:
@@ -106,7 +106,9 @@ def _run_blender(command: list[str]) -> None:
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", env=own
         )
     except OSError as error:
-        raise UsageError(f"cannot start {command[0]}: {reason_of(error)}; --blender-python names a Python") from None
+        raise UsageError(
+            f"cannot start {command[0]}: {reason_of(error)}; name a Python with bpy by --blender-python"
+        ) from None
     if done.returncode:
         messages = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         last = messages[-1].strip() if messages else f"exit status {done.returncode}, and no message"
@@ -123,7 +125,7 @@ def _read_picture(path: Path, size: int) -> NDArray[np.uint8]:
         raise DataError(f"Blender made {path.name} of another size: {error}") from None
     except CannotReadError as error:
         raise DataError(
-            f"Blender ended well but left no picture {path.name} ({error}); its Python is no Blender's"
+            f"Blender reported no error but wrote no picture {path.name} ({error}); its Python is no Blender's"
         ) from None
     return pixels.transpose(2, 0, 1)
 

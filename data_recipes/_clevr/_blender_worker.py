@@ -33,14 +33,14 @@ def _add_object(name: str, data: Any) -> Any:
 
 
 def _aim(thing: Any, position: Any, direction: Any) -> None:
-    """Place a thing with its -z axis along the direction and its y axis upright."""
+    """Move an object of Blender, and turn its -z axis along the direction and its y axis upright."""
     thing.location = position
     thing.rotation_mode = "QUATERNION"
     thing.rotation_quaternion = Vector(direction).to_track_quat("-Z", "Y")
 
 
 def _set_up_blender(job: dict[str, Any]) -> None:
-    """Prepare an empty file and the settings of pictures."""
+    """Empty Blender's scene, and set the size and quality of pictures."""
     bpy.ops.wm.read_factory_settings(use_empty=True)
     scene = bpy.context.scene
     scene.world = bpy.data.worlds.new("black")
@@ -220,7 +220,7 @@ def _render_scene(job: dict[str, Any], scene: dict[str, Any], path: Path) -> Non
 
 
 def _end_with_owner() -> None:
-    """End when the process that has started this one does, even while Blender renders."""
+    """End this process when its parent ends, even while Blender renders."""
     owner = int(os.environ.get("MMGEN_OWNER", os.getppid()))
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, which Linux has

@@ -47,7 +47,7 @@ Bodies = NDArray[np.float64]
 
 @device
 def _to_body_frame(bodies: Bodies, i: int, p: Vector, w: Vector) -> tuple[Vector, Vector]:
-    """Transform a point and a direction into the body's frame; distances along the ray stay."""
+    """Return a point and a direction in the coordinates of a body; distances along the ray do not change."""
     s = 1.0 / bodies[i, SIZE]
     c, n = bodies[i, COS], bodies[i, SIN]
     x, y = (p[0] - bodies[i, X]) * s, (p[1] - bodies[i, Y]) * s
@@ -57,7 +57,7 @@ def _to_body_frame(bodies: Bodies, i: int, p: Vector, w: Vector) -> tuple[Vector
 
 @device
 def _core_excess(shape: int, p: Vector) -> Vector:
-    """Return how far p lies outside the body without its rounded rim, along x, y and z: not negative."""
+    """Return the distances along x, y and z, 0 or more, of p from the body's core, which has no rounded rim."""
     # A point with this vector q is at distance |q| - rim of the surface, if it is not inside the core. Where only one
     # component is not 0, the surface is flat (or a cylinder's plain side).
     if shape == CUBE:
@@ -117,7 +117,7 @@ def _shape_range(shape: int, o: Vector, d: Vector) -> tuple[float, float]:
 
 @device
 def ray_body_distance(bodies: Bodies, i: int, p: Vector, w: Vector, any_point: bool) -> float:
-    """Return the distance along the ray (in lengths of w) to the body, NOTHING if the ray from p misses it."""
+    """Return the distance of the body along the ray, in lengths of w; NOTHING if the ray from p misses the body."""
     shape = int(bodies[i, SHAPE])
     s = bodies[i, SIZE]
     x, y, z = p[0] - bodies[i, X], p[1] - bodies[i, Y], p[2] - s
@@ -177,7 +177,7 @@ def body_normal(bodies: Bodies, i: int, p: Vector) -> Vector:
 
 @device
 def body_colour(bodies: Bodies, i: int) -> Vector:
-    """Return the linear reflectance."""
+    """Return the reflectance of body i as linear red, green and blue."""
     return bodies[i, RED], bodies[i, GREEN], bodies[i, BLUE]
 
 

@@ -18,7 +18,7 @@ _HALF = tan(FIELD_OF_VIEW / 2.0 * pi / 180.0)
 
 @device
 def camera_axes(position: Vector) -> Axes:
-    """Return the right, up and forward of a camera that looks at the origin and stands upright, not straight above."""
+    """Return unit vectors right, up and forward of an upright camera that looks at the origin from a side."""
     forward = normalise(scale(position, -1.0))
     right = normalise(cross(forward, (0.0, 0.0, 1.0)))
     return right, cross(right, forward), forward

@@ -123,7 +123,7 @@ def _body_light(
     sample: int,
     offsets: Offsets,
 ) -> Vector:
-    """Return the radiance of lamps' direct light that body i sends from p towards wo (in the frame ``axes``)."""
+    """Return the radiance that body i reflects at p towards wo, of direct light; wo is in the frame ``axes``."""
     total = _BLACK
     for k in range(len(lamps) + 1):
         u, v = sample_point(sample, purpose + k, offsets)
@@ -143,7 +143,7 @@ def _body_light(
 def _path_radiance(
     bodies: Floats, lamps: Floats, p: Vector, w: Vector, sample: int, offsets: Offsets
 ) -> tuple[Vector, int]:
-    """Return the radiance that arrives at p against w, and the rarest material on the path."""
+    """Trace a path from p along w; return the radiance that comes back along it, and the rarest material it meets."""
     total, through = _BLACK, (1.0, 1.0, 1.0)
     last, met, mirrored = -1, _PLAIN, True
     for vertex in range(_VERTICES):
@@ -200,11 +200,11 @@ def _srgb_byte(x: float) -> int:
 
 
 @device
-def _sample_count(met: int, samples: int) -> int:
-    """Return the number of samples of a pixel whose paths met this."""
-    if met == _GLINT:
+def _sample_count(rarest_material: int, samples: int) -> int:
+    """Return the number of samples for a pixel by the rarest material that its paths have met."""
+    if rarest_material == _GLINT:
         return samples * _GLINT_TIMES
-    share = _SHADOW_SHARE if met == _SHADOW else _RUBBER_SHARE if met == _RUBBER else 1.0
+    share = _SHADOW_SHARE if rarest_material == _SHADOW else _RUBBER_SHARE if rarest_material == _RUBBER else 1.0
     return max(min(FEW, samples), int(samples * share))
 
 

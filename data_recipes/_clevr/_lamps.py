@@ -79,7 +79,7 @@ def _lamp_vector(lamps: NDArray[np.float64], k: int, column: int) -> Vector:
 
 @device
 def sample_light(lamps: NDArray[np.float64], k: int, p: Vector, u: float, v: float) -> tuple[Vector, Vector]:
-    """Return the light that reaches p from the point (u, v) of light k: one of the lamps, or the sun after them."""
+    """Return direction and irradiance of the light that reaches p from the point (u, v) of lamp k, or of the sun."""
     if k == len(lamps):
         x, y = disc_point(u, v)
         w = point_on_ray(point_on_ray(SUN_DIRECTION, x * _SUN_RADIUS, _SUN_AXES[0]), y * _SUN_RADIUS, _SUN_AXES[1])

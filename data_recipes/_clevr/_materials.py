@@ -55,14 +55,14 @@ def fresnel(cosine: float, index: float) -> float:
 
 @device
 def rubber_layers(cosine: float) -> Layers:
-    """Return the layers of rubber for a viewer at this cosine: see ``Layers``."""
+    """Return the shares of rubber's layers in reflected light for a viewer at this cosine, see ``Layers``."""
     outer, inner = fresnel(cosine, OUTER_INDEX), fresnel(cosine, INNER_INDEX)
     return (1.0 - outer) * (1.0 - inner), (1.0 - outer) * inner, outer, _beckmann_lambda(cosine)
 
 
 @device
 def _beckmann_lambda(cosine: float) -> float:
-    """Return W Eq. 27, Beckmann's shadowing as a rational function: G1 = 1 / (1 + Lambda)."""
+    """Return Lambda of Beckmann's shadowing, G1 = 1 / (1 + Lambda), by the rational function of W Eq. 27."""
     a2 = _BECKMANN * cosine * cosine / max(1.0 - cosine * cosine, 1e-12)
     if a2 >= 1.6 * 1.6:
         return 0.0

@@ -63,7 +63,7 @@ def hash64(key: Any, number: Any) -> Any:
 
 @device
 def prepare_pixel(key: Any, pixel: int, offsets: Offsets) -> None:
-    """Draw a pixel's offsets."""
+    """Fill ``offsets`` with random shifts for the sample points of a pixel."""
     base = hash64(key, np.uint64(pixel))
     for purpose in range(PURPOSES):
         random = hash64(base, np.uint64(purpose))
@@ -74,7 +74,7 @@ def prepare_pixel(key: Any, pixel: int, offsets: Offsets) -> None:
 
 @device
 def sample_point(sample: int, purpose: int, offsets: Offsets) -> tuple[float, float]:
-    """Return the point (u, v) of the unit square that a sample uses for a purpose."""
+    """Return the point (u, v) of the unit square for a sample and a purpose, such as the place on a lamp."""
     # Blocks of four stay together, for pixels of which four samples are enough; the 16 blocks of every 64 samples are
     # visited in the order ((odd a) block + b) xor c, and the four of a block in the order i xor d.
     order = offsets[purpose, 2]

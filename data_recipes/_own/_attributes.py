@@ -54,7 +54,7 @@ Edges = int | tuple[float, ...]
 
 @dataclass
 class Attributes:
-    """Attributes of N pictures.
+    """Attributes of N pictures: names of values, and codes.
 
     Attributes:
         values: Names of values in the order of their codes, by attribute.
@@ -82,7 +82,7 @@ def check_columns(option: str, names: Sequence[str], columns: Columns) -> None:
 
 
 def parse_bins(texts: Sequence[str]) -> dict[str, Edges]:
-    """Parse the option ``--bins`` into numbers of bins, or edges between them, by column.
+    """Parse the option ``--bins``; return the number of bins, or the edges between bins, by column.
 
     Example:
         >>> parse_bins(["age=4", "height=1.5:1.8"])
@@ -179,7 +179,7 @@ def build_attributes(
 
 
 def _is_row_number(name: str, counts: Mapping[str, int]) -> bool:
-    """Return whether a column has a usual name for row numbers and holds each number once."""
+    """Return whether a column numbers the rows: its name is a usual one, and each number occurs once."""
     if name.casefold() not in _ROW_NUMBER_NAMES or len(counts) <= FEW or not all(map(str.isdecimal, counts)):
         return False
     numbers = sorted(map(int, counts))
@@ -187,7 +187,7 @@ def _is_row_number(name: str, counts: Mapping[str, int]) -> bool:
 
 
 def _caption_advice(name: str, values: Collection[str]) -> str:
-    """Return advice if values are sentences, else ""."""
+    """Return advice to use a column as captions if its values are sentences, else ""."""
     if sum(len(value.split()) >= _SENTENCE for value in values) <= len(values) // 2:
         return ""
     return f"these are sentences, and --caption {shell_quoted(name)} takes them as captions"
@@ -252,7 +252,9 @@ def _add_bins(attributes: Attributes, name: str, cells: Sequence[Cell], edges: E
     numerals = [f"{edge:.6g}" for edge in cuts]
     values = [f"below-{numerals[0]}", *(f"{low}-to-{high}" for low, high in pairwise(numerals)), f"from-{numerals[-1]}"]
     if len(set(values)) < len(values):
-        raise DataError(f"the bins of column '{name}' are too narrow to be told apart; ask for fewer with --bins")
+        raise DataError(
+            f"the bins of column '{name}' are too narrow to have different names; ask for fewer with --bins"
+        )
     codes = np.where(np.isnan(numbers), UNKNOWN, np.searchsorted(cuts, numbers, side="right")).astype(np.uint8)
     _add_attribute(attributes, name, values, codes)
     attributes.numbers[_attribute_name(name)] = numbers

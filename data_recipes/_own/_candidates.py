@@ -36,7 +36,7 @@ _HEAD = 4096  # bytes
 
 
 def note_possible_tables(files: Files, pictures: Sequence[str], read: Collection[str] = ()) -> list[str]:
-    """Return notes on files that name the pictures, on workbooks, and on texts with names of pictures."""
+    """Return notes on files that may be tables of the pictures but were not read as such."""
     stems = {PurePosixPath(name).stem for name in pictures}
     bases = {PurePosixPath(name).name for name in pictures} | stems
     candidates = [
@@ -69,7 +69,7 @@ def note_possible_tables(files: Files, pictures: Sequence[str], read: Collection
 
 
 def note_part_lists(names: Sequence[str]) -> list[str]:
-    """Return notes on files that are no pictures and whose names speak of parts.
+    """Return notes on files whose names mean train, val or test, such as lists of pictures.
 
     Example:
         >>> len(note_part_lists(["train.txt", "lists/test.txt"])), note_part_lists(["labels.csv", "contest.txt"])
@@ -86,7 +86,7 @@ def note_part_lists(names: Sequence[str]) -> list[str]:
 
 
 def note_possible_masks(pictures: Sequence[str]) -> list[str]:
-    """Return notes on pictures that are named like masks of others: masks/1.png, 1_mask.png.
+    """Return notes on pictures that may be masks of other pictures by their names: masks/1.png, 1_mask.png.
 
     Example:
         >>> len(note_possible_masks(["images/1.png", "masks/1.png"])), len(note_possible_masks(["1.png", "1_mask.png"]))

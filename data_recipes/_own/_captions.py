@@ -18,7 +18,7 @@ _MOST_WORDS = 65_535  # codes are uint16, and one of them is the padding
 
 @dataclass(frozen=True)
 class Captions:
-    """Captions of N pictures.
+    """Captions of N pictures as codes of words, with the vocabulary.
 
     Attributes:
         vocabulary: All words, sorted.
@@ -34,7 +34,7 @@ class Captions:
 
 
 def encode_captions(name: str, cells: Sequence[Cell], max_words: int, min_count: int) -> Captions:
-    """Encode a column as captions of at most ``max_words`` words that occur ``min_count`` times.
+    """Encode the texts of a column as captions of at most ``max_words`` words that occur ``min_count`` times.
 
     Raises:
         DataError: There are no words, or too many different ones.

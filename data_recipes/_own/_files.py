@@ -48,11 +48,11 @@ _KINDS = dict.fromkeys((".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx", 
 _Place = Path | zipfile.ZipInfo
 
 
-def list_examples(names: list[str], what: str = "") -> str:
-    """Return some names for a sentence: "a.png, b.png, c.png and 7 more"."""
+def list_examples(names: list[str], noun: str = "") -> str:
+    """List the first names for a sentence, with the number of others: "a.png, b.png, c.png and 7 more"."""
     examples = ", ".join(f"'{printable(name, 80)}'" for name in names[:_MOST_NAMED])
     more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
-    return f"{examples}{more}{f' {what}' if what else ''}"
+    return f"{examples}{more}{f' {noun}' if noun else ''}"
 
 
 def shell_quoted(name: str) -> str:
@@ -66,7 +66,7 @@ def shell_quoted(name: str) -> str:
 
 
 def stays_inside(name: str) -> bool:
-    """Return whether a name with slashes stays in the folder that it is relative to.
+    """Return whether a relative path stays inside its folder, without ``..``.
 
     Example:
         >>> [stays_inside(name) for name in ("red/x.png", "../x.png", "/etc/passwd", "C:/x.png", "a/../x.png", "")]
@@ -78,7 +78,7 @@ def stays_inside(name: str) -> bool:
 
 
 class Files:
-    """Files of a folder or a zip.
+    """Files in the user's folder or zip, by name.
 
     If everything lies in one folder inside, names are relative to it, so that a zip of a folder equals the folder.
     Hidden files, files of systems, and links to folders are left out; a link to a file outside is refused. Backslashes
@@ -131,7 +131,7 @@ class Files:
         return isinstance(place, Path) and place.name == path.name and os.path.samefile(place, path)
 
     def read(self, name: str, most: int) -> bytes:
-        """Read a whole file of at most ``most`` bytes."""
+        """Read a whole file; raise an error if it has more than ``most`` bytes."""
         place = self._places[name]
         if isinstance(place, Path):
             return read_file(place, most)
@@ -139,7 +139,7 @@ class Files:
         return read_member(self._zip, place, most)
 
     def describe_file(self, name: str) -> str:
-        """Describe a file for errors by name and source."""
+        """Name a file and its folder or zip, for errors."""
         return f"{printable(self.common_folder + name)} in {self.path}"
 
     def _folder_members(self, folder: Path, prefix: str, depth: int) -> Iterator[tuple[str, _Place]]:

@@ -22,7 +22,7 @@ _ENDINGS_SAID = 8
 
 
 class FolderSource(Source):
-    """A folder or a zip.
+    """Examples in the user's folder or zip: pictures, cells of tables, and parts.
 
     Args:
         path: The folder or zip.

@@ -36,7 +36,7 @@ def is_table(name: str) -> bool:
 
 @dataclass
 class NamedPictures:
-    """Pictures and cells of all tables together, for N pictures.
+    """N pictures that tables name, and the cells of all tables about them.
 
     Attributes:
         pictures: Files [N] by modality, the picture itself first.
@@ -54,7 +54,7 @@ class NamedPictures:
 
 
 class FolderTables:
-    """The tables of a folder or zip.
+    """Reader of the tables in a folder or zip, which name pictures.
 
     Args:
         files: Its files.
@@ -90,7 +90,7 @@ class FolderTables:
         return named
 
     def _read_tables(self, metadata: Path | None) -> list[tuple[str, Table]]:
-        """Return tables with their names in words; file names in them are relative to the source."""
+        """Return each table with a phrase for its name; the names of files in it are relative to the source."""
         if metadata is not None:
             self._check_ending(metadata)
             if not metadata.exists() and str(metadata) in self._files:  # inside of a zip, as the look at it says
@@ -100,7 +100,9 @@ class FolderTables:
                 data = read_file(metadata, MOST_BYTES)
             except CannotReadError as error:
                 raise DataError(f"cannot read {metadata}: {error}; check the path") from None
-            return [(metadata.name, self._check_picture_names(self._parse(data, str(metadata)), "", str(metadata)))]
+            return [
+                (metadata.name, self._check_picture_names(self._parse_table(data, str(metadata)), "", str(metadata)))
+            ]
         names = [name for name in self._files.names if is_table(name)]
         folders = [str(PurePosixPath(name).parent) for name in names]
         repeated = next((folder for folder, count in Counter(folders).items() if count > 1), None)
@@ -129,9 +131,11 @@ class FolderTables:
         except CannotReadError as error:
             raise DataError(f"cannot read {where}: {error}; write it again") from None
         folder = str(PurePosixPath(name).parent)
-        return name, self._check_picture_names(self._parse(data, where), "" if folder == "." else f"{folder}/", where)
+        return name, self._check_picture_names(
+            self._parse_table(data, where), "" if folder == "." else f"{folder}/", where
+        )
 
-    def _parse(self, data: bytes, where: str) -> Table:
+    def _parse_table(self, data: bytes, where: str) -> Table:
         return read_table(
             data, where, self._is_picture_column, {*self._ignore} - {*(self._image_columns or (_FILE_NAME,))}
         )
@@ -179,18 +183,20 @@ class FolderTables:
                 f"{where} has one column, {list_examples(names)}, whose cells may be parted by '{sign[0]}', or be in "
                 f"quotes all together, expected {', '.join(SEPARATORS.values())} between them; save it as CSV (UTF-8)"
             )
-        likely_column = next((name for name, cells in table.columns.items() if self._names_files(cells, folder)), "")
+        likely_column = next(
+            (name for name, cells in table.columns.items() if self._cells_name_files(cells, folder)), ""
+        )
         advice = f"name the pictures with --image-column {shell_quoted(likely_column)}" if likely_column else (
             "add it, or say which column names the pictures with --image-column"
         )  # fmt: skip
         return f"{where} has no column file_name, only {list_examples(names)}; {advice}"
 
-    def _names_files(self, cells: Sequence[Cell], folder: str) -> bool:
+    def _cells_name_files(self, cells: Sequence[Cell], folder: str) -> bool:
         some = [cell for cell in cells[:20] if cell]
         return bool(some) and all(stays_inside(cell) and self._find_file(folder + cell) is not None for cell in some)
 
     def _match_pictures(self, named: NamedPictures, table: Table) -> None:
-        """Fill in pictures and cells, with the rows of one picture together."""
+        """Find the file of each picture in the table, and fill in its cells from all its rows."""
         columns = [name for name in table.columns if self._is_picture_column(name)]
         columns.sort(key=lambda name: name != _FILE_NAME)  # the picture itself is the first
         if self._image_columns:
@@ -206,8 +212,8 @@ class FolderTables:
         if missing:
             number = f"{len(missing):,} picture{'' if len(missing) == 1 else 's'}"
             raise DataError(
-                f"{number} that the table names {'is' if len(missing) == 1 else 'are'} not in "
-                f"{self._where}: {list_examples(missing)}; {self._missing_advice(len(missing) == len(table.places))}"
+                f"{number} that the table names {'is' if len(missing) == 1 else 'are'} not in {self._where}: "
+                f"{list_examples(missing)}; {self._missing_file_advice(len(missing) == len(table.places))}"
             )
         rows: dict[str, list[int]] = defaultdict(list)
         for row, name in enumerate(places["image"]):
@@ -223,8 +229,8 @@ class FolderTables:
                 )
         _merge_rows(named, table, columns, list(rows.values()))
 
-    def _missing_advice(self, is_all: bool) -> str:
-        """Return advice on names in the table without a file."""
+    def _missing_file_advice(self, is_all: bool) -> str:
+        """Return advice on names in a table for which there is no file."""
         example = (
             next((name for name in self._files.names if name.lower().endswith(PICTURE_ENDINGS)), "") if is_all else ""
         )
@@ -233,21 +239,21 @@ class FolderTables:
         return "add them, or remove their rows"
 
     @cached_property
-    def _by_stem(self) -> dict[str, list[str]]:
+    def _files_by_stem(self) -> dict[str, list[str]]:
         by_key: dict[str, list[str]] = defaultdict(list)
         for name in self._files.names:
             by_key[name.rpartition(".")[0]].append(name)
         return by_key
 
     @cached_property
-    def _by_case(self) -> dict[str, list[str]]:
+    def _files_by_lowercase_name(self) -> dict[str, list[str]]:
         by_key: dict[str, list[str]] = defaultdict(list)
         for name in self._files.names:
             by_key[unicodedata.normalize("NFC", name).casefold()].append(name)
         return by_key
 
     @cached_property
-    def _by_base(self) -> dict[str, list[str]]:
+    def _files_by_base_name(self) -> dict[str, list[str]]:
         by_key: dict[str, list[str]] = defaultdict(list)
         for name in self._files.names:
             by_key[PurePosixPath(name).name].append(name)
@@ -264,9 +270,12 @@ class FolderTables:
             self._differences["end in the number of a caption (#0), which is left out"] += 1
             return bare
         for difference, candidates in (
-            ("are spelled otherwise than their files, in upper or lower case", self._by_case.get(name.casefold(), [])),
-            ("lack the ending of their files", self._by_stem.get(name, [])),
-            ("name other folders than their files are in", self._by_base.get(PurePosixPath(name).name, [])),
+            (
+                "are spelled otherwise than their files, in upper or lower case",
+                self._files_by_lowercase_name.get(name.casefold(), []),
+            ),
+            ("lack the ending of their files", self._files_by_stem.get(name, [])),
+            ("name other folders than their files are in", self._files_by_base_name.get(PurePosixPath(name).name, [])),
         ):
             if len(candidates) == 1:
                 self._differences[difference] += 1

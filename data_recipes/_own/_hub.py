@@ -50,7 +50,7 @@ _Read = TypeVar("_Read")
 
 
 class HubSource(Source):
-    """Source of pictures that the library datasets reads.
+    """Examples that the library datasets reads, from the hub or from the disk.
 
     Args:
         dataset: Name on the hub, or a folder or file on this disk, which comes first.
@@ -111,7 +111,7 @@ class HubSource(Source):
         return read_file(Path(os.path.realpath(path)), MOST_BYTES)
 
     def _select_splits(self, splits: dict[str, Any]) -> dict[str, Any]:
-        """Return the splits that are parts; a single one may have any name."""
+        """Return the splits of the dataset by part: train, val, test; a single split is train, whatever its name."""
         self._part_by_split = parts_of(splits) or {name: part_of(name) for name in splits}
         if len(splits) == 1:
             return dict(splits)
@@ -134,7 +134,7 @@ class HubSource(Source):
     def _picture_columns(
         self, library: Any, data: Any, selected: tuple[str, ...], ignore: tuple[str, ...]
     ) -> dict[str, str]:
-        """Return modalities by column of pictures."""
+        """Return the image modality for each column of pictures."""
         check_columns("--image-column", selected, dict(data.features))
         columns = [
             name for name, kind in data.features.items() if isinstance(kind, library.Image) and name not in ignore
@@ -271,7 +271,7 @@ def _import_library() -> Any:
     return datasets
 
 
-def _list_names(folder: str) -> list[str]:
+def _file_names(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder))
     except OSError:  # a name on the hub
@@ -292,7 +292,7 @@ def _explain_errors(dataset: str) -> Iterator[None]:
         while cause.__cause__ is not None:  # the library says "an error occurred" of what another one says better
             cause = cause.__cause__
         line = next(iter(str(cause).splitlines()), "") or type(cause).__name__
-        if archives := [name for name in _list_names(dataset) if name.lower().endswith(".zip")]:
+        if archives := [name for name in _file_names(dataset) if name.lower().endswith(".zip")]:
             raise DataError(
                 f"cannot read {dataset}: it holds archives ({list_examples(archives)}); unpack them, or give one to "
                 "make-data folder, which reads zips"

@@ -28,7 +28,7 @@ _TRAITS = {
 
 @dataclass
 class Inspection:
-    """Facts about the pictures of N examples with I pictures each.
+    """Hashes, sizes and faults of the files of N examples with I pictures each.
 
     Attributes:
         digests: sha256 of the files, uint8 [N, I, 32].
@@ -44,13 +44,13 @@ class Inspection:
 
     @classmethod
     def of_unread_files(cls, number: int, images: int) -> Self:
-        """Return an inspection of files that were not read, with a different hash for each example."""
+        """Return a placeholder for files that are not read yet, with a different hash for each example."""
         digests = np.zeros((number, images, 32), np.uint8)
         digests[:, 0, :8] = np.arange(number, dtype=np.uint64).view(np.uint8).reshape(number, 8)
         return cls(digests, np.zeros((number, images, 2), np.int32))
 
     def notes(self, fitting: Fitting) -> list[str]:
-        """Return lines for people on sizes and traits."""
+        """Return sentences on the sizes and traits of the pictures."""
         known = self.sizes[self.sizes[..., 0] > 0]
         if not len(known):
             return []
@@ -88,7 +88,7 @@ def _sha256(file: File) -> bytes:
 
 
 def inspect_rows(rows: Sequence[Sequence[File]], fitting: Fitting) -> Facts:
-    """Inspect the pictures of n examples; runs in a worker."""
+    """Return hash, size, traits and fault of each picture of n examples; runs in a worker."""
     facts: Facts = []
     for files in rows:
         row = []
@@ -105,7 +105,7 @@ def inspect_rows(rows: Sequence[Sequence[File]], fitting: Fitting) -> Facts:
 def inspect_pictures(
     source: Source, fitting: Fitting, workers: Workers, chunk: int, pictures: Inspection
 ) -> Iterator[Progress]:
-    """Inspect all pictures of a source, and store the facts in ``pictures``; yields progress."""
+    """Inspect all pictures of a source and fill in ``pictures``; yields progress."""
     done = 0
     calls = ((files, fitting) for _, files in source.file_chunks(range(len(source)), chunk))
     for facts in map_in_order(inspect_rows, calls, workers):
@@ -121,7 +121,7 @@ def inspect_pictures(
 
 
 def fit_rows(rows: Sequence[Sequence[File]], fitting: Fitting) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Fit the I pictures of n examples: uint8 [I, n, C, H, W], with files' SHA-256 [n, I, 32]; runs in a worker."""
+    """Crop and resize I pictures of n examples, uint8 [I, n, C, H, W]; return them with files' SHA-256 [n, I, 32]."""
     pictures = [[_fit_file(file, fitting).pixels for file in files] for files in rows]
     digests = [[np.frombuffer(_sha256(file), np.uint8) for file in files] for files in rows]
     return np.stack([np.stack(each) for each in zip(*pictures, strict=True)]), np.array(digests)

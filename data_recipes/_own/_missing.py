@@ -20,7 +20,7 @@ MISSING_WORDS = (
 def replace_missing_words(
     name: str, cells: Sequence[Cell], words: Collection[str] | None
 ) -> tuple[list[Cell], list[str]]:
-    """Replace words for an unknown value by None; return a column's cells [N] and notes for people.
+    """Replace words that mean an unknown value by None; return the cells [N] of a column, and notes.
 
     Args:
         name: The column, for messages.

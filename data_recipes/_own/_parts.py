@@ -24,7 +24,7 @@ _MOST_WORDS = 20  # different words of a column that may become an attribute
 
 
 def parts_of_column(column: str, cells: Sequence[str | None], names: Sequence[str]) -> list[str]:
-    """Return the part of each example [N] that a column's cells [N] state.
+    """Convert the cells [N] of a column to the part of each example: train, val or test.
 
     Raises:
         DataError: A cell is no part.
@@ -53,13 +53,13 @@ def check_no_part_columns(columns: Mapping[str, Sequence[str | None]]) -> None:
         or_else = f"leave it out with --ignore {shell_quoted(name)}, or name the attributes with --attributes"
         if len({*parts.values()}) > 1 and "train" in parts.values():
             raise DataError(
-                f"the column '{name}' says {example}, as a division into parts does; divide by it with --split "
+                f"the column '{name}' holds {example}, which are parts of a split; use it as the split with --split "
                 f"{shell_quoted(name)}, {or_else}"
             )
         if _could_name_parts(name, words):
             raise DataError(
-                f"the column '{name}' says {example}, which may divide into parts; write train, val and test there to "
-                f"divide by it with --split {shell_quoted(name)}, {or_else}"
+                f"the column '{name}' holds {example}, which may be parts of a split; write train, val and test there "
+                f"to use it as the split with --split {shell_quoted(name)}, {or_else}"
             )
 
 
@@ -83,7 +83,7 @@ def _could_name_parts(name: str, words: Collection[str]) -> bool:
 
 
 def group_by_labels(*labels: Sequence[Any]) -> NDArray[np.int64]:
-    """Number the groups [N] of examples that share a label; each argument has labels [N] of one kind, or None."""
+    """Return a group number [N] for each example; examples that share any label are in one group."""
     parent = list(range(len(labels[0])))
 
     def find_root(row: int) -> int:
@@ -102,7 +102,7 @@ def group_by_labels(*labels: Sequence[Any]) -> NDArray[np.int64]:
 
 
 def _part_shares(groups: int) -> tuple[float, float]:
-    """Return shares of train and val such that val and test get a group each."""
+    """Return the shares of train and val, such that val and test get at least one of the groups each."""
     val, test = max(_VAL, 1 / groups), max(_TEST, 1 / groups)
     return 1 - val - test, val
 
@@ -131,7 +131,7 @@ def complete_user_parts(
     names: Sequence[str],
     seed: int,
 ) -> tuple[Parts, list[str]]:
-    """Return the user's parts as rows by part, with notes; missing val and test parts are drawn from train.
+    """Return the examples by part, and notes; parts val and test that the user lacks are drawn from train.
 
     Args:
         parts: The user's part of each example [N].

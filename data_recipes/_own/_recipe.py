@@ -45,7 +45,7 @@ _RECORDED = 100  # unreadable pictures that the file names
 
 
 class OwnRecipe(Recipe):
-    """Base of datasets of the user's pictures and a table about them."""
+    """Base of recipes for datasets of the user's own pictures, with tables about them."""
 
     attributes: tuple[str, ...] | None = None
     """Columns that become attributes; by default all with 2 to 20 different values."""
@@ -97,10 +97,10 @@ class OwnRecipe(Recipe):
 
     @abstractmethod
     def open(self) -> Source:
-        """Open the source and read everything except the pictures."""
+        """Open the user's folder or dataset, and read everything except the pictures."""
 
     def source_settings(self) -> dict[str, Any]:
-        """Return settings that identify the source besides its hash, without paths."""
+        """Return settings to record that identify the source, without paths."""
         return {}
 
     @property
@@ -131,7 +131,7 @@ class OwnRecipe(Recipe):
         command: str = "",
         survey: Survey | None = None,
     ) -> Work[Path]:
-        """Return the work that makes the dataset file; with a survey, pictures are not inspected again."""
+        """Return work that writes the dataset file and returns ``path``; a survey saves inspecting the pictures."""
         source = self._open_checked_source(seed)
         pixels = int(np.prod(self.fitting.shape)) * len(source.pictures)
         chunk = max(1, min(chunk, _CHUNK, _CHUNK_PIXELS // pixels))
@@ -153,7 +153,7 @@ class OwnRecipe(Recipe):
         return Work(f"making {self.name}", len(source), "picture", generate)
 
     def _open_checked_source(self, seed: int) -> Source:
-        """Open the source and check its tables, so that mistakes in them are reported at once."""
+        """Open the source and check its tables, before any picture is read."""
         source = self.open()
         try:
             number = len(source)
@@ -169,7 +169,7 @@ class OwnRecipe(Recipe):
         return source
 
     def _survey_readable(self, source: Source, pictures: Inspection, seed: int) -> Survey:
-        """Survey the readable pictures; refuse unreadable ones without ``drop_unreadable``."""
+        """Return the survey of the readable pictures; refuse unreadable ones unless ``drop_unreadable`` is set."""
         if len(pictures.digests) != len(source):
             raise DataError(f"{source.where} has changed meanwhile; run the same command again")
         unreadable = [f"{source.names[row]} ({why})" for row, why in pictures.unreadable.items()]
@@ -193,7 +193,7 @@ class OwnRecipe(Recipe):
         return replace(survey, notes=notes, sha256=source.sha256(rows, pictures.digests))
 
     def _survey_rows(self, source: Source, rows: NDArray[np.int64], pictures: Inspection, seed: int) -> Survey:
-        """Survey the examples ``rows`` [n] of a source."""
+        """Return the survey of the examples ``rows`` [n]: attributes, captions, parts and notes."""
         records = select_records(source, rows.tolist(), self.unknown, self.ignore)
         columns, names = records.columns, records.names
         bins = parse_bins(self.bins)
@@ -234,7 +234,7 @@ class OwnRecipe(Recipe):
         )
 
     def _user_parts(self, source: Source, rows: NDArray[np.int64], columns: Columns) -> list[str] | None:
-        """Return the part of each example by folders or a column; None without either."""
+        """Return the part of each example that folders or a column state; None without either."""
         column = self.split or (SPLIT if SPLIT in columns and SPLIT not in self.ignore else None)
         by_folder = [source.parts[row] for row in rows.tolist()] if source.parts is not None else None
         if column is None:

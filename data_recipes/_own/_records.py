@@ -23,7 +23,7 @@ Several = dict[str, dict[int, tuple[str, ...]]]
 
 @dataclass
 class Records:
-    """Names and cells of n pictures.
+    """Names of n pictures, and the cells of tables about them.
 
     Attributes:
         names: The names of the pictures [n].
@@ -131,7 +131,7 @@ def _caption_columns(columns: Mapping[str, Sequence[Cell]], excluded: Collection
 def drop_multi_valued_columns(
     records: Records, caption_choice: CaptionChoice | None, needed: Collection[str]
 ) -> list[str]:
-    """Drop columns that number several captions of a picture; refuse other columns with several values of a picture."""
+    """Remove columns that number the captions of a picture; refuse other columns with several values for a picture."""
     notes = []
     numbered = {
         name: all(text.isdecimal() for texts in each.values() for text in texts)
@@ -145,8 +145,8 @@ def drop_multi_valued_columns(
             row, texts = next(iter(each.items()))
             both = " and ".join(f"'{printable(text, 40)}'" for text in texts[:2])
             raise DataError(
-                f"the column '{printable(name, 60)}' says several things of one picture, such as {both} of "
-                f"'{printable(records.names[row], 80)}', as it does of {len(each):,}; leave it out with --ignore "
+                f"the column '{printable(name, 60)}' has several values for one picture, such as {both} for "
+                f"'{printable(records.names[row], 80)}' ({len(each):,} pictures in all); leave it out with --ignore "
                 f"{shell_quoted(name)}, or name it with --caption if they are texts"
             )
         notes.append(f"left out: column '{name}': it numbers the captions")

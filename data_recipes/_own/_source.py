@@ -25,7 +25,7 @@ File = bytes | str
 
 @dataclass
 class Source(ABC):
-    """Base of sources of N examples, each with one picture or several.
+    """Base of sources of the user's pictures: N examples with one or several pictures each.
 
     Attributes:
         where: Description for errors.
@@ -62,7 +62,7 @@ class Source(ABC):
         return len(self.names)
 
     def file_chunks(self, rows: Sequence[int], limit: int) -> Iterator[tuple[int, list[list[File]]]]:
-        """Yield the files of at most ``limit`` rows at a time: the number of rows, and each row's files."""
+        """Yield the examples in groups of at most ``limit``: the number of examples, and the files of each."""
         chunk: list[list[File]] = []
         size = 0
         for row in rows:

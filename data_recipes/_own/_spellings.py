@@ -19,7 +19,7 @@ _COMMA = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?")
 
 
 def note_spelling_variants(noun: str, words: Iterable[str]) -> list[str]:
-    """Return notes on words that differ only in spelling, each after ``noun``.
+    """Return notes on words that may be spellings of one word; ``noun`` says what they are, such as "value".
 
     Example:
         >>> note_spelling_variants("colour", ["Red", "red", "dark red", "dark-red", "blue"])

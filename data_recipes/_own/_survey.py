@@ -15,7 +15,7 @@ __all__ = ["Survey"]
 
 @dataclass(frozen=True)
 class Survey:
-    """Counts, attributes and captions of n pictures, before anything is written.
+    """Attributes, captions, parts and notes of n pictures, from which their dataset can be made.
 
     Attributes:
         rows: Examples of the source that are used, int64 [n].

@@ -38,7 +38,7 @@ Rows = Iterator[tuple[int, Sequence[Any]]]
 
 @dataclass
 class Table:
-    """A table of n rows.
+    """Columns of a table of n rows, with notes on it.
 
     Attributes:
         columns: Cells by column; the first of several texts.
@@ -64,7 +64,7 @@ class Table:
 def read_table(
     data: bytes, where: str, is_picture: Callable[[str], bool] = "file_name".__eq__, ignore: Collection[str] = ()
 ) -> Table:
-    """Read a table in the format that its ending names.
+    """Read a table (CSV, JSON, Parquet ...) in the format that its ending names.
 
     Args:
         data: The file's bytes.

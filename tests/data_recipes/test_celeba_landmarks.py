@@ -166,7 +166,7 @@ def test_where_the_predictor_comes_from(tmp_path, monkeypatch):
     work = fetch_predictor(None)
     assert (len(work), work.unit) == (99_693_937, "byte")
     load_predictor.cache_clear()
-    with pytest.raises(DataError, match="is not here: get it with pip install 'dlib"):
+    with pytest.raises(DataError, match="is missing: get it with pip install 'dlib"):
         load_predictor(None)
 
 

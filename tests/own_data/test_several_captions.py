@@ -76,7 +76,7 @@ def test_the_order_of_rows_does_not_matter(tmp_path: Path) -> None:
 
 def test_what_rows_of_one_picture_say_differently_is_refused(tmp_path: Path) -> None:
     tail = "00.png,green\n"
-    with pytest.raises(DataError, match="'colour' says several things of one picture, such as 'green' and 'red' of"):
+    with pytest.raises(DataError, match="'colour' has several values for one picture, such as 'green' and 'red' for"):
         contents(tmp_path, {"metadata.csv": table(tail=tail)})
     made = contents(tmp_path, {"metadata.csv": table(tail="00.png,red\n")})
     assert values(made) == COLOURS and any("25 rows are of 24 pictures" in line for line in made.notes)

@@ -132,7 +132,7 @@ WRONG: dict[str, tuple[Break, list[str], int, str]] = {
         "30 pictures that the table names are not in p: 'x0.png', 'x1.png', 'x2.png' and 27 more",
     ),
     "double names": (
-        named("003.png"), [], 1, "the column 'colour' says several things of one picture, such as 'green' and 'red' of"
+        named("003.png"), [], 1, "the column 'colour' has several values for one picture, such as 'green' and 'red' for"
         " '003.png'"),
     "path traversal": (named("../secret.png"), [], 1, "names '../secret.png' in line 6, expected a file in p"),
     "inner traversal": (named("a/../../secret.png"), [], 1, "in line 6, expected a file in p"),
