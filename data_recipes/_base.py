@@ -56,7 +56,7 @@ class Recipe(Settings, ABC):
     fetches_anything: ClassVar[bool] = False
     """Whether its settings can name any download, which experiments from outside may not ask for."""
 
-    def prepare(self) -> Work[Any] | None:
+    def setup_work(self) -> Work[Any] | None:
         """Return a download or compilation that has to run once before :meth:`make`; None if nothing is missing."""
         return None
 

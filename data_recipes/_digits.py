@@ -12,9 +12,9 @@ from pydantic_core import PydanticCustomError
 
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, map_in_order
-from mmgen.data_recipes._published import content_notes
+from mmgen.data_recipes._published import comparison_notes
 from mmgen.data_recipes._render import binarise, pack_bits, resize_digits
-from mmgen.data_recipes._sources import Digits, Published, Source, fetch_digits, read_digits
+from mmgen.data_recipes._sources import CollectionName, Digits, Source, fetch_digits, read_digits
 from mmgen.data_recipes._splits import Parts, official_scheme, split_by_group
 from mmgen.data_recipes._streams import stream_keys
 from mmgen.settings.switches import Switch, Switches
@@ -26,7 +26,7 @@ __all__ = [
     "DigitRecipe",
     "Factor",
     "Picture",
-    "Scheme",
+    "SplitScheme",
     "SmallPictureRecipe",
     "Vocabulary",
 ]
@@ -55,7 +55,7 @@ LAYOUTS: dict[Binarise, str] = {True: "bits", False: "bytes", "dynamic": "probab
 Picture = tuple[NDArray[np.uint8], NDArray[np.uint8], dict[str, NDArray[Any]]]
 """Rendered grey images [n, H, W], attribute codes [n, A], factors [n] by name."""
 
-Scheme = tuple[str, Parts]
+SplitScheme = tuple[str, Parts]
 """Meaning of a split scheme, and its parts."""
 
 
@@ -97,27 +97,29 @@ class SmallPictureRecipe(Recipe):
 
     @property
     @abstractmethod
-    def collection(self) -> Published:
+    def collection_name(self) -> CollectionName:
         """Name of the published collection of source pictures."""
 
     def render(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
         """Render source digits [n, 28, 28] with labels [n] and random streams [n]; by default resize them."""
         return resize_digits(digits, self.size), labels[:, None], {}
 
-    def further_schemes(
+    def further_split_schemes(
         self, source: NDArray[np.int64], part: NDArray[np.uint8], attributes: NDArray[np.uint8], seed: int
-    ) -> dict[str, Scheme]:
+    ) -> dict[str, SplitScheme]:
         """Return split schemes by name besides iid and iid-paper; by default the publisher's."""
         return official_scheme(source, part, seed)
 
     def read_sources(self) -> Digits:
-        """Read the source pictures after the work of :meth:`prepare`."""
-        return read_digits(self.collection, self.mnist)
+        """Read the source pictures after the work of :meth:`setup_work`."""
+        return read_digits(self.collection_name, self.mnist)
 
-    def prepare(self) -> Work[Path] | None:
-        return fetch_digits(self.collection, self.mnist)
+    def setup_work(self) -> Work[Path] | None:
+        return fetch_digits(self.collection_name, self.mnist)
 
-    def rows(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], indices: NDArray[np.int64], seed: int) -> Rows:
+    def make_rows(
+        self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], indices: NDArray[np.int64], seed: int
+    ) -> Rows:
         """Make the images ``indices`` [n] from their source digits [n, 28, 28] in stored form; runs in a worker."""
         keys = stream_keys(seed, self.name, indices)
         images, attributes, factors = self.render(digits, labels, keys)
@@ -132,13 +134,13 @@ class SmallPictureRecipe(Recipe):
         check_dataset_size(size, self.size**2, chunk)
         source = np.arange(size) % len(digits)
 
-        def calls() -> Iterator[tuple[Any, ...]]:
+        def chunk_arguments() -> Iterator[tuple[Any, ...]]:
             for start in range(0, size, chunk):
                 rows_of_source = source[start : start + chunk]
                 indices = np.arange(start, start + len(rows_of_source))
                 yield digits.images[rows_of_source], digits.labels[rows_of_source], indices, seed
 
-        def generate() -> Generator[Progress, None, Path]:
+        def write_dataset() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
             settings = self._recorded_settings(digits, size)
@@ -149,7 +151,7 @@ class SmallPictureRecipe(Recipe):
                 for name, (dtype, unit, meaning) in (self.random_factors | self.source_factors()).items():
                     writer.add_factor(name, dtype, unit, meaning)
                 start = 0
-                for rows in map_in_order(self.rows, calls(), workers):
+                for rows in map_in_order(self.make_rows, chunk_arguments(), workers):
                     stop = start + len(rows)
                     rows_of_source = source[start:stop]
                     attributes[start:stop] = rows.columns["attributes"]
@@ -164,7 +166,7 @@ class SmallPictureRecipe(Recipe):
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 
-        return Work(f"making {self.name}", size, "image", generate, content_notes(digits.content))
+        return Work(f"making {self.name}", size, "image", write_dataset, comparison_notes(digits.content))
 
     def source_factors(self) -> dict[str, Factor]:
         """Return the factors that describe the source picture of an image, by name."""
@@ -180,7 +182,7 @@ class SmallPictureRecipe(Recipe):
 
     def _make_split_schemes(
         self, source: NDArray[np.int64], digits: Digits, attributes: NDArray[np.uint8], seed: int
-    ) -> dict[str, Scheme]:
+    ) -> dict[str, SplitScheme]:
         size = len(source)
         by_source = split_by_group(source, min(size, len(digits)), seed, "iid")
         by_image = split_by_group(np.arange(size), size, seed, "iid-paper")
@@ -189,7 +191,7 @@ class SmallPictureRecipe(Recipe):
         return {
             "iid": (per_source, by_source),
             "iid-paper": (per_image, by_image),
-            **self.further_schemes(source, digits.part[source], attributes, seed),
+            **self.further_split_schemes(source, digits.part[source], attributes, seed),
         }
 
 
@@ -208,5 +210,5 @@ class DigitRecipe(SmallPictureRecipe):
         return self
 
     @property
-    def collection(self) -> Published:
+    def collection_name(self) -> CollectionName:
         return self.source

@@ -82,7 +82,7 @@ def download(folder: Path, files: Files, mirrors: Sequence[str], advice: str) ->
     """
     missing = {name: rest for name, rest in files.items() if not _is_intact(folder / name, rest[0])}
 
-    def generate() -> Generator[Progress, None, Path]:
+    def download_all() -> Generator[Progress, None, Path]:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -108,4 +108,4 @@ def download(folder: Path, files: Files, mirrors: Sequence[str], advice: str) ->
         return folder
 
     total = sum(size for _, size in missing.values())
-    return Work(f"downloading {', '.join(missing)}", total, "byte", generate)
+    return Work(f"downloading {', '.join(missing)}", total, "byte", download_all)

@@ -23,7 +23,13 @@ from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.pictures import decode_picture
 from mmgen.data_recipes._left_out import reason_to_skip
-from mmgen.data_recipes._published import Content, different_content, equal_content, file_md5, unverified_content
+from mmgen.data_recipes._published import (
+    SourceComparison,
+    different_source,
+    file_md5,
+    published_source,
+    unverified_source,
+)
 
 __all__ = ["SIDE", "Characters", "box_mean", "read_characters"]
 
@@ -81,7 +87,7 @@ class Characters:
     character: NDArray[np.uint16]
     part: NDArray[np.uint8]
     pictures: str
-    content: Content
+    content: SourceComparison
 
     def __len__(self) -> int:
         return len(self.images)
@@ -237,20 +243,20 @@ def _read_zips(files: Sequence[tuple[Path, int]]) -> Characters:
     )
 
 
-def _compare_zips(paths: Sequence[Path], drawings: int) -> Content:
+def _compare_zips(paths: Sequence[Path], drawings: int) -> SourceComparison:
     if all(_MD5.get(path.name) == file_md5(path) for path in paths):
-        return equal_content(_TITLE, paths[0].parent)
+        return published_source(_TITLE, paths[0].parent)
     return _compare_counts(paths[0], [drawings], [sum(_COUNTS.get(path.name, [0])[0] for path in paths)])
 
 
-def _compare_counts(path: Path, counts_here: Sequence[int], published: Sequence[int]) -> Content:
+def _compare_counts(path: Path, counts_here: Sequence[int], published: Sequence[int]) -> SourceComparison:
     """Compare the numbers of training and test drawings with those of the published set."""
     if list(counts_here) != list(published):
         counts = [" and ".join(f"{number:,}" for number in numbers) for numbers in (counts_here, published)]
         if not any(published):  # of a zip of another name
             counts[1] = "the number of one of the published zips"
-        return different_content(_TITLE, path, f"it has {counts[0]} drawings, expected {counts[1]}")
-    return unverified_content(_TITLE, path, "drawings are counted, and not compared")
+        return different_source(_TITLE, path, f"it has {counts[0]} drawings, expected {counts[1]}")
+    return unverified_source(_TITLE, path, "drawings are counted, and not compared")
 
 
 def _read_drawings(path: Path) -> Iterator[tuple[str, int, str, NDArray[np.bool_]]]:

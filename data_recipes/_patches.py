@@ -19,7 +19,7 @@ from mmgen.core.pictures import MOST_BYTES, decode_picture
 from mmgen.data_recipes._left_out import find_thumbnails
 from mmgen.data_recipes._own._files import Files
 from mmgen.data_recipes._part_names import PARTS, part_of
-from mmgen.data_recipes._published import Content, different_content, unverified_content
+from mmgen.data_recipes._published import SourceComparison, different_source, unverified_source
 from mmgen.data_recipes._streams import random_bits, random_integers, stream_keys
 
 __all__ = ["PatchSource", "Patches", "cut_patches", "find_pictures", "read_patches"]
@@ -62,7 +62,7 @@ class Patches:
     column: NDArray[np.int64]
     part: NDArray[np.uint8]
     sha256: str
-    content: Content | None
+    content: SourceComparison | None
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class PatchSource:
     names: tuple[str, ...]
     part: NDArray[np.uint8]
     elsewhere: int
-    content: Content | None
+    content: SourceComparison | None
 
 
 def find_pictures(path: Path) -> PatchSource:
@@ -111,7 +111,7 @@ def find_pictures(path: Path) -> PatchSource:
     return PatchSource(files, tuple(pictures), part, total - len(pictures), _compare_names(path, stems, part))
 
 
-def _compare_names(path: Path, names: NDArray[Any], part: NDArray[np.uint8]) -> Content | None:
+def _compare_names(path: Path, names: NDArray[Any], part: NDArray[np.uint8]) -> SourceComparison | None:
     """Compare with the published sets by the names of pictures [N]; BSDS500 has BSDS300's pictures as train and val."""
     names_by_part = [names[part == PARTS.index(one)] for one in PARTS]
     tested = names_by_part[1] if len(names_by_part[1]) else names_by_part[2]
@@ -120,8 +120,8 @@ def _compare_names(path: Path, names: NDArray[Any], part: NDArray[np.uint8]) -> 
     for some, sha256 in zip((names_by_part[0], tested), _BERKELEY, strict=True):
         numbers = " ".join(sorted(map(str, some), key=lambda name: (len(name), name)))
         if hashlib.sha256(numbers.encode()).hexdigest() != sha256:
-            return different_content("BSDS300", path, "it has as many pictures, of other numbers")
-    return unverified_content("BSDS300", path, "numbers of pictures are as published, pixels are not compared")
+            return different_source("BSDS300", path, "it has as many pictures, of other numbers")
+    return unverified_source("BSDS300", path, "numbers of pictures are as published, pixels are not compared")
 
 
 def cut_patches(source: PatchSource, side: int, counts: NDArray[np.int64], seed: int) -> Generator[int, None, Patches]:

@@ -20,7 +20,7 @@ from mmgen.core.plain_text import decode_text
 from mmgen.core.progress import Work
 from mmgen.data_recipes._download import cache_folder, download, is_complete
 from mmgen.data_recipes._opcodes import Call, build_array, build_matrix, read_opcodes
-from mmgen.data_recipes._published import Content, compare_sha256, equal_content, unverified_content
+from mmgen.data_recipes._published import SourceComparison, compare_sha256, published_source, unverified_source
 
 __all__ = ["NETWORKS", "Citations", "Network", "compare_with_published", "fetch_citations", "read_citations"]
 
@@ -119,13 +119,13 @@ def read_citations(name: str, source: Path | None) -> Citations:
     return citations
 
 
-def compare_with_published(name: str, citations: Citations, source: Path | None) -> Content:
+def compare_with_published(name: str, citations: Citations, source: Path | None) -> SourceComparison:
     """Compare the features and classes of a network with the published ones; its edges are known to be equal."""
     where, published = source or cache_folder("planetoid"), NETWORKS[name].content
     if citations.features is None:
-        return equal_content(name, where)  # all that there is
+        return published_source(name, where)  # all that there is
     if not published:
-        return unverified_content(name, where, "its edges are as published, its features are counted and not compared")
+        return unverified_source(name, where, "its edges are as published, its features are counted and not compared")
     return compare_sha256(name, where, citations.sha256, published)
 
 

@@ -6,20 +6,20 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
-    "Content",
-    "equal_content",
+    "SourceComparison",
+    "published_source",
     "compare_sha256",
     "file_md5",
-    "content_notes",
-    "different_content",
-    "unverified_content",
+    "comparison_notes",
+    "different_source",
+    "unverified_source",
 ]
 
 _BLOCK = 2**20
 
 
 @dataclass(frozen=True)
-class Content:
+class SourceComparison:
     """Result of a comparison of the user's files with a published dataset.
 
     Attributes:
@@ -50,27 +50,27 @@ class Content:
         return [f"{self.where} is not verified to be {self.title} ({self.why})"] if self.is_published is None else []
 
 
-def content_notes(content: Content | None) -> list[str]:
+def comparison_notes(content: SourceComparison | None) -> list[str]:
     """Return the notes of a comparison; [] if ``content`` is None."""
     return list(content.notes) if content is not None else []
 
 
-def equal_content(title: str, where: Path | str) -> Content:
+def published_source(title: str, where: Path | str) -> SourceComparison:
     """Return the result for files that are the published dataset."""
-    return Content(title, str(where), True)
+    return SourceComparison(title, str(where), True)
 
 
-def different_content(title: str, where: Path | str, difference: str) -> Content:
+def different_source(title: str, where: Path | str, difference: str) -> SourceComparison:
     """Return the result for files that differ from the published dataset."""
-    return Content(title, str(where), False, difference)
+    return SourceComparison(title, str(where), False, difference)
 
 
-def unverified_content(title: str, where: Path | str, limitation: str) -> Content:
+def unverified_source(title: str, where: Path | str, limitation: str) -> SourceComparison:
     """Return the result for files that may be the published dataset."""
-    return Content(title, str(where), None, limitation)
+    return SourceComparison(title, str(where), None, limitation)
 
 
-def compare_sha256(title: str, where: Path | str, sha256: str, published: str) -> Content:
+def compare_sha256(title: str, where: Path | str, sha256: str, published: str) -> SourceComparison:
     """Compare files with a published dataset by a hash of their content.
 
     Example:
@@ -78,8 +78,8 @@ def compare_sha256(title: str, where: Path | str, sha256: str, published: str) -
         'folder is not MNIST as published (SHA-256 of its content 0123456789ab..., expected e10378d1a'
     """
     if sha256 == published:
-        return equal_content(title, where)
-    return different_content(title, where, f"SHA-256 of its content {sha256[:12]}..., expected {published[:12]}...")
+        return published_source(title, where)
+    return different_source(title, where, f"SHA-256 of its content {sha256[:12]}..., expected {published[:12]}...")
 
 
 def file_md5(path: Path) -> str:

@@ -17,13 +17,13 @@ from mmgen.core.errors import DataError
 from mmgen.core.progress import Work
 from mmgen.data_recipes._download import Files, cache_folder, download, is_complete
 from mmgen.data_recipes._idx import read_idx
-from mmgen.data_recipes._published import Content, compare_sha256
+from mmgen.data_recipes._published import SourceComparison, compare_sha256
 
-__all__ = ["DIGIT_SIZE", "Digits", "Published", "Source", "fetch_digits", "read_digits"]
+__all__ = ["DIGIT_SIZE", "Digits", "CollectionName", "Source", "fetch_digits", "read_digits"]
 
 Source = Literal["mnist", "digits"]
 
-Published = Literal["mnist", "digits", "fashion-mnist"]
+CollectionName = Literal["mnist", "digits", "fashion-mnist"]
 """Every collection of small labelled pictures that can be read here."""
 
 DIGIT_SIZE = 28
@@ -98,7 +98,7 @@ class Digits:
     images: NDArray[np.uint8]
     labels: NDArray[np.uint8]
     part: NDArray[np.uint8]
-    content: Content | None = None
+    content: SourceComparison | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -135,8 +135,8 @@ def _read_idx_files(folder: Path, collection: _Collection) -> Digits:
         file_images, file_labels = read_idx(image_file, 3), read_idx(label_file, 1)
         if file_images.shape[1:] != (DIGIT_SIZE, DIGIT_SIZE):
             raise DataError(
-                f"{image_file} holds images of {file_images.shape[1]} x {file_images.shape[2]} pixels, expected 28 x 28; "
-                "get the published files"
+                f"{image_file} holds images of {file_images.shape[1]} x {file_images.shape[2]} pixels, expected "
+                "28 x 28; get the published files"
             )
         if len(file_images) != len(file_labels):
             raise DataError(
@@ -169,7 +169,7 @@ def _read_bundled() -> Digits:
     return Digits(images, bunch.target.astype(np.uint8), np.zeros(len(images), np.uint8))
 
 
-def fetch_digits(source: Published, folder: Path | None) -> Work[Path] | None:
+def fetch_digits(source: CollectionName, folder: Path | None) -> Work[Path] | None:
     """Return work that downloads the files for :func:`read_digits`; None if no file is missing."""
     if source == "digits" or folder is not None:
         return None
@@ -181,7 +181,7 @@ def fetch_digits(source: Published, folder: Path | None) -> Work[Path] | None:
     return download(cache, collection.files, collection.mirrors, manual)
 
 
-def read_digits(source: Published, folder: Path | None) -> Digits:
+def read_digits(source: CollectionName, folder: Path | None) -> Digits:
     """Read the pictures of a collection.
 
     Args:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, iterate_member, open_zip
-from mmgen.data_recipes._published import Content, equal_content, file_md5, unverified_content
+from mmgen.data_recipes._published import SourceComparison, file_md5, published_source, unverified_source
 
 __all__ = [
     "COLUMNS",
@@ -163,11 +163,11 @@ class SpriteArchive:
         except (CannotReadError, ValueError, OverflowError) as error:
             raise DataError(f"cannot read {path} as dSprites: {error}; give {_PUBLISHED}") from None
 
-    def content(self) -> Content:
+    def content(self) -> SourceComparison:
         """Compare the archive with the published file by its hash."""
         if file_md5(self.path) == _MD5:
-            return equal_content("dSprites", self.path)
-        return unverified_content("dSprites", self.path, "another file than the published one, of as many pictures")
+            return published_source("dSprites", self.path)
+        return unverified_source("dSprites", self.path, "another file than the published one, of as many pictures")
 
     def read_pictures(self, sprite_numbers: Sequence[int]) -> Iterator[NDArray[np.uint8]]:
         """Yield, for each of the sprites, its pictures at all places, packed uint8 [1024, 512]."""

@@ -57,8 +57,8 @@ class BinaryMnist(DigitRecipe):
             raise PydanticCustomError("amat", "leave size out with it: its pixels are drawn already")
         return folder
 
-    def prepare(self) -> Work[Path] | None:
-        return super().prepare() if self.amat is None else None
+    def setup_work(self) -> Work[Path] | None:
+        return super().setup_work() if self.amat is None else None
 
     def read_sources(self) -> Digits:
         return super().read_sources() if self.amat is None else read_amat(self.amat)

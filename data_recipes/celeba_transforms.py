@@ -22,7 +22,7 @@ from mmgen.data_recipes._celeba._landmarks import (
     load_predictor,
     require_faces_extra,
 )
-from mmgen.data_recipes._celeba._lists import Points
+from mmgen.data_recipes._celeba._lists import LandmarkUse
 from mmgen.data_recipes._celeba._pictures import add_watermark, blacken_right_half, detect_edges
 from mmgen.data_recipes._celeba._recipe import CelebaRecipe, Faces
 from mmgen.data_recipes._celeba._source import Source
@@ -52,18 +52,18 @@ class CelebaTransforms(CelebaRecipe):
     finds_faces: ClassVar[bool] = True
 
     @property
-    def points(self) -> Points:
+    def landmark_use(self) -> LandmarkUse:
         return "needed" if self.detector == "aligned" else "optional"
 
-    def prepare(self) -> Work[Path] | None:
+    def setup_work(self) -> Work[Path] | None:
         folder = self.require_celeba()
         require_faces_extra()
         fetching = fetch_predictor(self.landmarks)
         if fetching is not None:
-            Source(folder, self.points).close()  # what is wrong there is refused before anything long
+            Source(folder, self.landmark_use).close()  # what is wrong there is refused before anything long
         return fetching
 
-    def models(self) -> dict[str, str]:
+    def face_model_hashes(self) -> dict[str, str]:
         require_faces_extra()
         return {"landmarks_sha256": load_predictor(self.landmarks)[1]}
 
@@ -78,7 +78,7 @@ class CelebaTransforms(CelebaRecipe):
         writer.add_factor("landmark_error", np.float32, "pixel", meaning)
 
     def make_columns(self, faces: Faces) -> Rows:
-        finder = FaceFinder(self.detector, self.landmarks, faces.models["landmarks_sha256"])
+        finder = FaceFinder(self.detector, self.landmarks, faces.model_hashes["landmarks_sha256"])
         greys = [image.convert("L") for image in faces.images]
         five = [None] * len(greys) if faces.lists.points is None else list(faces.lists.points)
         found = [finder.find(np.asarray(grey), points) for grey, points in zip(greys, five, strict=True)]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mmgen.data_recipes._base import Rows
 from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES
-from mmgen.data_recipes._celeba._recipe import CelebaRecipe, Faces, Scheme
+from mmgen.data_recipes._celeba._recipe import CelebaRecipe, Faces, SplitScheme
 from mmgen.data_recipes._splits import split_by_group
 from mmgen.data_recipes._streams import random_bits, stream_keys
 
@@ -41,7 +41,7 @@ class CelebaWords(CelebaRecipe):
         texts = shuffle_words(true, stream_keys(faces.seed, self.name, faces.indices))
         return Rows(super().make_columns(faces).columns | {"text": texts}, {"words": true.sum(1, dtype=np.uint8)})
 
-    def further_schemes(self, numbers: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
+    def further_split_schemes(self, numbers: NDArray[np.int64], seed: int) -> dict[str, SplitScheme]:
         n = len(numbers)
         parts = split_by_group(np.arange(n), n, seed, "iid-paper", train=_TRAIN, val=(1 - _TRAIN) / 2)
         meaning = "180,000 of 202,599 images for training, as published; CK's validation is halved into val and test"

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Workers, map_in_order
-from mmgen.data_recipes._published import content_notes
+from mmgen.data_recipes._published import comparison_notes
 from mmgen.data_recipes._splits import split_by_group
 from mmgen.data_recipes._sprites import (
     COLUMNS,
@@ -69,7 +69,7 @@ class Dsprites(Recipe):
         combinations = self._select_combinations(seed)
         size = len(combinations)
 
-        def generate() -> Generator[Progress, None, Path]:
+        def write_dataset() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
             settings = {"recipe": self.name, **self.model_dump(), "number": size}
@@ -96,7 +96,7 @@ class Dsprites(Recipe):
                 writer.add_splits("iid", **parts, meaning="85/5/10 % of the different pictures")
             return path
 
-        return Work(f"making {self.name}", size, "image", generate, content_notes(content))
+        return Work(f"making {self.name}", size, "image", write_dataset, comparison_notes(content))
 
     def _select_combinations(self, seed: int) -> NDArray[np.int64]:
         """Select the combinations for the dataset, ascending, the row changing fastest and the shape slowest."""

@@ -10,7 +10,7 @@ References:
 from typing import ClassVar
 
 from mmgen.data_recipes._digits import Binarise, SmallPictureRecipe, Vocabulary
-from mmgen.data_recipes._sources import Published
+from mmgen.data_recipes._sources import CollectionName
 
 __all__ = ["FashionMnist"]
 
@@ -40,5 +40,5 @@ class FashionMnist(SmallPictureRecipe):
     }
 
     @property
-    def collection(self) -> Published:
+    def collection_name(self) -> CollectionName:
         return "fashion-mnist"

@@ -27,7 +27,7 @@ class Folder(OwnRecipe):
 
     name: ClassVar[str] = "folder"
 
-    def open(self) -> Source:
+    def open_source(self) -> Source:
         split = self.split or ("" if SPLIT in self.ignore else SPLIT)
         return FolderSource(
             self.pictures, self.metadata, self.image_column, self.ignore, split, self.folders_are_classes

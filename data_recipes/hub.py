@@ -28,7 +28,7 @@ class Hub(OwnRecipe):
     name: ClassVar[str] = "hub"
     fetches_anything: ClassVar[bool] = True
 
-    def open(self) -> Source:
+    def open_source(self) -> Source:
         return HubSource(self.dataset, self.subset, self.revision, self.image_column, self.ignore)
 
     def source_settings(self) -> dict[str, Any]:

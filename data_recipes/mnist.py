@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.data_recipes._digits import Binarise, DigitRecipe, Scheme, Vocabulary
+from mmgen.data_recipes._digits import Binarise, DigitRecipe, SplitScheme, Vocabulary
 
 __all__ = ["Mnist"]
 
@@ -27,10 +27,10 @@ class Mnist(DigitRecipe):
     name: ClassVar[str] = "mnist"
     vocabulary: ClassVar[Vocabulary] = {"digit": [str(digit) for digit in range(10)]}
 
-    def further_schemes(
+    def further_split_schemes(
         self, source: NDArray[np.int64], part: NDArray[np.uint8], attributes: NDArray[np.uint8], seed: int
-    ) -> dict[str, Scheme]:
-        schemes = super().further_schemes(source, part, attributes, seed)
+    ) -> dict[str, SplitScheme]:
+        schemes = super().further_split_schemes(source, part, attributes, seed)
         training = np.unique(source[part == 0])
         if self.binarise != "dynamic" or "official" not in schemes or len(training) < 2 * _HELD_OUT:
             return schemes

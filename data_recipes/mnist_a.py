@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from mmgen.data_recipes._digits import DigitRecipe, Factor, Picture, Scheme, Vocabulary
+from mmgen.data_recipes._digits import DigitRecipe, Factor, Picture, SplitScheme, Vocabulary
 from mmgen.data_recipes._render import paste_patches, transform_digits
 from mmgen.data_recipes._splits import split_by_group
 from mmgen.data_recipes._streams import random_bits, random_choices, random_uniforms, truncated_normal
@@ -101,9 +101,9 @@ class MnistA(DigitRecipe):
         centre = truncated_normal(u, mean, step, extent / 2, self.size - extent / 2)
         return np.floor(centre - extent / 2 + 0.5).astype(np.int64)
 
-    def further_schemes(
+    def further_split_schemes(
         self, source: NDArray[np.int64], part: NDArray[np.uint8], attributes: NDArray[np.uint8], seed: int
-    ) -> dict[str, Scheme]:
+    ) -> dict[str, SplitScheme]:
         sizes = [len(values) for values in self.vocabulary.values()]
         concepts: NDArray[Any] = np.ravel_multi_index(tuple(attributes.T.astype(np.int64)), sizes)
         parts = split_by_group(concepts, int(np.prod(sizes)), seed, "compositional")

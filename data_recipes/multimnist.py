@@ -18,7 +18,7 @@ from pydantic import Field, field_validator
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, check_dataset_size, map_in_order
 from mmgen.data_recipes._digits import INK
-from mmgen.data_recipes._published import content_notes
+from mmgen.data_recipes._published import comparison_notes
 from mmgen.data_recipes._render import binarise, pack_bits, resize_digits
 from mmgen.data_recipes._sources import DIGIT_SIZE, Digits, Source, fetch_digits, read_digits
 from mmgen.data_recipes._splits import Parts, official_scheme, split_by_group
@@ -87,10 +87,10 @@ class Multimnist(Recipe):
     name: ClassVar[str] = "multimnist"
     vocabulary: ClassVar[tuple[str, ...]] = tuple(str(digit) for digit in range(10))
 
-    def prepare(self) -> Work[Path] | None:
+    def setup_work(self) -> Work[Path] | None:
         return fetch_digits(self.source, self.mnist)
 
-    def rows(
+    def make_rows(
         self,
         pictures: NDArray[np.uint8],
         digit: NDArray[np.uint8],
@@ -157,7 +157,7 @@ class Multimnist(Recipe):
             random_order(seed, f"{self.name} parts", len(digits))[np.arange(self.number) % len(digits)]
         ]
 
-        def calls() -> Iterator[tuple[Any, ...]]:
+        def chunk_arguments() -> Iterator[tuple[Any, ...]]:
             for start in range(0, self.number, chunk):
                 indices = np.arange(start, min(start + chunk, self.number))
                 chosen, full = _draw_digits(stream_keys(seed, self.name, indices), pool_of_image[indices], members)
@@ -166,7 +166,7 @@ class Multimnist(Recipe):
                 # An empty image too belongs to a part: that of the digits that it does not show.
                 yield digits.images[chosen[full]], digit, source, digits.part[chosen[:, 0]], indices, seed
 
-        def generate() -> Generator[Progress, None, Path]:
+        def write_dataset() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
             settings = {"recipe": self.name, **self.model_dump(), "source_sha256": digits.sha256}
@@ -177,7 +177,7 @@ class Multimnist(Recipe):
                 for name, (dtype, unit, meaning, shape) in _FACTORS.items():
                     writer.add_factor(name, dtype, unit, meaning, shape)
                 start = 0
-                for rows in map_in_order(self.rows, calls(), workers):
+                for rows in map_in_order(self.make_rows, chunk_arguments(), workers):
                     writer.write(start, rows.columns, rows.factors)
                     start += len(rows)
                     yield Progress(start)
@@ -186,7 +186,7 @@ class Multimnist(Recipe):
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 
-        return Work(f"making {self.name}", self.number, "image", generate, content_notes(digits.content))
+        return Work(f"making {self.name}", self.number, "image", write_dataset, comparison_notes(digits.content))
 
 
 def _divide_digits(digits: Digits, seed: int) -> tuple[dict[str, str], NDArray[np.int64]]:

@@ -16,9 +16,9 @@ from pydantic import Field
 
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Workers
-from mmgen.data_recipes._digits import LAYOUTS, Binarise, Scheme
+from mmgen.data_recipes._digits import LAYOUTS, Binarise, SplitScheme
 from mmgen.data_recipes._omniglot import SIDE, Characters, read_characters
-from mmgen.data_recipes._published import content_notes
+from mmgen.data_recipes._published import comparison_notes
 from mmgen.data_recipes._render import binarise, pack_bits
 from mmgen.data_recipes._splits import split_by_group
 from mmgen.data_recipes._streams import random_order, stream_keys
@@ -56,7 +56,7 @@ class Omniglot(Recipe):
         size = min(self.number or len(characters), len(characters))
         source = np.arange(size) * len(characters) // size
 
-        def generate() -> Generator[Progress, None, Path]:
+        def write_dataset() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
             settings = {"recipe": self.name, **self.model_dump(), "number": size, "pictures": characters.pictures}
@@ -87,13 +87,13 @@ class Omniglot(Recipe):
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 
-        return Work(f"making {self.name}", size, "image", generate, content_notes(characters.content))
+        return Work(f"making {self.name}", size, "image", write_dataset, comparison_notes(characters.content))
 
 
-def _split_schemes(characters: Characters, source: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
+def _split_schemes(characters: Characters, source: NDArray[np.int64], seed: int) -> dict[str, SplitScheme]:
     """Return split schemes by name; "official" if the source has a test part."""
     size, part = len(source), characters.part[source]
-    schemes: dict[str, Scheme] = {
+    schemes: dict[str, SplitScheme] = {
         "iid": ("85/5/10 % of the drawings", split_by_group(np.arange(size), size, seed, "iid")),
     }
     if len(np.unique(part)) < 2:

@@ -19,7 +19,7 @@ from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Workers
 from mmgen.data_recipes._part_names import PARTS
 from mmgen.data_recipes._patches import Patches, cut_patches, find_pictures, read_patches
-from mmgen.data_recipes._published import content_notes
+from mmgen.data_recipes._published import comparison_notes
 from mmgen.data_recipes._splits import Parts, split_by_group
 from mmgen.data_recipes._streams import random_order
 from mmgen.modalities.patch import PatchDescription
@@ -81,7 +81,7 @@ class NaturalPatches(Recipe):
         if self.patches is not None:
             cut = self._select_patches(read_patches(self.patches), seed)
             return self._dataset_work(
-                _yield_nothing(cut), path, seed, chunk, command, len(cut.levels), content_notes(cut.content)
+                _yield_nothing(cut), path, seed, chunk, command, len(cut.levels), comparison_notes(cut.content)
             )
         assert self.pictures is not None
         source = find_pictures(self.pictures)
@@ -89,7 +89,7 @@ class NaturalPatches(Recipe):
         if self.number is not None:
             share, rest = divmod(self.number, len(source.names))
             counts = share + (np.arange(len(source.names)) < rest)
-        notes = content_notes(source.content)
+        notes = comparison_notes(source.content)
         if source.elsewhere:
             notes.append(f"left out: {source.elsewhere:,} pictures that are in none of the folders train, val and test")
         cutting = cut_patches(source, self.side, counts, seed)
@@ -116,7 +116,7 @@ class NaturalPatches(Recipe):
         size: int,
         notes: list[str],
     ) -> Work[Path]:
-        def generate() -> Generator[Progress, None, Path]:
+        def write_dataset() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
             cut = yield from _report_count(cutting)
@@ -143,7 +143,7 @@ class NaturalPatches(Recipe):
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 
-        return Work("cutting patches", size, "patch", generate, notes)
+        return Work("cutting patches", size, "patch", write_dataset, notes)
 
 
 def _yield_nothing(cut: Patches) -> Generator[int, None, Patches]:

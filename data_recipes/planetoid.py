@@ -48,7 +48,7 @@ class Planetoid(Recipe):
 
     name: ClassVar[str] = "planetoid"
 
-    def prepare(self) -> Work[Path] | None:
+    def setup_work(self) -> Work[Path] | None:
         return fetch_citations(self.network, self.planetoid)
 
     def make(
@@ -60,7 +60,7 @@ class Planetoid(Recipe):
         shares = self.validation_share, self.test_share
         part, absent, absent_part = hold_out_citations(citations, *shares, seed)
 
-        def generate() -> Generator[Progress, None, Path]:
+        def write_dataset() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
             settings = {"recipe": self.name, **self.model_dump(), "source_sha256": citations.sha256, **recorded}
@@ -91,7 +91,7 @@ class Planetoid(Recipe):
                 writer.add_split_of_edges("links", meaning)
             return path
 
-        return Work(f"making {self.name}", citations.nodes, "node", generate, content.notes)
+        return Work(f"making {self.name}", citations.nodes, "node", write_dataset, content.notes)
 
 
 def hold_out_citations(

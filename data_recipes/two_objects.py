@@ -113,14 +113,14 @@ class TwoObjects(Recipe):
             "shape": self.shapes,
         }
 
-    def prepare(self) -> Work[Any] | None:
+    def setup_work(self) -> Work[Any] | None:
         if self.render is not None:
             read_scene_file(self.render, self.objects, self.words)  # a bad file is refused before anything long
         from mmgen.data_recipes._clevr import compile_kernels
 
         return compile_kernels()
 
-    def rows(self, indices: NDArray[np.int64], seed: int, from_file: tuple[Scenes, Captions] | None) -> Rows:
+    def make_rows(self, indices: NDArray[np.int64], seed: int, from_file: tuple[Scenes, Captions] | None) -> Rows:
         """Make the images ``indices`` [n] of scenes from the file or drawn ones in stored form; runs in a worker."""
         from mmgen.data_recipes import _clevr
 
@@ -158,13 +158,13 @@ class TwoObjects(Recipe):
         captions = file and caption_scenes(file, self.words, stream_keys(seed, self.name, np.arange(number)))
         step = chunk or self._default_chunk()
 
-        def calls() -> Iterator[tuple[Any, ...]]:
+        def chunk_arguments() -> Iterator[tuple[Any, ...]]:
             for start in range(0, number, step):
                 rows = slice(start, min(start + step, number))
                 from_file = (file.scenes[rows], captions[rows]) if file and captions else None
                 yield np.arange(rows.start, rows.stop), seed, from_file
 
-        def generate() -> Generator[Progress, None, Path]:
+        def write_dataset() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
             attributes = attribute_words(self.words, self.objects)
@@ -179,7 +179,7 @@ class TwoObjects(Recipe):
                 for name, dtype, unit, meaning, shape in self._factors():
                     writer.add_factor(name, dtype, unit, meaning, shape)
                 start = 0
-                for rows in map_in_order(self.rows, calls(), workers):
+                for rows in map_in_order(self.make_rows, chunk_arguments(), workers):
                     stop = start + len(rows)
                     codes[start:stop] = rows.columns["attributes"]
                     writer.write(start, rows.columns, rows.factors)
@@ -189,7 +189,7 @@ class TwoObjects(Recipe):
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 
-        return Work(f"making {self.name}", number, "image", generate)
+        return Work(f"making {self.name}", number, "image", write_dataset)
 
     def _default_chunk(self) -> int:
         """Return the number of images that a worker renders in about a second."""

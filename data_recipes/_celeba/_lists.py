@@ -20,11 +20,11 @@ __all__ = [
     "PARTS",
     "PUBLISHED",
     "Lists",
-    "Points",
+    "LandmarkUse",
     "read_lists",
 ]
 
-Points = Literal["ignored", "optional", "needed"]
+LandmarkUse = Literal["ignored", "optional", "needed"]
 """Whether the list of landmarks is read."""
 
 CELEBA_SIZE = 202_599
@@ -185,13 +185,13 @@ def _parse_table(where: str, data: bytes, columns: Sequence[str], allowed: set[i
     return _Table(where, names, np.array(rows, np.int64))
 
 
-def read_lists(find_text: FindText, where: str, use_points: Points) -> Lists:
+def read_lists(find_text: FindText, where: str, landmark_use: LandmarkUse) -> Lists:
     """Read CelebA's lists and check that they agree.
 
     Args:
         find_text: Function that finds a list.
         where: Description of the source, for errors.
-        use_points: Whether the list of landmarks is read.
+        landmark_use: Whether the list of landmarks is read.
 
     Raises:
         DataError: A list is missing, malformed, or of other images.
@@ -214,8 +214,8 @@ def read_lists(find_text: FindText, where: str, use_points: Points) -> Lists:
     partition = require(
         "list_eval_partition", read_table("list_eval_partition", ["partition"], {0, 1, 2}, has_count=False)
     )
-    points = None if use_points == "ignored" else read_table("list_landmarks_align_celeba", _POINTS, _COORDINATES)
-    if use_points == "needed":
+    points = None if landmark_use == "ignored" else read_table("list_landmarks_align_celeba", _POINTS, _COORDINATES)
+    if landmark_use == "needed":
         points = require("list_landmarks_align_celeba", points)
     part = partition.values_in_order_of(attributes)[:, 0].astype(np.uint8)
     _check_parts(part, partition.where)

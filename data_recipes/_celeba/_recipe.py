@@ -19,15 +19,15 @@ from mmgen.core.foreign import CannotReadError
 from mmgen.core.pictures import image_array
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, map_in_order
-from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES, CELEBA_SIZE, PARTS, Lists, Points
+from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES, CELEBA_SIZE, PARTS, LandmarkUse, Lists
 from mmgen.data_recipes._celeba._pictures import WIDTH, crop_and_resize, decode_face
 from mmgen.data_recipes._celeba._shards import Shard, ShardFolder
 from mmgen.data_recipes._celeba._source import WHERE_TO_GET_IT, Source
 from mmgen.data_recipes._splits import Parts
 
-__all__ = ["CelebaRecipe", "Faces", "Scheme"]
+__all__ = ["CelebaRecipe", "Faces", "SplitScheme"]
 
-Scheme = tuple[str, Parts]
+SplitScheme = tuple[str, Parts]
 """Meaning of a split scheme, and its parts."""
 
 _CHUNK = 128
@@ -57,14 +57,14 @@ class Faces:
         lists: Their lines of CelebA's lists.
         indices: Their numbers among the images that are used [n].
         seed: Seed of the dataset.
-        models: See :meth:`CelebaRecipe.models`.
+        model_hashes: See :meth:`CelebaRecipe.face_model_hashes`.
     """
 
     images: Sequence[Image.Image]
     lists: Lists
     indices: NDArray[np.int64]
     seed: int
-    models: Mapping[str, str]
+    model_hashes: Mapping[str, str]
 
 
 class CelebaRecipe(Recipe):
@@ -115,17 +115,17 @@ class CelebaRecipe(Recipe):
         """Advice for the error that no picture has a face."""
         return ""
 
-    def further_schemes(self, numbers: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
+    def further_split_schemes(self, numbers: NDArray[np.int64], seed: int) -> dict[str, SplitScheme]:
         """Return split schemes by name besides CelebA's own, for the images with these numbers [N]."""
         return {}
 
     @property
-    def points(self) -> Points:
+    def landmark_use(self) -> LandmarkUse:
         """Whether CelebA's list of landmarks is used."""
         return "ignored"
 
-    def models(self) -> dict[str, str]:
-        """Return hashes of the face models in use, by the setting that records each."""
+    def face_model_hashes(self) -> dict[str, str]:
+        """Return hashes of the files of face models in use, by the setting that records each."""
         return {}
 
     def require_celeba(self) -> Path:
@@ -134,7 +134,7 @@ class CelebaRecipe(Recipe):
             raise UsageError(f"{self.name} is made from your own copy of CelebA: {WHERE_TO_GET_IT}")
         return self.celeba
 
-    def prepare(self) -> Work[Any] | None:
+    def setup_work(self) -> Work[Any] | None:
         self.require_celeba()
         return None
 
@@ -142,13 +142,13 @@ class CelebaRecipe(Recipe):
         """Crop and resize n pictures of 178 x 218 to uint8 [n, C, size, size]."""
         return np.stack([image_array(crop_and_resize(image, self.crop, self.size)) for image in images])
 
-    def rows(
+    def make_rows(
         self,
         files: Sequence[bytes | str],
         lists: Lists,
         indices: NDArray[np.int64],
         seed: int,
-        models: Mapping[str, str],
+        model_hashes: Mapping[str, str],
     ) -> bytes:
         """Make a shard, as bytes, from n images' files or the reasons why they are unreadable; runs in a worker."""
         images, readable, unreadable = [], [], dict[str, str]()
@@ -163,7 +163,7 @@ class CelebaRecipe(Recipe):
         if not images:
             return Shard(Rows({}), np.zeros(0, np.int64), unreadable).to_bytes()
         lists, indices = lists.select(np.array(readable)), indices[readable]
-        rows = self.make_columns(Faces(images, lists, indices, seed, models))
+        rows = self.make_columns(Faces(images, lists, indices, seed, model_hashes))
         rows.columns["attributes"] = lists.attributes[:, _EIGHTEEN]
         rows.factors["number"] = np.array([int(name.split(".")[0]) for name in lists.names], np.uint32)
         rows.factors["partition"], rows.factors["celeba_attributes"] = lists.part, lists.attributes
@@ -173,15 +173,15 @@ class CelebaRecipe(Recipe):
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = _CHUNK, command: str = ""
     ) -> Work[Path]:
         folder_or_zip = self.require_celeba()
-        models = self.models()
-        source = Source(folder_or_zip, self.points)
+        model_hashes = self.face_model_hashes()
+        source = Source(folder_or_zip, self.landmark_use)
         content = source.compare_with_published()
         number = self._image_count(len(source.lists))
         lists = source.lists.select(np.arange(number) * len(source.lists) // number)
-        settings = {"recipe": self.name, **self.model_dump(mode="json"), "number": number, **models}
+        settings = {"recipe": self.name, **self.model_dump(mode="json"), "number": number, **model_hashes}
         settings |= {"lists_sha256": lists.sha256, **content.settings}
 
-        def generate() -> Generator[Progress, None, Path]:
+        def write_dataset() -> Generator[Progress, None, Path]:
             with source:
                 key = settings | {
                     "seed": seed,
@@ -193,7 +193,7 @@ class CelebaRecipe(Recipe):
                 digest = hashlib.sha256()
                 try:
                     done = yield from self._make_missing_shards(
-                        source, lists, folder, digest, seed, workers, chunk, models
+                        source, lists, folder, digest, seed, workers, chunk, model_hashes
                     )
                     self._check_readable(done, number, folder)
                     identity = settings | {"images_sha256": digest.hexdigest()}
@@ -204,7 +204,7 @@ class CelebaRecipe(Recipe):
             return path
 
         some = f" from {number:,} of CelebA's {CELEBA_SIZE:,} faces" if number != CELEBA_SIZE else ""
-        return Work(f"making {self.name}{some}", number, "image", generate, content.notes)
+        return Work(f"making {self.name}{some}", number, "image", write_dataset, content.notes)
 
     def _image_count(self, available: int) -> int:
         if self.number is not None and self.number > available:
@@ -226,13 +226,13 @@ class CelebaRecipe(Recipe):
         seed: int,
         workers: Workers,
         chunk: int,
-        models: Mapping[str, str],
+        model_hashes: Mapping[str, str],
     ) -> Generator[Progress, None, list[_FinishedShard]]:
         """Make the missing shards, add the hash of every image's file to ``digest``, and return all shards."""
         done: dict[int, _FinishedShard] = {}
         begun: deque[tuple[int, Path]] = deque()
 
-        def calls() -> Iterator[tuple[Any, ...]]:
+        def chunk_arguments() -> Iterator[tuple[Any, ...]]:
             for start in range(0, len(lists), chunk):
                 indices = np.arange(start, min(start + chunk, len(lists)))
                 some = lists.select(indices)
@@ -248,9 +248,9 @@ class CelebaRecipe(Recipe):
                     done[start] = self._summarise_shard(place, shard)
                     continue
                 begun.append((start, place))
-                yield files, some, indices, seed, models
+                yield files, some, indices, seed, model_hashes
 
-        for data in map_in_order(self.rows, calls(), workers):
+        for data in map_in_order(self.make_rows, chunk_arguments(), workers):
             start, place = begun.popleft()
             folder.store(place, data)
             done[start] = self._summarise_shard(place, Shard.from_bytes(data))
@@ -317,13 +317,13 @@ class CelebaRecipe(Recipe):
             for scheme, (meaning, parts) in self._make_split_schemes(lists, numbers, seed).items():
                 writer.add_splits(scheme, **parts, meaning=meaning)
 
-    def _make_split_schemes(self, lists: Lists, numbers: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
+    def _make_split_schemes(self, lists: Lists, numbers: NDArray[np.int64], seed: int) -> dict[str, SplitScheme]:
         part = lists.part[numbers]
         parts = {name: np.flatnonzero(part == code) for code, (name, _) in PARTS.items()}
         return {
             "iid": ("CelebA's own parts, which share no person", parts),
             "official": ("CelebA's own parts", parts),
-            **self.further_schemes(numbers, seed),
+            **self.further_split_schemes(numbers, seed),
         }
 
 

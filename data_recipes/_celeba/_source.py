@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
-from mmgen.data_recipes._celeba._lists import CELEBA_SIZE, PUBLISHED, Lists, Points, read_lists
+from mmgen.data_recipes._celeba._lists import CELEBA_SIZE, PUBLISHED, LandmarkUse, Lists, read_lists
 from mmgen.data_recipes._left_out import reason_to_skip
-from mmgen.data_recipes._published import Content, different_content, unverified_content
+from mmgen.data_recipes._published import SourceComparison, different_source, unverified_source
 
 __all__ = ["WHERE_TO_GET_IT", "Source"]
 
@@ -39,7 +39,7 @@ class Source:
 
     Args:
         path: The folder or the zip.
-        use_points: Whether the list of landmarks is read, and must be there.
+        landmark_use: Whether the list of landmarks is read, and must be there.
 
     Attributes:
         lists: Lists about the images; every image is there.
@@ -48,17 +48,17 @@ class Source:
         DataError: Something is missing, twice there, malformed or does not fit.
     """
 
-    def __init__(self, path: Path, use_points: Points) -> None:
+    def __init__(self, path: Path, landmark_use: LandmarkUse) -> None:
         self.path = path
         self._zips: list[zipfile.ZipFile] = []
         self._md5: dict[str, set[str]] = {}
         try:
-            self._open(use_points)
+            self._open(landmark_use)
         except BaseException:
             self.close()
             raise
 
-    def _open(self, use_points: Points) -> None:
+    def _open(self, landmark_use: LandmarkUse) -> None:
         if self.path.is_dir():
             files = list(_list_files(self.path, 0))
             if not any(file.parent.name == _FOLDER and _IMAGE.fullmatch(file.name) for file in files):
@@ -74,7 +74,7 @@ class Source:
             raise DataError(f"there is no folder or zip {self.path}: {WHERE_TO_GET_IT}")
         self._listed = [place for place in places if _path_of(place).name.startswith("list_")]
         self._images = self._find_images(places)
-        self.lists: Lists = read_lists(self._read_list, str(self.path), use_points)
+        self.lists: Lists = read_lists(self._read_list, str(self.path), landmark_use)
         self._check_images()
 
     def __enter__(self) -> "Source":
@@ -88,15 +88,15 @@ class Source:
         for archive in self._zips:
             archive.close()
 
-    def compare_with_published(self) -> Content:
+    def compare_with_published(self) -> SourceComparison:
         """Compare the user's files with CelebA: lists by hash, images by number."""
         number, names = len(self.lists), [name for name, md5 in self._md5.items() if PUBLISHED[name] not in md5]
         if number != CELEBA_SIZE:
-            return different_content("CelebA", self.path, f"it has {number:,} images, expected {CELEBA_SIZE:,}")
+            return different_source("CelebA", self.path, f"it has {number:,} images, expected {CELEBA_SIZE:,}")
         if names:
-            return different_content("CelebA", self.path, f"{', '.join(names)} has another content")
+            return different_source("CelebA", self.path, f"{', '.join(names)} has another content")
         lists = "" if {"list_attr_celeba", "list_eval_partition"} <= {*self._md5} else " and lists in csv"
-        return unverified_content("CelebA", self.path, f"images{lists} are counted, and not compared")
+        return unverified_source("CelebA", self.path, f"images{lists} are counted, and not compared")
 
     def read(self, name: str) -> bytes | str:
         """Return the bytes of an image's file, or the reason as a string if it cannot be read."""

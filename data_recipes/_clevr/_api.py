@@ -90,11 +90,11 @@ def compile_kernels() -> Work[None] | None:
     if is_cached():
         return None
 
-    def generate() -> Generator[Progress, None, None]:
+    def compile_both() -> Generator[Progress, None, None]:
         scene = _example_scene()
         visible_pixels(scene, 8)
         yield Progress(1)
         render(scene, 8, 1)
         yield Progress(2)
 
-    return Work("compiling the renderer (once)", 2, "kernel", generate)
+    return Work("compiling the renderer (once)", 2, "kernel", compile_both)

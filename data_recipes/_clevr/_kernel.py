@@ -41,7 +41,7 @@ from mmgen.data_recipes._clevr._materials import (
     rubber_layers,
     rubber_sample,
 )  # fmt: skip
-from mmgen.data_recipes._clevr._sampling import Offsets, interpolate_table, prepare_pixel, sample_point
+from mmgen.data_recipes._clevr._sampling import Offsets, fill_pixel_offsets, interpolate_table, sample_point
 from mmgen.data_recipes._clevr._vectors import (
     Axes,
     Vector,
@@ -224,7 +224,7 @@ def render_scene(
     axes = camera_axes(position)
     for row in range(size):
         for column in range(size):
-            prepare_pixel(key, row * size + column, offsets)
+            fill_pixel_offsets(key, row * size + column, offsets)
             total, met = _BLACK, _PLAIN
             taken, needed = 0, min(FEW, samples)
             while taken < needed:

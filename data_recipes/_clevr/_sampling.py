@@ -28,7 +28,7 @@ __all__ = [
     "filter_table",
     "hash64",
     "sample_point",
-    "prepare_pixel",
+    "fill_pixel_offsets",
     "interpolate_table",
 ]
 
@@ -62,7 +62,7 @@ def hash64(key: Any, number: Any) -> Any:
 
 
 @device
-def prepare_pixel(key: Any, pixel: int, offsets: Offsets) -> None:
+def fill_pixel_offsets(key: Any, pixel: int, offsets: Offsets) -> None:
     """Fill ``offsets`` with random shifts for the sample points of a pixel."""
     base = hash64(key, np.uint64(pixel))
     for purpose in range(PURPOSES):

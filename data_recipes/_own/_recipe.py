@@ -96,7 +96,7 @@ class OwnRecipe(Recipe):
     reads_sources: ClassVar[bool] = True
 
     @abstractmethod
-    def open(self) -> Source:
+    def open_source(self) -> Source:
         """Open the user's folder or dataset, and read everything except the pictures."""
 
     def source_settings(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class OwnRecipe(Recipe):
     def survey(self, seed: int, workers: Workers) -> Work[Survey]:
         source = self._open_checked_source(seed)
 
-        def generate() -> Generator[Progress, None, Survey]:
+        def inspect_and_survey() -> Generator[Progress, None, Survey]:
             try:
                 pictures = Inspection.of_unread_files(len(source), len(source.pictures))
                 yield from inspect_pictures(source, self.fitting, workers, _CHUNK, pictures)
@@ -119,7 +119,7 @@ class OwnRecipe(Recipe):
             finally:
                 source.close()
 
-        return Work(f"looking at {source.where}", len(source), "picture", generate)
+        return Work(f"looking at {source.where}", len(source), "picture", inspect_and_survey)
 
     def make(
         self,
@@ -136,7 +136,7 @@ class OwnRecipe(Recipe):
         pixels = int(np.prod(self.fitting.shape)) * len(source.pictures)
         chunk = max(1, min(chunk, _CHUNK, _CHUNK_PIXELS // pixels))
 
-        def generate() -> Generator[Progress, None, Path]:
+        def write_dataset() -> Generator[Progress, None, Path]:
             try:
                 if survey is None:
                     pictures = Inspection.of_unread_files(len(source), len(source.pictures))
@@ -150,11 +150,11 @@ class OwnRecipe(Recipe):
                 source.close()
             return path
 
-        return Work(f"making {self.name}", len(source), "picture", generate)
+        return Work(f"making {self.name}", len(source), "picture", write_dataset)
 
     def _open_checked_source(self, seed: int) -> Source:
         """Open the source and check its tables, before any picture is read."""
-        source = self.open()
+        source = self.open_source()
         try:
             number = len(source)
             if number < _LEAST:

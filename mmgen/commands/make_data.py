@@ -67,7 +67,7 @@ class MakeData(Stage["Dataset"]):
             )
             return self._output_path
         recipe, where = self.recipe_settings, self._workers_or_scheduler
-        preparing = recipe.prepare()
+        preparing = recipe.setup_work()
         if preparing is not None:
             self.watch.follow(preparing)
         surveying = recipe.survey(self.seed, where)
@@ -197,7 +197,7 @@ def preview_recipe(recipe: Any, seed: int) -> list[str]:
     Returns:
         Lines for people: what would be fetched first, or how much would be made, and of what.
     """
-    preparing = recipe.prepare()
+    preparing = recipe.setup_work()
     if preparing is not None and preparing.unit == "byte":
         return [f"to do first: {preparing.description}, {len(preparing):,} bytes; nothing is known of them yet"]
     making = recipe.make(Path("unwritten.h5"), seed=seed)  # whose work is not done

@@ -34,7 +34,7 @@ def test_pixels_and_parts_are_the_files_and_labels_unknown(amat, tmp_path):
     for seed, chunk in ((0, 2048), (0, 7)):
         path = tmp_path / f"{chunk}.h5"
         chosen = recipe(folder)
-        assert chosen.prepare() is None
+        assert chosen.setup_work() is None
         chosen.make(path, seed=seed, workers=1, chunk=chunk).run()
         with Dataset.open(path) as dataset:
             assert np.array_equal(dataset.read_image("image", slice(None)).reshape(34, 784), pixels)

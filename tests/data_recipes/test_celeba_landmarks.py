@@ -151,7 +151,7 @@ def test_what_is_missing_is_said(monkeypatch):
     require_faces_extra()
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "dlib" else real(name))
-    with pytest.raises(UsageError, match=r"of which dlib cannot be found: pip install 'dlib-bin"):
+    with pytest.raises(UsageError, match=r"but dlib cannot be found: pip install 'dlib-bin"):
         require_faces_extra()
 
 

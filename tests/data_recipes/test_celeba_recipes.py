@@ -39,7 +39,7 @@ def make(name: str, path: Path, *, seed: int = 0, workers: int = 1, chunk: int =
     if name == "celeba-transforms":
         settings = {"detector": "aligned", **settings}
     recipe = validate(data_recipes.get(name), settings)
-    assert recipe.prepare() is None
+    assert recipe.setup_work() is None
     assert recipe.make(path, seed=seed, workers=workers, chunk=chunk, command="mmgen make-data x").run() == path
     assert not list(path.parent.glob("*.partial"))
     return Dataset.open(path)

@@ -30,10 +30,10 @@ from mmgen.data_recipes._clevr._materials import (
 from mmgen.data_recipes._clevr._sampling import (
     PURPOSES,
     circle_point,
+    fill_pixel_offsets,
     filter_table,
     hash64,
     interpolate_table,
-    prepare_pixel,
     sample_point,
 )
 
@@ -84,7 +84,7 @@ def hashes(key, result):
 
 @compile_later(**OPTIONS)
 def points(key, pixel, offsets, result):
-    prepare_pixel(key, pixel, offsets)
+    fill_pixel_offsets(key, pixel, offsets)
     for sample in range(result.shape[0]):
         for purpose in range(result.shape[1]):
             result[sample, purpose, 0], result[sample, purpose, 1] = sample_point(sample, purpose, offsets)

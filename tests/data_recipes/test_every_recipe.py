@@ -49,7 +49,7 @@ def test_recipe(name: str, small: dict[str, object], tmp_path: Path) -> None:
         pytest.importorskip("datasets")
     member = data_recipes.get(name)
     recipe = validate(member, {field: value for field, value in small.items() if field in member.model_fields})
-    work = recipe.prepare()
+    work = recipe.setup_work()
     assert work is None or name == "two-objects", (
         f"{name} wants to fetch or build something first: give it a small source in the fixture `small`"
     )

@@ -5,7 +5,7 @@ import pytest
 
 from mmgen import data_recipes
 from mmgen.artifacts import PARTS, Dataset
-from mmgen.data_recipes._digits import Published
+from mmgen.data_recipes._digits import CollectionName
 from mmgen.data_recipes._sources import read_digits
 from mmgen.data_recipes._streams import random_bits, random_integers, stream_keys
 from mmgen.data_recipes.multimnist import _divide_digits
@@ -16,7 +16,7 @@ CORNERS = [(4, 4), (4, 23), (23, 4), (23, 23)]  # top and left of each cell
 NO_SOURCE = 2**32 - 1
 
 
-def make(path, *, source: Published = "digits", seed=0, workers=1, chunk=2048, **settings) -> Dataset:
+def make(path, *, source: CollectionName = "digits", seed=0, workers=1, chunk=2048, **settings) -> Dataset:
     recipe = validate(data_recipes.get("multimnist"), {"number": 400, "source": source, **settings})
     recipe.make(path, seed=seed, workers=workers, chunk=chunk).run()
     return Dataset.open(path)

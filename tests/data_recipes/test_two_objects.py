@@ -81,8 +81,8 @@ def test_each_object_shows_as_many_pixels_as_stored(dataset):
 
 def test_visible_pixels_are_recounted_from_the_factors(dataset):
     recipe = data_recipes.get("two-objects")(number=300)
-    rows = recipe.rows(np.arange(3), 0, None)
-    again = recipe.model_copy(update={"size": 16, "samples": 1}).rows(np.array([2]), 0, None)
+    rows = recipe.make_rows(np.arange(3), 0, None)
+    again = recipe.model_copy(update={"size": 16, "samples": 1}).make_rows(np.array([2]), 0, None)
     for name in again.factors:
         assert np.array_equal(again.factors[name][0], dataset.read_factor(name)[2])
         assert np.array_equal(rows.factors[name][2], dataset.read_factor(name)[2])

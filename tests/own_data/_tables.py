@@ -27,7 +27,7 @@ def contents(folder: Path, files: Mapping[str, bytes | str], zip_it: bool = Fals
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data if isinstance(data, bytes) else data.encode())
     where = zipped(folder, folder.with_suffix(".zip")) if zip_it else folder
-    source = (recipe := validate(Folder, {"pictures": where, **settings})).open()
+    source = (recipe := validate(Folder, {"pictures": where, **settings})).open_source()
     try:
         return recipe._survey_rows(
             source, np.arange(len(source)), Inspection.of_unread_files(len(source), len(source.pictures)), 0

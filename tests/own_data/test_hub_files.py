@@ -163,7 +163,10 @@ FOLDERS = {
     "a class called train": (("bus", "car", "train"), "takes 10 pictures of .* and passes over 20, such as 'bus/"),
     "a word that it does not know": (("train/a", "holdout/a"), "and passes over 15, such as 'holdout/a/"),
     "thumbnails": (("cat", "cat/@eaDir", "dog"), "takes 10 files of .* that are hidden or a system's, such as"),
-    "parts as classes": (("trainset", "testset"), "the column 'label' says testset and trainset, as a division"),
+    "parts as classes": (
+        ("trainset", "testset"),
+        "the column 'label' holds testset and trainset, which are parts of a split",
+    ),
 }
 
 

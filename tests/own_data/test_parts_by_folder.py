@@ -175,7 +175,7 @@ def test_a_column_and_folders_that_divide_differently(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [("train", "test"), ("Training", "Validation"), ("x_train", "x_dev", "x_test")])
 def test_a_column_of_another_name_that_divides_is_no_attribute_in_silence(words: tuple[str, ...]) -> None:
-    with pytest.raises(DataError, match=r"divide by it with --split phase, leave it out with --ignore phase"):
+    with pytest.raises(DataError, match=r"use it as the split with --split phase, leave it out with --ignore phase"):
         check_no_part_columns({"size": ["a", "b"], "phase": [*words, None]})
     assert parts_of_column("phase", words, ["1", "2", "3"]) == [part_of(word.split("_")[-1]) for word in words]
 
@@ -188,7 +188,7 @@ def test_columns_that_only_look_so_are_attributes(words: tuple[str, ...]) -> Non
 
 def test_a_column_of_parts_that_is_named_as_an_attribute(tmp_path: Path) -> None:
     folder = write(tmp_path / "p", ("a",), phase=lambda n: ("train", "test")[n % 2], hue=lambda n: list(COLOURS)[n % 3])
-    with pytest.raises(DataError, match="the column 'phase' says test and train"):
+    with pytest.raises(DataError, match="the column 'phase' holds test and train"):
         Folder(pictures=folder).survey(0, 1)
     assert (
         "attribute phase: test 15, train 15" in Folder(pictures=folder, attributes=("phase",)).survey(0, 1).run().notes
@@ -202,7 +202,7 @@ def test_a_column_of_parts_that_is_named_as_an_attribute(tmp_path: Path) -> None
      ("is_train", ["0", "1"]), ("isTrain", ["True", "False"]), ("data_split", ["0", "1"])],
 )  # fmt: skip
 def test_a_column_called_as_a_division_is_no_attribute_in_silence(name: str, words: list[str]) -> None:
-    with pytest.raises(DataError, match=f"write train, val and test there to divide by it with --split {name}"):
+    with pytest.raises(DataError, match=f"write train, val and test there to use it as the split with --split {name}"):
         check_no_part_columns({name: words})
 
 

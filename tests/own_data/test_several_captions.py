@@ -68,7 +68,7 @@ def test_the_order_of_rows_does_not_matter(tmp_path: Path) -> None:
     hashes = set()
     for number, some in enumerate((rows, rows[::-1])):
         contents(tmp_path / str(number), {"metadata.csv": "\n".join([head, *some])})
-        source = validate(Folder, {"pictures": tmp_path / str(number) / "p"}).open()
+        source = validate(Folder, {"pictures": tmp_path / str(number) / "p"}).open_source()
         hashes.add(source.sha256(np.arange(N), np.zeros((N, 1, 32), np.uint8)))
         source.close()
     assert len(hashes) == 1
