@@ -92,13 +92,13 @@ def run_stage(
         MmgenError: The command failed, or did not make its file.
         UsageError: The file would lie outside the folder.
     """
-    from mmgen.experiments import matches_record, record_command, state_of
+    from mmgen.experiments import find_state, matches_record, record_command
 
     if leads_out_of_folder((folder / stage.makes).parent, folder):
         raise UsageError(f"{stage.makes} is behind a link that leads out of {folder}; remove the link, or use --output")
     with hold_lock(folder / stage.makes, is_needed) as lock:
         started = time.monotonic()
-        state = state_of(stage, folder, earlier_files)
+        state = find_state(stage, folder, earlier_files)
         if state == "done":
             return StageRun(None, socket.gethostname())
         is_replaceable = (
@@ -119,13 +119,13 @@ def run_stage(
 
 def stage_state(stage: Stage, folder: Path, earlier_files: list[str]) -> str:
     """Return the state of a stage's output file ("done", "outdated" ...), also while a process replaces the file."""
-    from mmgen.experiments import state_of
+    from mmgen.experiments import find_state
 
     try:
-        return state_of(stage, folder, earlier_files)
+        return find_state(stage, folder, earlier_files)
     except ArtifactError:  # perhaps another process is replacing the file
         with hold_lock(folder / stage.makes, lambda: True):
-            return state_of(stage, folder, earlier_files)
+            return find_state(stage, folder, earlier_files)
 
 
 def _can_overwrite(command: str) -> bool:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mmgen.core.notation import UNKNOWN
 
-__all__ = ["Augmentation", "augmentation_for"]
+__all__ = ["Augmentation", "choose_augmentation"]
 
 _OPPOSITES = {"left": "right", "right": "left", "front": "behind", "behind": "front"}
 _SIDEWAYS = ("left", "right")
@@ -73,7 +73,7 @@ class Augmentation:
         return (images * factors).clamp(0, 1)
 
 
-def augmentation_for(names: tuple[str, ...], values: tuple[tuple[str, ...], ...]) -> Augmentation | None:
+def choose_augmentation(names: tuple[str, ...], values: tuple[tuple[str, ...], ...]) -> Augmentation | None:
     """Return the augmentation for attributes of two objects and their spatial relation; None for other attributes."""
     if "relation" not in names:
         return None

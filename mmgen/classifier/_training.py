@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 
 from mmgen.artifacts import Dataset, check_output, read_checkpoint
 from mmgen.classifier._accuracy import Accuracy, measure_accuracy
-from mmgen.classifier._augment import augmentation_for
+from mmgen.classifier._augment import choose_augmentation
 from mmgen.classifier._files import build_classifier, describe_classifier, load_classifier
 from mmgen.classifier._task import ClassifierTask
 from mmgen.core.errors import DataError, UsageError
@@ -163,7 +163,7 @@ def _training_stage(
     def build(device: torch.device) -> TaskParts:
         classifier = build_classifier(settings.network, described, info.names, info.values, tuple(identity["told"]))
         moves = settings.augment and described.picture_shape == described.event_shape
-        augmentation = augmentation_for(info.names, info.values) if moves else None
+        augmentation = choose_augmentation(info.names, info.values) if moves else None
         rows, validation = (DatasetRows.of_split(dataset, identity["split"], part, device) for part in ("train", "val"))
         task = ClassifierTask(classifier, described.name, info.name, augmentation)
         return TaskParts(task, rows, validation, extra_settings={"classifier": describe_classifier(classifier)})

@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from mmgen.commands._fields import Assignments, CommaSeparated, OptionName, fields_of, option_names
-from mmgen.commands._members import command_of_file
+from mmgen.commands._members import command_name
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import nested_items
 from mmgen.core.progress import Watch
@@ -56,7 +56,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class Stage(Generic[R]):
-    """Base of all stages: settings as fields, and ``run``; the module's docstring has an example."""
+    """Base of all commands as Python objects: the settings are fields, and ``run`` does the work."""
 
     described_by: ClassVar[tuple[str, ...]] = ()
     """Settings classes that describe fields of the same names, each as ``room:Class``."""
@@ -70,13 +70,13 @@ class Stage(Generic[R]):
 
     @cached_property
     def watch(self) -> Watch:
-        """Observer that receives messages and progress."""
+        """Observer to which the command sends messages and progress."""
         from mmgen.commands._watching import choose_watch
 
         return choose_watch(self.progress)
 
     def run(self, command: str = "") -> R:
-        """Run the stage and return its result.
+        """Run the command and return its result.
 
         Args:
             command: The command to record; :meth:`command_line` where it is empty.
@@ -84,17 +84,17 @@ class Stage(Generic[R]):
         raise NotImplementedError
 
     def command_line(self, **replacements: Any) -> str:
-        """Return the command line that is equivalent to these settings.
+        """Return the shell command that has the same settings.
 
         Args:
             replacements: Values in place of the fields', such as the output that was chosen.
         """
-        name = command_of_file(type(self).__module__.rpartition(".")[2])
+        name = command_name(type(self).__module__.rpartition(".")[2])
         return shlex.join(["mmgen", name, *_command_words(replace(self, **replacements))])
 
 
 def _command_words(stage: Stage[Any]) -> Iterator[str]:
-    """Yield the words after a command's name."""
+    """Yield the arguments and options of the command line that has the settings of ``stage``."""
     for field in sorted(fields_of(type(stage)), key=lambda field: not field.is_positional):
         value = getattr(stage, field.name)
         if field.name in stage.not_recorded or value is None or (not field.is_positional and value == field.default):
@@ -121,7 +121,7 @@ def _format_value(value: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing(Stage[R]):
-    """Base of stages that draw from a model and write a page or a picture."""
+    """Base of the commands that draw from a model and write a page or a picture."""
 
     overwrite: bool = False
     """Replace the file that is there, even one that mmgen did not make."""
@@ -138,7 +138,7 @@ class Drawing(Stage[R]):
 
 @dataclass(frozen=True, kw_only=True)
 class Training(Stage[R]):
-    """Base of stages that train: fields of ``TrainingSettings`` by their names, described there."""
+    """Base of the commands that train; ``TrainingSettings`` documents the fields of the same names."""
 
     described_by: ClassVar[tuple[str, ...]] = ("mmgen.training.settings:TrainingSettings",)
 
@@ -157,19 +157,19 @@ class Training(Stage[R]):
     """Begin anew even if a run was saved."""
 
     def training_settings(self) -> dict[str, Any]:
-        """Return the fields of ``TrainingSettings`` that are set."""
+        """Return the values of those ``TrainingSettings`` that the user has set."""
         known = read_class_fields(Training.described_by[0])
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name in known}
         return {name: value for name, value in values.items() if value is not None and value is not False}
 
     def nested_settings(self) -> dict[str, Any]:
-        """Return ``settings`` nested by room."""
+        """Return the field ``settings`` with dotted keys expanded: {"a.b": 1} becomes {"a": {"b": 1}}."""
         from mmgen.settings.config import nest_dotted_names
 
         return nest_dotted_names(self.settings or {})
 
     def resume_mode(self) -> str:
-        """Return whether a saved run is continued: "require", "never" or "auto".
+        """Return what to do with the saved state of an earlier run: "require" it, "never" use it, or "auto".
 
         Raises:
             UsageError: Both ``resume`` and ``overwrite`` are given.

@@ -22,7 +22,7 @@ _VARIABLES = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "COLUMNS", "NO_COLOR", 
 
 
 def _library_versions() -> dict[str, dict[str, str]]:
-    """Return requirements, "needed" and by extra: names with the installed version, "" where missing."""
+    """Return installed versions of required libraries ("needed") and of each extra's; "" where missing."""
     found: dict[str, dict[str, str]] = {}
     for extra, requirements in extra_requirements().items():
         names = [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in requirements]
@@ -53,7 +53,7 @@ def _memory_bytes() -> int | None:
 
 
 def describe_environment() -> dict[str, Any]:
-    """Return the environment for a bug report as plain values; sizes in bytes.
+    """Return versions, devices and memory (bytes) of this machine as nested values, for a bug report.
 
     Example:
         >>> found = describe_environment()

@@ -48,7 +48,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # what zip files begin with: the same files are 
 
 @dataclass(frozen=True)
 class _Export:
-    """The exported files and facts that the model card mentions.
+    """The files, commands and scores that the README of an export mentions.
 
     Attributes:
         loaded: The model, or the aggregate with its model.
@@ -66,7 +66,7 @@ class _Export:
 
 
 def check_export(out: Path, overwrite: bool) -> None:
-    """Refuse an output path where an export would overwrite other files, before any work.
+    """Raise an error, before any work, if an export to ``out`` would overwrite files of the user.
 
     Raises:
         UsageError: Something is there that would be lost.
@@ -95,7 +95,7 @@ def _is_archive(out: Path) -> bool:
 
 @contextmanager
 def open_temporary_folder() -> Iterator[Path]:
-    """Yield a temporary folder; a full disk is reported for that folder."""
+    """Yield a temporary folder; errors in the ``with`` block, such as a full disk, name that folder."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         try:
@@ -110,7 +110,7 @@ def open_temporary_folder() -> Iterator[Path]:
 
 
 def write_export(folder: Path, names: Sequence[str], out: Path) -> None:
-    """Write the files of a folder to ``out``, a folder or an archive; other files of an earlier export are removed.
+    """Copy the files ``names`` to ``out``, a folder or a zip archive, and remove stale files of an earlier export.
 
     Raises:
         ArtifactError: The file system refuses.
@@ -128,7 +128,7 @@ def write_export(folder: Path, names: Sequence[str], out: Path) -> None:
 
 
 def _copy_files(folder: Path, names: Sequence[str], out: Path) -> None:
-    """Copy files to the folder ``out``, all or none; the checksums come last."""
+    """Copy files to the folder ``out``, all or none; the file of checksums comes last."""
     new_folder = not out.exists()
     out.mkdir(parents=True, exist_ok=True)
     new = [out / name for name in names if not os.path.lexists(out / name)]
@@ -155,7 +155,7 @@ def make_export_files(
     onnx: bool = False,
     seed: int = 0,
 ) -> list[str]:
-    """Write all files of an export into a folder; return their names, the card first.
+    """Write all files of an export (model, README, scores, pictures) into ``folder``; return their names.
 
     Args:
         folder: An empty folder.
@@ -213,7 +213,7 @@ def make_export_files(
 
 
 def _belongs_to_model(score: Score, loaded: TrainedModel) -> bool:
-    """Return True if a score belongs to these files: to the model, or to a posterior fitted to it."""
+    """Return True if a score was measured on the exported model, or on a posterior fitted to it."""
     fitted = loaded.header.content_id if loaded.fitted is not None else None
     ours: dict[str, set[str | None]] = {"model": {loaded.model_header.content_id}, "aggregate": {fitted, None}}
     return all(score.ids.get(role) in ids for role, ids in ours.items())
@@ -226,7 +226,7 @@ def _write_archive(folder: Path, names: Sequence[str], out: Path) -> None:
 
 
 def _example_descriptions(loaded: TrainedModel) -> list[str]:
-    """Return descriptions for the pictures: four values of the first attribute, or no words at all."""
+    """Return descriptions for the example pictures: four values of the first attribute, or ""."""
     if (
         loaded.attributes is None
         or loaded.description_kind != "attributes"
@@ -247,7 +247,7 @@ def _draw_pictures(loaded: TrainedModel, descriptions: Sequence[str], judge: Pat
 
 
 def _lineage_commands(node: Node) -> list[str]:
-    """Return the commands of a lineage as lines of a shell script, parents first, each once."""
+    """Return the commands that made a file and its ancestors, as lines of a shell script in order."""
     commands: list[str] = []
     for parent in node.parents:
         commands += _lineage_commands(parent)
@@ -255,7 +255,7 @@ def _lineage_commands(node: Node) -> list[str]:
 
 
 def _script_line(command: str) -> str:
-    """Return a recorded command as a line of a shell script, or a comment if it is no command of mmgen."""
+    """Return a recorded mmgen command for a shell script; any other text becomes a comment."""
     # Whoever wrote the file wrote this text: each word is quoted where a shell needs it, so that nothing in it ends the
     # command or begins another.
     try:
@@ -268,14 +268,14 @@ def _script_line(command: str) -> str:
 
 
 def _sample_command(description: str) -> str:
-    """Return the command that draws from a description, in the folder."""
+    """Return the ``mmgen sample`` command for a description, to be run in the exported folder."""
     return shlex.join(
         [_PROGRAM, "sample", ".", *(["--given", description] if description else []), "-o", "pictures.png"]
     )
 
 
 def _model_card(export: _Export) -> str:
-    """Return README.md: front matter of the hub, description, scores, use, commands."""
+    """Return the README.md of an export, a model card for the Hugging Face hub."""
     loaded = export.trained
     header, objective = loaded.model_header, str(loaded.settings.objective["name"])
     parts = [each.in_words() for each in loaded.settings.modalities.values()]
@@ -331,13 +331,13 @@ def _model_card(export: _Export) -> str:
 
 
 def _outside_members_notice(header: Header) -> list[str]:
-    """Return a sentence on members from other packages, which have to be installed."""
+    """Return a sentence, if any, that names the plugins that have to be installed."""
     members = [str(member) for member in header.members]
     return [f"It needs members from outside mmgen: {', '.join(members)}.", ""] if members else []
 
 
 def _front_matter(export: _Export, name: str, objective: str) -> list[str]:
-    """Return the YAML front matter of the hub; its values are JSON, which is valid YAML."""
+    """Return the YAML lines at the top of a model card, which the Hugging Face hub reads."""
     tags = ["mmgen", "variational-autoencoder", "multimodal", objective]
     tags += ["aggregate-posterior"] if export.trained.fitted is not None else []
     recipe = next(iter(_recipe_names(export.commands)), "own data")
@@ -363,10 +363,12 @@ def _front_matter(export: _Export, name: str, objective: str) -> list[str]:
 
 
 def _recipe_names(commands: Sequence[str]) -> list[str]:
+    """Return the names of the dataset recipes in ``make-data`` commands."""
     return [words[2] for command in commands if (words := command.split())[:2] == [_PROGRAM, "make-data"] and words[2:]]
 
 
 def _metric_entry(score: Score, suffix: str) -> dict[str, Any]:
+    """Return a score as an entry of the model card's front matter."""
     given = "" if score.given is None else f", {score.given} words given"
     error = {} if score.stderr is None else {"args": {"standard_error": score.stderr, "n": score.n}}
     label = f"{score.quantity or score.metric}{suffix} ({score.unit}), {score.source}{given}"
@@ -374,10 +376,11 @@ def _metric_entry(score: Score, suffix: str) -> dict[str, Any]:
 
 
 def _classifier_suffixes(scores: Sequence[Score]) -> list[str]:
-    """Return a suffix for each score, " (judge small)", if there are several classifiers, else ""."""
+    """Return a suffix for each score that names its classifier; "" if all scores have the same one."""
     names = classifier_names(scores)
     return [f" (judge {name})" if name and len({*names} - {""}) > 1 else "" for name in names]
 
 
 def _score_section(scores: Sequence[Score]) -> list[str]:
+    """Return the section of a model card with a table of scores."""
     return ["## Measured", "", *tabulate_scores(scores).markdown().splitlines(), ""] if scores else []

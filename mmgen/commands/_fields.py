@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Input:
-    """Marks a positional field: one or several existing files; ``-`` reads paths from stdin.
+    """Annotation of a field that takes existing files as positional arguments; ``-`` reads their paths from stdin.
 
     Attributes:
         what: What the file should be, for messages ("dataset").
@@ -46,7 +46,7 @@ class Input:
 
 
 class OptionName:
-    """Marks an option whose name differs from its field's: ``OptionName("--from", "-f", metavar="MODEL")``.
+    """Annotation that gives an option another name than its field's: ``OptionName("--from", "-f")``.
 
     Args:
         names: As it is typed; a short one alone stands beside the field's name.
@@ -61,7 +61,7 @@ class OptionName:
 
 @dataclass(frozen=True)
 class ExistingFile:
-    """Marks an option that names a file which must exist.
+    """Annotation of an option whose value is a file that must exist.
 
     Attributes:
         what: What the file should be, for messages.
@@ -75,25 +75,25 @@ class ExistingFile:
 
 
 class PictureSource:
-    """Marks an option that names a picture, a file of pictures, or kinds of pictures."""
+    """Annotation of an option whose value is a picture, a file of pictures, or names of image modalities."""
 
 
 class MemberOf:
-    """Marks a field that takes the name of a member of a room, or one of ``further`` words."""
+    """Annotation of a field whose value is a registered name, such as that of a metric, or a word in ``further``."""
 
     def __init__(self, room: str, *further: str) -> None:
         self.room, self.further = room, further
 
 
 class Completions:
-    """Marks a field with the words that shell completion offers for it."""
+    """Annotation of a field with the words that shell completion offers."""
 
     def __init__(self, *words: str) -> None:
         self.words = words
 
 
 class CommaSeparated:
-    """Marks a field of several values that are typed as one word with commas between.
+    """Annotation of a field with several values that are typed as one word: ``a,b,c``.
 
     Args:
         none: The word for no value at all.
@@ -104,11 +104,11 @@ class CommaSeparated:
 
 
 class Assignments:
-    """Marks the field of further settings, ``--set KEY=VALUE`` on the command line, a mapping in Python."""
+    """Annotation of a field of ``--set KEY=VALUE`` options; in Python it is a mapping."""
 
 
 class MemberSettings(Assignments):
-    """Marks the field that holds the settings of the chosen member, as options and keywords of their own.
+    """Annotation of a field with the settings of a chosen member, such as a dataset recipe, each an option of its own.
 
     The stage then has ``settings_names``, which returns their names.
     """
@@ -116,7 +116,7 @@ class MemberSettings(Assignments):
 
 @dataclass(frozen=True)
 class StageField:
-    """A field of a stage, as help, pages and signatures are made from it.
+    """A field of a command, from which its option, help and Python argument are made.
 
     Attributes:
         name: Its name.
@@ -137,26 +137,27 @@ class StageField:
     choices: tuple[str, ...] = ()
 
     def annotation(self, kind: type[T]) -> T | None:
-        """Return the annotation of a kind; None without one."""
+        """Return the field's annotation of the class ``kind``; None without one."""
         return next((one for one in _annotations(self.hint) if isinstance(one, kind)), None)
 
     @property
     def is_positional(self) -> bool:
-        """True for a positional argument."""
+        """True for a positional argument, False for an option."""
         return self.annotation(Input) is not None or self.annotation(Positional) is not None or self.default is MISSING
 
     @property
     def leaf_types(self) -> list[Any]:
-        """Plain types of a value, including those of list items."""
+        """Types of a single value, without lists, unions and annotations."""
         return list(dict.fromkeys(_leaf_types(self.hint)))
 
     @property
     def takes_several(self) -> bool:
-        """True if the field takes several values."""
+        """True if the field's value is a list."""
         return any(_is_sequence(one) for one in _union_members(self.hint))
 
 
 def _union_members(hint: Any) -> Iterator[Any]:
+    """Yield the types in a union type."""
     if get_origin(hint) is Annotated:
         yield from _union_members(get_args(hint)[0])
     elif get_origin(hint) in (Union, UnionType):
@@ -172,6 +173,7 @@ def _is_sequence(kind: Any) -> bool:
 
 
 def _leaf_types(hint: Any) -> Iterator[Any]:
+    """Yield the plain types in a type hint, such as ``int`` in ``list[int] | None``."""
     for one in _union_members(hint):
         if _is_sequence(one):
             yield from _leaf_types(get_args(one)[0])
@@ -190,7 +192,7 @@ def _annotations(hint: Any) -> Iterator[Any]:
 
 
 def option_names(field: StageField) -> list[str]:
-    """Return the names of an option on the command line, the long one first."""
+    """Return the names of a field's option, the long name first: ["--output", "-o"]."""
     named = field.annotation(OptionName)
     names = [*named.names] if named else []
     if field.annotation(Assignments):
@@ -201,7 +203,7 @@ def option_names(field: StageField) -> list[str]:
 
 
 def fields_of(stage: Any) -> tuple[StageField, ...]:
-    """Return the fields of a stage's class; inherited ones come last."""
+    """Return the fields of a command's class, its own before inherited ones."""
     return _read_fields(stage)
 
 
@@ -235,7 +237,7 @@ def _make_field(
 
 
 def _declared_fields_of(stage: Any) -> dict[str, SourceField]:
-    """Return the docstrings of the fields of a class and its bases; the class's own win."""
+    """Return name and docstring of the fields of a class; those of a subclass override its bases'."""
     found: dict[str, SourceField] = {}
     for kind in reversed([one for one in stage.__mro__ if "__dataclass_fields__" in vars(one)]):
         module = sys.modules[kind.__module__]

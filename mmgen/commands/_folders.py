@@ -10,7 +10,7 @@ _LEFT_OUT = (".last.safetensors", ".log.jsonl")
 
 
 def find_reported_files(folder: Path) -> list[Path]:
-    """Return the models, aggregates, judges and scores in a folder; [] where there is no model, or no folder."""
+    """Return the models, aggregates, classifiers and scores in a folder; [] if it has no model."""
     try:
         names = sorted(folder.iterdir())[:_MOST]
     except OSError:  # no folder, or none that can be read

@@ -18,11 +18,12 @@ R = TypeVar("R")
 
 
 def make_function(stage: Callable[P, Stage[R]]) -> Callable[P, R]:
-    """Return a Python function that runs a stage: its arguments are the fields, its result that of ``run``."""
+    """Return a Python function that runs a command: its arguments are the command's fields."""
     return cast("Callable[P, R]", _build_function(cast("type[Stage[Any]]", stage)))
 
 
 def _build_function(stage: type[Stage[Any]]) -> Callable[..., Any]:
+    """Build the function for a command, with signature and docstring."""
     member_settings = next((field.name for field in fields_of(stage) if field.annotation(MemberSettings)), "")
     known = {field.name for field in fields_of(stage)} - {member_settings}
 
@@ -52,6 +53,7 @@ def _build_function(stage: type[Stage[Any]]) -> Callable[..., Any]:
 
 
 def _docstring(stage: type[Stage[Any]]) -> str:
+    """Return the docstring of the function for a command."""
     sections = (inspect.getdoc(stage.run) or "").split("\n\n")
     results = [one for one in sections if one.startswith(("Returns:", "Raises:"))]
     arguments = "\n".join(f"    {field.name}: {_field_documentation(field)}" for field in fields_of(stage))
@@ -59,6 +61,7 @@ def _docstring(stage: type[Stage[Any]]) -> str:
 
 
 def _field_documentation(field: StageField) -> str:
+    """Return the entry of a field in the "Args:" section of a docstring."""
     text = insert_member_names(field.about)
     if not field.default_words or field.default not in (None, MISSING):
         return text

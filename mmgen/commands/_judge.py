@@ -9,7 +9,7 @@ __all__ = ["Judge"]
 
 
 class Judge:
-    """A trained attribute classifier: its file and its accuracy on held-out images.
+    """The result of ``train_classifier``: an attribute classifier's file and its accuracy on held-out images.
 
     Attributes:
         path: Its file.

@@ -25,7 +25,7 @@ _CHECKED = (1, 3, 64)
 
 
 class _MeanDecoder(nn.Module):
-    """E[image | z] [B, C, H, W] of z [B, D]."""
+    """Module that computes the mean image E[image | z] [B, C, H, W] from z [B, D]."""
 
     def __init__(self, model: Model, name: str) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class _MeanDecoder(nn.Module):
 
 
 def export_decoder(loaded: TrainedModel, out: Path) -> float:
-    """Write E[main image | z] as ONNX: input ``z`` [B, D], output ``image`` [B, C, H, W] in [0, 1], any B."""
+    """Write the decoder of the main image modality as an ONNX model, and return its largest deviation from PyTorch."""
     main = loaded.observation
     if main is None or main.name not in loaded.model.generates or loaded.model.conditional_on:
         raise UsageError(
@@ -83,7 +83,7 @@ def export_decoder(loaded: TrainedModel, out: Path) -> float:
 
 @contextmanager
 def _silence_exporter() -> Iterator[None]:
-    """Silence warnings and lines of the ONNX exporter."""
+    """Suppress the warnings and messages of torch's ONNX exporter."""
     levels = {log: log.level for log in map(logging.getLogger, ("onnxscript", "onnx_ir", "torch.onnx"))}
     for log in levels:
         log.setLevel(logging.ERROR)

@@ -16,13 +16,13 @@ _PAUSE = 0.2  # seconds between looks of a progress bar
 
 
 class _Bar:
-    """A progress bar of a notebook."""
+    """A progress bar in the output of a notebook."""
 
     def __init__(self, work: Work[Any]) -> None:
         self._work, self._now, self._began = work, Progress(0), time.monotonic()
 
     def advance(self, now: Progress) -> "_Bar":
-        """Set the progress, and return the bar."""
+        """Set the bar to the state ``now``, and return it."""
         self._now = now
         return self
 
@@ -37,7 +37,7 @@ class _Bar:
 
 
 class NotebookWatch(Watch):
-    """Watch that shows messages and progress bars in a notebook's output."""
+    """Watch that shows messages and progress bars in the output of a notebook."""
 
     def __init__(self, display: Callable[..., Any]) -> None:
         self._display = display
@@ -58,7 +58,7 @@ class NotebookWatch(Watch):
 
 
 def _default_watch() -> Watch:
-    """Return a watch for notebooks, a silent one elsewhere."""
+    """Return a watch that shows progress in a notebook, and a silent one outside notebooks."""
     interactive = sys.modules.get("IPython")  # a notebook has loaded it, and nobody else needs it
     shell = interactive.get_ipython() if interactive is not None else None
     if interactive is None or shell is None or not hasattr(shell, "kernel"):
@@ -67,7 +67,7 @@ def _default_watch() -> Watch:
 
 
 def choose_watch(progress: bool | Watch) -> Watch:
-    """Return ``progress`` itself if it is a watch, else one for notebooks (True) or a silent one (False)."""
+    """Return the watch for ``progress``: True for the default, False for a silent one, or the watch itself."""
     if isinstance(progress, Watch):
         return progress
     return _default_watch() if progress else Watch()

@@ -12,14 +12,14 @@ __all__ = ["check_words"]
 
 @dataclass(frozen=True)
 class _Vocabulary:
-    """Names and values of the attributes in a model's data."""
+    """The attributes of a model's data, with their values."""
 
     names: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
 
 
 def check_words(path: Path, descriptions: Sequence[str]) -> None:
-    """Refuse a description with an attribute or value that the model's data do not have; drawing checks all else.
+    """Raise an error if a description uses attributes or values that the model's data do not have.
 
     Args:
         path: A model, an aggregate, or the folder of an export.
@@ -41,7 +41,7 @@ def check_words(path: Path, descriptions: Sequence[str]) -> None:
 
 
 def _read_vocabulary(path: Path) -> tuple[_Vocabulary | None, bool]:
-    """Read the attributes from the headers of files, or None, and whether there are captions."""
+    """Read a model's attributes (None without any) and whether it has captions, from file headers alone."""
     from mmgen.artifacts import find_parent, read_header
     from mmgen.artifacts.files import find_main_exported_file
 

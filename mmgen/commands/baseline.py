@@ -64,7 +64,7 @@ class Baseline(Stage["Scores"]):
     """All randomness comes from this number."""
 
     def run(self, command: str = "") -> "Scores":
-        """Measure, and keep the scores.
+        """Measure the baseline, and write the scores to a file.
 
         Returns:
             The scores, which know their file.
@@ -81,12 +81,12 @@ class Baseline(Stage["Scores"]):
 
     @property
     def path(self) -> Path:
-        """The file of scores."""
+        """The file to which the scores are written."""
         data = path_of(self.dataset)
         return path_of(self.output or data.parent / f"{data.stem}-{self.method}.jsonl")
 
     def check_output(self) -> None:
-        """Refuse to replace scores that are there.
+        """Raise an error if the file of scores exists, unless it may be overwritten.
 
         Raises:
             UsageError: They are.
@@ -99,20 +99,20 @@ class Baseline(Stage["Scores"]):
         check_nothing_lost(self.path, self.overwrite)
 
     def write_scores(self, scores: "Sequence[Score]") -> None:
-        """Write scores, whole or not at all."""
+        """Write scores to the file :attr:`path`; a failed write leaves no file."""
         from mmgen.evaluation import write_scores
 
         write_scores(self.path, scores)
 
     @property
     def predicts_labels(self) -> bool:
-        """True if the method predicts labels; False if it is a density."""
+        """True if the method predicts labels; False if it fits a density."""
         from mmgen.baselines import get
 
         return get(self.method).answers != "densities"
 
     def measure(self) -> "list[Score]":
-        """Return the scores without keeping them.
+        """Measure the baseline and return the scores, without writing them.
 
         Raises:
             UsageError: An option is not for this method.
@@ -140,7 +140,7 @@ class Baseline(Stage["Scores"]):
         return self.watch.follow(measure_labels(path, self.method, supplies, experiment, self.attribute))
 
     def _refuse_options(self, answers: str, options: Mapping[str, object]) -> None:
-        """Refuse options that a method of this kind would ignore."""
+        """Refuse options that a baseline for labels (or for densities) would ignore."""
         if set_options := [name for name, value in options.items() if value]:
             others = "labels" if answers == "densities" else "densities"
             raise UsageError(
@@ -149,7 +149,7 @@ class Baseline(Stage["Scores"]):
             )
 
     def _refuse_training_options(self) -> None:
-        """Refuse settings of networks and of their training, which a method that trains none would ignore."""
+        """Refuse options for networks if the method trains none."""
         from mmgen.baselines import import_all
         from mmgen.core.parsing import flatten
         from mmgen.settings.config import nest_dotted_names
@@ -166,7 +166,7 @@ class Baseline(Stage["Scores"]):
             )
 
     def _label_supplies(self, experiment: "ExperimentSettings") -> "list[LabelSupply]":
-        """Return numbers of labels: those of the options, else of ``settings`` or the preset, else all."""
+        """Return the numbers of labelled images, from options, else settings or preset, else all images."""
         from mmgen.baselines import LabelSupply
 
         labelled = self.labelled
@@ -181,7 +181,7 @@ class Baseline(Stage["Scores"]):
         return [LabelSupply(share) for share in self.paired or [experiment.data.paired]]
 
     def _experiment_settings(self, dataset: "Dataset") -> "ExperimentSettings":
-        """Return the joint model's settings: preset, ``settings``, options, each over the one before."""
+        """Return the joint model's settings: those of the preset, overridden by ``settings`` and then by options."""
         from mmgen.baselines import get
         from mmgen.settings import extends, presets
         from mmgen.settings.config import find_preset, merge, nest_dotted_names

@@ -32,7 +32,7 @@ class Compare(Stage["Comparison"]):
     """Row that the others are compared with: differences, paired over seeds, with their 95 % intervals."""
 
     def run(self, command: str = "") -> "Comparison":
-        """Group scores by model and seed, and return the comparison.
+        """Group the scores by model and seed, and return the comparison.
 
         Returns:
             The tables.
@@ -52,7 +52,8 @@ class Compare(Stage["Comparison"]):
         scores = [read_scores(path) for path in paths]
         if not scores:
             raise UsageError(
-                f"{', '.join(map(str, files))}: there is no score in these files; make some with mmgen eval"
+                f"{', '.join(map(str, files))}: got no scores in these files, expected one at least; "
+                "make some with mmgen eval"
             )
         try:
             compared = compare_scores(list(zip(_shortest_names(paths), scores, strict=True)), self.against or "")
@@ -64,7 +65,7 @@ class Compare(Stage["Comparison"]):
 
 
 def _shortest_names(paths: list[Path]) -> list[str]:
-    """Return the shortest file names that differ, for scores that do not name their run."""
+    """Return the shortest names that tell files apart, for scores without a recorded run."""
     stems = [path.stem for path in paths]
     return [
         stem if stems.count(stem) == 1 else str(path.with_suffix("")) for stem, path in zip(stems, paths, strict=True)

@@ -84,7 +84,7 @@ class Evaluate(Stage["Scores"]):
     seed: Seed = 0
 
     def run(self, command: str = "") -> "Scores":
-        """Measure, and keep the scores.
+        """Measure the scores, and write them to a file where a file may be written.
 
         Returns:
             The scores, which know their file.
@@ -102,7 +102,7 @@ class Evaluate(Stage["Scores"]):
         return Scores(scores, path)
 
     def scores_path(self, hint: str = "") -> Path | None:
-        """Return the file for the scores; None in a folder in which files may not be written.
+        """Return the file to which scores are written; None if its folder cannot be written to.
 
         Args:
             hint: What else to do where scores are there already, for the message.
@@ -125,7 +125,7 @@ class Evaluate(Stage["Scores"]):
         return output
 
     def measure(self) -> "list[Score]":
-        """Return the scores for every weight of guidance and every classifier, without writing them.
+        """Measure and return the scores for each weight of guidance and each classifier, without writing them.
 
         Raises:
             UsageError: Something cannot be asked of this model; before any work is done.
@@ -141,9 +141,10 @@ class Evaluate(Stage["Scores"]):
         check_options_are_read(metrics, self._names_of_set_options())
         judged = [name for name in metrics if get(name).judged]
         if judged and loaded.attributes is None:  # before a judge is looked for, which there cannot be
-            other = "; of captions there is --metric retrieval" if loaded.text is not None else ""
+            other = ", such as retrieval for captions" if loaded.text is not None else ""
             raise UsageError(
-                f"{' and '.join(judged)} needs a model with attributes, and {self._model_path} has none{other}"
+                f"--metric {','.join(judged)} needs a model with attributes, but {self._model_path} has none; choose "
+                f"another metric{other}"
             )
         with Dataset.open(path_of(self.dataset) if self.dataset else loaded.dataset_path()) as data:
             judges = self._load_classifiers(data) if judged else []
@@ -201,7 +202,7 @@ class Evaluate(Stage["Scores"]):
         return validate(EvaluationSettings, {**values, "dropped": dropped})
 
     def _names_of_set_options(self) -> list[str]:
-        """Return the options that are set, by the names that metrics use."""
+        """Return the names of the evaluation options that the user has set."""
         names = [
             name
             for name, value in self._evaluation_settings()
@@ -212,7 +213,7 @@ class Evaluate(Stage["Scores"]):
         return names + [name for name in ("judge", "text_proposal") if getattr(self, name)]
 
     def _parse_guidances(self) -> "list[Guidance]":
-        """Return the weights of guidance."""
+        """Parse the weights of guidance, such as "1,3:balanced"."""
         from mmgen.metrics import check_distinct
         from mmgen.posteriors import Guidance
 
@@ -221,7 +222,7 @@ class Evaluate(Stage["Scores"]):
             parts = [part for one in weights for part in (split_list(one) if isinstance(one, str) else [one])]
             guidances = [Guidance.of(part) for part in parts or [0.0]]
         except UsageError as error:
-            raise UsageError(f"--{error}; several have commas between: 1,3:balanced,10") from None
+            raise UsageError(f"--{error}; separate several weights by commas: 1,3:balanced,10") from None
         check_distinct("--guidance", guidances)
         check_distinct(
             "--guidance",
@@ -233,7 +234,7 @@ class Evaluate(Stage["Scores"]):
         return guidances
 
     def _check_names(self) -> None:
-        """Refuse names that do not exist or stand twice, before anything slow."""
+        """Refuse metrics, posteriors or parts that do not exist or occur twice."""
         from mmgen.metrics import check_distinct, get
 
         for name in _as_list(self.metric):
@@ -243,7 +244,7 @@ class Evaluate(Stage["Scores"]):
         check_distinct("--factor", self.factors or ())
 
     def _load_classifiers(self, data: "Dataset") -> "list[Classifier]":
-        """Return the classifiers that look at pictures: those that were named, or one near the files."""
+        """Load the named classifiers, else one in the folder of the model or the data."""
         from mmgen.generation.classifiers import find_dataset_classifier, format_accuracy, load_classifiers
 
         near = [self._model_path.parent, self._model.model_path.parent, data.path.parent, Path.cwd()]
@@ -256,4 +257,5 @@ class Evaluate(Stage["Scores"]):
 
 
 def _as_list(names: str | Sequence[str]) -> list[str]:
+    """Return names as a list; a text is split at commas."""
     return [names] if isinstance(names, str) else list(names)

@@ -40,7 +40,7 @@ class Explore(Drawing[Path]):
     """The page of mmgen report that it links to, which need not be there yet."""
 
     def run(self, command: str = "") -> Path:
-        """Make the page.
+        """Write the page and return its path.
 
         Returns:
             The page.

@@ -39,7 +39,7 @@ class Export(Stage[Path]):
     """All randomness comes from this number."""
 
     def run(self, command: str = "") -> Path:
-        """Write the folder or archive.
+        """Write the folder or archive and return its path.
 
         Returns:
             It.

@@ -22,7 +22,7 @@ _TARGET_OF = {"text_weight": "true", "guidance": "guided"}
 
 
 class _FitPlan(NamedTuple):
-    """Completed settings of a fit, its output, and the fit that it starts from."""
+    """The complete settings of a fit, its output file, and the fitted posterior that it starts from."""
 
     settings: "FitSettings"
     output: Path
@@ -75,7 +75,7 @@ class FitAggregate(Training["TrainedModel"]):
     keep_state: bool = False
 
     def run(self, command: str = "") -> "TrainedModel":
-        """Encode the dataset and fit the posterior, unless the file is finished.
+        """Encode the dataset, fit the posterior and return it loaded; a finished file is only loaded.
 
         Returns:
             The aggregate with its model, on the CPU.
@@ -88,7 +88,7 @@ class FitAggregate(Training["TrainedModel"]):
         return load(self.write_file(command))
 
     def write_file(self, command: str = "") -> Path:
-        """Write the file of :meth:`run` without loading it, after the fit that it starts from if that is missing.
+        """Fit the posterior and return its file, without loading it; a missing ``base`` is fitted first.
 
         Returns:
             The aggregate.
@@ -116,7 +116,7 @@ class FitAggregate(Training["TrainedModel"]):
 
     @cached_property
     def plan(self) -> _FitPlan:
-        """Settings, place and start of the fit.
+        """Complete settings, output file and base of the fit.
 
         Raises:
             SettingsError: Names all wrong keys and values.
@@ -145,7 +145,7 @@ class FitAggregate(Training["TrainedModel"]):
         return _FitPlan(settings, path_of(output), base)
 
     def check_fit(self) -> None:
-        """Refuse what a fit refuses before its work."""
+        """Raise an error that the fit would raise before its work starts."""
         from mmgen.posteriors import fit_aggregate
 
         settings, output, base = self.plan
@@ -166,7 +166,7 @@ class FitAggregate(Training["TrainedModel"]):
         return path_of(self.dataset) if self.dataset else find_parent(self._model_path, "dataset")
 
     def _settings_values(self) -> dict[str, Any]:
-        """Nested settings before they are completed."""
+        """Nested settings from the options, before defaults are filled in."""
         from mmgen.posteriors import load_aggregate
         from mmgen.settings.config import merge
 
@@ -185,7 +185,7 @@ class FitAggregate(Training["TrainedModel"]):
         return {"aggregate": aggregate, "training": self.training_settings()}
 
     def _check_target_options(self, values: dict[str, Any]) -> None:
-        """Refuse an option that is a setting of another target than the one of ``values``."""
+        """Refuse options that only apply to another target of the fit."""
         import mmgen.posteriors
 
         aggregate = values["aggregate"]
@@ -204,7 +204,7 @@ class FitAggregate(Training["TrainedModel"]):
                 )
 
     def _base_is_missing(self, mode: str) -> bool:
-        """Return True if the fit that this one starts from has a default name and does not exist yet."""
+        """Return True if the posterior to start from has its default name and is not fitted yet."""
         from mmgen.artifacts import check_output
         from mmgen.posteriors import is_fit
         from mmgen.training.state import state_path

@@ -46,7 +46,7 @@ class MakeData(Stage["Dataset"]):
     """All randomness comes from this number."""
 
     def run(self, command: str = "") -> "Dataset":
-        """Make the file, or open the one that the same command has made.
+        """Make the dataset file and open it; a file that the same command has made is only opened.
 
         Returns:
             The dataset, open.
@@ -59,7 +59,7 @@ class MakeData(Stage["Dataset"]):
         return Dataset.open(self.write_file(command))
 
     def write_file(self, command: str = "") -> Path:
-        """Make the file of :meth:`run` without opening it; notes on sources come before anything is written."""
+        """Make the dataset file and return its path, without opening it."""
         command = command or self.command_line(output=self._output_path)
         if self.is_up_to_date(command):
             self.watch.say(
@@ -81,7 +81,7 @@ class MakeData(Stage["Dataset"]):
         return made
 
     def preview(self, command: str = "") -> list[str]:
-        """Return lines that describe the dataset, and write nothing.
+        """Return lines that describe the dataset, without making it.
 
         Raises:
             UsageError: Something that is there would be lost.
@@ -101,7 +101,7 @@ class MakeData(Stage["Dataset"]):
         ]
 
     def is_up_to_date(self, command: str) -> bool:
-        """Return True if the existing file was made by the same command and versions.
+        """Return True if the existing file was made by the same command and the same versions.
 
         Raises:
             UsageError: Something else is there.
@@ -121,20 +121,20 @@ class MakeData(Stage["Dataset"]):
         return False
 
     def command_line(self, **replacements: Any) -> str:
-        """Return the command that does the same; positional settings follow the recipe."""
+        """Return the shell command that makes the same file."""
         settings = {**_apply_switches(self._recipe_class, self.settings or {})}
         words = [str(settings.pop(name)) for name in positional_fields(self._recipe_class) if name in settings]
         program, command, recipe, *others = shlex.split(super().command_line(settings=settings, **replacements))
         return shlex.join([program, command, recipe, *words, *others])
 
     def settings_names(self) -> list[str]:
-        """Return the names of the recipe's settings and switches."""
+        """Return the names of the settings and switches of the dataset recipe."""
         switches = [_argument_name(switch.name) for _, switch in _recipe_switches(self._recipe_class)]
         return list(dict.fromkeys([*self._recipe_class.model_fields, *switches]))
 
     @cached_property
     def recipe_settings(self) -> Any:
-        """The recipe, built with its settings.
+        """The dataset recipe, an object with the chosen settings.
 
         Raises:
             SettingsError: Names all wrong keys and values.
@@ -158,7 +158,7 @@ class MakeData(Stage["Dataset"]):
 
     @property
     def _workers_or_scheduler(self) -> int | str | None:
-        """Number of processes, or the address of a scheduler."""
+        """Number of worker processes, or the address of a cluster's scheduler."""
         from mmgen.artifacts.members import members_of
 
         if self.scheduler is None:
@@ -188,7 +188,7 @@ class MakeData(Stage["Dataset"]):
 
 
 def preview_recipe(recipe: Any, seed: int) -> list[str]:
-    """Open and check the sources of a recipe, and return lines about the dataset, without making it.
+    """Return lines about the dataset that a recipe would make, without making it.
 
     Args:
         recipe: A recipe without a survey of its own.
@@ -207,7 +207,7 @@ def preview_recipe(recipe: Any, seed: int) -> list[str]:
 
 
 def _recipe_switches(schema: Any) -> list[tuple[str, Any]]:
-    """Return the switches of a recipe, each with the field that it sets."""
+    """Return (field, switch) for each switch, such as ``--grey``, of a dataset recipe."""
     return [
         (name, switch)
         for name, field in schema.model_fields.items()
@@ -218,11 +218,12 @@ def _recipe_switches(schema: Any) -> list[tuple[str, Any]]:
 
 
 def _argument_name(switch: str) -> str:
+    """Return the Python argument for a switch: "--no-text" becomes "no_text"."""
     return switch.removeprefix("--").replace("-", "_")
 
 
 def _apply_switches(schema: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace switches of the command line, such as ``grey=True``, by the fields that they set."""
+    """Replace switches, such as ``grey=True``, by the recipe's fields that they set."""
     fields = dict(settings)
     typed = {name: [name] for name in schema.model_fields if name in settings}
     for name, switch in _recipe_switches(schema):

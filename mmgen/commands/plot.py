@@ -50,7 +50,7 @@ class Plot(Drawing["Picture"]):
     """For interpolation: straight from one z to another instead of by the arc."""
 
     def run(self, command: str = "") -> "Picture":
-        """Draw the figure, and write it where there is an output.
+        """Draw the figure, write it if there is an output, and return it.
 
         Returns:
             A picture that a notebook shows and that ``save`` writes.

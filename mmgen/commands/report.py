@@ -31,7 +31,7 @@ class Report(Drawing[Path]):
     """The page of mmgen explore that it links to, which need not be there yet."""
 
     def run(self, command: str = "") -> Path:
-        """Make the page.
+        """Write the page and return its path.
 
         Returns:
             The page.

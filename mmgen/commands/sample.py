@@ -63,7 +63,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
     """Which rows of the source, or of the model's dataset; repeatable. By default 8 of its test part."""
 
     def run(self, command: str = "") -> "Grid | Draws | list[dict[str, Any]]":
-        """Draw and write the output, or predict attributes or texts of images.
+        """Draw images and write them to the output, or predict attributes or texts of images.
 
         Returns:
             A picture that a notebook shows and that ``save`` writes, or what was drawn for a file of another ending. Of
@@ -84,7 +84,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
 
     @property
     def predicts(self) -> bool:
-        """True if attributes or texts of images are predicted, and no images drawn."""
+        """True if attributes or texts of images are predicted; False if images are drawn."""
         return (self.source is not None or bool(self.rows)) and not self.targets
 
     @property
@@ -111,7 +111,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
 
     @cached_property
     def _start(self) -> "TranslationStart | None":
-        """Return the pictures to start from, when drawing is not from a description alone."""
+        """Return the pictures that drawing starts from; None when it starts from a description alone."""
         from mmgen.generation.translations import parse_translation_start
 
         if self.source is None and not self.rows:
@@ -120,13 +120,14 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         return parse_translation_start(self._model, self.source or main)
 
     def _check_options(self) -> None:
-        """Refuse options that this mode would ignore."""
+        """Refuse options that have no effect together with the others."""
         from mmgen.posteriors import Guidance
 
         typed = "--mean" if self.mean else "--sampled"
         if self.mean is not None and Path(str(self.output)).suffix.lower() == ".h5":
             raise UsageError(
-                f"{typed} got {self.output}, expected a picture (.png): a file of samples holds both; leave it out"
+                f"{typed} got the output {self.output}, expected a picture (.png), since a file of samples holds means "
+                f"and draws; leave {typed} out"
             )
         if self.source is None and not self.rows:
             return
@@ -156,19 +157,21 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
             raise UsageError(f"--output got {output}, expected a name ending in .png (a grid) or .h5 (samples){own}")
         if ending == ".png" and described.picture_shape is None:
             raise UsageError(
-                f"--output got {output}, but a {described.kind} has no picture; use a file of samples (.h5)"
+                f"--output got {output}, expected a file of samples (.h5), since a {described.kind} has no picture; "
+                "choose a name ending in .h5"
             )
         if ending != ".h5":
             check_page(output, "picture", self.overwrite, *inputs)
         elif self.overwrite:
             raise UsageError(
-                f"--overwrite got {output}, expected a picture (.png): samples replace samples anyway; leave it out"
+                f"--overwrite got the output {output}, expected a picture (.png): a file of samples is replaced "
+                "without it; leave --overwrite out"
             )
         else:
             check_output(output, "samples", *inputs)
 
     def _draw(self, output: Path | None, command: str) -> "Grid | Draws":
-        """Draw pictures for descriptions."""
+        """Draw pictures that fit descriptions."""
         from mmgen.figures.drawing.samples import sample_grid
         from mmgen.generation.classifiers import classifier_reads_samples
         from mmgen.generation.draws import convert_draws_to_pictures
@@ -194,7 +197,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         return grid
 
     def _translate(self, start: "TranslationStart", output: Path | None, command: str) -> "Grid | Draws":
-        """Draw pictures from other kinds of pictures."""
+        """Draw pictures that fit pictures of other modalities."""
         from mmgen.figures.drawing.samples import translation_grid
         from mmgen.generation.draws import convert_draws_to_pictures
         from mmgen.generation.samples import save_samples
@@ -203,7 +206,8 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         loaded, (description, *others) = self._model, self._descriptions
         if others:
             raise UsageError(
-                f"--given got {len(others) + 1} descriptions, expected one to go with the pictures of --from"
+                f"--given got {len(others) + 1} descriptions beside the pictures of --from, expected one; "
+                "run the command once for each"
             )
         start_pictures = read_start_pictures(loaded, start, _EXAMPLES, self.seed, list(self.rows))
         if start_pictures.notice:
@@ -228,7 +232,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         return grid
 
     def _write_values(self, output: Path | None, drawn: "Draws") -> bool:
-        """Write a file of the kind of data itself, such as a sound; False where the output is a picture."""
+        """Write drawn values in a format of their own, such as a sound; return False if the output is a picture."""
         from mmgen.generation.samples import write_values
 
         if output is None or output.suffix.lower() == ".png":
@@ -237,7 +241,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
         return True
 
     def _predict(self) -> list[dict[str, Any]]:
-        """Predict attributes with their probabilities, or texts, for images."""
+        """Predict the attributes, with probabilities, or the texts of images."""
         from mmgen.generation.read import attribute_probabilities, list_predictions, texts_of_images
         from mmgen.generation.translations import read_start_pictures
 

@@ -32,7 +32,7 @@ class Show(Stage[dict[str, Any]]):
     """Which images are on the contact sheet."""
 
     def run(self, command: str = "") -> dict[str, Any]:
-        """Describe the file, and draw its contact sheet where there is an output.
+        """Return the description of the file, and write a contact sheet if there is an output.
 
         Returns:
             Kind, settings, facts, contents and parents, as ``mmgen show --json`` prints them.

@@ -18,7 +18,7 @@ __all__ = ["Train"]
 
 
 class _TrainingPlan(NamedTuple):
-    """Completed settings, and the model to make."""
+    """The complete settings of a training, and its output file."""
 
     settings: "ExperimentSettings"
     output: Path
@@ -63,7 +63,7 @@ class Train(Training["TrainedModel"]):
     keep_state: bool = False
 
     def run(self, command: str = "") -> "TrainedModel":
-        """Train the model, unless the file is finished.
+        """Train the model and return it loaded; a finished file is only loaded.
 
         Returns:
             The trained model, on the CPU.
@@ -77,7 +77,7 @@ class Train(Training["TrainedModel"]):
         return load(self.plan.output)
 
     def write_file(self, command: str = "") -> "TrainingResult":
-        """Make the file of :meth:`run` without loading it."""
+        """Train the model and return the result of the training, without loading the file."""
         from mmgen.training.model_run import train_model
 
         mode, (settings, output) = self.resume_mode(), self.plan
@@ -86,7 +86,7 @@ class Train(Training["TrainedModel"]):
 
     @cached_property
     def plan(self) -> _TrainingPlan:
-        """Settings and place of the model: preset, file, options and ``settings``, each over the one before.
+        """Complete settings and output file; options override ``settings``, then the file, then the preset.
 
         Raises:
             SettingsError: Names all wrong keys and values.
@@ -121,7 +121,7 @@ class Train(Training["TrainedModel"]):
         return path_of(self.output or data.with_name(f"{data.stem}-{name.rpartition('/')[2]}.safetensors"))
 
     def _settings_values(self, preset: str | None, config: dict[str, Any]) -> dict[str, Any]:
-        """Nested settings before they are completed."""
+        """Return nested settings from preset, file and options, before defaults are filled in."""
         from mmgen.settings import extends
         from mmgen.settings.config import merge
         from mmgen.training.settings import merge_settings
@@ -142,7 +142,7 @@ class Train(Training["TrainedModel"]):
         return settings_from_start(self._start_path, values) if self._start_path else values
 
     def _preset_name(self) -> str | None:
-        """Return the preset's full name: ``vedantam/telbo`` means the variant for this dataset and this hardware."""
+        """Return the full name of the preset: a short one stands for its variant for this dataset and device."""
         from mmgen.artifacts import read_header
         from mmgen.settings import presets
         from mmgen.settings.config import find_preset
@@ -160,7 +160,7 @@ class Train(Training["TrainedModel"]):
         return full
 
     def check_networks(self) -> None:
-        """Build the networks without weights, to report settings that do not fit as a training would.
+        """Build the networks without weights, so that settings that do not fit raise an error early.
 
         Raises:
             SettingsError: Settings of the networks do not fit each other, the objective, the data or the optimiser.

@@ -18,7 +18,7 @@ __all__ = ["TrainClassifier"]
 
 
 class _ClassifierPlan(NamedTuple):
-    """Completed settings, and the classifier to make."""
+    """The complete settings of a classifier, and its output file."""
 
     settings: "ClassifierSettings"
     output: Path
@@ -54,7 +54,7 @@ class TrainClassifier(Training["Judge"]):
     seed: Seed = 0
 
     def run(self, command: str = "") -> "Judge":
-        """Train the classifier, unless the file is finished.
+        """Train the classifier and return it with its accuracy; a finished file is only read.
 
         Returns:
             The judge, with its accuracy on images that it has not seen.
@@ -72,7 +72,7 @@ class TrainClassifier(Training["Judge"]):
 
     @cached_property
     def plan(self) -> _ClassifierPlan:
-        """Return settings and output of the classifier.
+        """Return the complete settings and the output file of the classifier.
 
         Raises:
             SettingsError: Names all wrong keys and values.

@@ -15,7 +15,7 @@ from mmgen.evaluation.real import LEAST, Points
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
 
-__all__ = ["TOO_FEW", "PictureComparison", "compare_pictures", "need_comparable_pictures"]
+__all__ = ["TOO_FEW", "PictureComparison", "compare_pictures", "explain_incomparable_pictures"]
 
 TOO_FEW = f"no description of this part has {LEAST} real pictures in each of two halves, expected one at least"
 """The message where nothing could be compared."""
@@ -23,7 +23,7 @@ TOO_FEW = f"no description of this part has {LEAST} real pictures in each of two
 
 @dataclass(frozen=True)
 class PictureComparison:
-    """Classifier features of drawn pictures and of real ones with the same descriptions.
+    """Features of drawn pictures beside those of real pictures with the same descriptions, by an attribute classifier.
 
     Attributes:
         protocol: ``description``: each description by itself, n pictures of each kind, each half the reference in
@@ -42,22 +42,22 @@ class PictureComparison:
 
     @property
     def pairs(self) -> list[tuple[Points, Points]]:
-        """Return sets of drawn pictures, each with its reference set of real ones."""
+        """Return pairs of the features of drawn pictures and those of the real pictures to compare with."""
         return [(self.drawn_points, half) for half in self.halves[: 2 if self.protocol == "description" else 1]]
 
     @property
     def ceiling_pairs(self) -> list[tuple[Points, Points]]:
-        """Return pairs of sets of real pictures, which give the best score that a model can reach."""
+        """Return pairs of the features of two halves of the real pictures, which score as a perfect model would."""
         one, other = self.halves
         return [(other, one), (one, other)] if self.protocol == "description" else [(other, one)]
 
     @property
     def n(self) -> int:
-        """Return the number of drawn pictures."""
+        """Return the number of drawn pictures of all descriptions."""
         return sum(map(len, self.drawn_points))
 
     def picture_counts(self) -> dict[str, int | float]:
-        """Return numbers of pictures for every score."""
+        """Return the numbers of descriptions, pictures and features, as details of a score."""
         counts = np.array([[len(part) for part in points] for points in (*self.halves, self.drawn_points)])
         return {
             "queries": len(self.queries),
@@ -68,23 +68,23 @@ class PictureComparison:
         }
 
 
-def need_comparable_pictures(evaluation: "Evaluation") -> str:
-    """Need pictures that can be compared with real ones of the same description.
+def explain_incomparable_pictures(evaluation: "Evaluation") -> str:
+    """Return the reason why drawn pictures cannot be compared with real ones of the same description; "" if they can.
 
     From then on the classifier's features of all drawn pictures are stored.
     """
-    missing = needs.need_drawn_pictures(evaluation) or needs.need_spelled_descriptions(evaluation)
+    missing = needs.explain_missing_drawings(evaluation) or needs.explain_unspelled_descriptions(evaluation)
     if not missing:
-        evaluation.draws.store_features(max(LEAST, evaluation.settings.draws))
+        evaluation.drawn_pictures.store_features(max(LEAST, evaluation.settings.draws))
     return missing
 
 
 def _compare_dropped(
     evaluation: "Evaluation", posterior: str, dropped: int
 ) -> Generator[float, None, list[PictureComparison]]:
-    """Compare drawn and real pictures of all descriptions with ``dropped`` attributes left out."""
+    """Draw pictures of all descriptions without ``dropped`` of their attributes, beside real pictures."""
     queries = evaluation.questions.make_queries(dropped)
-    chosen = evaluation.real.pictures_of(queries)
+    chosen = evaluation.real_pictures.pictures_of(queries)
     counts = np.array([[len(part) for part in side] for side in chosen.places])  # [2, Q]
     n = counts.min(0)
     alone = np.flatnonzero(n >= LEAST)
@@ -92,7 +92,7 @@ def _compare_dropped(
     most = int(max(n[alone].max(initial=0), counts[1][together].max(initial=0)))
     if not most:
         return []
-    drawn = yield from evaluation.draws.compute_features(queries, posterior, most)
+    drawn = yield from evaluation.drawn_pictures.compute_features(queries, posterior, most)
 
     def real_features(side: int, query: int, number: int) -> NDArray[np.float32]:
         return chosen.features[chosen.places[side][query][:number]]
@@ -114,9 +114,9 @@ def _compare_dropped(
 
 
 def compare_pictures(evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[PictureComparison]]:
-    """Compare drawn and real pictures for every number of attributes left out."""
+    """Draw pictures of descriptions, and return their features beside those of real pictures."""
     comparisons: list[PictureComparison] = []
-    limit = len(evaluation.info.names) - len(evaluation.questions.hints)
+    limit = len(evaluation.attributes.names) - len(evaluation.questions.hints)
     numbers = [number for number in evaluation.questions.dropped if number <= limit]
     for done, number in enumerate(numbers):
         work = _compare_dropped(evaluation, posterior, number)

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 def jensen_shannon(p: Floats, q: Floats, base: float = 2.0) -> Floats:
-    """Compute the Jensen-Shannon divergence over the last axis: 0 to 1 in base 2, 0 to ln 2 in base e.
+    """Compute the Jensen-Shannon divergence of p and q over the last axis: 0 to 1 in base 2.
 
     Example:
         >>> float(jensen_shannon(np.array([1.0, 0.0]), np.array([0.0, 1.0])))
@@ -40,7 +40,7 @@ def jensen_shannon(p: Floats, q: Floats, base: float = 2.0) -> Floats:
 
 
 def jackknife_divergence(p: Floats, counts: NDArray[np.int64], base: float = 2.0) -> Floats:
-    """Correct the bias of JS(p, q) by the jackknife: ``p`` [..., V], ``counts`` [..., V] of at least 2 draws of q.
+    """Estimate JS(p, q) from ``counts`` [..., V] of draws of q; the jackknife corrects the bias of few draws.
 
     May be slightly negative: clipping it at 0 would bring the bias back.
     """
@@ -60,7 +60,7 @@ def jackknife_divergence(p: Floats, counts: NDArray[np.int64], base: float = 2.0
 def remaining_bias(
     p: Floats, counts: NDArray[np.int64], generator: np.random.Generator, base: float = 2.0, repeats: int = 64
 ) -> Floats:
-    """Estimate the bias that :func:`jackknife_divergence` leaves [...], by simulation from a q near the counts.
+    """Estimate the bias [...] of :func:`jackknife_divergence` by simulating draws of a q near the counts.
 
     The q of the simulation is the observed frequency shrunk towards p by half a count per value, so that values that
     happened not to be drawn are not taken for impossible.

@@ -30,7 +30,7 @@ _Key = tuple[str, int]
 
 
 class _CachedOutput:
-    """The outputs of a classifier for the pictures of all queries, extended as more pictures are drawn.
+    """Cache of a classifier's outputs for drawn pictures, extended as more pictures are drawn.
 
     Args:
         cache: Outputs so far, [Q, n, *] for each key.
@@ -47,7 +47,7 @@ class _CachedOutput:
         self.new: NDArray[Any] | None = None
 
     def classify(self, piece: DecodedPictures, first: int, inputs: Tensor, number: int) -> None:
-        """Classify the new pictures of a piece; ``first`` is the number of its first picture."""
+        """Classify those pictures of ``piece`` that are not cached; its first picture has the number ``first``."""
         start, stop = (min(max(first + end, self.count), self.limit) for end in (piece.draws.start, piece.draws.stop))
         if start >= stop:
             return
@@ -60,14 +60,14 @@ class _CachedOutput:
         self.new[piece.rows, start - self.count : stop - self.count] = output
 
     def append_output(self) -> None:
-        """Append the new outputs to those of earlier pictures."""
+        """Append the outputs for new pictures to those for earlier ones in the cache."""
         assert self.new is not None
         before = self.cache.get(self.key)
         self.cache[self.key] = self.new if before is None else np.concatenate([before, self.new], axis=1)
 
 
 class ClassifiedPictures:
-    """Classifier outputs for pictures that a model draws, cached for all metrics.
+    """Drawer of pictures from a model that caches a classifier's outputs for them.
 
     Pixels are sampled where the dataset's images are binary, since the judge learnt from binary images (VE Fig. 3);
     elsewhere the judge is shown the mean, since grey levels of the data are no draws of a Bernoulli variable.
@@ -100,21 +100,21 @@ class ClassifiedPictures:
 
     @property
     def sampled(self) -> bool:
-        """True if the classifier sees sampled pixels, False if it sees their means."""
+        """True if the classifier receives sampled pixels, False if it receives the mean of each pixel."""
         return classifier_reads_samples(self.loaded)
 
     @property
     def pixels(self) -> str:
-        """Return the kind of pixels that the classifier sees: "sampled" or "mean"."""
+        """Return the kind of pixels that the classifier receives: "sampled" or "mean"."""
         return "sampled" if self.sampled else "mean"
 
     def store_features(self, n: int) -> None:
-        """Store features of the first ``n`` pictures of each query as soon as they are drawn."""
+        """Store, from now on, the classifier's features of the first ``n`` pictures of each query."""
         self._features_of = max(self._features_of, n)
 
     @torch.inference_mode()
     def classify_pictures(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.uint8]]:
-        """Draw ``n`` or more pictures of each query and return the attributes that the classifier predicts.
+        """Draw at least ``n`` pictures of each query and return the attributes that the classifier predicts.
 
         Pictures of earlier calls are used again, and only the missing ones are drawn.
 
@@ -141,7 +141,7 @@ class ClassifiedPictures:
 
     @torch.inference_mode()
     def compute_features(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.float32]]:
-        """Return features [Q, n', F] of ``n`` or more pictures of each query; arguments as in :meth:`judged`."""
+        """Draw at least ``n`` pictures of each query and return the classifier's features [Q, n', F]."""
         key = posterior, queries.dropped
         outputs = [_CachedOutput(pictures._features, pictures.judge.features, key, n) for pictures in self._classifiers]
         yield from self._classify_new(outputs, queries, posterior)
@@ -153,7 +153,7 @@ class ClassifiedPictures:
     def _classify_new(
         self, outputs: "Sequence[_CachedOutput]", queries: Queries, posterior: str
     ) -> Generator[float, None, None]:
-        """Draw pictures that some classifier has not seen yet, and classify them."""
+        """Draw the pictures that some classifier lacks, and classify them."""
         incomplete = [output for output in outputs if output.count < output.limit]
         if not incomplete:
             return
@@ -167,7 +167,7 @@ class ClassifiedPictures:
             output.append_output()
 
     def draw_pictures(self, queries: Queries, posterior: str, n: int, have: int = 0) -> Iterator[DecodedPictures]:
-        """Draw n pictures of each query in pieces of bounded size, equal to those of ``mmgen sample`` with this seed.
+        """Draw pictures number ``have`` to ``n`` of each query, in pieces; ``mmgen sample`` draws the same ones.
 
         Args:
             queries: What to draw.
@@ -196,7 +196,7 @@ class ClassifiedPictures:
 
     @property
     def _word_modality(self) -> str | None:
-        """The generated modality that the classifier can check: text or attributes; None without one."""
+        """The generated text or attributes that the classifier can check; None without."""
         loaded = self.loaded
         if loaded.model.conditional_on:
             return None
@@ -205,12 +205,13 @@ class ClassifiedPictures:
 
     @property
     def generates_words(self) -> bool:
-        """True if the model generates words that the classifier can check."""
+        """True if the model generates text or attributes that the classifier can compare with pictures."""
         return self._word_modality is not None
 
     @torch.inference_mode()
     def classify_generated(self, posterior: str, n: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Draw pictures and words from the same z; return predicted attributes of the pictures and those of the words.
+        """Draw pictures and words from the same z; return the predicted attributes of the former and those of the
+        latter.
 
         Hints of the classifier are the generated words (CK 5.4); a word at a wrong position is ``UNKNOWN``.
 

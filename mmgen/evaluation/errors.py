@@ -18,13 +18,13 @@ it is only the leading term, can be much larger than that."""
 
 
 def summarise(values: Tensor) -> tuple[float, float | None]:
-    """Return the mean over points [N] and its standard error."""
+    """Return the mean of values [N] and its standard error, None for a single value."""
     count = len(values)
     return float(values.mean()), float(values.std() / math.sqrt(count)) if count > 1 else None
 
 
 def standard_error(values: Tensor, *noises: Noise) -> float | None:
-    """Return the standard error of the mean of ``values`` [N], sums of estimates with noise of their own.
+    """Return the standard error of the mean of ``values`` [N], each of which is an estimate with noise.
 
     Both in quadrature. Noise that points do not share is part of the spread of their values already, and what they
     share is not: so the former is taken out of the spread, and all of it added. For N points of N estimates that is
@@ -41,7 +41,7 @@ def standard_error(values: Tensor, *noises: Noise) -> float | None:
 
 
 def shared_error(count: int, *noises: Noise) -> float:
-    """Return the part of the mean's standard error from noise that points share, which their spread does not show.
+    """Return the standard error of the mean that comes from noise shared by several of its values.
 
     The difference of two scores, point by point, has it from both: values of one description move together.
     """
@@ -51,22 +51,22 @@ def shared_error(count: int, *noises: Noise) -> float:
 
 
 def _estimate_noise(variances: Tensor, source: Tensor | None) -> float:
-    """Return the mean contribution of estimation noise to the variance of N values over N."""
+    """Return how much the noise of estimates adds to the variance of N values, divided by N."""
     count = len(variances)
     return (float(variances.sum()) - count * variance_of_mean(variances, source)) / (count * (count - 1))
 
 
 def disagreement(estimate: Estimate, reference: Estimate) -> float | None:
-    """Return the mean over points of ``reference`` less ``estimate``, nats; None if their errors explain it."""
+    """Return the mean of ``reference`` minus ``estimate`` in nats; None if it lies within their errors."""
     difference = float((reference.value - estimate.value).mean())
     noise = math.hypot(estimate.monte_carlo_stderr, reference.monte_carlo_stderr)
-    if abs(difference) <= _SIGMAS * noise + estimate.least_bias + reference.least_bias:
+    if abs(difference) <= _SIGMAS * noise + estimate.bias_bound + reference.bias_bound:
         return None
     return difference
 
 
 def diagnostics(result: Estimate, checked: tuple[str, Estimate, Estimate] | None = None) -> dict[str, Any]:
-    """Return diagnostics of an estimate: effective sample size, variance of log weights, Monte Carlo error.
+    """Return diagnostics of an importance-sampling estimate, such as its effective sample size, as details of a score.
 
     Args:
         result: The estimate.
@@ -81,7 +81,7 @@ def diagnostics(result: Estimate, checked: tuple[str, Estimate, Estimate] | None
         "log_weight_variance": variance,
         "log_weight_variance_stderr": error,
         "monte_carlo_stderr": result.monte_carlo_stderr,
-        "too_low_by_at_least": result.least_bias,
+        "too_low_by_at_least": result.bias_bound,
     }
     warnings = []
     if result.alone:

@@ -29,7 +29,7 @@ __all__ = ["Evaluation", "EvaluationSettings"]
 
 
 class Evaluation:
-    """A model with its data. Queries, points, pictures and encodings are made on first use and shared by all metrics.
+    """A model with the data to evaluate it on. Queries, pictures and encodings are made once for all metrics.
 
     Args:
         loaded: The model or aggregated posterior.
@@ -64,39 +64,39 @@ class Evaluation:
         self.settings = settings
         self.text_proposal = text_proposal
 
-    def with_judge(self, judge: "Classifier | None") -> "Evaluation":
-        """Return the same evaluation by another classifier, which looks at the same pictures.
+    def replace_classifier(self, judge: "Classifier | None") -> "Evaluation":
+        """Return this evaluation with another attribute classifier, which classifies the same drawn pictures.
 
         It has to be made before anything is drawn.
         """
         other = copy(self)  # with the candidates of guidance
         other._judge = judge
-        for name in ("real", "questions", "provenance"):
+        for name in ("real_pictures", "questions", "provenance"):
             other.__dict__.pop(name, None)
-        other.draws = ClassifiedPictures(
-            self.loaded, other.judge, self.settings.seed, self.settings.precision, self.draws
+        other.drawn_pictures = ClassifiedPictures(
+            self.loaded, other.judge, self.settings.seed, self.settings.precision, self.drawn_pictures
         )
         return other
 
     @property
     def split(self) -> str:
-        """The split scheme of queries and points."""
+        """The split scheme that the evaluated examples come from."""
         return self.settings.split or self.loaded.settings.data.split
 
     @property
     def judge(self) -> "Classifier":
-        """The attribute classifier; see :meth:`check_judge`."""
+        """The attribute classifier; an error if there is none, see :meth:`check_judge`."""
         self.check_judge()
         assert self._judge is not None
         return self._judge
 
     @property
     def has_judge(self) -> bool:
-        """True if there is a classifier."""
+        """True if an attribute classifier was given."""
         return self._judge is not None
 
     def check_judge(self) -> None:
-        """Check that there is an attribute classifier of the model's attributes.
+        """Raise an error without an attribute classifier of the model's attributes.
 
         Raises:
             UsageError: There is none, or it was trained on other attributes.
@@ -106,11 +106,11 @@ class Evaluation:
                 "this metric needs a judge (attribute classifier), got none; make one with mmgen train-classifier on "
                 "the model's dataset"
             )
-        check_classifier(self.info, self._judge)
+        check_classifier(self.attributes, self._judge)
 
     @property
-    def info(self) -> "AttributesDescription":
-        """Attributes of the model.
+    def attributes(self) -> "AttributesDescription":
+        """Specification of the model's attributes: their names and values.
 
         Raises:
             UsageError: It has none.
@@ -125,51 +125,51 @@ class Evaluation:
 
     @property
     def source_modalities(self) -> tuple[str, ...]:
-        """Modalities that z is inferred from: the main one alone where the model can, else those of its encoder."""
+        """Modalities that z is inferred from: the main one alone if possible, else all that the encoder needs."""
         assert self.loaded.observation is not None
         alone = (self.loaded.observation.name,)
         return alone if self.loaded.model.has_posterior(alone) else self.loaded.encoder_inputs
 
     @property
     def content_ids(self) -> dict[str, str]:
-        """Content ids of the files behind every score."""
+        """Content ids of the model, dataset and classifier that the scores are measured with."""
         header, model = self.loaded.header, self.loaded.model_header
         return {"model": model.content_id, header.kind: header.content_id, "dataset": self.dataset.header.content_id}
 
     def ignores_text(self, posterior: str) -> bool:
-        """Return True for p(z) and a learned q(z) without guidance: no description changes them."""
+        """Return True if the posterior ignores descriptions: p(z), or a fitted q(z), without guidance."""
         return self.loaded.posteriors[posterior].is_unconditional
 
     def rows(self, part: str | None = None) -> NDArray[np.int64]:
-        """Return row numbers of a part of the split, ascending; by default of the part that is evaluated."""
+        """Return the increasing row numbers of a part of the split; None for the evaluated part."""
         return self.dataset.split(self.split, part or self.settings.part)
 
     @cached_property
     def provenance(self) -> Provenance:
-        """The files, run and settings behind the scores."""
+        """The files, run and settings that are recorded with each score."""
         return Provenance(self)
 
     @cached_property
     def questions(self) -> Questions:
-        """Descriptions to draw pictures for."""
+        """Maker of the descriptions that pictures are drawn for."""
         return Questions(self)
 
     @cached_property
-    def draws(self) -> ClassifiedPictures:
-        """Drawn pictures and what the classifier sees on them."""
+    def drawn_pictures(self) -> ClassifiedPictures:
+        """The model's drawn pictures, with the classifier's outputs for them."""
         return ClassifiedPictures(self.loaded, self.judge, self.settings.seed, self.settings.precision)
 
     @cached_property
-    def real(self) -> RealPictures:
-        """Real pictures of the same descriptions."""
+    def real_pictures(self) -> RealPictures:
+        """Real pictures of the same descriptions as the drawn ones."""
         assert self.loaded.observation is not None
         return RealPictures(
-            self.dataset, self.split, self.settings, self.judge, self.loaded.observation.name, self.info
+            self.dataset, self.split, self.settings, self.judge, self.loaded.observation.name, self.attributes
         )
 
     @cached_property
     def data_points(self) -> Batch:
-        """Data points for likelihoods and encodings: a random choice of the part, on the model's device."""
+        """The examples for likelihoods and encodings: a random choice of the evaluated part."""
         import torch
 
         from mmgen.training.batches import DatasetRows
@@ -179,11 +179,11 @@ class Evaluation:
 
     @cached_property
     def rows_of_points(self) -> NDArray[np.int64]:
-        """Row numbers of the data points, ascending."""
+        """Row numbers of :attr:`data_points` in the dataset, increasing."""
         return self._choose_rows("points", self.settings.number)
 
     def read_factors(self) -> Factors:
-        """Read the factors behind the encoded rows, a random choice of the part, ascending; later calls keep them.
+        """Read the generative factors of the encoded examples; later calls return the same.
 
         Raises:
             UsageError: The dataset has too few factors, or lacks one of ``settings.factors``.
@@ -195,8 +195,8 @@ class Evaluation:
         return self._factors
 
     @cached_property
-    def code(self) -> Code:
-        """Encodings of the main images, with the factors of their rows."""
+    def encodings(self) -> Code:
+        """Encodings of the examples of the evaluated part, with their generative factors."""
         return encode_with_factors(
             self.dataset, self.loaded, self.read_factors(), self.settings.seed, self.settings.precision
         )
@@ -207,7 +207,7 @@ class Evaluation:
 
     @property
     def guidance_notices(self) -> list[str]:
-        """Warnings about pictures drawn with guidance."""
+        """Warnings to show with scores of pictures that were drawn with guidance."""
         if not self.loaded.guidance:
             return []
         notices = [self.loaded.guided_posterior(name).report.notice for name in self.posteriors]

@@ -38,7 +38,7 @@ _PRUNED_BELOW = 0.05
 
 @dataclass(frozen=True)
 class Code:
-    """Encodings of some examples, and the factors behind them.
+    """Encodings of examples, with the values of their generative factors.
 
     Attributes:
         means: Means of q(z | image), float64 [N, D]; of a layer above the first, given one seeded draw of those below.
@@ -59,19 +59,19 @@ class Code:
 
     @cached_property
     def active(self) -> NDArray[np.int64]:
-        """Return the dimensions that vary between examples."""
+        """Return the numbers of the latent dimensions that vary between examples."""
         return np.flatnonzero(self.means.std(axis=0) >= _PRUNED_BELOW)
 
     @cached_property
     def _rows_by_value(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Sort rows by the value of each factor; return them with the first position of each value."""
+        """For each factor, the rows sorted by its value, and where each value begins."""
         return [
             (np.argsort(column, kind="stable"), np.searchsorted(np.sort(column), np.arange(column.max() + 2)))
             for column in self.factors.T
         ]
 
     def draw_same_value(self, rows: NDArray[np.int64], factor: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw for each of ``rows`` (any shape) another row with the same value of a factor.
+        """Draw, for each of ``rows``, a random row that has the same value of a factor.
 
         Only a row that is alone with its value gets itself: pairs of a row with itself differ in nothing, and are the
         more frequent the more values a factor has, which would tell the factor.
@@ -85,7 +85,7 @@ class Code:
         return order[np.where((found >= places[rows]) & (high - low > 1), found + 1, found)]
 
     def split_at_random(self, rng: np.random.Generator, share: float = 2 / 3) -> tuple["Code", "Code"]:
-        """Split the rows at random into a training and a test part."""
+        """Divide the examples at random into a training part of ``share`` and a test part."""
         order = rng.permutation(len(self))
         first = round(share * len(self))
         return self[order[:first]], self[order[first:]]
@@ -94,7 +94,7 @@ class Code:
 def encode_with_factors(
     dataset: "Dataset", loaded: "TrainedModel", factors: "Factors", seed: int, precision: str
 ) -> Code:
-    """Encode the main images of a dataset; return the codes with the factors behind them.
+    """Encode examples of a dataset and return the encodings with the examples' generative factors.
 
     Args:
         dataset: Where the images are.
@@ -121,7 +121,7 @@ def encode_with_factors(
 
 
 def _number_labels(model: "Model", mean: "Tensor") -> "Tensor":
-    """Replace one-hot labels in encodings [N, D] by one column with the number of the value."""
+    """Replace a one-hot label in encodings [N, D] by one column with its number."""
     import torch
 
     from mmgen.modalities.attributes import Attributes
@@ -140,7 +140,7 @@ def _number_labels(model: "Model", mean: "Tensor") -> "Tensor":
 
 @dataclass(frozen=True)
 class Factors:
-    """Factors of some rows of a dataset.
+    """The values of generative factors for some rows of a dataset.
 
     Attributes:
         rows: The rows of which all factors are known, int64 [N].
@@ -156,7 +156,7 @@ class Factors:
 def read_factors(
     dataset: "Dataset", rows: NDArray[np.int64], names: Sequence[str] | None = None, require_all: bool = True
 ) -> Factors:
-    """Read factors behind rows of a dataset: its attributes, and generative factors with few values.
+    """Read the generative factors of dataset rows: attributes, and stored factors that have few values.
 
     Left out are factors with one value or more than 100, those that are no whole numbers, and where none are asked for
     by name also numbers of the source and sizes of picture files. Rows with a value that fewer than 10 of them have are
@@ -195,7 +195,7 @@ def read_factors(
 def _read_columns(
     dataset: "Dataset", rows: NDArray[np.int64], names: Sequence[str] | None
 ) -> tuple[dict[str, NDArray[np.int64]], NDArray[np.bool_]]:
-    """Read whole numbers that could be factors, by name, and the rows for which all of them are known."""
+    """Read all whole-number columns that may be factors, and which rows have a value in each."""
     found: dict[str, NDArray[np.int64]] = {}
     known = np.ones(len(rows), bool)
     for name, info in dataset.attributes.items():
@@ -214,7 +214,7 @@ def _read_columns(
 
 
 def _unusable_names_error(dataset: "Dataset", rows: NDArray[np.int64], missing: Sequence[str]) -> UsageError:
-    """Return the error for names that are no factors of these rows; it lists those that are."""
+    """Return an error for names that are no factors of these rows; it lists the factors."""
     names = [name for info in dataset.attributes.values() for name in info.names]
     usable = []
     for name in dict.fromkeys([*names, *dataset.factors]):
@@ -229,19 +229,19 @@ def _unusable_names_error(dataset: "Dataset", rows: NDArray[np.int64], missing: 
 
 
 def _is_source_factor(factor: "FactorInfo") -> bool:
-    """Return True for a factor that names the file or source of an example."""
+    """Return True for a factor that names the file or picture that an example was made from."""
     return factor.name.startswith(_SOURCE) or (factor.name, factor.unit) in _OF_FILES
 
 
 def _is_usable(column: NDArray[np.int64]) -> bool:
-    """Return whether a factor has at least two values, not too many, most of them frequent."""
+    """Return True if a factor has several values, not too many, and most of them are frequent."""
     values, counts = np.unique(column, return_counts=True)
     many = counts[counts >= _FEWEST_OF_VALUE]
     return len(values) <= _MOST_VALUES and len(many) >= 2 and 2 * int(many.sum()) >= len(column)
 
 
 def _have_frequent_values(columns: Sequence[NDArray[np.int64]], count: int) -> NDArray[np.bool_]:
-    """Return for each of ``count`` rows whether its value is frequent in every column with frequent values."""
+    """Return bool [count]: True for rows whose values of all columns are frequent."""
     frequent = np.ones(count, bool)
     for column in columns:
         _, of, counts = np.unique(column, return_inverse=True, return_counts=True)

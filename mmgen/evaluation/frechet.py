@@ -40,7 +40,7 @@ Floats = NDArray[np.float64]
 
 
 def frechet_distance(difference: float, first: Floats, second: Floats) -> float:
-    r"""Compute the squared Fréchet distance of two Gaussians (Dowson and Landau, Eq. 4).
+    r"""Compute the squared Fréchet distance of two Gaussians from the difference of means and both covariances.
 
     .. math:: \|m - m'\|^2 + Tr(C + C' - 2 (C C')^{1/2})
 
@@ -61,7 +61,7 @@ def frechet_distance(difference: float, first: Floats, second: Floats) -> float:
 
 @dataclass(frozen=True)
 class Distance:
-    """A distance between two sets of points, with functions that recompute it without some descriptions.
+    """A Fréchet distance between two sets of points that can be recomputed without a group of descriptions.
 
     Attributes:
         leaving_out: Function from a group of descriptions to the squared distance without it; None for all groups.
@@ -77,12 +77,12 @@ class Distance:
 
 
 def assign_groups(queries: int) -> NDArray[np.int64]:
-    """Assign descriptions to groups at random."""
+    """Assign each of ``queries`` descriptions to a random group; a jackknife leaves groups out."""
     return numpy_generator(0, "groups of descriptions").permutation(np.arange(queries) % min(GROUPS, queries))
 
 
 def _sum_by_group(parts: Sequence[NDArray[np.floating]], groups: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Sum ``parts`` over each group, [G, ...]."""
+    """Return the sums [G, ...] of the arrays in ``parts`` that belong to each group."""
     totals = np.zeros((int(groups.max()) + 1, *parts[0].shape))
     for group, part in zip(groups, parts, strict=True):
         totals[group] += part
@@ -90,7 +90,7 @@ def _sum_by_group(parts: Sequence[NDArray[np.floating]], groups: NDArray[np.int6
 
 
 def distance_within_descriptions(points: Sequence[Floats], others: Sequence[Floats], weights: Floats) -> Distance:
-    """Compute the distance inside descriptions: squared distance of means, and distance of mean covariances.
+    """Compute the Fréchet distance of points with equal descriptions, from mean covariances over descriptions.
 
     It is at most the mean over descriptions of their own Fréchet distances, since -Tr (C C')^(1/2) is jointly convex
     (the fidelity of quantum states is jointly concave), and equal to it where covariances do not depend on the
@@ -129,7 +129,7 @@ def distance_within_descriptions(points: Sequence[Floats], others: Sequence[Floa
 
 
 def _sum_covariances(points: Sequence[Floats], weights: Floats, groups: NDArray[np.int64]) -> Floats:
-    """Sum the weighted covariances of descriptions over each group, [G, F, F]."""
+    """Return the weighted sums [G, F, F] of the covariances of each group's descriptions."""
     size = points[0].shape[1]
     totals = np.zeros((int(groups.max()) + 1, size, size))
     for part, weight, group in zip(points, weights, groups, strict=True):
@@ -139,7 +139,7 @@ def _sum_covariances(points: Sequence[Floats], weights: Floats, groups: NDArray[
 
 
 def pooled_distance(first: Sequence[Floats], second: Sequence[Floats]) -> Distance:
-    """Compute the distance of all points of all descriptions together, as FID is usually measured.
+    """Compute the Fréchet distance of all points, whatever their description, as FID is usually measured.
 
     Args:
         first: Points [n, F] of each description; n may be 0.
@@ -175,12 +175,13 @@ def pooled_distance(first: Sequence[Floats], second: Sequence[Floats]) -> Distan
 
 
 def _sum_squares(points: Sequence[Floats], chosen: NDArray[np.bool_]) -> Floats:
+    """Return the sum of squared norms of the points of chosen descriptions."""
     joined = np.concatenate([part for part, wanted in zip(points, chosen, strict=True) if wanted])
     return joined.T @ joined
 
 
 def extrapolate_distance(whole: Distance, halves: Sequence[Distance]) -> Callable[[int | None], float]:
-    """Extrapolate a distance to infinitely many points, linearly in 1 / n from all points and from halves.
+    """Extrapolate a distance to infinitely many points, linearly in 1 / n, from its values on all and half of them.
 
     Args:
         whole: Estimate from all points.
@@ -198,7 +199,7 @@ def extrapolate_distance(whole: Distance, halves: Sequence[Distance]) -> Callabl
 
 
 def jackknife_error(estimate: Callable[[int | None], float], groups: int) -> float | None:
-    """Return the standard error over groups of descriptions, each left out in turn; None for fewer than two."""
+    """Return the standard error of ``estimate`` by leaving out each group of descriptions; None for one group."""
     if groups < 2:
         return None
     left_out = np.array([estimate(group) for group in range(groups)])

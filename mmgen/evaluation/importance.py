@@ -50,7 +50,7 @@ _ACTIVATIONS = 16
 
 @dataclass(frozen=True)
 class Component:
-    """One component of the mixture that importance samples are drawn from.
+    """One density of the mixture from which importance samples are drawn.
 
     Attributes:
         name: As tables say it: "q(z|image)".
@@ -72,7 +72,7 @@ class Component:
         log_prob: Density,
         informed: bool = True,
     ) -> "Component":
-        """Make a component from a density of z given one point."""
+        """Make a component from functions that draw z given one example and compute its log density."""
         return cls(
             name,
             lambda rows, points, n, generator: sample(points, n, generator),
@@ -82,7 +82,7 @@ class Component:
 
     @classmethod
     def from_posterior(cls, name: str, q: DiagonalGaussian | LayeredPosterior) -> "Component":
-        """Make a component from a Gaussian posterior [N, D] of all points."""
+        """Make a component from a Gaussian posterior of z [N, D] for all N examples."""
         return cls(
             name,
             lambda rows, points, n, generator: q[rows].sample(generator, (n,)),
@@ -92,7 +92,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Terms:
-    """Log densities at K draws of z for each of N points, float64.
+    """Log densities, float64 in nats, of K draws of z for each of N examples.
 
     Attributes:
         densities: [K, N] by name.
@@ -116,12 +116,12 @@ class Terms:
 
     @property
     def proposal(self) -> Tensor:
-        """Compute the log density of the mixture [K, N]; a component weighs as its share of the draws."""
+        """Log density [K, N] of the mixture that the draws are from; weights are the components' shares of draws."""
         share = torch.tensor(self.sizes, dtype=self.log_q.dtype, device=self.log_q.device) / sum(self.sizes)
         return (self.log_q + share.log()[:, None, None]).logsumexp(0)
 
     def _relative_variance(self, log_weights: Tensor) -> Tensor | None:
-        """Return the relative variance of the mean weight [N]; None if a component has a single draw."""
+        """Return the variance of the mean weight over its square [N]; None with single draws."""
         if min(self.sizes) < 2:
             return None
         relative = (log_weights - log_weights.logsumexp(0)).exp()  # adds up to one
@@ -129,7 +129,7 @@ class Terms:
         return torch.stack([size * part.var(0) for size, part in zip(self.sizes, parts, strict=True)]).sum(0)
 
     def weigh(self, log_target: Tensor) -> "Estimate":
-        """Estimate the log of the integral of a function of z, given log_target [K, N], with the mixture as proposal.
+        """Estimate log of the integral of exp(log_target) over z from ``log_target`` [K, N] at the draws.
 
         One-sample bound and variance of log weights are those of the first component alone: a mixture with p(z) in it
         has hopeless log weights, and bounds (CK) and variances (WG Table 3) are published through one posterior.
@@ -152,7 +152,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Importance-sampling estimate per point from K log weights: all fields [N], float64, nats.
+    """Estimates in nats by importance sampling for N examples, from K draws each.
 
     Attributes:
         value: log of the mean weight; below the truth in expectation, by about half of ``relative_variance``.
@@ -179,7 +179,7 @@ class Estimate:
 
     @property
     def relative_variance(self) -> Tensor:
-        """Return the estimated variance of the mean weight over its square [N], which is also that of ``value``.
+        """Return the variance [N] of the mean weight over its square, which approximates the variance of ``value``.
 
         1/ESS - 1/K of draws from one density.
         """
@@ -188,8 +188,8 @@ class Estimate:
         return (1 / self.ess - 1 / self.samples).clamp_min(0)
 
     @property
-    def least_bias(self) -> float:
-        """Return a lower bound of how far the mean over points is too low.
+    def bias_bound(self) -> float:
+        """Return a lower bound, in nats, for how much the mean of ``value`` underestimates the truth.
 
         E log of a mean is below the log of the expectation by half its relative variance, to second order and as far
         as the draws have seen.
@@ -198,24 +198,22 @@ class Estimate:
 
     @property
     def monte_carlo_stderr(self) -> float:
-        """Return the Monte Carlo error of the mean of ``value``: sqrt(sum_g n_g^2 v_g) / N for n_g points of estimate
-        g.
-        """
+        """Return the standard error of the mean of ``value`` that comes from the random draws."""
         return math.sqrt(variance_of_mean(*self.noise))
 
     @property
     def noise(self) -> Noise:
-        """Return the variance of ``value``, and which points share it."""
+        """Return the variance [N] of ``value``, and the number of the estimate that each example uses."""
         return self.relative_variance, self.source
 
     @property
     def bound_noise(self) -> Noise:
-        """Return the variance of ``bound``, a mean over the draws of the first component, and which points share it."""
+        """Return the variance [N] of ``bound``, and the number of the estimate that each example uses."""
         first = next(iter(self.alone.values()), self)
         return self.log_variance / first.samples, self.source
 
     def __getitem__(self, rows: Tensor) -> "Estimate":
-        """Return the estimates of ``rows``; a row may come several times."""
+        """Return the estimates of the examples at the positions ``rows``, repetitions allowed."""
         return Estimate(
             self.value[rows],
             self.bound[rows],
@@ -230,7 +228,7 @@ class Estimate:
 
 
 def variance_of_mean(variances: Tensor, source: Tensor | None) -> float:
-    """Return the variance of the mean over points [N], nats^2, where points of one source share their estimate."""
+    """Return the variance, nats^2, of the mean of N estimates; those with the same ``source`` are one estimate."""
     count = len(variances)
     shared = torch.ones_like(variances)
     if source is not None:
@@ -241,7 +239,7 @@ def variance_of_mean(variances: Tensor, source: Tensor | None) -> float:
 
 
 def summarise_weights(log_weights: Tensor) -> Estimate:
-    """Summarise log weights [K, N]."""
+    """Compute the estimate from log weights [K, N] of K draws for N examples."""
     weights = log_weights.double()
     count = weights.shape[0]
     total = weights.logsumexp(0)
@@ -255,12 +253,12 @@ def summarise_weights(log_weights: Tensor) -> Estimate:
 
 
 def latents_per_pass(numbers_per_decode: int) -> int:
-    """Return how many latents to decode at once within the memory for activations."""
+    """Return how many latents can be decoded at once within the memory limit."""
     return max(16, _BYTES_PER_PASS // (4 * _ACTIVATIONS * max(1, numbers_per_decode)))
 
 
 def divide_draws(samples: int, components: int) -> tuple[int, ...]:
-    """Divide K draws among M components as evenly as possible; the first ones get one more.
+    """Divide ``samples`` draws among components as evenly as possible: 10 among 3 is (4, 3, 3).
 
     Example:
         >>> divide_draws(10, 3)
@@ -277,7 +275,7 @@ def compute_terms(
     at_once: int,
     generator: torch.Generator,
 ) -> Generator[float, None, Terms]:
-    """Compute every log density at K draws of z for each point, in one pass through the decoders.
+    """Draw K latents for each example and compute all log densities at them; yield the fraction done.
 
     Args:
         components: What z is drawn from, as evenly as K allows; those that would get no draw are left out.

@@ -43,7 +43,7 @@ __all__ = [
     "Quantities",
     "has_description",
     "description_modality",
-    "guiding_modality",
+    "find_guiding_modality",
     "image_log_likelihood",
     "compute_image_terms",
     "log_likelihood",
@@ -64,7 +64,7 @@ much larger than that."""
 
 
 def _make_decoder_density(loaded: TrainedModel, name: str, precision: str) -> Density:
-    """Return a function for log p(x_name | z), computed in the chosen precision."""
+    """Return a function that computes log p(x_name | z) of a modality, in the chosen precision."""
 
     def density(z: Tensor, batch: Batch) -> Tensor:
         with autocast(loaded.device, precision):
@@ -74,7 +74,7 @@ def _make_decoder_density(loaded: TrainedModel, name: str, precision: str) -> De
 
 
 def _make_posterior_density(loaded: TrainedModel, posterior: str) -> Density:
-    """Return a function for log q(z | y) of a posterior."""
+    """Return a function that computes log q(z | y) of a posterior."""
     source, words = loaded.posteriors[posterior], description_modality(loaded)
     return lambda z, points: source.log_prob(z, source.select_words(points, words))
 
@@ -85,14 +85,14 @@ def _make_sampler(loaded: TrainedModel, posterior: str) -> _Sampler:
     return lambda points, n, generator: source.sample(source.select_words(points, words), n, generator)
 
 
-def guiding_modality(loaded: TrainedModel, posterior: str, points: Batch) -> str | None:
-    """Return the modality y of the p(y|z) that guides a posterior for these points; None without guidance."""
+def find_guiding_modality(loaded: TrainedModel, posterior: str, points: Batch) -> str | None:
+    """Return the name of the modality y whose p(y|z) guides a posterior; None without guidance."""
     guided = loaded.guided_posterior(posterior)
-    return guided.guiding_modality(guided.select_words(points, description_modality(loaded)))
+    return guided.find_guiding_modality(guided.select_words(points, description_modality(loaded)))
 
 
 def add_normaliser_error(loaded: TrainedModel, posterior: str, points: Batch, scores: Sequence[Score]) -> list[Score]:
-    """Add the error of log Z(y) to the standard errors of a guided posterior's mean log densities.
+    """Return ``scores`` of a guided posterior with the error of its estimated normaliser log Z(y) included.
 
     A log Z(y) is too low by half its variance on average, so that densities are too high by that. It is too low by more
     where no draw of q(z|y) came near what says the words, which a large error tells.
@@ -127,7 +127,7 @@ def add_normaliser_error(loaded: TrainedModel, posterior: str, points: Batch, sc
 
 
 def has_description(points: Batch, name: str) -> Tensor:
-    """Return which points have a description, bool [N]: a known attribute or a sentence."""
+    """Return bool [N]: True for examples that have a sentence or at least one known attribute."""
     present = points.present[name]
     return present.any(-1) if present.dim() > 1 else present
 
@@ -142,7 +142,7 @@ def compute_image_terms(
     proposal: str = MIXTURE,
     priors: Sequence[str] = ("prior",),
 ) -> Generator[float, None, Terms]:
-    """Compute all log densities for likelihoods of images, in one pass through the decoders.
+    """Draw latents for images, and compute all log densities that their likelihoods need.
 
     "image" and "words" are the decoders' log-likelihoods, "others" that of all further modalities together, and each of
     ``posteriors`` (which may hold "prior") its log density given the point's y. ``priors`` are those of them that
@@ -167,7 +167,7 @@ def compute_image_terms(
 
 
 def quantities_under_prior(terms: Terms, prior: str, modalities: int = 2) -> Quantities:
-    """Return log p(x) and, if the model generates words, log p(x, y), under the density named ``prior``.
+    """Estimate log p(x), and log p(x, y) if the model generates words, with ``prior`` as density of z.
 
     Of more ``modalities`` than x and y there is log p(x1..xM) too.
     """
@@ -189,7 +189,7 @@ def estimate_text(
     precision: str = "auto",
     text_proposal: TrainedModel | None = None,
 ) -> Generator[float, None, Estimate]:
-    """Estimate log p(y) of the points' descriptions under ``prior``, each distinct description once.
+    """Estimate log p(y) of the descriptions of ``points`` under ``prior``; equal descriptions share an estimate.
 
     The proposal is an even mixture of the prior and every available q(z | y): the encoder's, a fitted one, and that of
     ``text_proposal``, another file fitted to the model. It is at least as good as WG's draws from the prior alone
@@ -210,7 +210,7 @@ def estimate_text_by_posterior(
     precision: str = "auto",
     text_proposal: TrainedModel | None = None,
 ) -> Generator[float, None, Estimate | None]:
-    """Estimate log p(y) with draws of q(z | y) alone, as in CK Table 2 with 10; None without a q(z | y).
+    """Estimate log p(y) with draws from q(z | y) only (CK Table 2 takes 10); None if there is no q(z | y).
 
     The nearest of them that there is: that of ``text_proposal``, the fitted one, the model's own.
     """
@@ -230,7 +230,7 @@ def _estimate_text(
     components: Sequence[Component],
     generator: torch.Generator,
 ) -> Generator[float, None, Estimate]:
-    """Estimate log p(y) with draws from a mixture of equal weights."""
+    """Estimate log p(y) with draws from a mixture of ``components`` in equal numbers."""
     name = description_modality(loaded)
     assert name is not None
     queries, back = _distinct_points(points, name)
@@ -246,7 +246,7 @@ def _estimate_text(
 def _text_components(
     loaded: TrainedModel, prior: str, text_proposal: TrainedModel | None, precision: str
 ) -> list[Component]:
-    """List the proposals for log p(y): every q(z | y), from another file, fitted or the encoder's, then the prior."""
+    """Return the densities to draw z from for log p(y): every available q(z | y), and the prior."""
     components: list[tuple[TrainedModel, Posterior]] = [
         (source, source.fitted)
         for source in (text_proposal, loaded)
@@ -272,7 +272,7 @@ def _text_components(
 
 
 def _distinct_points(points: Batch, name: str) -> tuple[Batch, Tensor]:
-    """Return one point for each distinct description, and for every point the position of its description."""
+    """Return one example for each distinct description, and the position of each example's own."""
     present = points.present[name]
     known = present if present.dim() > 1 else present[:, None]
     key = torch.where(known, points.values[name], -1).cpu().numpy()
@@ -284,7 +284,7 @@ def _distinct_points(points: Batch, name: str) -> tuple[Batch, Tensor]:
 
 @check_arguments
 def log_likelihood(model: TrainedModel, images: Pictures, samples: Count = 100, seed: Seed = 0) -> Score:
-    """Estimate log p(image) in nats by importance weighting, with its standard error.
+    """Estimate the mean log p(image) of images in nats by importance sampling, with its standard error.
 
     Args:
         model: The model, from :func:`mmgen.load`.
@@ -317,7 +317,7 @@ def log_likelihood(model: TrainedModel, images: Pictures, samples: Count = 100, 
 
 @torch.inference_mode()
 def image_log_likelihood(loaded: TrainedModel, images: Tensor | np.ndarray, samples: int, seed: int) -> Score:
-    """Importance-weighted log p(image), nats, averaged over ``images`` [B, C, H, W] in [0, 1].
+    """Estimate the mean log p(image), in nats, of ``images`` [B, C, H, W] in [0, 1] by importance sampling.
 
     ``points.values`` holds the estimate of each image.
 

@@ -16,45 +16,45 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Need",
-    "need_drawn_pictures",
-    "need_image_encoder",
-    "need_classifier",
-    "need_memory_for_samples",
+    "explain_missing_drawings",
+    "explain_missing_image_encoder",
+    "explain_missing_classifier",
+    "explain_missing_memory",
     "check_modalities",
-    "need_encodable_examples",
-    "need_spelled_descriptions",
-    "need_text_proposal_of_model",
-    "need_no_guidance",
+    "explain_missing_encodings",
+    "explain_unspelled_descriptions",
+    "explain_wrong_text_proposal",
+    "explain_ignored_guidance",
 ]
 
 Need = Callable[["Evaluation"], str]
 
 
-def need_classifier(evaluation: "Evaluation") -> str:
-    """Need an attribute classifier, and memory for the latents and predictions of a query's pictures."""
+def explain_missing_classifier(evaluation: "Evaluation") -> str:
+    """Return "" after checking that there is an attribute classifier, and memory for a query of pictures."""
     evaluation.check_judge()
     draws = evaluation.settings.draws
-    numbers = draws * max(4 * evaluation.loaded.model.latent_size, len(evaluation.info.names))
+    numbers = draws * max(4 * evaluation.loaded.model.latent_size, len(evaluation.attributes.names))
     check_memory(numbers, f"{draws:,} pictures of a query", "use fewer --draws")
     return ""
 
 
-def need_no_guidance(evaluation: "Evaluation") -> str:
-    """Need a model without guidance, for metrics that use no posterior of a description."""
+def explain_ignored_guidance(evaluation: "Evaluation") -> str:
+    """Return a reason if the model is guided, which metrics without descriptions would ignore; else ""."""
     if not evaluation.loaded.guidance:
         return ""
     return "got guidance, but uses no posterior of a description; leave one or the other out"
 
 
-def need_drawn_pictures(evaluation: "Evaluation") -> str:
-    """Need a model that generates pictures, or another kind of data besides words."""
+def explain_missing_drawings(evaluation: "Evaluation") -> str:
+    """Return a reason if the model generates nothing but words; else ""."""
     if evaluation.loaded.observation is not None:
         return ""
     return "needs a model that draws something besides words; this one does not"
 
 
-def need_image_encoder(evaluation: "Evaluation") -> str:
-    """Need q(z | image), or q(z | main modality) for other kinds of data, and a dataset with that modality."""
+def explain_missing_image_encoder(evaluation: "Evaluation") -> str:
+    """Return a reason if the model has no q(z | main modality), or the dataset lacks that modality; else ""."""
     main = evaluation.loaded.observation
     if main is None or not evaluation.loaded.model.has_posterior((main.name,)):
         return "needs q(z | image), and this model has no such posterior"
@@ -62,8 +62,8 @@ def need_image_encoder(evaluation: "Evaluation") -> str:
     return ""
 
 
-def need_encodable_examples(evaluation: "Evaluation") -> str:
-    """Need a model that encodes examples one by one, and a dataset with the modalities of its encoder."""
+def explain_missing_encodings(evaluation: "Evaluation") -> str:
+    """Return a reason if the model or dataset does not allow to encode examples one by one; else ""."""
     known = evaluation.loaded.settings.data.modalities
     joined = [name for name, described in known.items() if not described.by_rows]
     if evaluation.loaded.observation is None or joined:
@@ -72,15 +72,15 @@ def need_encodable_examples(evaluation: "Evaluation") -> str:
     return ""
 
 
-def need_spelled_descriptions(evaluation: "Evaluation") -> str:
-    """Need descriptions for the posteriors: whole captions, whose positions spell the attributes."""
+def explain_unspelled_descriptions(evaluation: "Evaluation") -> str:
+    """Return a reason if a posterior needs whole captions, and captions do not spell the attributes; else ""."""
     questions, text = evaluation.questions, evaluation.loaded.text
     if not questions.whole_captions:
         return ""
     if any(questions.dropped):
         return (
             "got descriptions with attributes left out, but this q(z | text) reads whole captions; use "
-            f"--given-count {len(evaluation.info.names)}, or fit one with: mmgen fit-aggregate "
+            f"--given-count {len(evaluation.attributes.names)}, or fit one with: mmgen fit-aggregate "
             f"{evaluation.loaded.model_path} --given attributes"
         )
     if text is None or not text.slots:
@@ -91,8 +91,8 @@ def need_spelled_descriptions(evaluation: "Evaluation") -> str:
     return ""
 
 
-def need_memory_for_samples(evaluation: "Evaluation", points: int = 1) -> str:
-    """Need memory for the log weights of all samples of ``points`` points at once."""
+def explain_missing_memory(evaluation: "Evaluation", points: int = 1) -> str:
+    """Return "" after checking that all importance samples of ``points`` examples fit into memory."""
     settings, advice = evaluation.settings, "use fewer --samples or a smaller --number"
     check_memory(8 * settings.samples * points, f"{settings.samples:,} samples of {points:,} points", advice)
     check_memory(8 * settings.text_samples, f"{settings.text_samples:,} samples of log p(y)", "use fewer")
@@ -100,7 +100,7 @@ def need_memory_for_samples(evaluation: "Evaluation", points: int = 1) -> str:
 
 
 def check_modalities(evaluation: "Evaluation", names: Iterable[str]) -> None:
-    """Check that the dataset has the modalities ``names`` as the model was trained with them.
+    """Raise an error unless the dataset has the modalities ``names`` with the model's specifications.
 
     Raises:
         UsageError: It lacks one, or has one of another shape.
@@ -112,8 +112,8 @@ def check_modalities(evaluation: "Evaluation", names: Iterable[str]) -> None:
         check_data(evaluation.dataset, evaluation.loaded.path, *described)
 
 
-def need_text_proposal_of_model(evaluation: "Evaluation") -> str:
-    """Need a text proposal that was fitted to the same model, or none."""
+def explain_wrong_text_proposal(evaluation: "Evaluation") -> str:
+    """Return "" after checking that the file of --text-proposal was fitted to this model."""
     other, loaded = evaluation.text_proposal, evaluation.loaded
     if other is None:
         return ""

@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 def _squared_distances(points: NDArray[np.floating], others: NDArray[np.floating]) -> Iterator[Floats]:
-    """Yield squared Euclidean distances from ``points`` [n, F] to ``others`` [m, F], some rows [n', m] at a time."""
+    """Yield squared Euclidean distances [n', m] from some of ``points`` to all ``others``."""
     # About a common origin, in fp64: |a|^2 + |b|^2 - 2 a b loses what the norms exceed the distance by.
     origin = others.mean(0, dtype=np.float64)
     right = others - origin
@@ -37,7 +37,7 @@ def _squared_distances(points: NDArray[np.floating], others: NDArray[np.floating
 
 
 def neighbour_distances(points: NDArray[np.floating], k: int = NEIGHBOURS) -> Floats:
-    """Return the squared distance [n] from each point to its k-th nearest other one.
+    """Return the squared distance [n] from each point to its k-th nearest other point.
 
     Args:
         points: [n, F], n > k.
@@ -51,7 +51,7 @@ def neighbour_distances(points: NDArray[np.floating], k: int = NEIGHBOURS) -> Fl
 def are_inside_balls(
     points: NDArray[np.floating], others: NDArray[np.floating], k: int = NEIGHBOURS
 ) -> NDArray[np.bool_]:
-    """Return whether each point [n] lies in the ball of any of ``others`` that reaches to its k-th nearest neighbour.
+    """Return bool [n]: True for points that are as near to one of ``others`` as its k-th nearest neighbour.
 
     The mean is the precision of ``points`` against ``others``, and the recall of ``others`` against ``points``.
 

@@ -30,7 +30,7 @@ MIXTURE = "mixture"
 
 
 def main_modality(loaded: "TrainedModel") -> str:
-    """Return x: the main image, or the first other modality but words if the model generates no image.
+    """Return the name of the modality x of log p(x): the main image, else the first modality without words.
 
     Raises:
         UsageError: It generates words alone.
@@ -45,13 +45,13 @@ def main_modality(loaded: "TrainedModel") -> str:
 
 
 def description_modality(loaded: "TrainedModel") -> str | None:
-    """Return the modality y of log p(y): generated text, else attributes; None for a model of neither."""
+    """Return the name of the modality y of log p(y): text if the model generates it, else attributes, else None."""
     known = (part for part in (loaded.text, loaded.attributes) if part is not None)
     return next((part.name for part in known if part.name in loaded.model.modalities), None)
 
 
 def _available_conditions(loaded: "TrainedModel") -> dict[str, list[tuple[str, ...]]]:
-    """Return the modalities that each proposal's posterior may condition on, in order of preference."""
+    """Return, for each value of --proposal, the sets of modalities that its posterior may use."""
     model, image, words = loaded.model, main_modality(loaded), description_modality(loaded)
     if model.conditional_on:
         # q(z | x) would belong to another p(z, x) for each description.
@@ -66,7 +66,7 @@ def _available_conditions(loaded: "TrainedModel") -> dict[str, list[tuple[str, .
 
 
 def proposal_conditions(loaded: "TrainedModel", proposal: str = MIXTURE) -> tuple[str, ...]:
-    """Return the modalities that the proposal's posterior conditions on; for the mixture, those of its first component.
+    """Return the modalities that the posterior of a proposal is conditioned on.
 
     Args:
         loaded: The model.
@@ -93,7 +93,7 @@ def proposal_conditions(loaded: "TrainedModel", proposal: str = MIXTURE) -> tupl
 def infer_proposal(
     loaded: "TrainedModel", points: Batch, precision: str = "auto", proposal: str = "auto", seed: int = 0
 ) -> tuple[DiagonalGaussian | LayeredPosterior, tuple[str, ...]]:
-    """Infer a posterior of the points [N, D] for importance sampling; return it with the modalities it conditions on.
+    """Infer the posterior of z to draw importance samples from; return it with the modalities that it uses.
 
     Args:
         loaded: The model.
@@ -114,7 +114,7 @@ def _proposal_name(conditions: tuple[str, ...]) -> str:
 
 
 def _mixture_conditions(loaded: "TrainedModel", points: Batch) -> list[tuple[str, ...]]:
-    """Return the conditions of the mixture's posteriors: the image, and image and description if known."""
+    """Return the sets of modalities that the mixture's posteriors use: image, image and words."""
     first = proposal_conditions(loaded)
     wider = [
         conditions for conditions in _available_conditions(loaded)["joint"] if loaded.model.has_posterior(conditions)
@@ -130,7 +130,7 @@ def _mixture_conditions(loaded: "TrainedModel", points: Batch) -> list[tuple[str
 def make_components(
     loaded: "TrainedModel", points: Batch, precision: str, proposal: str, priors: Sequence[str] = ("prior",)
 ) -> list[Component]:
-    """Return the components from which importance samples of the points are drawn.
+    """Make the densities from which importance samples for ``points`` are drawn.
 
     The mixture is of q(z | x), of q(z | x, y) where there is one, and of each of ``priors``, the densities that ignore
     the text and that are asked about: with these no weight exceeds M times the likelihood, whatever the posteriors miss
@@ -145,14 +145,14 @@ def make_components(
 def _posterior_component(
     loaded: "TrainedModel", points: Batch, conditions: tuple[str, ...], precision: str
 ) -> Component:
-    """Make a component from one of the model's posteriors; Gaussians of all points are inferred once."""
+    """Make a component from the model's posterior given the modalities ``conditions``."""
     return Component.from_posterior(
         _proposal_name(conditions), posterior_of(loaded.model, points, conditions, precision)
     )
 
 
 def prior_component(loaded: "TrainedModel", prior: str) -> Component:
-    """Return p(z), or a learned q(z), as a component.
+    """Make a component from p(z), or from a fitted q(z) that replaces it.
 
     Guided it would be a density of the words, drawn from a pool that all points share, and not what it is called.
     """

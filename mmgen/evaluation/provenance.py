@@ -22,7 +22,7 @@ _COMPARED = ("samples", "real")
 
 
 def kind_of_pixels(evaluation: "Evaluation") -> str:
-    """Return the kind of pixels of the data points, since scores of different pixels do not compare; "" without images.
+    """Return how pixels of the examples are made, since scores of different kinds do not compare; "" without images.
 
     "drawn": sampled from probabilities, here with the seed of the evaluation; "fixed": black and white; "grey".
     """
@@ -32,7 +32,7 @@ def kind_of_pixels(evaluation: "Evaluation") -> str:
 
 
 class Provenance:
-    """Completes scores with their run, posterior and conditions.
+    """Adds to scores the run, posterior and conditions by which they were measured.
 
     Args:
         evaluation: The evaluation.
@@ -44,7 +44,7 @@ class Provenance:
 
     @property
     def trained_share(self) -> float | None:
-        """Share of the evaluated part that the model was trained on.
+        """Share, 0 to 1, of the evaluated examples that were among the training examples.
 
         None for another dataset than the model's own, and for splits of edges.
         """
@@ -59,7 +59,7 @@ class Provenance:
         return float(np.isin(evaluation.rows(), trained).mean())
 
     def add_conditions(self, score: Score, judged: bool, points: bool, names: Iterable[str]) -> Score:
-        """Return a score with the conditions that others must share to be compared with it, and its seed.
+        """Return a score with its seed and the conditions that scores must share to be comparable.
 
         Args:
             score: The score.
@@ -83,7 +83,7 @@ class Provenance:
         return replace(score, conditions=conditions, seed=seed, details=details)
 
     def complete(self, score: Score) -> Score:
-        """Return a score with its run and classifier, and for a guided posterior the weight, base and diagnostics."""
+        """Return a score with its run and classifier, and the guidance and diagnostics of a guided posterior."""
         evaluation, loaded = self._evaluation, self._evaluation.loaded
         known = score.posterior in loaded.posteriors
         score = replace(score, run=self._run(known and loaded.posteriors[score.posterior].is_fitted))
@@ -108,7 +108,7 @@ class Provenance:
         )
 
     def _read_run(self, fitted: bool) -> dict[str, str]:
-        """Read the run of the model, and of the posterior that was fitted to it."""
+        """Read the record of the model's training, or of the fit of its posterior."""
         loaded = self._evaluation.loaded
         files = [(loaded.model_path, loaded.model_header), *([(loaded.path, loaded.header)] if fitted else [])]
         return run_of_files(files)

@@ -31,7 +31,7 @@ _SPLITS = 5
 
 @dataclass(frozen=True)
 class Queries:
-    """Distinct descriptions with the same number of attributes dropped.
+    """Distinct descriptions, each with as many attributes left out, to draw pictures for.
 
     Attributes:
         codes: uint8 [Q, A], ``UNKNOWN`` where dropped.
@@ -53,16 +53,16 @@ class Queries:
 
     @property
     def given_count(self) -> int | None:
-        """Number of attributes in a description; None for captions in free words."""
+        """Number of attributes that each description gives; None for captions in free words."""
         return None if self.tokens is not None else self.codes.shape[1] - self.dropped
 
     def select(self, rows: NDArray[np.int64]) -> "Queries":
-        """Return the queries at ``rows``."""
+        """Return the queries at the positions ``rows``."""
         tokens = None if self.tokens is None else self.tokens[rows]
         return Queries(self.codes[rows], self.weights[rows], self.dropped, tokens)
 
     def merge_alike(self, hints: Collection[int]) -> tuple["Queries", NDArray[np.int64]]:
-        """Merge queries of the same caption and hints; return them and each query's position among them [Q].
+        """Merge queries of equal caption and hints; return them, and the new position of each query [Q].
 
         Args:
             hints: Positions of the attributes that are inputs of the classifier.
@@ -82,7 +82,7 @@ def make_queries(
     captions: bool = False,
     seed: int = 0,
 ) -> Queries:
-    """Make every distinct concept of ``attributes``, with every choice of ``dropped`` attributes left out.
+    """Make queries from the distinct descriptions of examples, with each choice of ``dropped`` attributes left out.
 
     Concepts are examples whose attributes are all known. Where there is none, the known attributes of an example are
     its concept, and its unknown ones are among those left out.
@@ -131,7 +131,7 @@ def make_queries(
 
 
 def fewest_dropped(attributes: NDArray[np.uint8], never_dropped: Collection[int] = ()) -> int:
-    """Return the least number of attributes that descriptions of these examples leave out; 0 if one is complete.
+    """Return the smallest number of attributes that a description of these examples leaves out.
 
     Args:
         attributes: uint8 [N, A] of one part of a split.
@@ -157,7 +157,7 @@ def make_caption_queries(
     limit: int | None = None,
     seed: int = 0,
 ) -> Queries:
-    """Make queries from captions of examples, each with the known attributes of its example.
+    """Make queries from the captions of examples, each with the attributes of its example.
 
     Args:
         tokens: Word codes [N, T] of one part of a split.
@@ -185,14 +185,14 @@ def make_caption_queries(
 
 
 def _choose_positions(count: int, limit: int | None, seed: int, purpose: str) -> NDArray[np.int64]:
-    """Return increasing positions of all of ``count`` items, or of ``limit`` of them at random."""
+    """Return increasing positions of ``limit`` random items of ``count``; all without a limit."""
     if limit is None or count <= limit:
         return np.arange(count)
     return np.sort(numpy_generator(seed, "some", purpose).permutation(count)[:limit])
 
 
 class Frequencies:
-    """Frequencies of concepts in training: p(y_k | y_O), the distribution that coverage compares with.
+    """The distributions p(y_k | y_O) of attributes in the training examples, with which coverage compares.
 
     Args:
         attributes: uint8 [N, A] of the training part.
@@ -204,7 +204,7 @@ class Frequencies:
         self.sizes = sizes
 
     def conditional(self, attribute: int, conditions: NDArray[np.uint8]) -> tuple[NDArray[np.float64], bool]:
-        """Return p(y_attribute | given) [V] and True; p(y_attribute) and False if no training example matches."""
+        """Return p(y_attribute | conditions) [V] and True; p(y_attribute) and False if no training example fits."""
         known = conditions != UNKNOWN
         matching = (self._concepts[:, known] == conditions[known]).all(1)
         counted = self._histogram(attribute, matching)
@@ -224,7 +224,7 @@ class Frequencies:
 
 @dataclass(frozen=True)
 class WeightedMean:
-    """A weighted mean over queries with its errors.
+    """A weighted mean over queries with its standard error.
 
     Attributes:
         value: The mean.
@@ -238,7 +238,7 @@ class WeightedMean:
 
 
 def weighted_mean(values: NDArray[np.float64], weights: NDArray[np.float64], seed: int) -> WeightedMean:
-    """Average values per query [Q]; pictures of one query share their text and are not independent."""
+    """Compute the weighted mean of ``values`` [Q] of queries, with a standard error over queries."""
     count = len(values)
     value = float(np.average(values, weights=weights))
     if count < 2:

@@ -16,7 +16,7 @@ __all__ = ["Questions"]
 
 
 class Questions:
-    """Maker of queries from one part of the split, in the form that the evaluated posteriors can read.
+    """Maker of queries from the evaluated part of a split, in the form that the evaluated posteriors read.
 
     Args:
         evaluation: The evaluation.
@@ -27,52 +27,52 @@ class Questions:
 
     @cached_property
     def codes(self) -> NDArray[np.uint8]:
-        """Attribute codes uint8 [N, A] of all examples of the part."""
+        """Attribute codes uint8 [N, A] of all examples of the evaluated part."""
         return self._read_codes(self._settings.part)
 
     @cached_property
     def frequencies(self) -> Frequencies:
-        """Frequencies of concepts in the training part."""
-        return Frequencies(self._read_codes("train"), self._evaluation.info.sizes)
+        """Distributions of attributes in the training part."""
+        return Frequencies(self._read_codes("train"), self._evaluation.attributes.sizes)
 
     def _read_codes(self, part: str) -> NDArray[np.uint8]:
-        return self._evaluation.dataset.read_attributes(self._evaluation.info.name, self._evaluation.rows(part))
+        return self._evaluation.dataset.read_attributes(self._evaluation.attributes.name, self._evaluation.rows(part))
 
     @property
     def hints(self) -> tuple[int, ...]:
-        """Positions of attributes that the classifier is given as input; no query leaves them out."""
-        names = self._evaluation.info.names
+        """Positions of the attributes that the classifier receives as input; no query leaves them out."""
+        names = self._evaluation.attributes.names
         return tuple(index for index, name in enumerate(names) if name in self._evaluation.judge.hints)
 
     @property
     def dropped(self) -> tuple[int, ...]:
-        """Numbers of attributes to leave out; by default as few as the examples allow, and up to three more."""
+        """Numbers of attributes that queries leave out: by default the fewest possible, and up to three more."""
         if self._settings.dropped is not None:
             return self._settings.dropped
         if self._loaded.text is not None and self._loaded.description_kind != "attributes":
             return (0,)
-        count = len(self._evaluation.info.names)
+        count = len(self._evaluation.attributes.names)
         # At least one attribute is given; where no example has one, queries() raises.
         fewest = min(fewest_dropped(self.codes, self.hints if self._evaluation.has_judge else ()), count - 1)
         return tuple(range(fewest, min(fewest + 4, count)))
 
     @property
     def whole_captions(self) -> bool:
-        """True if a posterior reads whole captions, so that queries cannot leave attributes out."""
+        """True if a posterior reads whole captions, from which no attribute can be left out."""
         by_words = self._loaded.guidance and self._loaded.guidance.method != CFG
-        if by_words and self._evaluation.info.name not in self._loaded.likelihood.names:
+        if by_words and self._evaluation.attributes.name not in self._loaded.likelihood.names:
             return True  # p(words | z) is of whole captions
         reading = [name for name in self._evaluation.posteriors if not self._evaluation.ignores_text(name)]
         return self._loaded.description_kind == "text" and bool(reading)
 
     @property
     def free_captions(self) -> bool:
-        """True if a posterior reads captions in free words, whose attributes are known from the data alone."""
+        """True if a posterior reads captions in free words, which do not spell attributes."""
         text = self._loaded.text
         return self.whole_captions and text is not None and not text.slots
 
     def make_queries(self, dropped: int) -> Queries:
-        """Return captions or concepts of the part with ``dropped`` attributes left out."""
+        """Make queries from the descriptions of the evaluated part without ``dropped`` of their attributes."""
         return make_queries(
             self.codes,
             dropped,
@@ -83,7 +83,7 @@ class Questions:
         )
 
     def make_caption_queries(self) -> Queries:
-        """Return captions of examples of the part, with the attributes of each example."""
+        """Make queries from the captions of the evaluated part, with the attributes of each example."""
         text, settings = self._loaded.text, self._settings
         assert text is not None
         tokens = self._evaluation.dataset.read_text(text.name, self._evaluation.rows())

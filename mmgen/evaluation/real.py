@@ -35,14 +35,14 @@ Points = list[NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class _ReferencePictures:
-    """Features [N, F] of pictures, and the positions of each query's pictures in each half."""
+    """Features [N, F] of real pictures, and the positions of each query's pictures among them."""
 
     features: NDArray[np.float32]
     places: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]]
 
 
 class RealPictures:
-    """Real pictures of the evaluated part as a reference, in two halves.
+    """Real pictures of the evaluated part, divided into two halves, with which drawn pictures are compared.
 
     Args:
         dataset: An open dataset.
@@ -68,7 +68,7 @@ class RealPictures:
         self._components: tuple[int, NDArray[np.float64], float] | None = None
 
     def pictures_of(self, queries: Queries) -> _ReferencePictures:
-        """Return at most ``settings.draws`` pictures of each query in each half, but at least :data:`LEAST`."""
+        """Return features of real pictures of each query: in each half at most ``settings.draws`` of them."""
         if queries.dropped not in self._chosen:
             self._chosen[queries.dropped] = self._choose(queries)
         return self._chosen[queries.dropped]
@@ -93,7 +93,7 @@ class RealPictures:
         return _ReferencePictures(self.compute_features(rows[used]), (one, other))
 
     def compute_features(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Compute the classifier's features [n, F] of rows of the dataset."""
+        """Compute the classifier's features [n, F] of the images in ``rows`` of the dataset."""
         from mmgen.training.batches import DatasetRows
 
         seed = self._settings.seed
@@ -108,7 +108,9 @@ class RealPictures:
         return np.concatenate(parts)[np.argsort(np.argsort(rows))]
 
     def principal_components(self, count: int) -> tuple[NDArray[np.float64], float]:
-        """Compute leading principal components [F, most] of training pictures, and their share of the variance."""
+        """Return the first principal components [F, most] of features of training pictures, and their share of
+        variance.
+        """
         if self._components is None or self._components[0] != count:
             rows = self._dataset.split(self._split, "train")
             chosen = numpy_generator(self._settings.seed, "components").permutation(len(rows))[:_BASIS]
@@ -120,13 +122,13 @@ class RealPictures:
 
 
 def read_sources(dataset: "Dataset", rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a number [n] for each of ``rows``, equal for rows that were rendered from one picture."""
+    """Return numbers [n] of the pictures that ``rows`` were rendered from, equal for rows of one picture."""
     known = dataset.read_sources(rows)
     return np.arange(len(rows)) if known is None else known
 
 
 def assign_halves(codes: NDArray[np.uint8], source: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Assign pictures to half 0 or 1 [n]: those of one source together, each description evenly.
+    """Assign each picture to half 0 or 1 [n]: pictures of one source together, those of a description evenly.
 
     Args:
         codes: [n, A], in random order.

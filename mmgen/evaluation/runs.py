@@ -15,7 +15,7 @@ _BEGINNINGS = ("start", "base")
 
 
 def run_of_files(files: Sequence[tuple[Path, Header]], below: tuple[str, ...] = ()) -> dict[str, str]:
-    """Return the record of the run behind a model and its fits: see :func:`mmgen.results.runs.run_record`.
+    """Return the record of the run that made a model and the posteriors fitted to it.
 
     What it began with counts without its seed where its file is found, else by its content id.
 

@@ -19,7 +19,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class EvaluationSettings(Settings):
-    """How scores are measured."""
+    """Settings of an evaluation: numbers of examples and draws, split and seed."""
 
     protocol: Literal["exact", "paper"] = "exact"
     """Definition of coverage: exact (base 2, training frequencies, bias below the standard error) or paper (as VE)."""

@@ -23,8 +23,8 @@ from ._plan import (
 from ._seeds import Runs as Runs, repeat_over_seeds as repeat_over_seeds, set_seed as set_seed
 from ._stages import Plan as Plan, Scale as Scale, Stage as Stage, parse_seeds as parse_seeds
 from ._states import (
+    find_state as find_state,
     finished_files as finished_files,
     matches_record as matches_record,
     record_command as record_command,
-    state_of as state_of,
 )

@@ -17,7 +17,7 @@ Difference = tuple[float, float | None]
 
 @dataclass(frozen=True)
 class MeasuredCell:
-    """A measured number in a cell of a reproduced table.
+    """Our measured number in one cell of a published table, over one or several runs.
 
     Attributes:
         group: The scores of its runs.
@@ -31,7 +31,7 @@ class MeasuredCell:
 
     @property
     def value(self) -> float:
-        """Return the mean over runs."""
+        """Return the mean of the number over runs."""
         return self.group.mean
 
     @property
@@ -42,35 +42,35 @@ class MeasuredCell:
 
 @dataclass(frozen=True)
 class TableComparison:
-    """A published table with our numbers by row and column; None for a missing one."""
+    """A published table beside our measured numbers of the same rows and columns."""
 
     table: Table
     ours: tuple[tuple[MeasuredCell | None, ...], ...]
 
     def published_number(self, row: int, column: int) -> float | None:
-        """Return the paper's number; None without one, or where ours are of other data."""
+        """Return the published number of a cell; None if it has none, or ours is measured on other data."""
         paper = self.table.row[row].paper
         value = paper[column] if paper else ""
         return None if value == "" or self.data_difference else value
 
     @property
     def data_difference(self) -> str:
-        """Return the difference between our data and the paper's, in words; "" if they are the same."""
+        """Return a text on how our data differ from the paper's; "" if they are the same."""
         cells = [cell for row in self.ours for cell in row if cell is not None]
         return next((text for cell in cells if (text := cell.score.conditions.get("content"))), "")
 
     @property
     def reference_row(self) -> int | None:
-        """Return the row that the other rows are compared with."""
+        """Return the position of the row that the other rows are compared with; None without one."""
         return _index_of(self.table.row, self.table.against)
 
     @property
     def reference_column(self) -> int | None:
-        """Return the column that the other columns are compared with."""
+        """Return the position of the column that the other columns are compared with; None without one."""
         return _index_of(self.table.column, self.table.against)
 
     def our_difference(self, place: tuple[int, int], reference: tuple[int, int]) -> Difference | None:
-        """Return our number at ``place`` (row, column) less that at ``reference``; None where one is missing."""
+        """Return our number in the cell ``place`` (row, column) minus that in ``reference``; None if one is missing."""
         last, first = (self.ours[row][column] for row, column in (place, reference))
         if first is None or last is None:
             return None
@@ -78,19 +78,20 @@ class TableComparison:
         return difference.value, difference.stderr
 
     def published_difference(self, place: tuple[int, int], reference: tuple[int, int]) -> float | None:
-        """Return the difference of the paper's numbers at two places."""
+        """Return the published number in the cell ``place`` minus that in ``reference``; None if one is missing."""
         last, first = self.published_number(*place), self.published_number(*reference)
         return None if first is None or last is None else last - first
 
 
 def _index_of(parts: Sequence[Any], name: str) -> int | None:
+    """Return the position of the row or column called ``name``; None without one."""
     return next((number for number, part in enumerate(parts) if name and part.name == name), None)
 
 
 def compare_table(
     table: Table, scores: Mapping[str, Sequence[Score]], runs: Mapping[str, Sequence[str]] | None = None
 ) -> TableComparison:
-    """Return a published table with our numbers in its cells.
+    """Fill the cells of a published table with our scores.
 
     Args:
         table: The table.
@@ -118,7 +119,7 @@ def compare_table(
 
 
 def _make_cell(runs: Sequence[Score], over_seeds: bool) -> MeasuredCell:
-    """Return a cell with the mean of one or several runs; the error of several follows from their spread."""
+    """Return a cell with the mean over runs, and an error from their spread if there are several."""
     group = group_runs(runs)
     if group.n == 1:
         return MeasuredCell(group, runs[0])
@@ -129,7 +130,7 @@ def _make_cell(runs: Sequence[Score], over_seeds: bool) -> MeasuredCell:
 
 
 def _select_number(score: Score, field: str | None) -> Score | None:
-    """Return the score with the detail ``field`` as its value; None where it has no such number."""
+    """Return ``score`` with its detail ``field`` as value; None if it has no such number."""
     if field is None:
         return score
     value, error = score.details.get(field), score.details.get(f"{field}_stderr")

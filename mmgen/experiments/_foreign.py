@@ -34,7 +34,7 @@ _OUTSIDE = re.compile(rf"""{_BEGINS}(?:/|~|[A-Za-z]:/|file:)|(?:{_BEGINS}|/)\.\.
 
 
 def check_text(value: Any, where: str) -> None:
-    """Refuse text with control characters, which would reach the terminal, a script or a page."""
+    """Refuse text of an experiment file with control characters, which could steer the terminal."""
     if isinstance(value, str):
         if strange := [letter for letter in value if not letter.isprintable() and letter != "\n"]:
             raise UsageError(
@@ -50,7 +50,7 @@ def check_text(value: Any, where: str) -> None:
 
 
 def check_outside_plan(plan: Plan, name: str) -> None:
-    """Refuse an experiment file from outside the package with forbidden options, recipes or paths."""
+    """Refuse a user's experiment file with options, recipes or paths that are not safe to run."""
     for size, scale in plan.scale.items():
         if not PurePath(scale.folder).parts or _OUTSIDE.search(scale.folder):
             raise UsageError(
@@ -66,7 +66,7 @@ def check_outside_plan(plan: Plan, name: str) -> None:
 
 
 def _forbidden_parts(stage: Stage) -> Iterator[str]:
-    """Yield the forbidden parts of a stage, in words that follow "stage 3"."""
+    """Yield a phrase for each unsafe option, recipe or path of a stage."""
     recipes = registry_of("recipe")
     for recipe in {*stage.arguments} & {*recipes.names()} if stage.is_data else ():
         if recipes.get(recipe).fetches_anything:
@@ -81,7 +81,7 @@ def _forbidden_parts(stage: Stage) -> Iterator[str]:
 
 
 def _nested_texts(value: Any) -> Iterator[tuple[str, bool]]:
-    """Yield every text in nested values, and whether it is a key."""
+    """Yield (text, is_key) for every text in nested values."""
     if isinstance(value, str):
         yield value, False
     elif isinstance(value, Mapping):
@@ -94,5 +94,5 @@ def _nested_texts(value: Any) -> Iterator[tuple[str, bool]]:
 
 
 def _quote(text: str) -> str:
-    """Return text of a file for a message: on one line, and not too long."""
+    """Quote text from a file for a message, on one line and of bounded length."""
     return repr(clip(text, 100))

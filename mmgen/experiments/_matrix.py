@@ -36,6 +36,7 @@ _Values = dict[str, Any]
 
 
 def _axis_names(value: Any) -> tuple[str, ...]:
+    """Return the names of a row's axes, given as one name or a list."""
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(isinstance(one, str) for one in names) or len(names) > _MOST_AXES:
         raise ValueError(f"got {clip(repr(value), 120)}, expected the name of an axis, or of {_MOST_AXES} at most")
@@ -43,7 +44,7 @@ def _axis_names(value: Any) -> tuple[str, ...]:
 
 
 class _RowTemplate(Settings):
-    """A stage, row or column of an experiment file before its names are filled in."""
+    """A stage, row or column of an experiment file whose {names} are not filled in yet."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -52,7 +53,7 @@ class _RowTemplate(Settings):
     at: dict[str, _Values] = Field(default_factory=dict)
 
     def values(self, size: str | None) -> _Values | None:
-        """Return the values at a scale; None for a part of other scales only."""
+        """Return the template's values for a scale; None if it belongs to other scales only."""
         own = dict(self.model_extra or {})
         if size is None or self.scale is None:
             return merge(own, self.at.get(size or "", {}))
@@ -61,7 +62,7 @@ class _RowTemplate(Settings):
 
 
 def _parse_axis(rows: Any, where: str) -> dict[str, _RowTemplate] | list[Any]:
-    """Return the rows of an axis: parts by their names, or values."""
+    """Parse the entries of an axis: tables by name, or a list of values."""
     if isinstance(rows, dict) and rows and all(isinstance(row, dict) for row in rows.values()):
         return {name: validate(_RowTemplate, row, f"{where}.{name}") for name, row in rows.items()}
     if isinstance(rows, list) and rows and all(isinstance(row, str | int | float) for row in rows):
@@ -75,6 +76,8 @@ def _parse_axis(rows: Any, where: str) -> dict[str, _RowTemplate] | list[Any]:
 
 
 class _Table(Settings):
+    """A table of an experiment file whose rows and columns are not written out yet."""
+
     model_config = ConfigDict(extra="allow")
 
     every: _Values = Field(default_factory=dict)
@@ -83,6 +86,8 @@ class _Table(Settings):
 
 
 class _Scale(Settings):
+    """The stages of one scale of an experiment file, not written out yet."""
+
     about: str
     folder: str
     seeds: Any = ()
@@ -90,7 +95,7 @@ class _Scale(Settings):
 
 
 class _File(Settings):
-    """An experiment file before its rows are written out."""
+    """An experiment file as parsed, before stages, rows and columns are repeated over axes."""
 
     title: str
     source: str
@@ -108,7 +113,7 @@ class _File(Settings):
         return {name: _parse_axis(rows, f"each.{name}") for name, rows in value.items()}
 
     def rows(self, parts: Iterable[_RowTemplate], names: _Values, size: str | None) -> Iterator[_Values]:
-        """Yield stages, rows or columns, once for each row of their axes; neighbours of equal axes go row by row."""
+        """Yield one stage, row or column for each row of its axes; neighbours with equal axes alternate."""
         for axes, group in groupby(parts, key=lambda part: part.each):
             together = list(group)
             for row in self._rows_of_axes(axes, size):
@@ -120,13 +125,14 @@ class _File(Settings):
                     )
 
     def _rows_of_axes(self, axes: tuple[str, ...], size: str | None) -> list[_Values]:
-        """Return the rows of several axes, the last one changing fastest; one empty row without axes."""
+        """Return all combinations of the entries of several axes, the last axis changing fastest."""
         found = [self._rows_of_axis(axis, size) for axis in axes]
         if math.prod(map(len, found)) > _MOST_ROWS:
             raise SettingsError(f"{' times '.join(axes)} are more than {_MOST_ROWS:,} rows; write fewer")
         return [dict(item for row in rows for item in row.items()) for rows in product(*found)]
 
     def _rows_of_axis(self, name: str, size: str | None) -> list[_Values]:
+        """Return the values that each entry of one axis gives to names."""
         if name not in self.each:
             raise SettingsError(format_unknown_name("axis", name, list(self.each)))
         parts = self.each[name]
@@ -136,7 +142,7 @@ class _File(Settings):
 
 
 def expand_rows(values: Mapping[str, Any]) -> _Values:
-    """Return the values of an experiment file with every row written out, for :class:`~mmgen.experiments.Plan`."""
+    """Write out all rows of an experiment file, so that :class:`~mmgen.experiments.Plan` can read it."""
     file = validate(_File, values)
     _check_scales(file)
     _check_tables(file, repr(values))
@@ -156,7 +162,7 @@ def expand_rows(values: Mapping[str, Any]) -> _Values:
 
 
 def _check_scales(file: _File) -> None:
-    """Refuse the name of a scale that there is not: its values would be left out in silence."""
+    """Refuse values for a scale that the file does not define."""
     rows = [row for axis in file.each.values() if isinstance(axis, dict) for row in axis.values()]
     for part in (*file.stage, *rows):
         sizes = [part.scale] if isinstance(part.scale, str) else part.scale or []
@@ -165,7 +171,7 @@ def _check_scales(file: _File) -> None:
 
 
 def _check_tables(file: _File, text: str) -> None:
-    """Refuse a table of settings whose name is no command's, and that no text has in braces."""
+    """Refuse a table of settings that neither a command's name nor a text in braces refers to."""
     rows = [row.model_extra or {} for axis in file.each.values() if isinstance(axis, dict) for row in axis.values()]
     for names in (file.let, *(scale.let for scale in file.scale.values()), *rows):
         for name, value in names.items():
@@ -174,6 +180,7 @@ def _check_tables(file: _File, text: str) -> None:
 
 
 def _expand_scale(file: _File, size: str, scale: _Scale) -> _Values:
+    """Return the values of a scale, with one stage for each row of its axes."""
     names = _merge_names(file.let, scale.let)
     stages: list[_Values] = []
     for stage in file.rows(file.stage, names, size):
@@ -187,7 +194,7 @@ def _expand_scale(file: _File, size: str, scale: _Scale) -> _Values:
 
 
 def _merge_names(names: _Values, new_names: _Values) -> _Values:
-    """Return names with those of a row or a scale, whose text may have the names so far; tables are merged."""
+    """Return ``names`` updated by ``new_names``, whose texts may use earlier names in braces."""
     result = dict(names)
     for name, value in new_names.items():
         before = result.get(name)
@@ -199,12 +206,12 @@ def _merge_names(names: _Values, new_names: _Values) -> _Values:
 
 
 def _match_files(file: str, files: list[str]) -> list[str]:
-    """Return the files of earlier stages that match a name with an asterisk."""
+    """Return the files of earlier stages that match a pattern with an asterisk."""
     return [one for one in files if fnmatchcase(one, file)] if "*" in file else [file]
 
 
 def _replace_names(value: Any, names: _Values) -> Any:
-    """Return a value with names in braces replaced; text that is one name alone becomes its value, of any type."""
+    """Replace {names} in nested values; text that is one name alone becomes that name's value."""
     if isinstance(value, Mapping):
         return {key: _replace_names(inner, names) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -213,7 +220,7 @@ def _replace_names(value: Any, names: _Values) -> Any:
         return value
     if unknown := next((name for name in _NAME.findall(value) if name not in names), None):
         raise SettingsError(
-            f"{clip(repr(value), 120)} uses the name {{{unknown}}}, which neither [let] nor a row defines; define it"
+            f"{clip(repr(value), 120)} uses {{{unknown}}}, expected a name that [let] or a row defines; define it"
         )
     if alone := _NAME.fullmatch(value):
         return names[alone[1]]

@@ -10,7 +10,7 @@ from mmgen.core.parsing import printable
 from mmgen.experiments._comparison import Difference, MeasuredCell as OurCell, TableComparison
 from mmgen.experiments._plan import comment_lines
 from mmgen.experiments._stages import Plan, Scale
-from mmgen.experiments._states import has_header
+from mmgen.experiments._states import is_artifact_name
 from mmgen.results.number import Number
 from mmgen.results.published import published_table
 from mmgen.results.table import Cell, Table
@@ -19,7 +19,7 @@ __all__ = ["classifier_accuracy_sentence", "page_markdown", "comparison_tables"]
 
 
 def comparison_tables(plan: Plan, comparisons: Sequence[TableComparison]) -> list[Table]:
-    """Return every table, followed by one of differences where rows are compared with each other."""
+    """Return each compared table, followed by a table of differences if its rows have a reference row."""
     tables = []
     for one in comparisons:
         title = _table_title(one, plan)
@@ -30,7 +30,7 @@ def comparison_tables(plan: Plan, comparisons: Sequence[TableComparison]) -> lis
 
 
 def _table_title(comparison: TableComparison, plan: Plan) -> str:
-    """Return the title of a table, with remarks on its published numbers."""
+    """Return the title of a table, with remarks on the published numbers."""
     title = comparison.table.title or plan.title
     remarks = published_table(comparison.table.published).remarks if comparison.table.published else ""
     notes = "; ".join(
@@ -42,6 +42,7 @@ def _table_title(comparison: TableComparison, plan: Plan) -> str:
 
 
 def _main_table(comparison: TableComparison, title: str) -> Table:
+    """Return the table with published and measured numbers side by side."""
     names = [column.name for column in comparison.table.column]
     base = comparison.reference_column
     compared = [] if base is None else [place for place in range(len(names)) if place != base]
@@ -68,6 +69,7 @@ def _main_table(comparison: TableComparison, title: str) -> Table:
 
 
 def _difference_table(comparison: TableComparison, base: int, title: str) -> Table:
+    """Return the table of differences of each row to the row ``base``."""
     names = [column.name for column in comparison.table.column]
     columns = ["", *(f"paper: {name}" for name in names), *(f"ours: {name}" for name in names)]
     rows = []
@@ -107,23 +109,25 @@ def _difference_cell(difference: Difference | None) -> Cell:
 
 
 def _seeds_note(cells: Sequence[OurCell]) -> str:
-    """Return how many seeds the numbers are means over; "" for single runs."""
+    """Return a note on how many seeds the means are over; "" for single runs."""
     if not any(cell.over_seeds for cell in cells):
         return ""
     return " / ".join(dict.fromkeys(str(cell.group.n) for cell in cells))
 
 
 def _counts_note(cells: Sequence[OurCell]) -> str:
+    """Return a note on how many examples the numbers were measured on."""
     return " / ".join(dict.fromkeys(f"{cell.score.n:,}" for cell in cells if cell.score.n > 1))
 
 
 def _draws_note(cells: Sequence[OurCell]) -> str:
+    """Return a note on how many random draws the numbers use."""
     draws = [cell.score.details.get("samples") for cell in cells]
     return " / ".join(dict.fromkeys(f"{number:,}" for number in draws if isinstance(number, int)))
 
 
 def classifier_accuracy_sentence(comparisons: Sequence[TableComparison]) -> str:
-    """Return a sentence with the judge's accuracy on held-out images of the dataset; "" without a judge."""
+    """Return a sentence on the held-out accuracy of the attribute classifier; "" without one."""
     cells = [cell for one in comparisons for row in one.ours for cell in row if cell is not None]
     accuracy = next((cell.score.judge_accuracy for cell in cells if cell.score.judge_accuracy), None)
     if not accuracy:
@@ -137,7 +141,7 @@ def classifier_accuracy_sentence(comparisons: Sequence[TableComparison]) -> str:
 def page_markdown(
     plan: Plan, scale: Scale, comparisons: Sequence[TableComparison], folder: Path, used: Sequence[str]
 ) -> str:
-    """Return the page: tables, accuracy of the judge, commands and files behind the numbers.
+    """Return a Markdown page about a reproduced table: numbers, classifier, commands and files.
 
     Args:
         plan: The experiment.
@@ -165,7 +169,7 @@ def page_markdown(
     files = [
         [stage.makes, _code_span(header.content_id[:16]), _code_span(header.command or stage.command_line)]
         for stage in scale.stage
-        if stage.makes in used and has_header(folder / stage.makes)
+        if stage.makes in used and is_artifact_name(folder / stage.makes)
         for header in [read_header(folder / stage.makes)]
     ]
     lines += ["```", "", Table("", ["file", "content id", "made by"], files).markdown()]
@@ -173,6 +177,7 @@ def page_markdown(
 
 
 def _seeds_section(comparisons: Sequence[TableComparison]) -> list[str]:
+    """Return the section of the page with the numbers of each seed."""
     if not any(cell is not None and cell.over_seeds for one in comparisons for row in one.ours for cell in row):
         return []
     return [
@@ -182,7 +187,7 @@ def _seeds_section(comparisons: Sequence[TableComparison]) -> list[str]:
 
 
 def _code_span(text: str) -> str:
-    """Return text of a file as code in a cell: on one line, between more backticks than it holds."""
+    """Format foreign text as Markdown code on one line."""
     code = printable(text, 2000)
     fence = "`" * (1 + max(map(len, re.findall("`+", code)), default=0))
     return f"{fence} {code} {fence}" if "`" in code else f"`{code}`"

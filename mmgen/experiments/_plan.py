@@ -30,7 +30,7 @@ __all__ = [
 
 
 def read_plan(name: str) -> Plan:
-    """Return an experiment of the package by name, or one from outside by path, which is restricted.
+    """Read an experiment by its name, or a user's experiment file by its path, which may do less.
 
     Raises:
         UsageError: There is neither, or the file asks for what it may not (:func:`check_outside_plan`).
@@ -52,7 +52,7 @@ def read_plan(name: str) -> Plan:
 
 
 def packaged_stages(name: str, scale: str, let: Mapping[str, Any]) -> tuple[Stage, ...]:
-    """Return the stages of a packaged file that is no published table, such as the quickstart's.
+    """Return the stages of a file of the package that reproduces no table, such as the quickstart's.
 
     Args:
         name: Name of the file, without its underscore: "quickstart".
@@ -65,17 +65,19 @@ def packaged_stages(name: str, scale: str, let: Mapping[str, Any]) -> tuple[Stag
 
 
 def _make_plan(values: dict[str, Any], name: str) -> Plan:
+    """Check the values of an experiment file and return the plan."""
     return validate(Plan, expand_rows(resolve_extends(values, f"list {name}", _read_packaged, "list")))
 
 
 def _read_packaged(name: str) -> dict[str, Any]:
+    """Read the values of an experiment file of the package."""
     if name not in experiment_names():
         raise UsageError(format_unknown_name("list", name, experiment_names()))
     return parse_toml(experiment_text(name))
 
 
 def find_experiment(name: str, data: str | None) -> tuple[str, Path | None]:
-    """Return the experiment for a name and a dataset, and the dataset file that replaces the one it makes.
+    """Return the full name of the experiment for ``data``, and the user's dataset file if ``data`` names one.
 
     Args:
         name: An experiment, or a table of several datasets ("wu-table2").
@@ -101,13 +103,15 @@ def find_experiment(name: str, data: str | None) -> tuple[str, Path | None]:
         _check_published_data(Path(data), settings)
         if recipe in offered:
             return f"{name}/{recipe}", Path(data)
-        raise UsageError(f"{data} is of the recipe '{recipe}', expected one of {', '.join(offered)}")
+        raise UsageError(
+            f"--data got {data}, a dataset of the recipe '{recipe}', expected one of {' or '.join(offered)}"
+        )
     got = f"--data got '{data}'" if data else "--data is not given"
     raise UsageError(f"{name} is measured on several datasets and {got}, expected {' or '.join(offered)}, or a file")
 
 
 def _check_published_data(path: Path, settings: Mapping[str, Any]) -> None:
-    """Refuse data other than those of the published numbers."""
+    """Refuse a dataset whose settings differ from those of the published numbers."""
     if content := settings.get("content"):
         raise UsageError(
             f"--data got {path}, which is {content}, expected the data of the published numbers; make the "
@@ -116,7 +120,7 @@ def _check_published_data(path: Path, settings: Mapping[str, Any]) -> None:
 
 
 def check_is_dataset(path: Path) -> None:
-    """Refuse a file that is given as --data and is no dataset.
+    """Raise an error if the file given as --data is no dataset.
 
     Raises:
         UsageError: It is something else.
@@ -127,7 +131,7 @@ def check_is_dataset(path: Path) -> None:
 
 
 def select_rows(scale: Scale, rows: Sequence[str]) -> Scale:
-    """Return the stages of some rows of the table, with stages of no row and those that make their inputs.
+    """Keep only the stages that are needed for some rows of the table.
 
     Raises:
         UsageError: A row has no stages of its own.
@@ -152,7 +156,7 @@ def select_rows(scale: Scale, rows: Sequence[str]) -> Scale:
 
 
 def use_dataset(scale: Scale, data: Path) -> Scale:
-    """Return the stages with the user's dataset in place of the one that the experiment makes.
+    """Replace the dataset that the stages make by a file of the user.
 
     Raises:
         UsageError: The experiment makes several.
@@ -164,12 +168,12 @@ def use_dataset(scale: Scale, data: Path) -> Scale:
             "the option out"
         )
     names = dict.fromkeys(made, str(data.resolve()))
-    stages = tuple(stage.with_files(names) for stage in scale.stage if not stage.is_data)
+    stages = tuple(stage.rename_files(names) for stage in scale.stage if not stage.is_data)
     return scale.model_copy(update={"stage": stages})
 
 
 def shell_script(plan: Plan, scale: Scale, folder: Path) -> str:
-    """Return all commands as a shell script."""
+    """Return a shell script with the commands of all stages."""
     lines = ["#!/bin/sh", *comment_lines(plan.title), *comment_lines(plan.source), *comment_lines(scale.about)]
     lines += ["set -eu", f"mkdir -p {shlex.quote(str(folder))}", f"cd {shlex.quote(str(folder))}", ""]
     for stage in scale.stage:
@@ -178,5 +182,5 @@ def shell_script(plan: Plan, scale: Scale, folder: Path) -> str:
 
 
 def comment_lines(text: str) -> list[str]:
-    """Return text as comments of a shell script, one for each of its lines."""
+    """Format text as comment lines of a shell script."""
     return [f"# {line}" for line in text.splitlines()]

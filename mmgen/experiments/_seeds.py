@@ -13,19 +13,19 @@ Runs = Mapping[str, Sequence[str]]
 
 
 def set_seed(scale: Scale, seed: int) -> Scale:
-    """Return the same stages with another seed, in a folder of its own; the dataset is made as it was.
+    """Return the stages with another seed and a folder of its own; the dataset keeps its seed.
 
     Raises:
         UsageError: No stage but that of the dataset has a seed, or each row of the experiment has its own.
     """
     _check_seeded(scale, f"--seed got {seed}")
-    stages = tuple(stage if stage.is_data else stage.with_seed(seed) for stage in scale.stage)
+    stages = tuple(stage if stage.is_data else stage.replace_seed(seed) for stage in scale.stage)
     folder = scale.folder if stages == scale.stage else f"{scale.folder}-seed{seed}"
     return scale.model_copy(update={"stage": stages, "folder": folder, "seeds": ()})
 
 
 def repeat_over_seeds(scale: Scale, seeds: Sequence[int]) -> tuple[Scale, Runs]:
-    """Return every stage that has a seed once for each seed, and the files of these runs.
+    """Repeat every stage that has a seed for each of ``seeds``; return the stages, and each seed's files.
 
     Datasets and classifiers are made once, with the seed that they have, and so are stages that say ``once``. A stage
     that reads a file of a seed is run for each, whether it has a seed or not. The run with the seed that the experiment
@@ -54,10 +54,10 @@ def repeat_over_seeds(scale: Scale, seeds: Sequence[int]) -> tuple[Scale, Runs]:
     stages = [stage for stage in scale.stage if stage.makes not in repeated]
     for seed in seeds:
         for stage in repeated.values():
-            stages.append(stage.with_seed(seed).with_files(names[seed], why=f"{stage.why} (seed {seed})"))
+            stages.append(stage.replace_seed(seed).rename_files(names[seed], why=f"{stage.why} (seed {seed})"))
     made = [stage.makes for stage in stages]
     if twice := next((file for file in made if made.count(file) > 1), None):
-        raise UsageError(f"{option}, but the experiment itself makes a file called {twice}; rename it there")
+        raise UsageError(f"{option}, but a stage of the experiment makes a file called {twice}; rename it there")
     runs = {
         file: [names[seed][file] for seed in seeds] if file in repeated else [file]
         for file in (stage.makes for stage in scale.stage)
@@ -66,6 +66,7 @@ def repeat_over_seeds(scale: Scale, seeds: Sequence[int]) -> tuple[Scale, Runs]:
 
 
 def _check_seeded(scale: Scale, option: str) -> None:
+    """Raise an error if no stage has a seed that ``option`` could set."""
     if not any(stage.seed is not None for stage in scale.stage if not stage.is_data):
         raise UsageError(
             f"{option}, but no stage of this experiment has a seed; give the stages one, or leave the seeds out"
@@ -75,7 +76,7 @@ def _check_seeded(scale: Scale, option: str) -> None:
 
 
 def _stages_of_each_seed(stages: Sequence[Stage]) -> dict[str, Stage]:
-    """Return the stages that run once for each seed, by the file that they make, in order."""
+    """Return the stages that run once for each seed, by the name of their file."""
     repeated: dict[str, Stage] = {}
     for stage in stages:
         inputs = stage.inputs(list(repeated))
@@ -92,5 +93,6 @@ def _stages_of_each_seed(stages: Sequence[Stage]) -> dict[str, Stage]:
 
 
 def _seed_file_name(file: str, seed: int) -> str:
+    """Return the name of a stage's file for a seed."""
     path = PurePath(file)
     return str(path.with_name(f"{path.stem}-seed{seed}{path.suffix}"))

@@ -44,7 +44,7 @@ _MOST_SEEDS = 1000
 
 
 def parse_seeds(value: Any) -> Any:
-    """Return seeds from a count (5 for 0 to 4), from numbers, or from text with commas.
+    """Parse seeds: a count (5 for 0 to 4), a list of numbers, or text with commas.
 
     Raises:
         ValueError: There is none, one stands twice, or one is no whole number from 0.
@@ -58,20 +58,20 @@ def parse_seeds(value: Any) -> Any:
         parts = int(value) if value.strip().isdecimal() else parts
     if type(parts) is int:
         if not 1 <= parts <= _MOST_SEEDS:
-            raise ValueError(f"seeds got {parts}, expected how many, from 1 to {_MOST_SEEDS}")
+            raise ValueError(f"seeds got {parts}, expected a number of seeds from 1 to {_MOST_SEEDS}")
         return tuple(range(parts))
     if not isinstance(parts, list | tuple):
-        raise ValueError(f"seeds got {value!r}, expected how many (5) or which (0, 1, 2)")
+        raise ValueError(f"seeds got {value!r}, expected a number of seeds (5) or a list of seeds (0, 1, 2)")
     seeds = [int(part) if isinstance(part, str) and part.isdecimal() else part for part in parts]
     if any(type(seed) is not int or not 0 <= seed < 2**63 for seed in seeds):
-        raise ValueError(f"seeds got {value!r}, expected how many (5) or which (0,1,2): whole numbers from 0")
+        raise ValueError(f"seeds got {value!r}, expected a number of seeds (5) or whole numbers from 0 (0,1,2)")
     if len(set(seeds)) != len(seeds):
-        raise ValueError(f"seeds got {value!r}, which has one of them twice; give each once")
+        raise ValueError(f"seeds got {value!r}, expected different numbers; give each seed once")
     return tuple(seeds)
 
 
 class Stage(Settings):
-    """One command of ``mmgen``, as settings, and the one file that it makes."""
+    """One step of an experiment: a command of ``mmgen`` with its settings, and the file that it makes."""
 
     why: str
     """What it is for, in a sentence."""
@@ -90,7 +90,7 @@ class Stage(Settings):
     @model_validator(mode="before")
     @classmethod
     def _check_keys(cls, values: Any) -> Any:
-        """Refuse a misspelt key, which would otherwise be a setting of the command."""
+        """Refuse misspelt keys of a stage, which would otherwise count as options of its command."""
         if isinstance(values, Mapping) and isinstance(values.get("settings"), Mapping):
             for key in ("why", "command", "makes"):
                 near = find_nearest_name(key, list(values["settings"])) if key not in values else ""
@@ -111,7 +111,7 @@ class Stage(Settings):
         try:
             json.dumps(value)
         except TypeError:
-            raise ValueError("expected text, numbers, true or false, and lists of them") from None
+            raise ValueError("got a date or time, expected text, numbers, true or false, and lists of them") from None
         for key, inner in value.items():
             if not _KEY.fullmatch(key) or key in ("help", "output"):
                 raise ValueError(
@@ -136,7 +136,7 @@ class Stage(Settings):
 
     @property
     def arguments(self) -> list[str]:
-        """Return the words of the command, each one argument of a process."""
+        """Return the arguments of the command as a list of words."""
         places = (COMMANDS[self.command], "files")
         words = [
             self.command,
@@ -161,41 +161,41 @@ class Stage(Settings):
 
     @property
     def command_line(self) -> str:
-        """Return the command line, quoted for a shell."""
+        """Return the command as one line for a shell."""
         return shlex.join(["mmgen", *self.arguments])
 
     @property
     def seed(self) -> int | None:
-        """Return the seed of the stage, if any."""
+        """Return the stage's seed; None if it has none."""
         seed = self.settings.get("seed")
         return seed if type(seed) is int else None
 
     @property
     def is_data(self) -> bool:
-        """Return whether the stage makes a dataset."""
+        """Return True if the stage makes a dataset."""
         return self.command == "make-data"
 
     @property
     def is_shared(self) -> bool:
-        """Return whether runs with different seeds share the stage's file by default."""
+        """Return True if runs with different seeds share the stage's file by default."""
         return self.command in ("make-data", "train-classifier")
 
     @property
     def possible_inputs(self) -> list[str]:
-        """Return the texts among the settings that may name files of earlier stages."""
+        """Return all texts in the settings that may be names of earlier stages' files."""
         values = [value for key, value in self.settings.items() if key not in _READ_NOWHERE]
         return [one for value in values for one in _as_list(value) if isinstance(one, str)]
 
     def inputs(self, earlier: list[str]) -> list[str]:
-        """Return the files that the stage reads: those of ``earlier`` stages, and the user's datasets."""
+        """Return the files that the stage reads: files in ``earlier``, and datasets of the user."""
         return [
             file
             for file in self.possible_inputs
             if file in earlier or (file[-3:] == ".h5" and PurePath(file).is_absolute())
         ]
 
-    def with_files(self, names: Mapping[str, str], **changes: Any) -> "Stage":
-        """Return a copy of the stage with files renamed, and other values of its fields."""
+    def rename_files(self, names: Mapping[str, str], **changes: Any) -> "Stage":
+        """Return a copy of the stage whose files are renamed by ``names``; ``changes`` replace its fields."""
 
         def renamed(value: Any) -> Any:
             return [renamed(one) for one in value] if isinstance(value, list) else names.get(value, value)
@@ -203,14 +203,14 @@ class Stage(Settings):
         settings = {key: value if key == "set" else renamed(value) for key, value in self.settings.items()}
         return self.model_copy(update={"settings": settings, "makes": names.get(self.makes, self.makes), **changes})
 
-    def with_seed(self, seed: int) -> "Stage":
-        """Return a copy of the stage with another seed, if it has one."""
+    def replace_seed(self, seed: int) -> "Stage":
+        """Return a copy of the stage with another seed; a stage without a seed is returned as it is."""
         return self if self.seed is None else self.model_copy(update={"settings": self.settings | {"seed": seed}})
 
 
 @cache
 def _setting_names(command: str, recipe: str) -> list[str]:
-    """Return the names of the settings of a command, for make-data those of the recipe too."""
+    """Return the names of all settings of a command, for make-data including the recipe's."""
     stage = stage_class(command)
     fields = fields_of(stage)
     options = [option_names(field)[0].partition("/")[0][2:] for field in fields if not field.is_positional]
@@ -234,12 +234,12 @@ def _format_argument(value: Any) -> str:
 
 
 def _format_toml(value: Any) -> str:
-    """Return a value as ``--set`` reads it; words need no quotes there."""
+    """Format a value as the option ``--set`` reads it, where simple words need no quotes."""
     return value if isinstance(value, str) and _WORD.fullmatch(value) else json.dumps(value)
 
 
 class Scale(Settings):
-    """The stages at one size."""
+    """The stages of an experiment at one scale, such as "small" or "full", and their folder."""
 
     about: str
     """Sentences on the differences from the paper and the duration."""
@@ -252,7 +252,7 @@ class Scale(Settings):
 
 
 class Plan(Settings):
-    """An experiment: published tables, and the stages that make them."""
+    """An experiment: published tables, and the stages that measure their numbers at each scale."""
 
     title: str
     source: str
@@ -272,14 +272,14 @@ class Plan(Settings):
             twice = next(((made.index(file), place) for place, file in enumerate(made) if file in made[:place]), None)
             if twice is not None:
                 raise ValueError(
-                    f"stages {twice[0] + 1} and {twice[1] + 1} of '{size}' both make {made[twice[0]]}, expected a file "
-                    "of its own for each; what is run for several rows has their names in its own"
+                    f"stages {twice[0] + 1} and {twice[1] + 1} of '{size}' both make {made[twice[0]]}, expected a "
+                    "different file for each; put the name of the row, in braces, into the name of the file"
                 )
             for place, stage in enumerate(scale.stage):
                 if stage.makes in stage.possible_inputs:
                     raise ValueError(
-                        f"stage {place + 1} of '{size}' reads {stage.makes}, which it makes itself, expected files of "
-                        "stages before it; name one of theirs"
+                        f"stage {place + 1} of '{size}' reads {stage.makes}, which it makes itself, expected files "
+                        "that earlier stages make; name one of those"
                     )
                 if later := next((one for one in made[place + 1 :] if one in stage.possible_inputs), None):
                     raise ValueError(
@@ -290,7 +290,7 @@ class Plan(Settings):
 
     @model_validator(mode="after")
     def _check_scores(self) -> "Plan":
-        """Refuse rows and columns of scores that no stage makes, or of unknown metrics."""
+        """Refuse rows and columns whose scores no stage makes, or whose metric does not exist."""
         made = [stage.makes for scale in self.scale.values() for stage in scale.stage]
         metrics = registry_of("metric").names()
         parts: list[tuple[str, Selector]] = [(one.name, one) for table in self.table for one in table.row]
@@ -299,11 +299,13 @@ class Plan(Settings):
             if part.metric is not None and part.metric not in metrics:
                 raise ValueError(f"'{name}': {format_unknown_name('metric', part.metric, metrics)}")
             if part.scores is not None and not any(fnmatchcase(file, part.scores) for file in made):
-                raise ValueError(f"'{name}' has the scores {part.scores}, which no stage makes; name those of one")
+                raise ValueError(
+                    f"'{name}' has the scores {part.scores}, which no stage makes; name a file that a stage makes"
+                )
         return self
 
     def get_scale(self, scale: str) -> Scale:
-        """Return the stages at a scale.
+        """Return the stages of the scale named ``scale``.
 
         Raises:
             UsageError: There is no such scale.

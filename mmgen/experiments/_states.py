@@ -15,7 +15,7 @@ from mmgen.core.parsing import MalformedError, read_text
 from mmgen.experiments._stages import Scale, Stage
 from mmgen.results.score import read_scores
 
-__all__ = ["State", "finished_files", "has_header", "matches_record", "record_command", "state_of"]
+__all__ = ["State", "finished_files", "is_artifact_name", "matches_record", "record_command", "find_state"]
 
 State = Literal["missing", "unfinished", "outdated", "unsure", "done"]
 """Nothing; a run that was interrupted; scores or a page of other files or of another command; an artifact of a command
@@ -24,8 +24,8 @@ _MOST_BYTES = 2**30
 """Limit of a page or a file of scores."""
 
 
-def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
-    """Return the state of a stage: still to run, to continue, or done.
+def find_state(stage: Stage, folder: Path, earlier: list[str]) -> State:
+    """Return whether a stage still has to run, can be continued, or is done.
 
     Args:
         stage: The stage.
@@ -40,7 +40,7 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
     if not path.exists():
         return "missing"
     inputs = [folder / file for file in stage.inputs(earlier)]
-    if not has_header(path):
+    if not is_artifact_name(path):
         return _state_of_output(path, stage, folder, inputs)
     header = read_header(path)
     if stage.seed is not None and header.seed != stage.seed:
@@ -54,7 +54,7 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
 
 
 def _is_finished(path: Path, header: Header, stage: Stage) -> bool:
-    """Return True if the run of a file has ended, and a classifier was measured."""
+    """Return True if the training that wrote a file has ended, including a classifier's measurement."""
     from mmgen.training.state import is_finished, state_path  # seconds, which a printed list need not take
 
     state = state_path(path)
@@ -67,7 +67,7 @@ def _is_finished(path: Path, header: Header, stage: Stage) -> bool:
 
 
 def _state_of_output(path: Path, stage: Stage, folder: Path, inputs: list[Path]) -> State:
-    """Return the state of scores, a page or a picture; they are made again if the stage has changed."""
+    """Return the state of a stage that makes scores, a page or a picture."""
     if matches_record(stage, folder) is False:
         return "outdated"
     if path.suffix == ".jsonl":
@@ -77,6 +77,7 @@ def _state_of_output(path: Path, stage: Stage, folder: Path, inputs: list[Path])
 
 
 def _match_inputs(path: Path, inputs: list[Path], seed: int | None) -> bool:
+    """Return True if scores were measured with these inputs and this seed."""
     try:
         scores = read_scores(path)
     except ArtifactError:
@@ -88,18 +89,19 @@ def _match_inputs(path: Path, inputs: list[Path], seed: int | None) -> bool:
 
 
 def _advice(stage: Stage) -> str:
+    """Return the advice for a file that does not belong to its stage."""
     if stage.is_data:
         return f"move it away, use another --output, or give it to mmgen reproduce with --data {stage.makes}"
     return "remove it and its training state to have it made again, or use another --output"
 
 
 def finished_files(scale: Scale, folder: Path) -> list[str]:
-    """Return the finished files of stages whose input files are finished too."""
+    """Return the files of all stages that are done and whose inputs are done."""
     made = [stage.makes for stage in scale.stage]
     finished: list[str] = []
     for number, stage in enumerate(scale.stage):
         try:
-            state = state_of(stage, folder, made[:number])
+            state = find_state(stage, folder, made[:number])
         except ArtifactError:  # of another dataset, and belongs to a row that is not asked for
             continue
         if state == "done" and set(stage.inputs(made[:number])) & set(made) <= set(finished):
@@ -107,13 +109,13 @@ def finished_files(scale: Scale, folder: Path) -> list[str]:
     return finished
 
 
-def has_header(path: Path) -> bool:
-    """Return True if a file of this name is an artifact, whose header records its parents."""
+def is_artifact_name(path: Path) -> bool:
+    """Return True if the name of a file is that of an artifact, which records its parents."""
     return path.suffix in (".h5", ".safetensors")
 
 
 def record_command(stage: Stage, folder: Path) -> None:
-    """Record that a stage's command made its file."""
+    """Record the command and inputs by which a stage's file was made."""
     path = _record_path(stage, folder)
     for place in [*path.relative_to(folder).parents][-2::-1]:  # .stages, and folders in it
         make_internal_folder(folder / place)
@@ -121,7 +123,7 @@ def record_command(stage: Stage, folder: Path) -> None:
 
 
 def matches_record(stage: Stage, folder: Path) -> bool | None:
-    """Return True if the recorded command and inputs of a stage's file match; None without a record."""
+    """Return True if a stage's file was made by its present command and inputs; None without a record."""
     try:
         content, _, command = read_text(_record_path(stage, folder)).strip().partition("\n")
     except (OSError, MalformedError):
@@ -134,8 +136,8 @@ def _record_path(stage: Stage, folder: Path) -> Path:
 
 
 def _content_id(path: Path) -> str:
-    """Return the content id of an artifact, the SHA-256 of any other file."""
-    if has_header(path):
+    """Return a hash of a file's contents: an artifact's content id, else SHA-256."""
+    if is_artifact_name(path):
         return read_header(path).content_id
     try:
         return hashlib.sha256(read_file(path, _MOST_BYTES)).hexdigest()

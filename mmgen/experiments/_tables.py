@@ -13,7 +13,7 @@ __all__ = ["Column", "Row", "Selector", "Table"]
 
 
 class Selector(Settings):
-    """Conditions that select a score; those of row and column apply together."""
+    """Conditions that a score must meet to be shown in a row or column of a table."""
 
     scores: str | None = None
     """File of scores; with wildcards ("vae-*.jsonl") the mean over all matching files."""
@@ -36,7 +36,7 @@ class Selector(Settings):
     """Values that details of the score must have, such as the share of pairs."""
 
     def matches(self, file: str, score: Any) -> bool:
-        """Return True if a score of a file meets all conditions."""
+        """Return True if a score in ``file`` meets all conditions."""
         keys = {"metric", "quantity", "protocol", "posterior", "text_weight", "guidance", "guidance_method", "given"}
         conditions = self.model_dump(include=keys, exclude_none=True)
         conditions |= {"guidance_method": self.guidance_method or ""} if self.guidance is not None else {}
@@ -45,7 +45,7 @@ class Selector(Settings):
         return fits and (self.scores is None or fnmatchcase(file, self.scores))
 
     def merge(self, others: "Selector") -> "Selector":
-        """Return the conditions of both; the other's where both have one."""
+        """Return the conditions of both; those of ``others`` replace the same ones here."""
         conditions: dict[str, Any] = {}
         for part in (self, others):
             conditions |= part.model_dump(include=set(Selector.model_fields), exclude_none=True)
@@ -53,7 +53,7 @@ class Selector(Settings):
 
 
 class Column(Selector):
-    """One column: a posterior or a quantity."""
+    """A column of a published table, such as a posterior or a metric."""
 
     name: str
     """Heading of the column."""
@@ -62,7 +62,7 @@ class Column(Selector):
 
 
 class Row(Selector):
-    """One row: a quantity or a model."""
+    """A row of a published table, such as a model."""
 
     name: str
     """First cell of the row."""
@@ -76,7 +76,7 @@ class Row(Selector):
 
 
 class Table(Settings):
-    """A table of rows and columns; a cell holds the last score that matches its row and its column."""
+    """A published table, and the conditions by which its cells find our scores."""
 
     title: str = ""
     """Its quantity, where the experiment has several tables."""
@@ -91,7 +91,7 @@ class Table(Settings):
     @field_validator("row")
     @classmethod
     def _add_published_numbers(cls, value: tuple[Row, ...], info: ValidationInfo) -> tuple[Row, ...]:
-        """Return the rows with the numbers of the published table."""
+        """Fill in the rows' published numbers from the file that ``published`` names."""
         source, columns = info.data.get("published"), info.data.get("column", ())
         if not source:
             return value

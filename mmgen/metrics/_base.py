@@ -28,7 +28,7 @@ class Metric(ABC):
     """Units of scores in another unit, and which way is better: {"ranks": "lower"}."""
     needs: ClassVar[tuple[Need, ...]] = ()
     """Checks of model, data and settings, called in order before any work: functions of :mod:`mmgen.evaluation.needs`
-    or of the metric's module. With ``needs.need_classifier`` it classifies drawn pictures."""
+    or of the metric's module. With ``needs.explain_missing_classifier`` it classifies drawn pictures."""
     posteriors: ClassVar[Literal["each", "together", "none"]] = "each"
     """Whether the metric is called for each posterior, once for all, or once because it uses no posterior of a
     description."""
@@ -53,11 +53,11 @@ class Metric(ABC):
     protocols: ClassVar[Mapping[str, str]] = {}
     """Meaning of each protocol in a sentence for a page: {"bound": "The mean of log weights."}."""
     judged: ClassVar[bool] = False
-    """Whether ``needs`` has ``needs.need_classifier``."""
+    """Whether ``needs`` has ``needs.explain_missing_classifier``."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.judged = needs.need_classifier in cls.needs
+        cls.judged = needs.explain_missing_classifier in cls.needs
         if "name" not in cls.__dict__:
             cls.name = to_kebab_case(cls.__name__)
 
@@ -67,7 +67,7 @@ class Metric(ABC):
         Raises:
             UsageError: Something is missing.
         """
-        for need in (*((needs.need_no_guidance,) if self.posteriors == "none" else ()), *self.needs):
+        for need in (*((needs.explain_ignored_guidance,) if self.posteriors == "none" else ()), *self.needs):
             if missing := need(evaluation):
                 raise UsageError(f"{self.name} {missing}")
 

@@ -56,7 +56,7 @@ class Disentanglement(Metric):
     reads = ("factors", *ENCODINGS)
     unit = "of 1"
     conditions: ClassVar = ("factors",)
-    needs = (needs.need_image_encoder, _missing_factors)
+    needs = (needs.explain_missing_image_encoder, _missing_factors)
     tests: ClassVar[int] = 0
     """Number of tests in a repeat, if the score is an accuracy; else 0."""
     protocol: ClassVar[str]
@@ -67,7 +67,7 @@ class Disentanglement(Metric):
         """Compute the metric on one random half of the encodings."""
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        code = evaluation.code
+        code = evaluation.encodings
         repeats, half = [], (len(code) + 1) // 2
         for number in range(_REPEATS):
             rng = numpy_generator(evaluation.settings.seed, f"{self.name} {number}")

@@ -91,4 +91,7 @@ def evaluate_with_classifiers(
     from mmgen.metrics import get
 
     judged = [name for name in metrics if get(name).judged]
-    return [evaluate(evaluation, metrics), *(evaluate(evaluation.with_judge(judge), judged) for judge in classifiers)]
+    return [
+        evaluate(evaluation, metrics),
+        *(evaluate(evaluation.replace_classifier(judge), judged) for judge in classifiers),
+    ]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.evaluation import needs
-from mmgen.evaluation.compared import TOO_FEW, PictureComparison, compare_pictures, need_comparable_pictures
+from mmgen.evaluation.compared import TOO_FEW, PictureComparison, compare_pictures, explain_incomparable_pictures
 from mmgen.evaluation.neighbours import are_inside_balls
 from mmgen.evaluation.queries import weighted_mean
 from mmgen.evaluation.real import Points
@@ -37,7 +37,7 @@ class Overlap(Metric):
     reads = DESCRIPTIONS
     unmeasured = TOO_FEW
     columns: ClassVar = {"real halves": "ceiling", "queries": "queries"}
-    needs = (needs.need_classifier, need_comparable_pictures)
+    needs = (needs.explain_missing_classifier, explain_incomparable_pictures)
     of_real: ClassVar[bool]
     """True for the share of real pictures among drawn ones (recall), False for drawn among real ones (precision)."""
 
@@ -70,7 +70,7 @@ class Overlap(Metric):
                 "below_ceiling": shortfall.value,
                 "below_ceiling_stderr": shortfall.stderr,
                 "splits_sd": mean.splits_sd,
-                "pixels": evaluation.draws.pixels,
+                "pixels": evaluation.drawn_pictures.pixels,
             },
         )
 

@@ -43,7 +43,7 @@ class ActiveUnits(Metric):
     posteriors = "none"
     points = "seen"
     reads = POINTS
-    needs = (needs.need_encodable_examples,)
+    needs = (needs.explain_missing_encodings,)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:

@@ -31,7 +31,7 @@ def _missing_held_out_combinations(evaluation: "Evaluation") -> str:
     trained_on = evaluation.loaded.settings.data.split
     held_out = evaluation.questions.make_queries(0).codes
     rows = evaluation.dataset.split(trained_on, "train")
-    seen = {row.tobytes() for row in evaluation.dataset.read_attributes(evaluation.info.name, rows)}
+    seen = {row.tobytes() for row in evaluation.dataset.read_attributes(evaluation.attributes.name, rows)}
     known = np.array([row.tobytes() in seen for row in held_out])
     if not known.any():
         return ""
@@ -47,9 +47,9 @@ class Compositionality(CodeAgreement):
 
     rank = 3
     reads = ("queries", "draws", "split", "part")
-    needs = (needs.need_classifier, needs.need_spelled_descriptions, _missing_held_out_combinations)
+    needs = (needs.explain_missing_classifier, needs.explain_unspelled_descriptions, _missing_held_out_combinations)
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         queries = evaluation.questions.make_queries(0)
-        codes = yield from evaluation.draws.classify_pictures(queries, posterior, evaluation.settings.draws)
+        codes = yield from evaluation.drawn_pictures.classify_pictures(queries, posterior, evaluation.settings.draws)
         return self.score_codes(evaluation, posterior, queries, codes)

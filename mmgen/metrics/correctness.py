@@ -94,7 +94,7 @@ class CodeAgreement(Metric):
         values, weights = _average_by_caption(100 * correctness_by_query(codes, predicted), queries)
         mean = weighted_mean(values, weights, evaluation.settings.seed)
         by_attribute = {}
-        for index, name in enumerate(evaluation.info.names):
+        for index, name in enumerate(evaluation.attributes.names):
             given = codes[:, index] != UNKNOWN
             if given.any():
                 right = (predicted[given, :, index] == queries.codes[given, None, index]).mean(1)
@@ -115,7 +115,7 @@ class CodeAgreement(Metric):
                 "queries": len(values),
                 "images_per_query": predicted.shape[1],
                 "splits_sd": mean.splits_sd,
-                "pixels": evaluation.draws.pixels,
+                "pixels": evaluation.drawn_pictures.pixels,
             },
         )
 
@@ -135,7 +135,7 @@ def _unreadable_queries(evaluation: "Evaluation") -> str:
     """Return why the posteriors cannot read the descriptions, as attributes or whole captions; "" if they can."""
     if evaluation.questions.free_captions and not any(evaluation.questions.dropped):
         return ""
-    return needs.need_spelled_descriptions(evaluation)
+    return needs.explain_unspelled_descriptions(evaluation)
 
 
 class Correctness(CodeAgreement):
@@ -155,7 +155,7 @@ class Correctness(CodeAgreement):
 
     rank = 2
     reads = DESCRIPTIONS
-    needs = (needs.need_classifier, _unreadable_queries)
+    needs = (needs.explain_missing_classifier, _unreadable_queries)
     protocols: ClassVar = {
         "exact": "How many of the given attributes the judge sees in a picture; what it is told does not count.",
         "paper": "The same with the words that the judge is told, which always match, as Cremer and Kushman count.",
@@ -169,24 +169,24 @@ class Correctness(CodeAgreement):
         if questions.free_captions:
             queries = questions.make_caption_queries()
             distinct, of = queries.merge_alike(questions.hints)  # pictures of one caption are the same
-            codes = yield from evaluation.draws.classify_pictures(distinct, posterior, draws)
+            codes = yield from evaluation.drawn_pictures.classify_pictures(distinct, posterior, draws)
             return self.score_codes(evaluation, posterior, queries, codes[of])
         scores = []
-        most = len(evaluation.info.names) - len(questions.hints)
+        most = len(evaluation.attributes.names) - len(questions.hints)
         dropped = [number for number in questions.dropped if number < most]
         for done, number in enumerate(dropped):
             queries = questions.make_queries(number)
-            work = evaluation.draws.classify_pictures(queries, posterior, draws)
+            work = evaluation.drawn_pictures.classify_pictures(queries, posterior, draws)
             codes = yield from map_fractions(work, done / len(dropped), 1 / len(dropped))
             scores += self.score_codes(evaluation, posterior, queries, codes)
-        if evaluation.ignores_text(posterior) and evaluation.draws.generates_words:
+        if evaluation.ignores_text(posterior) and evaluation.drawn_pictures.generates_words:
             scores += self._score_generated_words(evaluation, posterior)
         return scores
 
     def _score_generated_words(self, evaluation: "Evaluation", posterior: str) -> list[Score]:
         """Score the agreement of pictures with words generated from the same z; UNKNOWN is never right."""
-        predicted, words = evaluation.draws.classify_generated(posterior, _GENERATED)
-        hints, names = evaluation.questions.hints, evaluation.info.names
+        predicted, words = evaluation.drawn_pictures.classify_generated(posterior, _GENERATED)
+        hints, names = evaluation.questions.hints, evaluation.attributes.names
         columns = {"generated-text": list(range(len(names)))}
         if hints:
             columns["generated-text-exact"] = [index for index in range(len(names)) if index not in hints]

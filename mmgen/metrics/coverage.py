@@ -83,11 +83,11 @@ class Coverage(Metric):
         "paper": "The same as Vedantam et al. (2018) compute it.",
     }
 
-    needs = (needs.need_classifier, _unreadable_partial_descriptions)
+    needs = (needs.explain_missing_classifier, _unreadable_partial_descriptions)
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         questions = evaluation.questions
-        most = len(evaluation.info.names) - len(questions.hints)
+        most = len(evaluation.attributes.names) - len(questions.hints)
         dropped = [number for number in questions.dropped if 0 < number <= most]
         scores = []
         for done, number in enumerate(dropped):
@@ -102,10 +102,10 @@ class Coverage(Metric):
     def _score_as_paper(
         self, evaluation: "Evaluation", posterior: str, queries: Queries
     ) -> Generator[float, None, Score]:
-        predicted = yield from evaluation.draws.classify_pictures(queries, posterior, _PAPER_DRAWS)
+        predicted = yield from evaluation.drawn_pictures.classify_pictures(queries, posterior, _PAPER_DRAWS)
         predicted = predicted[:, :_PAPER_DRAWS]
         values = np.zeros(len(queries))
-        for rows, _, counts in count_unspecified_values(queries, predicted, evaluation.info.sizes):
+        for rows, _, counts in count_unspecified_values(queries, predicted, evaluation.attributes.sizes):
             uniform = np.full(counts.shape[1], 1 / counts.shape[1])
             values[rows] += 100 * (1 - jensen_shannon(uniform, counts / _PAPER_DRAWS, base=math.e)) / queries.dropped
         coverage = _QueryCoverage(values, values, np.zeros(len(queries)), 0)
@@ -116,7 +116,7 @@ class Coverage(Metric):
     ) -> Generator[float, None, Score]:
         draws = max(_LEAST_DRAWS, evaluation.settings.draws)
         while True:
-            predicted = yield from evaluation.draws.classify_pictures(queries, posterior, draws)
+            predicted = yield from evaluation.drawn_pictures.classify_pictures(queries, posterior, draws)
             coverage = exact_coverage(queries, predicted, evaluation.questions.frequencies, evaluation.settings.seed)
             mean = weighted_mean(coverage.values, queries.weights, evaluation.settings.seed)
             bias = float(np.average(coverage.bias, weights=queries.weights))

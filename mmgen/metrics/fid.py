@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.evaluation import needs
-from mmgen.evaluation.compared import TOO_FEW, PictureComparison, compare_pictures, need_comparable_pictures
+from mmgen.evaluation.compared import TOO_FEW, PictureComparison, compare_pictures, explain_incomparable_pictures
 from mmgen.evaluation.frechet import (
     Distance,
     distance_within_descriptions,
@@ -57,7 +57,7 @@ class Fid(Metric):
         "queries": "queries",
     }
 
-    needs = (needs.need_classifier, need_comparable_pictures)
+    needs = (needs.explain_missing_classifier, explain_incomparable_pictures)
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         found = yield from compare_pictures(evaluation, posterior)
@@ -89,7 +89,7 @@ class Fid(Metric):
                 "real_spread": _total_variance(compared, one),
                 "components": size,
                 "variance_kept": share,
-                "pixels": evaluation.draws.pixels,
+                "pixels": evaluation.drawn_pictures.pixels,
             },
         )
 
@@ -111,7 +111,7 @@ def _make_projection(
     size = compared.drawn_points[0].shape[1]
     if size <= _MOST:
         return lambda points: [part.astype(np.float64) for part in points], 1.0, size
-    directions, share = evaluation.real.principal_components(_MOST)
+    directions, share = evaluation.real_pictures.principal_components(_MOST)
     return lambda points: [part @ directions for part in points], share, directions.shape[1]
 
 

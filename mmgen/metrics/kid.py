@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mmgen.evaluation import needs
-from mmgen.evaluation.compared import TOO_FEW, PictureComparison, compare_pictures, need_comparable_pictures
+from mmgen.evaluation.compared import TOO_FEW, PictureComparison, compare_pictures, explain_incomparable_pictures
 from mmgen.evaluation.frechet import jackknife_error
 from mmgen.evaluation.kernel import kernel_distance, pooled_kernel_distance
 from mmgen.evaluation.queries import weighted_mean
@@ -42,7 +42,7 @@ class Kid(Metric):
     unmeasured = TOO_FEW
     columns: ClassVar = {"real halves": "ceiling", "queries": "queries"}
 
-    needs = (needs.need_classifier, need_comparable_pictures)
+    needs = (needs.explain_missing_classifier, explain_incomparable_pictures)
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         comparisons = yield from compare_pictures(evaluation, posterior)
@@ -65,7 +65,7 @@ class Kid(Metric):
                 **compared.picture_counts(),
                 "ceiling": ceiling,
                 "ceiling_stderr": ceiling_stderr,
-                "pixels": evaluation.draws.pixels,
+                "pixels": evaluation.drawn_pictures.pixels,
             },
         )
 

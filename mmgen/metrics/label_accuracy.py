@@ -72,7 +72,7 @@ class LabelAccuracy(Metric):
         "posterior": "The description that is likeliest under the model's own q(y|x), in closed form.",
     }
 
-    needs = (_missing_descriptions, needs.need_memory_for_samples)
+    needs = (_missing_descriptions, needs.explain_missing_memory)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
@@ -102,7 +102,7 @@ class LabelAccuracy(Metric):
             counted = (true != modality.padding) | (codes != modality.padding)
         else:
             part, counted = "each attribute", present
-            info = evaluation.info
+            info = evaluation.attributes
             right = (codes == true) & counted
             by_attribute = {
                 known: float(100 * right[:, place].sum() / counted[:, place].sum().clamp_min(1))

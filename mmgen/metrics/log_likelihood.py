@@ -27,7 +27,7 @@ from mmgen.evaluation.likelihoods import (
     compute_image_terms,
     estimate_text,
     estimate_text_by_posterior,
-    guiding_modality,
+    find_guiding_modality,
     has_description,
     quantities_under_prior,
 )
@@ -109,7 +109,7 @@ def _jointly_modelled_examples(evaluation: "Evaluation") -> str:
 def _missing_proposal(evaluation: "Evaluation") -> str:
     """Check the proposal, memory for its samples, and that the dataset has all modalities; errors are raised there."""
     proposal_conditions(evaluation.loaded, evaluation.settings.proposal)
-    needs.need_memory_for_samples(evaluation, min(evaluation.settings.number, len(evaluation.rows())))
+    needs.explain_missing_memory(evaluation, min(evaluation.settings.number, len(evaluation.rows())))
     needs.check_modalities(evaluation, evaluation.loaded.model.modalities)
     return ""
 
@@ -162,7 +162,7 @@ class LogLikelihood(Metric):
         "var of log w": "log_weight_variance",
     }
 
-    needs = (_jointly_modelled_examples, _missing_proposal, needs.need_text_proposal_of_model)
+    needs = (_jointly_modelled_examples, _missing_proposal, needs.explain_wrong_text_proposal)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
@@ -338,7 +338,7 @@ def _conditioning_modality(evaluation: "Evaluation", posterior: str) -> str | No
     """Return the name of the modality that a posterior of descriptions reads."""
     loaded = evaluation.loaded
     if loaded.guidance:
-        return guiding_modality(loaded, posterior, evaluation.data_points)
+        return find_guiding_modality(loaded, posterior, evaluation.data_points)
     source = loaded.posteriors[posterior]
     if source.is_fitted and source.is_unconditional:
         return loaded.attributes.name if loaded.attributes is not None else None

@@ -60,7 +60,7 @@ class NegativeElbo(Metric):
     points = "averaged"
     reads = ("samples", *POINTS)
     columns: ClassVar = {"pixels": "pixels", "draws of z": "samples"}
-    needs = (_missing_gaussian_posterior, needs.need_image_encoder)
+    needs = (_missing_gaussian_posterior, needs.explain_missing_image_encoder)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:

@@ -59,7 +59,7 @@ class Reconstruction(Metric):
     posteriors = "none"
     points = "averaged"
     reads = POINTS
-    needs = (needs.need_classifier, _missing_autoencoder)
+    needs = (needs.explain_missing_classifier, _missing_autoencoder)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
@@ -112,7 +112,7 @@ class Reconstruction(Metric):
         of_point, of_real = percent_correct(decoded), percent_correct(real)
         count = len(of_point)
         spread = float(of_point.std(ddof=1) / np.sqrt(count)) if count > 1 else 0.0
-        names = evaluation.info.names
+        names = evaluation.attributes.names
         return self.score(
             evaluation,
             float(of_point.mean()),
@@ -126,13 +126,13 @@ class Reconstruction(Metric):
                 if known[:, k].any()
             },
             points=ExampleValues.from_values(of_point),
-            details={"real": float(of_real.mean()), "pixels": evaluation.draws.pixels},
+            details={"real": float(of_real.mean()), "pixels": evaluation.drawn_pictures.pixels},
         )
 
 
 def _attribute_codes(evaluation: "Evaluation") -> NDArray[np.uint8]:
     """Return attribute codes of the points, uint8 [N, A], ``UNKNOWN`` where the data have none."""
-    points, name = evaluation.data_points, evaluation.info.name
+    points, name = evaluation.data_points, evaluation.attributes.name
     codes = points.values[name].masked_fill(~points.present[name], UNKNOWN)
     return codes.cpu().numpy().astype(np.uint8)
 
@@ -141,7 +141,7 @@ def _decode_for_judge(evaluation: "Evaluation", points: Batch, z: torch.Tensor, 
     """Return pictures [B, C, H, W] of encodings z [B, D] for the classifier."""
     loaded, settings = evaluation.loaded, evaluation.settings
     assert loaded.observation is not None
-    if not evaluation.draws.sampled:
+    if not evaluation.drawn_pictures.sampled:
         return decode_means(loaded, loaded.observation.name, z, points, settings.precision)
     generator = torch_generator(settings.seed, "reconstruction", start, device=str(loaded.device))
     return decode_means_and_draws(loaded, loaded.observation.name, z, points, generator, settings.precision)[1]

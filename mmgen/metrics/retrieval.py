@@ -176,7 +176,7 @@ class Retrieval(Metric):
     conditions: ClassVar = ("pool", "described")
     columns: ClassVar = {"chance": "chance", "among": "pool", "same description": "shared", "draws": "samples"}
 
-    needs = (needs.need_no_guidance, _missing_image_or_description, _check_memory)
+    needs = (needs.explain_ignored_guidance, _missing_image_or_description, _check_memory)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:

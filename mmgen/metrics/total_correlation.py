@@ -70,7 +70,7 @@ class TotalCorrelation(Metric):
     reads = ENCODINGS
     columns: ClassVar = {"N": "examples", "log N": "log_examples"}
     conditions = ("examples",)
-    needs = (needs.need_image_encoder, _missing_single_gaussian)
+    needs = (needs.explain_missing_image_encoder, _missing_single_gaussian)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:

@@ -93,7 +93,7 @@ class ClassifierFree(GuidedPosterior):
             self.base, weights["guidance"], text_weight=weights.get("text_weight"), method=weights["method"]
         )
 
-    def guiding_modality(self, words: Batch) -> str | None:
+    def find_guiding_modality(self, words: Batch) -> str | None:
         name = self.reads[0]
         return name if name in words.values and bool(words.present[name].any()) else None
 

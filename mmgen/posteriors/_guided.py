@@ -166,7 +166,7 @@ class Guided(GuidedPosterior):
         """
         return self._log_weight(z, words, self._expression, parameters)
 
-    def guiding_modality(self, words: Batch) -> str | None:
+    def find_guiding_modality(self, words: Batch) -> str | None:
         """Return the modality y whose p(y|z) guides for these descriptions; None for empty descriptions."""
         return (
             self.likelihood.select_modality(words, self.unguided.reads)
@@ -310,7 +310,7 @@ class Guided(GuidedPosterior):
     def _log_normalisers(self, words: Batch) -> list[tuple[bytes, tuple[float, float]]]:
         """Return for each description its key, and log Z_w with its standard error."""
         expression = self._expression
-        name = self.guiding_modality(words) if expression is None else self.likelihood.attributes().name
+        name = self.find_guiding_modality(words) if expression is None else self.likelihood.attributes().name
         pairs = []
         for row in range(words.size):
             if name is None:

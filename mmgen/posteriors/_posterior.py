@@ -148,7 +148,7 @@ class GuidedPosterior(Posterior):
         return {}
 
     @abstractmethod
-    def guiding_modality(self, words: Batch) -> str | None:
+    def find_guiding_modality(self, words: Batch) -> str | None:
         """Return the modality that guides for these descriptions; None if they say nothing."""
 
 

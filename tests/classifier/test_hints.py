@@ -9,7 +9,7 @@ import torch
 from mmgen.artifacts import Dataset, DatasetWriter, read_header
 from mmgen.classifier import load_classifier
 from mmgen.classifier._accuracy import Accuracy
-from mmgen.classifier._augment import augmentation_for
+from mmgen.classifier._augment import choose_augmentation
 from mmgen.classifier._files import build_classifier
 from mmgen.classifier._training import ClassifierSettings, resolve_hints, resolve_network, train_classifier
 from mmgen.core.errors import UsageError
@@ -111,7 +111,7 @@ def test_accuracy_with_hints_by_hand() -> None:
 
 def test_augmented_descriptions_are_true() -> None:
     """Every rewording and mirror image of a scene is described as one would describe it from the places."""
-    changes = augmentation_for(NAMES, VALUES)
+    changes = choose_augmentation(NAMES, VALUES)
     assert changes is not None
     random = np.random.default_rng(1)
     for _ in range(50):
@@ -135,9 +135,9 @@ def test_augmented_descriptions_are_true() -> None:
 
 
 def test_other_attributes_are_not_augmented() -> None:
-    assert augmentation_for(("digit", "scale"), (("0", "1"), ("big", "small"))) is None
-    assert augmentation_for(NAMES, (VALUES[0], ("on", "under"), VALUES[2])) is None
-    assert augmentation_for(NAMES, (VALUES[0], VALUES[1], ("red",))) is None
+    assert choose_augmentation(("digit", "scale"), (("0", "1"), ("big", "small"))) is None
+    assert choose_augmentation(NAMES, (VALUES[0], ("on", "under"), VALUES[2])) is None
+    assert choose_augmentation(NAMES, (VALUES[0], VALUES[1], ("red",))) is None
 
 
 def train(data: Path, out: Path, steps: int) -> Accuracy:

@@ -70,7 +70,7 @@ def test_no_scores(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout) == (1, "") and "a.jsonl holds no scores, expected some" in done.stderr
     (tmp_path / "b.log.jsonl").write_text('{"step": 1}\n')
     done = run("b.log.jsonl", folder=tmp_path)
-    assert done.returncode == 2 and "there is no score in these files" in done.stderr
+    assert done.returncode == 2 and "got no scores in these files" in done.stderr
 
 
 @pytest.mark.parametrize("field", ["value", "stderr", "points"])

@@ -77,13 +77,13 @@ def test_only_what_a_list_has_made_is_replaced(noted: bool, tmp_path: Path, monk
 def test_a_file_that_somebody_is_at_work_on_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [ArtifactError("no state beside it")] * 3 + ["done"]
 
-    def state_of(*_: Any) -> Any:
+    def find_state(*_: Any) -> Any:
         answer = answers.pop()
         if isinstance(answer, ArtifactError):
             raise answer
         return answer
 
-    monkeypatch.setattr("mmgen.experiments.state_of", state_of)
+    monkeypatch.setattr("mmgen.experiments.find_state", find_state)
     assert _runs.stage_state(STAGE, tmp_path, []) == "done"
     answers.insert(0, "done")
     with pytest.raises(ArtifactError, match="no state"):

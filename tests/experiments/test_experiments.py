@@ -162,7 +162,7 @@ def test_a_table_of_several_datasets(tmp_path: Path) -> None:
         write_data(tmp_path / f"{recipe}.h5", recipe=recipe)
     own = tmp_path / "fashion-mnist.h5"
     assert find_experiment("wu-table2", str(own)) == ("wu-table2/fashion-mnist", own)
-    with pytest.raises(UsageError, match=r"is of the recipe 'toy', expected one of binary-mnist"):
+    with pytest.raises(UsageError, match=r"a dataset of the recipe 'toy', expected one of binary-mnist"):
         find_experiment("wu-table2", str(tmp_path / "toy.h5"))
     several = dict.fromkeys(name.split("/")[0] for name in experiments.experiment_names() if "/" in name)
     usual = [find_experiment(table, None) for table in several]

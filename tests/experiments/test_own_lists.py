@@ -77,7 +77,7 @@ MISTAKES = {
     "a date": (
         "steps = 5",
         "steps = 2020-01-01",
-        "settings': expected text, numbers, true or false",
+        "expected text, numbers, true or false",
     ),
     "settings that are no table": ("steps = 5", "set = 3", "settings': set got 3, expected a table"),
     "a table that is no setting": ("steps = 5", "steps = { a = 1 }", "settings': steps got {'a': 1}, expected a value"),
@@ -108,7 +108,7 @@ MISTAKES = {
     "a name that nothing defines": (
         'why = "Data"',
         'why = "Data {of}"',
-        "uses the name {of}, which neither [let]",
+        "uses {of}, expected a name that [let] or a row defines",
     ),
     "an axis that there is not": ('why = "Data"', 'why = "Data"\neach = "run"', "unknown axis 'run': there is none"),
     "an axis without rows": ('why = "Data"', 'why = "Data"\n[each]\nrun = []', "setting 'each.run' got [], expected"),

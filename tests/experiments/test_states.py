@@ -8,7 +8,7 @@ import pytest
 from mmgen.core.errors import ArtifactError
 from mmgen.experiments._plan import use_dataset
 from mmgen.experiments._stages import Scale
-from mmgen.experiments._states import finished_files, record_command, state_of
+from mmgen.experiments._states import find_state, finished_files, record_command
 from tests.experiments.files import score_line, stage, write_data, write_model
 
 TRAIN = stage("train", "model.safetensors", dataset="data.h5")
@@ -19,23 +19,23 @@ EARLIER = ["data.h5", "model.safetensors"]
 def test_what_is_there_is_used_only_if_it_fits(tmp_path: Path) -> None:
     data, model, scores = (tmp_path / name for name in ("data.h5", "model.safetensors", "scores.jsonl"))
     make = stage("make-data", "data.h5", recipe="mnist")
-    assert state_of(make, tmp_path, []) == "missing"
+    assert find_state(make, tmp_path, []) == "missing"
     write_data(data)
-    assert state_of(make, tmp_path, []) == "done"
-    assert state_of(TRAIN, tmp_path, ["data.h5"]) == "missing"
+    assert find_state(make, tmp_path, []) == "done"
+    assert find_state(TRAIN, tmp_path, ["data.h5"]) == "missing"
     write_model(model, data, finished=False)
-    assert state_of(TRAIN, tmp_path, ["data.h5"]) == "unfinished"
+    assert find_state(TRAIN, tmp_path, ["data.h5"]) == "unfinished"
     write_model(model, data, finished=True)
-    assert state_of(TRAIN, tmp_path, ["data.h5"]) == "done"
+    assert find_state(TRAIN, tmp_path, ["data.h5"]) == "done"
     for text in ("", "no json", '{"metric": "a"}', score_line(data), score_line(model).replace("1.0", '"high"')):
         scores.write_text(text)
-        assert state_of(EVAL, tmp_path, EARLIER) == "outdated"
+        assert find_state(EVAL, tmp_path, EARLIER) == "outdated"
     scores.write_text(score_line(model, data))
-    assert state_of(EVAL, tmp_path, EARLIER) == "done"
+    assert find_state(EVAL, tmp_path, EARLIER) == "done"
     data.unlink()
     write_data(data, level=7)
     with pytest.raises(ArtifactError, match=r"model.safetensors was made from another data.h5 .* remove it"):
-        state_of(TRAIN, tmp_path, ["data.h5"])
+        find_state(TRAIN, tmp_path, ["data.h5"])
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_what_is_half_made_is_not_used(
     write_model(tmp_path / "model.safetensors", tmp_path / "data.h5", kind=kind, told=told, finished=state)
     if found == "gone":
         with pytest.raises(ArtifactError, match=r"an interrupted run whose state model\.last\.safetensors is missing"):
-            state_of(TRAIN, tmp_path, ["data.h5"])
+            find_state(TRAIN, tmp_path, ["data.h5"])
     else:
-        assert state_of(TRAIN, tmp_path, ["data.h5"]) == found
+        assert find_state(TRAIN, tmp_path, ["data.h5"]) == found
 
 
 def test_what_another_seed_made_is_not_taken_for_this_ones(tmp_path: Path) -> None:
@@ -69,11 +69,11 @@ def test_what_another_seed_made_is_not_taken_for_this_ones(tmp_path: Path) -> No
     write_model(model, data, command="mmgen train d.h5 --seed 0 -o m.safetensors")
     trained = stage("train", "m.safetensors", dataset="d.h5", seed=0)
     other = stage("train", "m.safetensors", dataset="d.h5", seed=1)
-    assert state_of(trained, tmp_path, ["d.h5"]) == "done"
+    assert find_state(trained, tmp_path, ["d.h5"]) == "done"
     with pytest.raises(ArtifactError, match=r"was made with seed 0, expected seed 1; remove it"):
-        state_of(other, tmp_path, ["d.h5"])
+        find_state(other, tmp_path, ["d.h5"])
     scores.write_text(score_line(data, seed=0))
-    found = [state_of(stage("baseline", "m.jsonl", dataset="d.h5", seed=seed), tmp_path, ["d.h5"]) for seed in (0, 1)]
+    found = [find_state(stage("baseline", "m.jsonl", dataset="d.h5", seed=seed), tmp_path, ["d.h5"]) for seed in (0, 1)]
     assert found == ["done", "outdated"]
 
 
@@ -91,13 +91,13 @@ def test_a_command_in_other_words_is_asked(tmp_path: Path) -> None:
         "mmgen 'd.h5",
     ):
         write_model(model, data, command=command)
-        assert state_of(trained, tmp_path, ["d.h5"]) == ("done" if command == trained.command_line else "unsure")
+        assert find_state(trained, tmp_path, ["d.h5"]) == ("done" if command == trained.command_line else "unsure")
         model.unlink()
     scale = Scale(about="", folder="f", stage=(stage("make-data", "d.h5", recipe="mnist"), trained))
     (renamed,) = use_dataset(scale, data.rename(tmp_path / "my own.h5")).stage
     assert renamed.settings["dataset"] == str(tmp_path / "my own.h5")
     write_model(model, tmp_path / "my own.h5", command=renamed.command_line)
-    assert state_of(renamed, tmp_path, []) == "done"
+    assert find_state(renamed, tmp_path, []) == "done"
 
 
 def test_a_dataset_of_another_command_is_asked(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_dataset_of_another_command_is_asked(tmp_path: Path) -> None:
     ):
         (tmp_path / "d.h5").unlink(missing_ok=True)
         write_data(tmp_path / "d.h5", command=command)
-        assert state_of(make, tmp_path, []) == state
+        assert find_state(make, tmp_path, []) == state
 
 
 def test_scores_of_a_changed_command_are_made_again(tmp_path: Path) -> None:
@@ -118,9 +118,9 @@ def test_scores_of_a_changed_command_are_made_again(tmp_path: Path) -> None:
     write_data(data)
     scores.write_text(score_line(data))
     few, many = (stage("eval", "m.jsonl", model="d.h5", draws=draws) for draws in (2, 20))
-    assert state_of(many, tmp_path, ["d.h5"]) == "done"  # nobody knows by what
+    assert find_state(many, tmp_path, ["d.h5"]) == "done"  # nobody knows by what
     record_command(few, tmp_path)
-    assert [state_of(one, tmp_path, ["d.h5"]) for one in (few, many)] == ["done", "outdated"]
+    assert [find_state(one, tmp_path, ["d.h5"]) for one in (few, many)] == ["done", "outdated"]
 
 
 def test_scores_that_somebody_has_put_there_are_made_again(tmp_path: Path) -> None:
@@ -130,9 +130,9 @@ def test_scores_that_somebody_has_put_there_are_made_again(tmp_path: Path) -> No
     scores.write_text(score_line(data))
     scored = stage("eval", "m.jsonl", model="d.h5")
     record_command(scored, tmp_path)
-    assert state_of(scored, tmp_path, ["d.h5"]) == "done"
+    assert find_state(scored, tmp_path, ["d.h5"]) == "done"
     scores.write_text(score_line(data, value=2.0))
-    assert state_of(scored, tmp_path, ["d.h5"]) == "outdated"
+    assert find_state(scored, tmp_path, ["d.h5"]) == "outdated"
 
 
 def test_what_was_found_to_be_the_same_is_not_asked_again(tmp_path: Path) -> None:
@@ -140,12 +140,12 @@ def test_what_was_found_to_be_the_same_is_not_asked_again(tmp_path: Path) -> Non
     write_data(data)
     write_model(model, data, command="mmgen train --steps 9 data.h5")
     trained = stage("train", "model.safetensors", dataset="data.h5", steps=9)
-    assert state_of(trained, tmp_path, ["data.h5"]) == "unsure"
+    assert find_state(trained, tmp_path, ["data.h5"]) == "unsure"
     record_command(trained, tmp_path)
-    assert state_of(trained, tmp_path, ["data.h5"]) == "done"
+    assert find_state(trained, tmp_path, ["data.h5"]) == "done"
     model.unlink()
     write_model(model, data, command="mmgen train --steps 8 data.h5", weight=1.0)
-    assert state_of(trained, tmp_path, ["data.h5"]) == "unsure"
+    assert find_state(trained, tmp_path, ["data.h5"]) == "unsure"
 
 
 def test_scores_of_a_model_that_does_not_fit_are_not_shown(tmp_path: Path) -> None:

@@ -321,9 +321,7 @@ def test_stages_of_an_axis_are_run_row_by_row(tmp_path: Path) -> None:
 
 def test_repeated_stages_need_names_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "three.toml").write_text(REPEATED.replace('makes = "data-{run}.h5"', 'makes = "data.h5"'))
-    with pytest.raises(
-        SettingsError, match=r"stages 1 and 4 of 'cpu' both make data\.h5, .* has their names in its own"
-    ):
+    with pytest.raises(SettingsError, match=r"stages 1 and 4 of 'cpu' both make data\.h5, .* put the name of the row"):
         read_plan(str(tmp_path / "three.toml"))
 
 

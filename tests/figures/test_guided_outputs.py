@@ -95,7 +95,7 @@ def test_attributes_that_captions_spell_are_no_caption(stubs: SimpleNamespace, t
 
 def missing(metric: type[Metric], evaluation: Evaluation) -> list[str]:
     """What a metric lacks beside a classifier."""
-    found = [need(evaluation) for need in metric.needs if need is not needs.need_classifier]
+    found = [need(evaluation) for need in metric.needs if need is not needs.explain_missing_classifier]
     return [reason for reason in found if reason]
 
 

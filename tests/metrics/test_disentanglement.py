@@ -256,7 +256,7 @@ def test_repeats_and_their_error() -> None:
     """The value is the mean over five halves, its error that of a mean over halves of one sample."""
     whole = code("rotated", 400)
     evaluation = SimpleNamespace(
-        code=whole,
+        encodings=whole,
         settings=SimpleNamespace(seed=3),
         loaded=SimpleNamespace(observation=SimpleNamespace(name="image")),
         content_ids={},

@@ -70,7 +70,7 @@ def test_a_dimension_that_hardly_varies_finds_nothing() -> None:
 
 def test_scores_say_each_factor() -> None:
     evaluation = SimpleNamespace(
-        code=code("permuted", 1000),
+        encodings=code("permuted", 1000),
         settings=SimpleNamespace(seed=3),
         loaded=SimpleNamespace(observation=SimpleNamespace(name="image")),
         content_ids={},

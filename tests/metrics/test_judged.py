@@ -84,8 +84,8 @@ def test_correctness_and_coverage_share_their_pictures(dataset: Dataset) -> None
     correctness, coverage = evaluate(evaluation, ["correctness", "coverage"]).run()
     assert correctness.metric == "correctness"  # as asked for, although coverage is measured first
     assert correctness.n == coverage.n
-    assert evaluation.draws.classify_pictures(evaluation.questions.make_queries(1), "own", 5) is not None
-    (codes,) = evaluation.draws._judged.values()
+    assert evaluation.drawn_pictures.classify_pictures(evaluation.questions.make_queries(1), "own", 5) is not None
+    (codes,) = evaluation.drawn_pictures._judged.values()
     assert codes.shape[0] * codes.shape[1] == coverage.n
 
 
@@ -94,7 +94,7 @@ def test_more_pictures_are_added_to_those_drawn(dataset: Dataset) -> None:
     queries = evaluation.questions.make_queries(1)
 
     def draw(n: int) -> np.ndarray:
-        work = evaluation.draws.classify_pictures(queries, "own", n)
+        work = evaluation.drawn_pictures.classify_pictures(queries, "own", n)
         while True:
             try:
                 next(work)

@@ -75,13 +75,13 @@ def test_nothing_is_drawn_twice(dataset: Dataset, monkeypatch: pytest.MonkeyPatc
     """Neither for the other judge nor for the features that recall compares."""
     first = asked(dataset, Judge())
     drawn: dict[tuple[str, int], list[int]] = {}
-    pictures = type(first.draws).draw_pictures
+    pictures = type(first.drawn_pictures).draw_pictures
 
     def counted(self: Any, queries: Any, posterior: str, n: int, have: int = 0) -> Any:
         drawn.setdefault((posterior, queries.dropped), []).extend(range(have, have + n))
         return pictures(self, queries, posterior, n, have)
 
-    monkeypatch.setattr(type(first.draws), "draw_pictures", counted)
+    monkeypatch.setattr(type(first.drawn_pictures), "draw_pictures", counted)
     for work in evaluate_with_classifiers(first, MEASURED, [Sceptic()]):
         work.run()
     assert len(drawn) == 4
@@ -89,7 +89,7 @@ def test_nothing_is_drawn_twice(dataset: Dataset, monkeypatch: pytest.MonkeyPatc
 
 
 def test_features_are_those_of_the_pictures_that_were_judged(dataset: Dataset) -> None:
-    draws = (evaluation := asked(dataset, Judge())).draws
+    draws = (evaluation := asked(dataset, Judge())).drawn_pictures
     draws.store_features(5)
 
     def run(work: Any) -> np.ndarray:

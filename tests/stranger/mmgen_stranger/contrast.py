@@ -22,7 +22,7 @@ class Contrast(Metric):
     better = "higher"
     posteriors = "none"
     points = "seen"
-    needs = (needs.need_drawn_pictures,)
+    needs = (needs.explain_missing_drawings,)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
