@@ -50,7 +50,7 @@ class _ClusterRunner(StageRunner):
         super().__init__(stages, folder)
         self.client = client
 
-    def submit(self, index: int, earlier_files: list[str], inputs: list[str]) -> Any:
+    def submit_stage(self, index: int, earlier_files: list[str], inputs: list[str]) -> Any:
         stage = self.stages[index]
         # The same name for the same stage: submitted twice, by two processes, it runs once.
         name = hashlib.sha256(f"{self.folder}\n{stage.makes}\n{stage.command_line}".encode()).hexdigest()[:24]
@@ -58,7 +58,7 @@ class _ClusterRunner(StageRunner):
             _run_on_worker, stage, str(self.folder), earlier_files, inputs, key=f"mmgen-{name}", pure=False
         )
 
-    def wait(self) -> Iterable[Any]:
+    def wait_for_stages(self) -> Iterable[Any]:
         from distributed import wait
 
         try:
@@ -68,7 +68,7 @@ class _ClusterRunner(StageRunner):
                 say("the cluster lost all its workers; waiting for new ones")
             return ()
 
-    def stop(self) -> None:
+    def stop_stages(self) -> None:
         for future in self.running:
             future.cancel()
 

@@ -68,7 +68,7 @@ def is_first_process() -> bool:
 
 
 def _wrap(text: str, width: int) -> str:
-    """Break text into lines of at most ``width`` columns, between words only: a longer path stays whole."""
+    """Break text between words into lines of at most ``width`` columns; a longer word, such as a path, stays whole."""
     lines = []
     for line in text.split("\n"):
         indent = line[: len(line) - len(line.lstrip())]
@@ -135,7 +135,7 @@ class _Pace:
         self._reports: deque[tuple[float, int]] = deque()
         self._marks: list[tuple[float, int]] = []  # some of the reports, the further back the fewer
 
-    def record(self, done: int, now: float) -> None:
+    def record_progress(self, done: int, now: float) -> None:
         self._reports.append((now, done))
         while len(self._reports) > 2 and now - self._reports[0][0] > _RATE_WINDOW:
             self._reports.popleft()
@@ -197,7 +197,7 @@ def _run_with_progress_lines(work: Work[T]) -> T:
     progress = None
     for progress in work:
         now = time.monotonic()
-        pace.record(progress.done, now)
+        pace.record_progress(progress.done, now)
         if now - max(last, started) >= _PLAIN_INTERVAL:
             parts = (f"{work.description}: {progress.done:,} of {work.total:,}", _format_progress(progress, work, pace))
             say(" · ".join(filter(None, parts)))
@@ -233,7 +233,7 @@ def follow(work: Work[T]) -> T:
     with Bars(*columns, console=console, refresh_per_second=8) as bars:
         task = bars.add_task(strip_controls(work.description), total=work.total, facts="")
         for progress in work:
-            pace.record(progress.done, time.monotonic())
+            pace.record_progress(progress.done, time.monotonic())
             bars.update(task, completed=progress.done, facts=_format_progress(progress, work, pace, width))
         bars.update(task, completed=work.total)
     return work.result

@@ -93,7 +93,7 @@ def load_command(command: str) -> Any:
 
 
 class _Commands(TyperGroup):
-    """Group of all subcommands; only the typed one is imported."""
+    """Group of all subcommands, which imports only the typed one."""
 
     _listing = False
 
@@ -148,7 +148,7 @@ def _program(
         bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Read the options of the program itself."""
+    """Define the option ``--version`` of the program."""
 
 
 def format_parser_error(error: typer.TyperException) -> str:

@@ -164,7 +164,7 @@ def all_parameters(command: Any) -> list[Any]:
 
 
 def _hide_member_argument(function: Callable[..., None], noun: str) -> Callable[..., None]:
-    """Return a function without the argument ``noun``, from which typer reads the options of all members."""
+    """Return a function without the argument ``noun``, from which typer builds the options shared by all members."""
 
     def run(**values: Any) -> None:
         raise AssertionError("this command needs the name of a member; see its --help")

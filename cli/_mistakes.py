@@ -71,7 +71,7 @@ _NO_INPUTS = (".last.safetensors", "judge.safetensors", "-samples.h5", ".log.jso
 
 
 def _newest_file(ending: str) -> str:
-    """Return the newest input file with an ending, in the current folder or those in it; "" without one."""
+    """Return the newest file with this ending in the current folder or its subfolders; "" without one."""
     files = [*_glob_files(f"*{ending}"), *_glob_files(f"*/*{ending}")]
     candidates = [path for path in files if not path.name.endswith(_NO_INPUTS)]
     return str(max(candidates, key=os.path.getmtime, default=""))

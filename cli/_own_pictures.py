@@ -201,7 +201,7 @@ def check_folder_is_unused(folder: Path, planned: "Sequence[Stage]", survey: "Su
     """Refuse an output folder that has a file of another command or of another plan."""
     from mmgen.core.parsing import MalformedError, read_text
 
-    path, text = folder / COMMAND_FILE, _shell_script(planned, survey)
+    path, text = folder / COMMAND_FILE, _format_shell_script(planned, survey)
     if path.exists():
         try:
             same = read_text(path) == text
@@ -223,10 +223,10 @@ def write_commands(folder: Path, planned: "Sequence[Stage]", survey: "Survey") -
     from mmgen.artifacts import write_text_atomic
 
     if not (folder / COMMAND_FILE).exists():
-        write_text_atomic(folder / COMMAND_FILE, _shell_script(planned, survey))
+        write_text_atomic(folder / COMMAND_FILE, _format_shell_script(planned, survey))
 
 
-def _shell_script(planned: "Sequence[Stage]", survey: "Survey") -> str:
+def _format_shell_script(planned: "Sequence[Stage]", survey: "Survey") -> str:
     from mmgen.experiments import comment_lines
 
     lines = ["#!/bin/sh", *comment_lines(f"pictures and table: sha256 {survey.sha256}"), "set -eu"]

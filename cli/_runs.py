@@ -149,18 +149,18 @@ class StageRunner(ABC):
         self.ran = False
 
     @abstractmethod
-    def submit(self, index: int, earlier_files: list[str], inputs: list[str]) -> Any:
+    def submit_stage(self, index: int, earlier_files: list[str], inputs: list[str]) -> Any:
         """Start the stage with this index, and return a future of its :class:`StageRun`."""
 
     @abstractmethod
-    def wait(self) -> Iterable[Any]:
+    def wait_for_stages(self) -> Iterable[Any]:
         """Wait until a future in ``running`` is done, or for some time; return all that are done."""
 
     @abstractmethod
-    def stop(self) -> None:
+    def stop_stages(self) -> None:
         """Stop all running stages."""
 
-    def has_room(self) -> bool:
+    def can_start_another(self) -> bool:
         """Return whether another stage may start now."""
         return True
 
@@ -170,16 +170,16 @@ class StageRunner(ABC):
             while self.left or self.running:
                 self._start_ready_stages()
                 if self.running:
-                    for future in self.wait():
+                    for future in self.wait_for_stages():
                         self._record_finished_stage(future)
         finally:
-            self.stop()
+            self.stop_stages()
         return self.ran
 
     def _start_ready_stages(self) -> None:
         """Start every stage whose inputs exist."""
         for place in list(self.left):
-            if not self.has_room():
+            if not self.can_start_another():
                 return
             stage, earlier = self.stages[place], self.made[:place]
             read = [file for file in stage.possible_inputs if file in earlier]
@@ -194,7 +194,7 @@ class StageRunner(ABC):
             if state == "done":
                 self.finished.add(stage.makes)
             else:
-                self.running[self.submit(place, earlier, read)] = place
+                self.running[self.submit_stage(place, earlier, read)] = place
 
     def _record_finished_stage(self, future: Any) -> None:
         place = self.running.pop(future)
@@ -232,10 +232,10 @@ class _LocalRunner(StageRunner):
         self.pool = futures.ThreadPoolExecutor(self.jobs, "stage")
         self.stopping = threading.Event()
 
-    def has_room(self) -> bool:
+    def can_start_another(self) -> bool:
         return len(self.running) < self.jobs
 
-    def submit(self, index: int, earlier_files: list[str], inputs: list[str]) -> Any:
+    def submit_stage(self, index: int, earlier_files: list[str], inputs: list[str]) -> Any:
         return self.pool.submit(self._run_in_thread, index, earlier_files)
 
     def _run_in_thread(self, index: int, earlier_files: list[str]) -> StageRun:
@@ -245,10 +245,10 @@ class _LocalRunner(StageRunner):
                 is_needed=lambda: not self.stopping.is_set(), environment=self.environment,
             )  # fmt: skip
 
-    def wait(self) -> Iterable[Any]:
+    def wait_for_stages(self) -> Iterable[Any]:
         return futures.wait(self.running, return_when=futures.FIRST_COMPLETED).done
 
-    def stop(self) -> None:
+    def stop_stages(self) -> None:
         """Stop all running commands, which save their state."""
         self.stopping.set()
         while True:
@@ -264,13 +264,13 @@ def _relay_lines(prefix: str) -> Iterator[IO[bytes]]:
     """Yield a file; each line that is written to it is printed at once after ``prefix``."""
     reading, writing = os.pipe()
 
-    def relay() -> None:
+    def print_lines() -> None:
         with os.fdopen(reading, errors="replace") as lines:
             for line in lines:
                 if line.strip():
                     say(f"{prefix}{line.rstrip()}")
 
-    thread = threading.Thread(target=relay, daemon=True)
+    thread = threading.Thread(target=print_lines, daemon=True)
     thread.start()
     try:
         with os.fdopen(writing, "wb") as log:

@@ -15,7 +15,7 @@ __all__ = ["baseline_command"]
 def baseline_command(stage: "Baseline") -> None:
     stage.check_output()
     scores = stage.measure()
-    (_print_label_scores if stage.predicts_labels else _print_densities)(stage.method, scores)
+    (_print_label_scores if stage.predicts_labels else _print_log_likelihoods)(stage.method, scores)
     with ignore_first_interrupt():
         stage.write_scores(scores)
         print_result(stage.path)
@@ -26,7 +26,7 @@ def _print_label_scores(method: str, scores: "list[Score]") -> None:
     print_table(f"{method}: labels read off test images", ("pairs", "right", "images"), rows)
 
 
-def _print_densities(method: str, scores: "list[Score]") -> None:
+def _print_log_likelihoods(method: str, scores: "list[Score]") -> None:
     from mmgen.results.number import Number
 
     rows = []

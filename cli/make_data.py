@@ -38,10 +38,10 @@ def _interrupt_when_terminated(resumes: bool) -> Iterator[None]:
 
     outcome = "the same command goes on from what is finished" if resumes else "nothing was written"
 
-    def stop(number: int, frame: object) -> None:
+    def raise_error(number: int, frame: object) -> None:
         raise Interrupted(f"terminated before the dataset was complete; {outcome}", number)
 
-    handler = signal.signal(signal.SIGTERM, stop)
+    handler = signal.signal(signal.SIGTERM, raise_error)
     try:
         yield
     finally:

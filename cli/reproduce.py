@@ -65,8 +65,8 @@ def reproduce_command(
             "--seeds",
             metavar="N|LIST",
             show_default="those of the experiment",
-            help="Run every stage that has a seed with each of so many, from 0, or with these: 0,1,7. Data and judge "
-            "are made once; tables show means, standard deviations and n.",
+            help="Run every stage that has a seed several times, with the seeds 0 to N - 1 or with these: 0,1,7. "
+            "Data and judge are made once; tables show means, standard deviations and n.",
         ),
     ] = None,
     scheduler: Annotated[

@@ -97,7 +97,7 @@ def cluster_client(address: str) -> Any:
             f"--scheduler needs Dask, which is not installed: {how_to_install('dask')}; or leave the option out"
         ) from None
 
-    class Quiet(Client):
+    class QuietClient(Client):
         def __del__(self) -> None:
             """Do nothing, since a client that failed to connect would wait for its scheduler again."""
 
@@ -118,7 +118,7 @@ def cluster_client(address: str) -> Any:
                     f"the program at {address} is no Dask scheduler: check the address, which dask scheduler prints"
                 )
         _call_with_timeout(lambda: asyncio.run(_shake_hands(address)))  # a thread: a notebook has a loop of its own
-        return _call_with_timeout(lambda: Quiet(address, timeout=ANSWER_SECONDS, set_as_default=False))
+        return _call_with_timeout(lambda: QuietClient(address, timeout=ANSWER_SECONDS, set_as_default=False))
     except MmgenError:
         raise
     except Exception as error:  # of Dask, which reads what came; TypeError: tls without certificates in its settings

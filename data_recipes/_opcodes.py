@@ -111,7 +111,7 @@ class _Machine:
         del self.stack[place:]
         return above
 
-    def mark(self) -> None:
+    def push_mark(self) -> None:
         self.marks.append(len(self.stack))
 
     def pop_values(self, count: int) -> list[Any]:
@@ -130,27 +130,27 @@ class _Machine:
             raise ValueError("it calls a value that is no function")
         self.push(Call(function.name, arguments))
 
-    def set_state(self, _: Any) -> None:
+    def set_object_state(self, _: Any) -> None:
         made, state = self.pop_values(2)
         if not isinstance(made, Call):
             raise ValueError("it sets the state of a value that is no object")
         made.state = state
         self.push(made)
 
-    def set_items(self, pairs: list[Any]) -> None:
+    def set_dictionary_items(self, pairs: list[Any]) -> None:
         target = self.stack[-1]
         items = target.items if isinstance(target, Call) else target
         if not isinstance(items, dict):
             raise ValueError("it adds items to a value that is no dictionary")
         items.update(_pair_items(pairs))
 
-    def extend(self, values: list[Any]) -> None:
+    def extend_list(self, values: list[Any]) -> None:
         target = self.stack[-1]
         if not isinstance(target, list):
             raise ValueError("it appends values to a value that is no list")
         target.extend(values)
 
-    def remember(self, place: int) -> None:
+    def store_in_memory(self, place: int) -> None:
         self.memory[place] = self.stack[-1]
 
 
@@ -161,11 +161,11 @@ def _pair_items(pairs: list[Any]) -> dict[Any, Any]:
     return dict(zip(pairs[::2], pairs[1::2], strict=True))
 
 
-def _push_global(machine: _Machine, argument: str) -> None:
+def _push_function_by_argument(machine: _Machine, argument: str) -> None:
     machine.push(Call(".".join(argument.split(" "))))
 
 
-def _push_stack_global(machine: _Machine, _: Any) -> None:
+def _push_function_by_stack(machine: _Machine, _: Any) -> None:
     module, name = machine.pop_values(2)
     if not isinstance(module, str) or not isinstance(name, str):  # to write out a deep one takes deep recursion
         raise ValueError("it has a function whose name is no text")
@@ -199,7 +199,7 @@ _STEPS: "dict[str, Callable[[_Machine, Any], None]]" = {
     "NONE": _pusher_of_constant(None),
     "NEWTRUE": _pusher_of_constant(True),
     "NEWFALSE": _pusher_of_constant(False),
-    "MARK": lambda machine, _: machine.mark(),
+    "MARK": lambda machine, _: machine.push_mark(),
     "POP": lambda machine, _: machine.drop_value(),
     "EMPTY_LIST": lambda machine, _: machine.push([]),
     "EMPTY_DICT": lambda machine, _: machine.push({}),
@@ -210,18 +210,18 @@ _STEPS: "dict[str, Callable[[_Machine, Any], None]]" = {
     "TUPLE1": lambda machine, _: machine.push(tuple(machine.pop_values(1))),
     "TUPLE2": lambda machine, _: machine.push(tuple(machine.pop_values(2))),
     "TUPLE3": lambda machine, _: machine.push(tuple(machine.pop_values(3))),
-    "APPEND": lambda machine, _: machine.extend(machine.pop_values(1)),
-    "APPENDS": lambda machine, _: machine.extend(machine.pop_to_mark()),
-    "SETITEM": lambda machine, _: machine.set_items(machine.pop_values(2)),
-    "SETITEMS": lambda machine, _: machine.set_items(machine.pop_to_mark()),
-    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), lambda machine, place: machine.remember(int(place))),
-    "MEMOIZE": lambda machine, _: machine.remember(len(machine.memory)),
+    "APPEND": lambda machine, _: machine.extend_list(machine.pop_values(1)),
+    "APPENDS": lambda machine, _: machine.extend_list(machine.pop_to_mark()),
+    "SETITEM": lambda machine, _: machine.set_dictionary_items(machine.pop_values(2)),
+    "SETITEMS": lambda machine, _: machine.set_dictionary_items(machine.pop_to_mark()),
+    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), lambda machine, place: machine.store_in_memory(int(place))),
+    "MEMOIZE": lambda machine, _: machine.store_in_memory(len(machine.memory)),
     **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), lambda machine, place: machine.push(machine.memory[int(place)])),
-    "GLOBAL": _push_global,
-    "STACK_GLOBAL": _push_stack_global,
+    "GLOBAL": _push_function_by_argument,
+    "STACK_GLOBAL": _push_function_by_stack,
     "REDUCE": _Machine.push_call,
     "NEWOBJ": _Machine.push_call,
-    "BUILD": _Machine.set_state,
+    "BUILD": _Machine.set_object_state,
 }  # fmt: skip
 
 

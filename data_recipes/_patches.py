@@ -125,7 +125,7 @@ def _compare_names(path: Path, names: NDArray[Any], part: NDArray[np.uint8]) -> 
 
 
 def cut_patches(source: PatchSource, side: int, counts: NDArray[np.int64], seed: int) -> Generator[int, None, Patches]:
-    """Cut patches from uniform places of every picture in grey (ITU-R 601 luma); yields their number so far.
+    """Cut grey patches (ITU-R 601 luma) at random places of every picture and return them; yields their number so far.
 
     Args:
         source: The pictures.

@@ -203,15 +203,15 @@ def _parse_array(stored: bytes) -> NDArray[Any]:
 def _read_publisher_files(name: str, folder: Path) -> Citations:
     """Read the publisher's files: test papers come last and in another order, and Citeseer lacks some of them."""
 
-    def file_of(part: str) -> Path:
+    def publisher_file(part: str) -> Path:
         return folder / f"ind.{name}.{part}"
 
     network = NETWORKS[name]
     try:
-        test_numbers = np.array(decode_text(read_file(file_of("test.index"), _LARGEST)).split(), dtype=np.int64)
+        test_numbers = np.array(decode_text(read_file(publisher_file("test.index"), _LARGEST)).split(), dtype=np.int64)
     except (CannotReadError, ValueError, OverflowError) as error:
-        raise DataError(f"cannot read {file_of('test.index')}: {error}; give the publisher's files") from None
-    contents = {part: read_opcodes(file_of(part)) for part in ("tx", "allx", "ty", "ally", "graph")}
+        raise DataError(f"cannot read {publisher_file('test.index')}: {error}; give the publisher's files") from None
+    contents = {part: read_opcodes(publisher_file(part)) for part in ("tx", "allx", "ty", "ally", "graph")}
     try:
         known, tested = build_matrix(contents["allx"]), build_matrix(contents["tx"])
         of_known, of_tested = build_array(contents["ally"]), build_array(contents["ty"])

@@ -124,11 +124,12 @@ def read_scene_file(path: Path, objects: int, words: Words) -> SceneFile:
         if max(abs(scene.camera[0]), abs(scene.camera[1])) < 1e-3:
             raise DataError(f"{path}: the camera of scene {number} is straight above the origin; move it to a side")
 
-    def to_array(many: Sequence[Any]) -> NDArray[np.float32]:
-        return np.array(many, np.float32)
+    def to_array(rows: Sequence[Any]) -> NDArray[np.float32]:
+        return np.array(rows, np.float32)
 
     looks = [
-        [_look_codes(thing, number, words, path) for thing in scene.objects] for number, scene in enumerate(entries)
+        [_appearance_codes(thing, number, words, path) for thing in scene.objects]
+        for number, scene in enumerate(entries)
     ]
     scenes = Scenes(
         looks=np.array(looks, np.uint8),
@@ -152,7 +153,7 @@ def _describe_first_error(error: ValidationError) -> str:
     return f"{where}{first['msg'][0].lower()}{first['msg'][1:]}" + (f" (and {len(others)} more)" if others else "")
 
 
-def _look_codes(body: _Body, number: int, words: Words, path: Path) -> list[int]:
+def _appearance_codes(body: _Body, number: int, words: Words, path: Path) -> list[int]:
     codes = []
     for name, values in words.items():
         word = getattr(body, name)

@@ -55,7 +55,7 @@ def true_words(attributes: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 
 def shuffle_words(true: NDArray[np.bool_], keys: NDArray[np.uint64]) -> NDArray[np.uint16]:
-    """Return codes [n, 9] of the true words [n, 19] in random order, then padding; a random nine of more than nine."""
+    """Return codes [n, 9] of the true words [n, 19] in random order, then padding; of more than nine a random nine."""
     draws = random_bits(keys[:, None], np.arange(len(WORDS))) >> np.uint64(1)
     order = np.argsort(np.where(true, draws, np.iinfo(np.uint64).max), axis=1, kind="stable")[:, :_LENGTH]
     filled = np.arange(_LENGTH) < true.sum(axis=1, keepdims=True)

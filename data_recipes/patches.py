@@ -80,7 +80,7 @@ class NaturalPatches(Recipe):
     ) -> Work[Path]:
         if self.patches is not None:
             cut = self._select_patches(read_patches(self.patches), seed)
-            return self._dataset_work(
+            return self._make_dataset_work(
                 _yield_nothing(cut), path, seed, chunk, command, len(cut.levels), comparison_notes(cut.content)
             )
         assert self.pictures is not None
@@ -93,7 +93,7 @@ class NaturalPatches(Recipe):
         if source.elsewhere:
             notes.append(f"left out: {source.elsewhere:,} pictures that are in none of the folders train, val and test")
         cutting = cut_patches(source, self.side, counts, seed)
-        return self._dataset_work(cutting, path, seed, chunk, command, int(counts.sum()), notes)
+        return self._make_dataset_work(cutting, path, seed, chunk, command, int(counts.sum()), notes)
 
     def _select_patches(self, cut: Patches, seed: int) -> Patches:
         """Select ``number`` patches at random, in their order; all without a number."""
@@ -106,7 +106,7 @@ class NaturalPatches(Recipe):
             cut.content,
         )  # fmt: skip
 
-    def _dataset_work(
+    def _make_dataset_work(
         self,
         cutting: Generator[int, None, Patches],
         path: Path,

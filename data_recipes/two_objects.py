@@ -33,7 +33,7 @@ Factor = tuple[str, Any, str, str, tuple[int, ...]]
 
 
 def _parse_words(words: Any, info: ValidationInfo) -> Any:
-    """Parse some of the words that objects can have, in their usual order, from a list or from text with commas."""
+    """Parse a choice of words from a list or a text with commas, and return it in the order of all words."""
     allowed = LOOKS[str(info.field_name).removesuffix("s")]
     some = [word.strip() for word in words.split(",")] if isinstance(words, str) else words
     if not isinstance(some, Sequence) or not some or not all(isinstance(word, str) for word in some):

@@ -203,20 +203,20 @@ def read_lists(find_text: FindText, where: str, landmark_use: LandmarkUse) -> Li
         located = find_text(name)
         return None if located is None else _parse_table(located[0], located[1], columns, allowed, has_count)
 
-    def require(name: str, one_list: _Table | None) -> _Table:
+    def require_list(name: str, one_list: _Table | None) -> _Table:
         if one_list is None:
             raise DataError(
                 f"there is no {name}.txt (nor {name}.csv) in {where}: put it there, it comes with CelebA's images"
             )
         return one_list
 
-    attributes = require("list_attr_celeba", read_table("list_attr_celeba", ALL_ATTRIBUTES, {-1, 1}))
-    partition = require(
+    attributes = require_list("list_attr_celeba", read_table("list_attr_celeba", ALL_ATTRIBUTES, {-1, 1}))
+    partition = require_list(
         "list_eval_partition", read_table("list_eval_partition", ["partition"], {0, 1, 2}, has_count=False)
     )
     points = None if landmark_use == "ignored" else read_table("list_landmarks_align_celeba", _POINTS, _COORDINATES)
     if landmark_use == "needed":
-        points = require("list_landmarks_align_celeba", points)
+        points = require_list("list_landmarks_align_celeba", points)
     part = partition.values_in_order_of(attributes)[:, 0].astype(np.uint8)
     _check_parts(part, partition.where)
     lists = Lists(

@@ -195,7 +195,7 @@ class CelebaRecipe(Recipe):
                     done = yield from self._make_missing_shards(
                         source, lists, folder, digest, seed, workers, chunk, model_hashes
                     )
-                    self._check_readable(done, number, folder)
+                    self._check_shards(done, number, folder)
                     identity = settings | {"images_sha256": digest.hexdigest()}
                     yield from self._assemble(path, folder, done, lists, identity, seed, command)
                 finally:
@@ -264,7 +264,7 @@ class CelebaRecipe(Recipe):
         size = len(shard.numbers) + len(shard.unreadable)
         return _FinishedShard(file, size, shard.numbers[stored], shard.unreadable, faceless)
 
-    def _check_readable(self, done: Sequence[_FinishedShard], number: int, folder: ShardFolder) -> None:
+    def _check_shards(self, done: Sequence[_FinishedShard], number: int, folder: ShardFolder) -> None:
         unreadable = {name: why for one in done for name, why in one.unreadable.items()}
         some = [f"{name} ({why})" for name, why in list(unreadable.items())[:_MOST_NAMED]]
         more = f" and {len(unreadable) - _MOST_NAMED:,} more" if len(unreadable) > _MOST_NAMED else ""
@@ -328,7 +328,7 @@ class CelebaRecipe(Recipe):
 
 
 def _select_rows(rows: Rows, mask: NDArray[np.bool_]) -> Rows:
-    def select(group: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def select_rows(group: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         return {name: array[mask] for name, array in group.items()}
 
-    return Rows(select(rows.columns), select(rows.factors))
+    return Rows(select_rows(rows.columns), select_rows(rows.factors))

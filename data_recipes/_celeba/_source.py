@@ -53,29 +53,29 @@ class Source:
         self._zips: list[zipfile.ZipFile] = []
         self._md5: dict[str, set[str]] = {}
         try:
-            self._open(landmark_use)
+            self._read_lists_and_find_images(landmark_use)
         except BaseException:
             self.close()
             raise
 
-    def _open(self, landmark_use: LandmarkUse) -> None:
+    def _read_lists_and_find_images(self, landmark_use: LandmarkUse) -> None:
         if self.path.is_dir():
             files = list(_list_files(self.path, 0))
             if not any(file.parent.name == _FOLDER and _IMAGE.fullmatch(file.name) for file in files):
                 archives = [file for file in files if file.name == f"{_FOLDER}.zip"]
                 _check_unique(f"{_FOLDER}.zip", list(map(str, archives)))
                 files = [file for file in files if not _IMAGE.fullmatch(file.name)] if archives else files
-                places: list[_Place] = [*files, *(place for file in archives for place in self._zip_members(file))]
+                places: list[_Place] = [*files, *(place for file in archives for place in self._places_in_zip(file))]
             else:
                 places = [*files]
         elif self.path.exists():
-            places = list(self._zip_members(self.path))
+            places = list(self._places_in_zip(self.path))
         else:
             raise DataError(f"there is no folder or zip {self.path}: {WHERE_TO_GET_IT}")
         self._listed = [place for place in places if _path_of(place).name.startswith("list_")]
-        self._images = self._find_images(places)
-        self.lists: Lists = read_lists(self._read_list, str(self.path), landmark_use)
-        self._check_images()
+        self._images = self._images_by_name(places)
+        self.lists: Lists = read_lists(self._read_list_file, str(self.path), landmark_use)
+        self._check_listed_images()
 
     def __enter__(self) -> "Source":
         return self
@@ -106,7 +106,7 @@ class Source:
         except CannotReadError as error:
             return str(error)
 
-    def _zip_members(self, path: Path) -> Iterator[_Place]:
+    def _places_in_zip(self, path: Path) -> Iterator[_Place]:
         try:
             archive = open_zip(path)
         except CannotReadError as error:
@@ -118,7 +118,7 @@ class Source:
             if not member.is_dir() and not any(map(reason_to_skip, _path_of((archive, member)).parts)):
                 yield archive, member
 
-    def _find_images(self, places: list[_Place]) -> dict[str, _Place]:
+    def _images_by_name(self, places: list[_Place]) -> dict[str, _Place]:
         images = [place for place in places if _IMAGE.fullmatch(_path_of(place).name)]
         own = [place for place in images if _path_of(place).parent.name == _FOLDER]
         by_name: dict[str, _Place] = {}
@@ -137,7 +137,7 @@ class Source:
             )
         return by_name
 
-    def _read_list(self, name: str) -> tuple[str, bytes] | None:
+    def _read_list_file(self, name: str) -> tuple[str, bytes] | None:
         for ending in (".txt", ".csv"):
             lists = [place for place in self._listed if _path_of(place).name == name + ending]
             _check_unique(name + ending, list(map(_describe_place, lists)))
@@ -153,7 +153,7 @@ class Source:
                     raise DataError(f"cannot read {_describe_place(lists[0])}: {error}; get it again") from None
         return None
 
-    def _check_images(self) -> None:
+    def _check_listed_images(self) -> None:
         listed = set(self.lists.names)
         missing, extra = sorted(listed - self._images.keys()), sorted(self._images.keys() - listed)
         if missing or extra:

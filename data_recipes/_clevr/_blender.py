@@ -122,10 +122,11 @@ def _read_picture(path: Path, size: int) -> NDArray[np.uint8]:
     try:
         pixels = np.asarray(read_picture(path, "RGB", size=(size, size)))
     except WrongSizeError as error:
-        raise DataError(f"Blender made {path.name} of another size: {error}") from None
+        raise DataError(f"Blender made {path.name} of another size: {error}; use --renderer numba") from None
     except CannotReadError as error:
         raise DataError(
-            f"Blender reported no error but wrote no picture {path.name} ({error}); its Python is no Blender's"
+            f"Blender reported no error but wrote no picture {path.name} ({error}); name another Python by "
+            "--blender-python"
         ) from None
     return pixels.transpose(2, 0, 1)
 

@@ -55,7 +55,7 @@ class FolderSource(Source):
     def close(self) -> None:
         self._files.close()
 
-    def read(self, place: str) -> bytes:
+    def read_picture(self, place: str) -> bytes:
         return self._files.read(place, MOST_PICTURE_BYTES)
 
     def _read_source(self, metadata: Path | None) -> None:

@@ -92,9 +92,9 @@ class FolderTables:
     def _read_tables(self, metadata: Path | None) -> list[tuple[str, Table]]:
         """Return each table with a phrase for its name; the names of files in it are relative to the source."""
         if metadata is not None:
-            self._check_ending(metadata)
+            self._check_table_ending(metadata)
             if not metadata.exists() and str(metadata) in self._files:  # inside of a zip, as the look at it says
-                return [self._read_inside(str(metadata))]
+                return [self._read_table_in_source(str(metadata))]
             self.used |= {name for name in self._files.names if self._files.is_file(name, metadata)}
             try:
                 data = read_file(metadata, MOST_BYTES)
@@ -113,9 +113,9 @@ class FolderTables:
                 if folder == repeated
             ]
             raise DataError(f"there are two tables, {both[0]} and {both[1]}; remove one of them")
-        return [self._read_inside(name) for name in names]
+        return [self._read_table_in_source(name) for name in names]
 
-    def _check_ending(self, metadata: Path) -> None:
+    def _check_table_ending(self, metadata: Path) -> None:
         ending = metadata.suffix.lower()
         if ending not in ALL_ENDINGS:
             advice = "; save it as CSV (UTF-8)" if ending in _BOOKS else ""
@@ -123,7 +123,7 @@ class FolderTables:
                 f"--metadata got {metadata}, expected a table that ends in {', '.join(ALL_ENDINGS)}{advice}"
             )
 
-    def _read_inside(self, name: str) -> tuple[str, Table]:
+    def _read_table_in_source(self, name: str) -> tuple[str, Table]:
         where = str(self._files.path / (self._files.common_folder + name))
         self.used.add(name)
         try:

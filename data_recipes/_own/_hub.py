@@ -91,7 +91,7 @@ class HubSource(Source):
         if len(splits) == 1:
             self.parts = None
 
-    def read(self, place: tuple[int, str, int]) -> bytes:
+    def read_picture(self, place: tuple[int, str, int]) -> bytes:
         split, column, row = place
         try:
             cell = self._columns[split][column][row][column]
@@ -220,14 +220,14 @@ class HubSource(Source):
         """Append values to a column as cells; lists of texts also go into ``several``."""
         cells = self.columns.setdefault(column, [])
         for value in values:
-            if isinstance(value, list) and (texts := self._convert(column, to_texts, value)) is not None:
+            if isinstance(value, list) and (texts := self._convert_cell(column, to_texts, value)) is not None:
                 if len(texts) > 1:
                     self.several.setdefault(column, {})[len(cells)] = texts
                 cells.append(next(iter(texts), None))
             else:
-                cells.append(self._convert(column, to_cell, value))
+                cells.append(self._convert_cell(column, to_cell, value))
 
-    def _convert(self, column: str, convert: Callable[[Any], _Read], value: Any) -> _Read:
+    def _convert_cell(self, column: str, convert: Callable[[Any], _Read], value: Any) -> _Read:
         try:
             return convert(value)
         except MalformedError as error:

@@ -155,7 +155,8 @@ def complete_user_parts(
         row, other = int(divided[0]), int(first[divided[0]])
         raise DataError(
             f"'{printable(names[row], 80)}' in {parts[row]} and '{printable(names[other], 80)}' in {parts[other]} are "
-            f"of one group, as are {len(divided):,} in all; divide otherwise, or leave --group out"
+            f"of one group, as are {len(divided):,} in all, and a group may be in one part only; change the parts, or "
+            "leave --group out"
         )
     _, doubles = _find_divided_examples(part, duplicates)
     if len(doubles):

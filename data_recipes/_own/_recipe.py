@@ -145,7 +145,7 @@ class OwnRecipe(Recipe):
                 else:
                     pictures = survey.pictures
                 fresh = self._survey_readable(source, pictures, seed)  # the table may have changed since
-                yield from self._write(path, source, fresh, seed, workers, chunk, command)
+                yield from self._write_dataset(path, source, fresh, seed, workers, chunk, command)
             finally:
                 source.close()
             return path
@@ -242,7 +242,7 @@ class OwnRecipe(Recipe):
         parts = parts_of_column(column, columns[column], [source.names[row] for row in rows.tolist()])
         if by_folder is not None and by_folder != parts:
             raise DataError(
-                f"the column '{column}' and the folders of {source.where} divide differently; leave the column out "
+                f"the column '{column}' and the folders of {source.where} state different parts; leave the column out "
                 f"with --ignore {shell_quoted(column)}{source.or_else}"
             )
         return parts
@@ -271,7 +271,7 @@ class OwnRecipe(Recipe):
         counts = ", ".join(f"{part} {len(parts[part]):,}" for part in PARTS)
         return (name, meaning), parts, [f"split '{name}' ({meaning.split(';')[0]}): {counts}", *notes]
 
-    def _write(
+    def _write_dataset(
         self, path: Path, source: Source, survey: Survey, seed: int, workers: Workers, chunk: int, command: str
     ) -> Generator[Progress, None, None]:
         from mmgen.artifacts import DatasetWriter

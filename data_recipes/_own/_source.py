@@ -52,7 +52,7 @@ class Source(ABC):
     or_else: str = ""
 
     @abstractmethod
-    def read(self, place: Any) -> bytes:
+    def read_picture(self, place: Any) -> bytes:
         """Return the bytes of a picture's file."""
 
     def close(self) -> None:  # noqa: B027 - most have nothing open
@@ -77,7 +77,7 @@ class Source(ABC):
 
     def _read_file(self, place: Any) -> File:
         try:
-            return self.read(place)
+            return self.read_picture(place)
         except CannotReadError as error:
             return str(error)
 

@@ -74,16 +74,16 @@ def test_a_failure_leaves_the_bar_and_passes_through(monkeypatch: pytest.MonkeyP
 def test_the_rate_of_a_resumed_run_ignores_what_was_done_before() -> None:
     pace = _console._Pace()
     assert pace.rate is None
-    pace.record(1000, 0.0)
+    pace.record_progress(1000, 0.0)
     assert pace.rate is None
-    pace.record(1010, 2.0)
+    pace.record_progress(1010, 2.0)
     assert pace.rate == 5.0
 
 
 def test_the_rate_follows_the_last_half_minute() -> None:
     pace = _console._Pace()
     for second in range(100):
-        pace.record(second if second < 50 else 50 + 10 * (second - 50), float(second))
+        pace.record_progress(second if second < 50 else 50 + 10 * (second - 50), float(second))
     assert pace.rate == pytest.approx(10.0)
 
 
@@ -92,7 +92,7 @@ def test_the_time_left_does_not_jump() -> None:
     pace, now, lengths = _console._Pace(), 0.0, [0.0, 60.0, *[0.5, 0.5, 0.5, 0.5, 60.0] * 100]
     times = list(itertools.accumulate(lengths))
     for done, now in enumerate(times):
-        pace.record(done, now)
+        pace.record_progress(done, now)
         left = pace.seconds_left(len(times) - 1)
         if done < 25:
             assert left is None, "too little is known"
@@ -107,7 +107,7 @@ def test_work_that_comes_in_bursts_never_promises_hours() -> None:
         now += 60
         for unit in range(225):
             now += 0.01
-            pace.record(225 * burst + unit, now)
+            pace.record_progress(225 * burst + unit, now)
             left = pace.seconds_left(13 * 225)
             assert left is None or left < 3 * (12 - burst + 1) * 63
 
@@ -115,7 +115,7 @@ def test_work_that_comes_in_bursts_never_promises_hours() -> None:
 def test_the_time_left_of_steady_work_is_said_soon_and_right() -> None:
     pace = _console._Pace()
     for second in range(1000):
-        pace.record(500 + second, float(second))  # resumed in the middle
+        pace.record_progress(500 + second, float(second))  # resumed in the middle
         left = pace.seconds_left(1500)
         assert left == (pytest.approx(1000 - second) if second >= 50 else None)
     assert len(pace._marks) < 500, "few are kept"

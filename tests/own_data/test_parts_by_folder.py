@@ -168,7 +168,7 @@ def test_folders_are_classes_where_somebody_says_so(tmp_path: Path) -> None:
 
 def test_a_column_and_folders_that_divide_differently(tmp_path: Path) -> None:
     folder = write(tmp_path / "p", ("test", "train"), split=lambda n: "train" if n % 3 else "test")
-    with pytest.raises(DataError, match=r"divide differently; leave the column out .* with --folders-are-classes"):
+    with pytest.raises(DataError, match=r"state different parts; leave the column out .* with --folders-are-classes"):
         Folder(pictures=folder).survey(0, 1)
     assert Folder(pictures=folder, folders_are_classes=True).survey(0, 1).run().notes
 
