@@ -192,7 +192,7 @@ def check_input_exists(mark: ExistingFile, value: str | Path | list[Path] | None
     """Refuse an option's input file that does not exist, before the command begins; ``-`` may mean stdin."""
     for path in value if isinstance(value, list) else [value]:
         if path is not None and not (mark.piped and str(path) == "-"):
-            _check_exists(Path(path), mark.what, mark.makes)
+            _check_exists(Path(path), mark.content, mark.makes)
 
 
 _FILE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".ppm", ".pgm", ".pbm", ".h5", ".hdf5")

@@ -164,7 +164,7 @@ def _build_argument(field: StageField) -> tuple[Any, list[Any]]:
     argument = typer.Argument(
         metavar=source.metavar, show_default=False, help=f"{field.about.removesuffix('.')}; '-' {end}."
     )
-    return argument, [] if field.takes_several else [EarlyCheck(functools.partial(_check_path_exists, source.what))]
+    return argument, [] if field.takes_several else [EarlyCheck(functools.partial(_check_path_exists, source.content))]
 
 
 def _check_path_exists(kind: str, text: str) -> None:
@@ -210,8 +210,8 @@ def _value_parser(field: StageField) -> Callable[[Any], Any]:
     """Return the function that converts the value from typer to the field's value."""
     source, reads, commas = field.annotation(Input), field.annotation(ExistingFile), field.annotation(CommaSeparated)
     if source is not None and field.takes_several:
-        return functools.partial(read_paths, kind=source.what, folders=source.folders)
-    kind = source.what if source else reads.what if reads else ""
+        return functools.partial(read_paths, kind=source.content, folders=source.folders)
+    kind = source.content if source else reads.content if reads else ""
     if kind and field.takes_several:
         return lambda texts: [read_path(str(text), kind) for text in texts]
     if kind:

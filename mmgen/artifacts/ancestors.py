@@ -93,7 +93,7 @@ class _Tracer:
         descendants = (*descendants, header.content_id)
         if len(descendants) > _DEEPEST:
             raise _EndlessLineageError(
-                f"{path} has more than {_DEEPEST} generations of ancestors, expected at most that; make it again"
+                f"{path} has too many generations of ancestors, expected at most {_DEEPEST}; make it again"
             )
         state: State = "verified"
         try:
@@ -144,16 +144,16 @@ def outline_lineage(roots: Sequence[Node]) -> list[tuple[int, Node, bool]]:
     listed: list[tuple[int, Node, bool]] = []
     seen: set[str] = set()
 
-    def visit(node: Node, depth: int) -> None:
+    def list_node(node: Node, depth: int) -> None:
         again = node.content_id in seen
         listed.append((depth, node, again))
         seen.add(node.content_id)
         for parent in () if again else node.parents:
-            visit(parent, depth + 1)
+            list_node(parent, depth + 1)
 
     for root in roots:
         if root.content_id not in ancestors and root.content_id not in seen:
-            visit(root, 0)
+            list_node(root, 0)
     return listed
 
 
@@ -165,7 +165,7 @@ def format_lineage(node: Node) -> list[str]:
     lines: list[str] = []
     seen: set[str] = set()
 
-    def visit(current: Node, before: str, branch: str, inner: str) -> None:
+    def add_lines(current: Node, indent: str, branch: str, child_indent: str) -> None:
         again = current.content_id in seen
         seen.add(current.content_id)
         state: str = current.state
@@ -175,10 +175,10 @@ def format_lineage(node: Node) -> list[str]:
             state = "as above"
         role = f"{printable(current.role, 40)}  " if current.role and current.role != current.kind else ""
         where, kind = printable(str(current.path), 1000), printable(current.kind, 40)
-        lines.append(f"{before}{branch}{role}{where}  ({kind} {printable(current.content_id, 12)[:12]}, {state})")
+        lines.append(f"{indent}{branch}{role}{where}  ({kind} {printable(current.content_id, 12)[:12]}, {state})")
         for position, parent in enumerate(() if again else current.parents):
             last = position == len(current.parents) - 1
-            visit(parent, before + inner, "└─ " if last else "├─ ", "   " if last else "│  ")
+            add_lines(parent, indent + child_indent, "└─ " if last else "├─ ", "   " if last else "│  ")
 
-    visit(node, "", "", "")
+    add_lines(node, "", "", "")
     return lines

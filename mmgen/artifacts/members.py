@@ -1,7 +1,7 @@
-"""Members of an artifact from outside mmgen, and whether they are there when the file is opened.
+"""Plugins that an artifact was made with, and checks that they are installed when the file is opened.
 
 A header holds the name of each such member and of the distribution, or of the user's file, that it came from. Nothing
-is imported because a file says so: a name is looked up among the members that are installed, as one that is typed is.
+is imported because a file names it: a name is looked up among the installed members, as a typed name is.
 """
 
 import re
@@ -35,12 +35,12 @@ _LONGEST = 255
 def pattern_validator(pattern: str, expected: str) -> AfterValidator:
     """Return a pydantic validator for short printable texts that match the regular expression ``pattern``."""
 
-    def check(text: str) -> str:
+    def check_text(text: str) -> str:
         if len(text) > _LONGEST or not text.isprintable() or re.fullmatch(pattern, text) is None:
             raise ValueError(f"got {printable(repr(text), 80)}, expected {expected}")
         return text
 
-    return AfterValidator(check)
+    return AfterValidator(check_text)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class OutsideMember:
     sha256: Annotated[str, pattern_validator("([0-9a-f]{64})?", "64 hexadecimal digits")] = ""
 
     @model_validator(mode="after")
-    def _has_one_origin(self) -> "OutsideMember":
+    def _check_origin(self) -> "OutsideMember":
         if bool(self.distribution) == bool(self.file):
             raise ValueError("expected a distribution or a file, and not both")
         return self

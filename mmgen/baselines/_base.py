@@ -81,7 +81,7 @@ class BaselineData:
         """Return the position, among the attributes, of the one that is the label."""
         names = self.attributes.names
         if not self.attribute and len(names) > 1:
-            raise UsageError(f"the dataset has the attributes {', '.join(names)}; say which with --attribute")
+            raise UsageError(f"got no --attribute, expected one of {', '.join(names)}; name the one to predict")
         if self.attribute and self.attribute not in names:
             raise UsageError(format_unknown_name("attribute", self.attribute, names))
         return names.index(self.attribute or names[0])

@@ -77,6 +77,6 @@ class GaussianMoments:
 def fit_moments(train: Numbers, diagonal: bool = False) -> GaussianMoments:
     """Compute the mean and covariance of training examples, by maximum likelihood."""
     if len(train) < 2:
-        raise DataError(f"{len(train)} training examples leave no covariance; expected at least 2")
+        raise DataError(f"got {len(train)} training examples, expected at least 2 for a covariance; use more of them")
     covariance = np.atleast_2d(np.cov(train.T, bias=True))
     return GaussianMoments(train.mean(0), np.diag(np.diag(covariance)) if diagonal else covariance)

@@ -81,7 +81,7 @@ def train_task(task: Task, rows: Rows, data: BaselineData) -> Generator[float, N
                 yield progress.done / max(1, settings.steps)
         except Interrupted as stop:
             raise Interrupted(
-                "stopped; nothing of an unfinished baseline is kept: give the same command again", stop.exit_code - 128
+                "interrupted; an unfinished baseline saves nothing: give the same command again", stop.exit_code - 128
             ) from None
         header, tensors = read_checkpoint(out, "model")
     task.load_state_dict(tensors)

@@ -40,7 +40,7 @@ class ClassifierNetwork(nn.Module, ABC):
         """
         if described.picture_shape != described.event_shape:
             raise UsageError(
-                f"--network got a network for images, but {described.name} is a {described.kind}; use encoder"
+                f"--network got a network for images, but {described.name} is a {described.kind}; use --network encoder"
             )
         return cls(described.event_shape, sizes, hint_size)
 

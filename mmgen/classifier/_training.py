@@ -48,10 +48,10 @@ class ClassifierSettings(Settings):
 
     @field_validator("training")
     @classmethod
-    def _learns(cls, training: TrainingSettings) -> TrainingSettings:
+    def _check_steps(cls, training: TrainingSettings) -> TrainingSettings:
         if training.steps < 1:
             raise ValueError(
-                "steps got 0, expected 1 at least: a judge that has learned nothing reads pictures at random"
+                "steps got 0, expected at least 1, since an untrained classifier predicts at random; set more"
             )
         return training
 

@@ -35,12 +35,12 @@ class Input:
     """Annotation of a field that takes existing files as positional arguments; ``-`` reads their paths from stdin.
 
     Attributes:
-        what: What the file should be, for messages ("dataset").
+        content: Kind of the file, for messages ("dataset").
         metavar: Its name in help.
         folders: Whether a folder stands for the files in it that a report reads.
     """
 
-    what: str
+    content: str
     metavar: str = "FILE"
     folders: bool = False
 
@@ -64,12 +64,12 @@ class ExistingFile:
     """Annotation of an option whose value is a file that must exist.
 
     Attributes:
-        what: What the file should be, for messages.
+        content: Kind of the file, for messages.
         makes: What makes one, as the end of a sentence.
         piped: Whether ``-`` reads the path from stdin.
     """
 
-    what: str
+    content: str
     makes: str = ", or make it with the command before"
     piped: bool = False
 

@@ -1,7 +1,7 @@
-"""Imports of libraries that read settings from the current folder, which may be a stranger's.
+"""Imports of libraries that read settings from the current folder, whose files may be hostile.
 
 matplotlib reads ``matplotlibrc`` there, by which it can start LaTeX or wait for a pipe for ever; numba reads
-``.numba_config.yaml``, Weights & Biases ``wandb/settings``, which says whom to send the key of the account to.
+``.numba_config.yaml``; Weights & Biases reads ``wandb/settings``, which can name the server that gets its key.
 """
 
 import os

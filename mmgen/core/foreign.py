@@ -115,7 +115,7 @@ def read_file(path: Path, limit: int) -> bytes:
         except OSError as error:
             raise CannotReadError.from_error(error) from None
     if len(data) > limit:
-        raise CannotReadError(f"it has more than {limit:,} bytes, expected at most that")
+        raise CannotReadError(f"it has too many bytes, expected at most {limit:,}")
     return bytes(data)
 
 
@@ -195,7 +195,7 @@ def iterate_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, size: int)
     """
     if member.compress_type not in _PACKINGS:
         name = zipfile.compressor_names.get(member.compress_type, member.compress_type)  # type: ignore[attr-defined]
-        raise CannotReadError(f"it is packed by {name}, expected deflate or nothing; pack it again")
+        raise CannotReadError(f"it is packed by {name}, expected deflate or no compression; pack it again")
     size_read = 0
     try:
         with archive.open(member) as file:
@@ -207,9 +207,13 @@ def iterate_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, size: int)
         raise CannotReadError.from_error(error) from None
     # zipfile raises RuntimeError for members with a password.
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
-        raise CannotReadError(f"the zip is damaged there ({str(error).lower() or 'it ends too soon'})") from None
+        raise CannotReadError(
+            f"the zip archive is damaged there ({str(error).lower() or 'it ends too soon'})"
+        ) from None
     if size_read != member.file_size:
-        raise CannotReadError(f"the zip is damaged there (it ends after {size_read:,} of {member.file_size:,} bytes)")
+        raise CannotReadError(
+            f"the zip archive is damaged there (it ends after {size_read:,} of {member.file_size:,} bytes)"
+        )
 
 
 def unpack_zlib(data: bytes, limit: int) -> bytes:
@@ -224,7 +228,7 @@ def unpack_zlib(data: bytes, limit: int) -> bytes:
         >>> unpack_zlib(zlib.compress(bytes(2**20)), 10)
         Traceback (most recent call last):
         ...
-        mmgen.core.foreign.CannotReadError: it unpacks to more than 10 bytes, expected at most that
+        mmgen.core.foreign.CannotReadError: it unpacks to too many bytes, expected at most 10
     """
     unpacker = zlib.decompressobj()
     try:
@@ -232,7 +236,7 @@ def unpack_zlib(data: bytes, limit: int) -> bytes:
     except zlib.error as error:
         raise CannotReadError.from_error(error) from None
     if len(plain) > limit:
-        raise CannotReadError(f"it unpacks to more than {limit:,} bytes, expected at most that")
+        raise CannotReadError(f"it unpacks to too many bytes, expected at most {limit:,}")
     if not unpacker.eof or unpacker.unused_data:
         raise CannotReadError("it is truncated" if not unpacker.eof else "something follows its end")
     return plain

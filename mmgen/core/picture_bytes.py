@@ -91,7 +91,7 @@ def _png_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
         if kind == b"IEND":
             return
         at = end
-    raise CannotReadError(f"it is a PNG of more than {_MOST_CHUNKS:,} pieces; save it again")
+    raise CannotReadError(f"it is a PNG of too many chunks, expected at most {_MOST_CHUNKS:,}; save it again")
 
 
 def _is_whole(data: bytes, start: int, end: int) -> bool:

@@ -1,7 +1,7 @@
 """Child processes: their import path, their number, and their end when the parent ends.
 
-A folder of a stranger's pictures or experiment may hold a ``numpy.py``. Nothing that we start has such a
-folder on its import path, and nothing that we start outlives us.
+A downloaded folder of pictures or an experiment may hold a ``numpy.py``. No process started here has the current
+folder on its import path, and none outlives its parent.
 """
 
 import os
@@ -181,14 +181,14 @@ def end_with_parent(owner: int, by_kernel: bool = True) -> None:
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
 
-    def watch() -> None:
+    def wait_for_owner() -> None:
         while os.getppid() == owner:
             time.sleep(_LOOK_EVERY)
         os._exit(1)
 
     if os.getppid() != owner:
         os._exit(1)
-    threading.Thread(target=watch, name="watch-owner", daemon=True).start()
+    threading.Thread(target=wait_for_owner, name="watch-owner", daemon=True).start()
 
 
 def choose_process_count(requested: int | None, cores: int, option: str = "--workers") -> int:

@@ -90,7 +90,7 @@ def affine_couplings(latent_size: int, context_size: int, steps: int, hidden: tu
 def spline_couplings(latent_size: int, context_size: int, steps: int, hidden: tuple[int, ...], bins: int) -> list[Any]:
     """Build coupling layers of rational-quadratic splines on [-8, 8]; beyond, they are the identity."""
 
-    def univariate(*parameters: Tensor) -> MonotonicRQSTransform:
+    def make_spline(*parameters: Tensor) -> MonotonicRQSTransform:
         return MonotonicRQSTransform(*parameters, bound=8.0)
 
     return _build_couplings(
@@ -100,7 +100,7 @@ def spline_couplings(latent_size: int, context_size: int, steps: int, hidden: tu
             latent_size,
             context_size,
             mask=mask,
-            univariate=univariate,
+            make_spline=make_spline,
             shapes=[(bins,), (bins,), (bins - 1,)],
             hidden_features=hidden,
             activation=torch.nn.SiLU,

@@ -125,15 +125,15 @@ class RectifiedFlowDensity(Density):
 
     def _density(self, velocity: Velocity, u: Tensor) -> tuple[Tensor, Tensor]:
         """Compute log q(u) [..., B] and its standard error, by Runge-Kutta steps from t = 1 back to 0."""
-        divergences = self._probes(u)
+        divergences = self._probe_directions(u)
         step = 1 / self.family.density_steps
         log_volume = u.new_zeros(len(divergences) if self.is_estimated else 1, *u.shape[:-1])
         for number in range(self.family.density_steps):
             t = 1 - number * step
-            v1, d1 = self._traced(velocity, u, t, divergences)
-            v2, d2 = self._traced(velocity, u - step / 2 * v1, t - step / 2, divergences)
-            v3, d3 = self._traced(velocity, u - step / 2 * v2, t - step / 2, divergences)
-            v4, d4 = self._traced(velocity, u - step * v3, t - step, divergences)
+            v1, d1 = self._add_divergence(velocity, u, t, divergences)
+            v2, d2 = self._add_divergence(velocity, u - step / 2 * v1, t - step / 2, divergences)
+            v3, d3 = self._add_divergence(velocity, u - step / 2 * v2, t - step / 2, divergences)
+            v4, d4 = self._add_divergence(velocity, u - step * v3, t - step, divergences)
             u = u - step / 6 * (v1 + 2 * v2 + 2 * v3 + v4)
             log_volume = log_volume + step / 6 * (d1 + 2 * d2 + 2 * d3 + d4)
         base = -0.5 * u.square().sum(-1) - 0.5 * self.latent_size * math.log(2 * math.pi)
@@ -147,7 +147,7 @@ class RectifiedFlowDensity(Density):
         """True if the divergence of the velocity is estimated from random directions, False if exact."""
         return self.family.probes is not None or self.latent_size > _EXACT
 
-    def _probes(self, u: Tensor) -> Tensor:
+    def _probe_directions(self, u: Tensor) -> Tensor:
         """Return directions [K, D] for the divergence: all axes if it is exact, else fixed random signs."""
         if not self.is_estimated:
             return torch.eye(self.latent_size, device=u.device, dtype=u.dtype)
@@ -156,17 +156,17 @@ class RectifiedFlowDensity(Density):
         signs = torch.randint(0, 2, (count, self.latent_size), generator=generator)
         return (2 * signs - 1).to(u)
 
-    def _traced(self, velocity: Velocity, u: Tensor, t: float, directions: Tensor) -> tuple[Tensor, Tensor]:
+    def _add_divergence(self, velocity: Velocity, u: Tensor, t: float, directions: Tensor) -> tuple[Tensor, Tensor]:
         """Compute the velocity and its divergence, [K, ..., B] for each direction or [1, ..., B] if exact."""
         traced: tuple[Tensor, Any] = torch.func.vjp(lambda x: velocity(x, t), u)  # type: ignore[assignment]
         value, product = traced
 
-        def along(direction: Tensor) -> Tensor:
+        def divergence_along(direction: Tensor) -> Tensor:
             direction = direction.expand_as(u)
             return (direction * product(direction)[0]).sum(-1)
 
         hidden = u[..., 0].numel() * 2 * self.family.width
-        parts = torch.func.vmap(along, chunk_size=max(1, _ROWS // hidden))(directions)
+        parts = torch.func.vmap(divergence_along, chunk_size=max(1, _ROWS // hidden))(directions)
         return value, parts if self.is_estimated else parts.sum(0, keepdim=True)
 
 

@@ -37,17 +37,17 @@ def split_free_text(text: str, vocabulary: Sequence[str]) -> list[str]:
     every = set(vocabulary)
     folded = {_fold_case(word): word for word in reversed(vocabulary)}
 
-    def known(word: str) -> str | None:
+    def spelling_of(word: str) -> str | None:
         return word if word in every else folded.get(_fold_case(word))
 
     words = []
     for word in normalise_text(text).split():
-        parts = [word] if known(word) or known(word.strip(_MARKS)) else word.replace(";", ",").split(",")
-        bare = [part if known(part) else part.strip(_MARKS) for part in parts]
+        parts = [word] if spelling_of(word) or spelling_of(word.strip(_MARKS)) else word.replace(";", ",").split(",")
+        bare = [part if spelling_of(part) else part.strip(_MARKS) for part in parts]
         for part in filter(None, bare):
             pieces = split_into_words(part)
-            apart = not known(part) and all(map(known, pieces))
-            words += [known(one) or one for one in (pieces if apart else [part])]
+            apart = not spelling_of(part) and all(map(spelling_of, pieces))
+            words += [spelling_of(one) or one for one in (pieces if apart else [part])]
     return words
 
 

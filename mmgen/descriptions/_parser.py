@@ -94,7 +94,7 @@ class _Parser:
     def next_word(self) -> str | None:
         return self.words[self.position] if self.position < len(self.words) else None
 
-    def error(self, reason: str) -> UsageError:
+    def make_error(self, reason: str) -> UsageError:
         return UsageError(f"description '{self.text}' {reason}")
 
     def parse(self) -> Expression:
@@ -104,11 +104,11 @@ class _Parser:
     def check_operators(self) -> None:
         """Refuse unmatched parentheses, NOT and OR together with other operators, and too many operands."""
         if min(accumulate((word == OPEN) - (word == CLOSE) for word in self.words), default=0) < 0:
-            raise self.error("closes a parenthesis that was never opened; remove it, or quote it in a value")
+            raise self.make_error("closes a parenthesis that was never opened; remove it, or quote it in a value")
         guided = sorted({NOT, OR} & set(self.words))
         others = [operator for operator in OPERATORS if operator in self.words]
         if guided and (others or {OPEN, CLOSE} & set(self.words)):
-            raise self.error(
+            raise self.make_error(
                 f"has {guided[0]} beside {' and '.join(others) or 'parentheses'}, expected one or the other: {NOT} and "
                 f"{OR} are answered by guidance, operators and parentheses by a posterior"
             )
@@ -120,16 +120,16 @@ class _Parser:
         terms, operator = [self.parse_term(depth)], ""
         while self.next_word not in (None, CLOSE):
             if self.next_word not in (OR, *OPERATORS):
-                raise self.error(f"has '{self.next_word}' right after a parenthesis, expected {_ANY}")
+                raise self.make_error(f"has '{self.next_word}' right after a parenthesis, expected {_ANY}")
             if operator and self.next_word != operator:
-                raise self.error(
+                raise self.make_error(
                     f"has {operator} and {self.next_word} side by side; join one of them first by parentheses"
                 )
             operator = self.words[self.position]
             self.position += 1
             terms.append(self.parse_term(depth))
             if operator != OR:
-                terms = [self.recombine(operator, *terms)]
+                terms = [self.join_operands(operator, *terms)]
         return terms[0] if len(terms) == 1 else self.join_alternatives(terms)
 
     def parse_term(self, depth: int) -> Expression:
@@ -139,16 +139,16 @@ class _Parser:
             self.position += 1
             inner = self.parse_description(depth + 1)
             if self.next_word != CLOSE:
-                raise self.error("opens a parenthesis that is never closed; close it")
+                raise self.make_error("opens a parenthesis that is never closed; close it")
             self.position += 1
             return inner
         start = self.position
         while self.next_word not in (None, OPEN, CLOSE, OR, *OPERATORS):
             self.position += 1
         if start == self.position:
-            raise self.error("has nothing on one side of an operator, expected attribute=value on both")
+            raise self.make_error("has nothing on one side of an operator, expected attribute=value on both")
         if self.next_word == OPEN:
-            raise self.error(f"has no operator before a parenthesis, expected {_ANY}")
+            raise self.make_error(f"has no operator before a parenthesis, expected {_ANY}")
         return self.parse_leaf(self.words[start : self.position])
 
     def parse_leaf(self, words: Sequence[str]) -> Expression:
@@ -173,7 +173,7 @@ class _Parser:
         for attribute, code in excluded:
             box[attribute, code] = False
             if not box[attribute, : len(info.values[attribute])].any():
-                raise self.error(
+                raise self.make_error(
                     f"leaves no value of '{info.names[attribute]}', so that nothing can be drawn; leave out one {NOT}"
                 )
         meaning = format_query(codes, info)
@@ -184,10 +184,10 @@ class _Parser:
 
     def parse_exclusion(self, word: str) -> tuple[int, int]:
         if word in ("", NOT):
-            raise self.error(f"has {NOT} without attribute=value after it; name the value that is excluded")
+            raise self.make_error(f"has {NOT} without attribute=value after it; name the value that is excluded")
         attribute, code = _parse_pair(word, self.info)
         if code == UNKNOWN:
-            raise self.error(f"has {NOT} {word}, expected a value; name the value that is excluded")
+            raise self.make_error(f"has {NOT} {word}, expected a value; name the value that is excluded")
         return attribute, code
 
     def join_alternatives(self, terms: Sequence[Expression]) -> Expression:
@@ -197,19 +197,21 @@ class _Parser:
             words, nothing, ANYTHING, tuple(box for term in terms for box in term.boxes), OR, tuple(terms)
         )
 
-    def recombine(self, operator: str, left: Expression, right: Expression) -> Expression:
+    def join_operands(self, operator: str, left: Expression, right: Expression) -> Expression:
         specified, differs = right.codes != UNKNOWN, left.codes != right.codes
         if operator == AND:
             conflicts = specified & differs & (left.codes != UNKNOWN)
             if conflicts.any():
-                raise self.error(
+                raise self.make_error(
                     f"asks for two values of '{self.info.names[int(conflicts.argmax())]}' at once, expected one; give "
                     f"one, or with guidance above 0 join alternatives by {OR}"
                 )
             codes = np.where(specified, right.codes, left.codes)
         elif operator == IGNORE:
             if (specified & differs).any():
-                raise self.error(f"has {right.meaning} after {IGNORE}, expected a part of {left.meaning}")
+                raise self.make_error(
+                    f"has {right.meaning} after {IGNORE}, expected a part of {left.meaning}; name such a part"
+                )
             codes = np.where(specified, np.uint8(UNKNOWN), left.codes)
         else:
             codes = np.where(differs, np.uint8(UNKNOWN), left.codes)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mmgen.evaluation.importance import Estimate, Noise, variance_of_mean
 
-__all__ = ["diagnostics", "disagreement", "shared_error", "standard_error", "summarise"]
+__all__ = ["diagnostics", "disagreement", "shared_error", "standard_error", "mean_and_error"]
 
 _SIGMAS = 3.0
 """Two estimates disagree that differ by more than so many standard errors, and by more than what they are known to be
@@ -17,7 +17,7 @@ _FEW_DRAWS = 0.1
 it is only the leading term, can be much larger than that."""
 
 
-def summarise(values: Tensor) -> tuple[float, float | None]:
+def mean_and_error(values: Tensor) -> tuple[float, float | None]:
     """Return the mean of values [N] and its standard error, None for a single value."""
     count = len(values)
     return float(values.mean()), float(values.std() / math.sqrt(count)) if count > 1 else None
@@ -73,7 +73,7 @@ def diagnostics(result: Estimate, checked: tuple[str, Estimate, Estimate] | None
         checked: Where it is through one proposal: its name, and at some of the points what that proposal says and what
             all of them together say.
     """
-    variance, error = summarise(result.log_variance)
+    variance, error = mean_and_error(result.log_variance)
     details: dict[str, Any] = {
         "samples": result.samples,
         "effective_sample_size": float(result.ess.mean()),

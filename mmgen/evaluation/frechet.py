@@ -64,13 +64,13 @@ class Distance:
     """A Fréchet distance between two sets of points that can be recomputed without a group of descriptions.
 
     Attributes:
-        leaving_out: Function from a group of descriptions to the squared distance without it; None for all groups.
+        distance_without: Function from a group of descriptions to the squared distance without it; None for all groups.
         bias_of_means: Function from a group, or None, to the bias of the squared distance of means without it.
         groups: Number of groups.
         spacing: 1/(n - 1), to which the remaining bias is proportional.
     """
 
-    leaving_out: Callable[[int | None], float]
+    distance_without: Callable[[int | None], float]
     bias_of_means: Callable[[int | None], float]
     groups: int
     spacing: float
@@ -115,7 +115,7 @@ def distance_within_descriptions(points: Sequence[Floats], others: Sequence[Floa
     )
 
     @cache
-    def leaving_out(left_out: int | None) -> float:
+    def distance_without(left_out: int | None) -> float:
         kept = np.arange(len(mass)) != left_out
         total = mass[kept].sum()
         return frechet_distance(means[kept].sum() / total, *(part[kept].sum(0) / total for part in spreads))
@@ -125,7 +125,7 @@ def distance_within_descriptions(points: Sequence[Floats], others: Sequence[Floa
         return float(chance[kept].sum() / mass[kept].sum())
 
     nth = [(1 / (len(a) - 1) + 1 / (len(b) - 1)) / 2 for a, b in zip(points, others, strict=True)]
-    return Distance(leaving_out, bias_of_means, len(mass), float(np.average(nth, weights=weights)))
+    return Distance(distance_without, bias_of_means, len(mass), float(np.average(nth, weights=weights)))
 
 
 def _sum_covariances(points: Sequence[Floats], weights: Floats, groups: NDArray[np.int64]) -> Floats:
@@ -152,7 +152,7 @@ def pooled_distance(first: Sequence[Floats], second: Sequence[Floats]) -> Distan
         sums.append(_sum_by_group([part.sum(0) for part in points], groups))
         squares.append(np.stack([_sum_squares(points, groups == group) for group in range(len(counts[0]))]))
 
-    def moments(left_out: int | None) -> list[tuple[float, Floats, Floats]]:
+    def moments_without(left_out: int | None) -> list[tuple[float, Floats, Floats]]:
         """Return number, mean and covariance of both sets."""
         kept = np.arange(len(counts[0])) != left_out
         found = []
@@ -163,15 +163,15 @@ def pooled_distance(first: Sequence[Floats], second: Sequence[Floats]) -> Distan
         return found
 
     @cache
-    def leaving_out(left_out: int | None) -> float:
-        (_, mean, spread), (_, other_mean, other_spread) = moments(left_out)
+    def distance_without(left_out: int | None) -> float:
+        (_, mean, spread), (_, other_mean, other_spread) = moments_without(left_out)
         return frechet_distance(float(((mean - other_mean) ** 2).sum()), spread, other_spread)
 
     def bias_of_means(left_out: int | None) -> float:
-        return float(sum(np.trace(spread) / n for n, _, spread in moments(left_out)))
+        return float(sum(np.trace(spread) / n for n, _, spread in moments_without(left_out)))
 
     n, m = (count.sum() for count in counts)
-    return Distance(leaving_out, bias_of_means, len(counts[0]), float((1 / (n - 1) + 1 / (m - 1)) / 2))
+    return Distance(distance_without, bias_of_means, len(counts[0]), float((1 / (n - 1) + 1 / (m - 1)) / 2))
 
 
 def _sum_squares(points: Sequence[Floats], chosen: NDArray[np.bool_]) -> Floats:
@@ -190,12 +190,12 @@ def extrapolate_distance(whole: Distance, halves: Sequence[Distance]) -> Callabl
     spacing = float(np.mean([half.spacing for half in halves]))
     step = whole.spacing / (spacing - whole.spacing)
 
-    def limit(left_out: int | None) -> float:
-        fewer = float(np.mean([half.leaving_out(left_out) - half.bias_of_means(left_out) for half in halves]))
-        all_of_them = whole.leaving_out(left_out) - whole.bias_of_means(left_out)
+    def extrapolated(left_out: int | None) -> float:
+        fewer = float(np.mean([half.distance_without(left_out) - half.bias_of_means(left_out) for half in halves]))
+        all_of_them = whole.distance_without(left_out) - whole.bias_of_means(left_out)
         return all_of_them - step * (fewer - all_of_them)
 
-    return limit
+    return extrapolated
 
 
 def jackknife_error(estimate: Callable[[int | None], float], groups: int) -> float | None:

@@ -25,14 +25,14 @@ Floats = NDArray[np.float64]
 
 
 def _kernel(points: NDArray[np.floating], others: NDArray[np.floating]) -> Floats:
-    """Return k [n, m] for points [n, F] and [m, F]."""
+    """Compute the kernel k(x, y) [n, m] for every pair of points [n, F] and others [m, F]."""
     left, right = points.astype(np.float64), others.astype(np.float64)
     kernel: Floats = (left @ right.T / left.shape[1] + 1) ** 3
     return kernel
 
 
 def kernel_distance(points: NDArray[np.floating], others: NDArray[np.floating]) -> float:
-    """Return the unbiased squared distance of two sets [n, F] and [m, F] of at least two points each.
+    """Compute the unbiased squared kernel distance (MMD) of two sets of at least two points [n, F] and [m, F].
 
     Example:
         >>> kernel_distance(np.array([[0.0], [2.0]]), np.array([[1.0], [1.0]]))
@@ -51,7 +51,7 @@ def _mean_of_pairs(kernel: Floats) -> float:
 def pooled_kernel_distance(
     first: Sequence[NDArray[np.floating]], second: Sequence[NDArray[np.floating]]
 ) -> tuple[Callable[[int | None], float], int]:
-    """Return the squared distance of all points of all descriptions, and the number of groups of descriptions.
+    """Return a function for the squared kernel distance of all points, and the number of groups it can leave out.
 
     The distance is a function of the group to leave out, None for no group.
 

@@ -327,7 +327,7 @@ def image_log_likelihood(loaded: TrainedModel, images: Tensor | np.ndarray, samp
     if loaded.model.conditional_on:
         said = " and ".join(loaded.model.conditional_on)
         raise UsageError(
-            f"got images for log p(image) of {loaded.path}, expected a model that knows it: this one has log p(image | "
+            f"got images for log p(image) of {loaded.path}, expected a model that has it: this one has log p(image | "
             f"{said}) alone, which mmgen eval --metric log-likelihood measures as log p(x|y)"
         )
     pixels = torch.as_tensor(images, dtype=torch.float32)

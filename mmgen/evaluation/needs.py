@@ -50,14 +50,14 @@ def explain_missing_drawings(evaluation: "Evaluation") -> str:
     """Return a reason if the model generates nothing but words; else ""."""
     if evaluation.loaded.observation is not None:
         return ""
-    return "needs a model that draws something besides words; this one does not"
+    return "needs a model that draws something besides words, and this one does not; choose another metric"
 
 
 def explain_missing_image_encoder(evaluation: "Evaluation") -> str:
     """Return a reason if the model has no q(z | main modality), or the dataset lacks that modality; else ""."""
     main = evaluation.loaded.observation
     if main is None or not evaluation.loaded.model.has_posterior((main.name,)):
-        return "needs q(z | image), and this model has no such posterior"
+        return "needs q(z | image), and this model has no such posterior; choose another metric or model"
     check_modalities(evaluation, (main.name,))
     return ""
 
@@ -67,7 +67,7 @@ def explain_missing_encodings(evaluation: "Evaluation") -> str:
     known = evaluation.loaded.settings.data.modalities
     joined = [name for name, described in known.items() if not described.by_rows]
     if evaluation.loaded.observation is None or joined:
-        return "needs a model that encodes examples by themselves; this one does not"
+        return "needs a model that encodes examples one by one, and this one does not; choose another metric"
     check_modalities(evaluation, evaluation.source_modalities)
     return ""
 

@@ -22,7 +22,7 @@ _COMPARED = ("samples", "real")
 
 
 def kind_of_pixels(evaluation: "Evaluation") -> str:
-    """Return how pixels of the examples are made, since scores of different kinds do not compare; "" without images.
+    """Return "drawn", "fixed" or "grey" for the pixels of the evaluated images; "" without images.
 
     "drawn": sampled from probabilities, here with the seed of the evaluation; "fixed": black and white; "grey".
     """

@@ -31,7 +31,7 @@ _SPLITS = 5
 
 @dataclass(frozen=True)
 class Queries:
-    """Distinct descriptions, each with as many attributes left out, to draw pictures for.
+    """Distinct descriptions to draw pictures for, all with the same number of attributes left out.
 
     Attributes:
         codes: uint8 [Q, A], ``UNKNOWN`` where dropped.

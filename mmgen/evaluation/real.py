@@ -70,10 +70,10 @@ class RealPictures:
     def pictures_of(self, queries: Queries) -> _ReferencePictures:
         """Return features of real pictures of each query: in each half at most ``settings.draws`` of them."""
         if queries.dropped not in self._chosen:
-            self._chosen[queries.dropped] = self._choose(queries)
+            self._chosen[queries.dropped] = self._choose_pictures(queries)
         return self._chosen[queries.dropped]
 
-    def _choose(self, queries: Queries) -> _ReferencePictures:
+    def _choose_pictures(self, queries: Queries) -> _ReferencePictures:
         settings = self._settings
         rows = self._dataset.split(self._split, settings.part)
         codes = self._dataset.read_attributes(self._info.name, rows)

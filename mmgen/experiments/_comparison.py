@@ -100,7 +100,7 @@ def compare_table(
     """
     listed = runs or {file: [file] for file in scores}
 
-    def find(selector: Selector) -> MeasuredCell | None:
+    def find_cell(selector: Selector) -> MeasuredCell | None:
         matches: list[list[Score]] = []
         for file, parts in listed.items():
             of_runs = [[score for score in scores.get(part, ()) if selector.matches(file, score)] for part in parts]
@@ -114,7 +114,7 @@ def compare_table(
             return _make_cell(matches[-1], over_seeds=True)
         return _make_cell([score for part in matches for score in part], over_seeds=False)
 
-    ours = [[find(column.merge(row)) if row.measured else None for column in table.column] for row in table.row]
+    ours = [[find_cell(column.merge(row)) if row.measured else None for column in table.column] for row in table.row]
     return TableComparison(table, tuple(map(tuple, ours)))
 
 

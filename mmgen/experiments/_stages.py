@@ -195,12 +195,12 @@ class Stage(Settings):
         ]
 
     def rename_files(self, names: Mapping[str, str], **changes: Any) -> "Stage":
-        """Return a copy of the stage whose files are renamed by ``names``; ``changes`` replace its fields."""
+        """Return a copy of the stage whose files have the new names in ``names``; ``changes`` replace its fields."""
 
-        def renamed(value: Any) -> Any:
-            return [renamed(one) for one in value] if isinstance(value, list) else names.get(value, value)
+        def rename_in(value: Any) -> Any:
+            return [rename_in(one) for one in value] if isinstance(value, list) else names.get(value, value)
 
-        settings = {key: value if key == "set" else renamed(value) for key, value in self.settings.items()}
+        settings = {key: value if key == "set" else rename_in(value) for key, value in self.settings.items()}
         return self.model_copy(update={"settings": settings, "makes": names.get(self.makes, self.makes), **changes})
 
     def replace_seed(self, seed: int) -> "Stage":

@@ -121,7 +121,7 @@ def _average_distance(compared: PictureComparison, pairs: list[tuple[Doubles, Do
     for first, second in pairs:
         whole = _distance(compared, first, second)
         parts = [_distance(compared, *(_take_half(side, start) for side in (first, second))) for start in (0, 1)]
-        wholes.append(whole.leaving_out)
+        wholes.append(whole.distance_without)
         limits.append(extrapolate_distance(whole, parts))
     groups = whole.groups
 

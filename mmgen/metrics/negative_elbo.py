@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mmgen.core.seeding import torch_generator
 from mmgen.evaluation import needs
-from mmgen.evaluation.errors import summarise
+from mmgen.evaluation.errors import mean_and_error
 from mmgen.evaluation.importance import latents_per_pass
 from mmgen.evaluation.provenance import kind_of_pixels
 from mmgen.evaluation.settings import POINTS
@@ -88,7 +88,7 @@ class NegativeElbo(Metric):
         return [
             self.score(
                 evaluation,
-                *summarise(values),
+                *mean_and_error(values),
                 len(values),
                 quantity=quantity,
                 posterior=name,

@@ -260,7 +260,7 @@ def test_mistakes_are_sentences(bars: Path, tmp_path: Path) -> None:
         measure_labels(bars, "logistic", [LabelSupply(0.0001)], settings).run()
     two = tmp_path / "two.h5"
     write_bars(two, two=True)
-    with pytest.raises(UsageError, match=r"place, colour; say which with --attribute"):
+    with pytest.raises(UsageError, match=r"got no --attribute, expected one of place, colour"):
         measure_labels(two, "logistic", [LabelSupply(0.1)], settings_of(two)).run()
     (score,) = measure_labels(two, "logistic", [LabelSupply(0.1)], settings_of(two), "place").run()
     assert score.value == 100 and score.details["attribute"] == "place"

@@ -152,14 +152,14 @@ def test_a_zip_that_lies_about_a_size_is_not_unpacked(tmp_path: Path, packing: i
         assert member.file_size == 1000
         peak, said = _peak(lambda: read_member(archive, member, MB))
     assert peak < 10 * MB
-    assert "damaged there" in said if packing == zipfile.ZIP_DEFLATED else "expected deflate or nothing" in said
+    assert "damaged there" in said if packing == zipfile.ZIP_DEFLATED else "expected deflate or no compression" in said
 
 
 def test_a_bomb_among_finished_parts_is_made_again(tmp_path: Path) -> None:
     bomb = zlib.compress(bytes(100 * MB))
     assert len(bomb) < MB
     peak, said = _peak(lambda: unpack_zlib(bomb, MB))
-    assert peak < 10 * MB and "more than 1,048,576 bytes" in said
+    assert peak < 10 * MB and "expected at most 1,048,576" in said
     path = tmp_path / "0.shard"
     folder = ShardFolder(tmp_path / "d.h5", {})
     deep = b'{"__metadata__":' + b"[" * 100_000
@@ -263,5 +263,5 @@ def test_files_that_grow_or_hide_their_size_are_bounded() -> None:
     if not Path("/proc/self/status").exists():
         pytest.skip("this system has no files that say they have 0 bytes")
     assert read_file(Path("/proc/self/status"), MB)
-    with pytest.raises(CannotReadError, match="more than 10 bytes"):
+    with pytest.raises(CannotReadError, match="too many bytes, expected at most 10"):
         read_file(Path("/proc/self/status"), 10)

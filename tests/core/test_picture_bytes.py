@@ -108,7 +108,7 @@ DAMAGED: dict[str, tuple[bytes, str]] = {
     "pixels of a PNG": (_wrong_pixel_checksum(png()), "broken data"),
     "colours of a PNG": (beside(chunk(b"tRNS", bytes(6), crc=1)), "a damaged PNG picture"),
     "end of a PNG": (png()[:200], "truncated"),
-    "a PNG of pieces": (beside(chunk(b"prVt", b"") * 200_001), "a PNG of more than 200,000 pieces; save it again"),
+    "a PNG of pieces": (beside(chunk(b"prVt", b"") * 200_001), "a PNG of too many chunks, expected at most 200,000"),
     "head of a JPEG": (jpeg()[:3] + b"nothing", "a damaged JPEG picture"),
     "a JPEG of gaps": (jpeg()[:2] + b"\xff" * 5_000 + jpeg()[2:], "gaps of more than 4,096 bytes"),
     "a JPEG of remarks": (jpeg()[:2] + b"\xff\xfe\0\2" * 20_001 + jpeg()[2:], "of more than 20,000 segments"),

@@ -143,7 +143,7 @@ def test_damage_in_a_zip_is_said_of_the_one_image(tmp_path):
     with Source(path, "needed") as source:
         files = {name: source.read(name) for name in source.lists.names}
     assert [name for name, file in files.items() if isinstance(file, str)] == ["000003.jpg"]
-    assert "the zip is damaged there" in files["000003.jpg"]
+    assert "the zip archive is damaged there" in files["000003.jpg"]
 
 
 def _patched(path: Path, name: bytes, offset: int, value: bytes) -> Path:

@@ -59,26 +59,26 @@ def gaussians(queries: int, n: int, size: int = 3, scale: float = 1.0, shift: fl
 def test_distance_of_many_points_is_the_closed_form() -> None:
     """Shift 0.5 in 3 dimensions and scale 1 against 2: 3 * 0.25 + 3 * (1 - 2)^2, whatever the descriptions' means."""
     one, other = gaussians(12, 20_000), gaussians(12, 20_000, scale=2.0, shift=0.5)
-    assert distance_within_descriptions(one, other, np.ones(12)).leaving_out(None) == pytest.approx(3.75, abs=0.03)
+    assert distance_within_descriptions(one, other, np.ones(12)).distance_without(None) == pytest.approx(3.75, abs=0.03)
 
 
 def test_pooled_distance_is_that_of_all_points() -> None:
     one, other = gaussians(8, 50), gaussians(8, 40, scale=2.0)
     a, b = np.concatenate(one), np.concatenate(other)
     expected = frechet_distance(((a.mean(0) - b.mean(0)) ** 2).sum(), np.cov(a.T), np.cov(b.T))
-    assert pooled_distance(one, other).leaving_out(None) == pytest.approx(expected)
+    assert pooled_distance(one, other).distance_without(None) == pytest.approx(expected)
     missing = [np.zeros((0, 3)), *one[1:]]  # a description may have none
     c = np.concatenate(one[1:])
     expected = frechet_distance(((c.mean(0) - b.mean(0)) ** 2).sum(), np.cov(c.T), np.cov(b.T))
-    assert pooled_distance(missing, other).leaving_out(None) == pytest.approx(expected)
+    assert pooled_distance(missing, other).distance_without(None) == pytest.approx(expected)
 
 
 def test_pooling_forgives_what_descriptions_do_not() -> None:
     """Pictures of the wrong descriptions: the same set as a whole, far from each description."""
     one = gaussians(40, 200)
     exchanged = gaussians(40, 200)[::-1]
-    assert pooled_distance(one, exchanged).leaving_out(None) < 0.05
-    assert distance_within_descriptions(one, exchanged, np.ones(40)).leaving_out(None) > 20
+    assert pooled_distance(one, exchanged).distance_without(None) < 0.05
+    assert distance_within_descriptions(one, exchanged, np.ones(40)).distance_without(None) > 20
 
 
 def test_distance_within_is_a_lower_bound_and_exact_where_covariances_are_shared() -> None:
@@ -92,10 +92,10 @@ def test_distance_within_is_a_lower_bound_and_exact_where_covariances_are_shared
     weights = np.arange(1.0, 7.0)
     one = [points @ covariance(3) for points in gaussians(6, 100)]
     other = [points @ covariance(3) for points in gaussians(6, 100)]
-    assert distance_within_descriptions(one, other, weights).leaving_out(None) < 0.95 * each(one, other)
+    assert distance_within_descriptions(one, other, weights).distance_without(None) < 0.95 * each(one, other)
     shared = [one[0] + k for k in range(6)]
     others = [other[0] - k for k in range(6)]
-    assert distance_within_descriptions(shared, others, weights).leaving_out(None) == pytest.approx(
+    assert distance_within_descriptions(shared, others, weights).distance_without(None) == pytest.approx(
         each(shared, others)
     )
 
@@ -106,7 +106,7 @@ def test_bias_falls_as_one_over_n_and_the_line_removes_it() -> None:
     one, other = gaussians(queries, n, size), gaussians(queries, n, size)
     weights = np.ones(queries)
     whole = distance_within_descriptions(one, other, weights)
-    assert whole.leaving_out(None) == pytest.approx(2 * size / n, rel=0.05)
+    assert whole.distance_without(None) == pytest.approx(2 * size / n, rel=0.05)
     parts = [distance_within_descriptions([a[k::2] for a in one], [b[k::2] for b in other], weights) for k in (0, 1)]
     limit = extrapolate_distance(whole, parts)
     error = jackknife_error(limit, whole.groups)
@@ -125,7 +125,7 @@ def test_line_leaves_nothing_where_few_points_make_most_of_the_distance() -> Non
     parts = [distance_within_descriptions([a[k::2] for a in one], [b[k::2] for b in other], weights) for k in (0, 1)]
     limit = extrapolate_distance(whole, parts)
     assert whole.bias_of_means(None) == pytest.approx(2 * 64 / 24, rel=0.02)
-    assert whole.leaving_out(None) > 6
+    assert whole.distance_without(None) > 6
     assert abs(limit(None)) < 4 * (jackknife_error(limit, whole.groups) or 0) < 0.8
 
 
@@ -135,8 +135,8 @@ def test_line_of_pooled_points() -> None:
     whole = pooled_distance(one, other)
     parts = [pooled_distance([a[k::2] for a in one], [b[k::2] for b in other]) for k in (0, 1)]
     truth = 0.0
-    assert whole.leaving_out(None) > 1.0
-    assert abs(extrapolate_distance(whole, parts)(None) - truth) < 0.35 * whole.leaving_out(None)
+    assert whole.distance_without(None) > 1.0
+    assert abs(extrapolate_distance(whole, parts)(None) - truth) < 0.35 * whole.distance_without(None)
 
 
 def test_error_is_the_spread_over_repetitions() -> None:
@@ -145,12 +145,12 @@ def test_error_is_the_spread_over_repetitions() -> None:
     for _ in range(60):
         one, other = gaussians(60, 12), gaussians(60, 12, scale=1.5, shift=0.3)
         distance = distance_within_descriptions(one, other, np.ones(60))
-        values.append(distance.leaving_out(None))
-        errors.append(jackknife_error(distance.leaving_out, distance.groups))
+        values.append(distance.distance_without(None))
+        errors.append(jackknife_error(distance.distance_without, distance.groups))
     assert distance.groups == GROUPS
     assert np.mean(errors) == pytest.approx(np.std(values, ddof=1), rel=0.25)
 
 
 def test_one_description_has_no_error_over_descriptions() -> None:
     distance = distance_within_descriptions(gaussians(1, 20), gaussians(1, 20), np.ones(1))
-    assert jackknife_error(distance.leaving_out, distance.groups) is None
+    assert jackknife_error(distance.distance_without, distance.groups) is None
