@@ -99,8 +99,11 @@ def test_continuing_and_beginning_anew_exclude_each_other(
     [
         (["show", "dataset-v3.h5", "-n", "3", "--seed", "4"], "--number and --seed is only for contact sheets"),
         (["show", "dataset-v3.h5", "--json", "--seed", "0"], "--seed is only for contact sheets"),
-        (["sample", "model-v3.safetensors", "--sampled", "-o", "x.h5"], "--sampled got x.h5, expected a picture"),
-        (["sample", "model-v3.safetensors", "--mean", "-o", "x.h5"], "--mean got x.h5, expected a picture"),
+        (
+            ["sample", "model-v3.safetensors", "--sampled", "-o", "x.h5"],
+            "--sampled got the output x.h5, expected a picture",
+        ),
+        (["sample", "model-v3.safetensors", "--mean", "-o", "x.h5"], "--mean got the output x.h5, expected a picture"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(
