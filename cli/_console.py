@@ -124,7 +124,7 @@ def print_result_table(title: str, columns: "Sequence[str]", rows: "Sequence[Seq
 
 
 class _Pace:
-    """Rate of work over the last half minute, and an estimate of the remaining time.
+    """Measurement of the rate of work over the last half minute, which estimates the remaining time.
 
     The first report is only the origin: a resumed run starts with much done that took no time. Work begins slowly, as
     files are read and kernels compiled, and has parts of unequal length, so the estimate uses the second half of the

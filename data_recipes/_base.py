@@ -168,6 +168,6 @@ def _children_ignore_interrupts() -> Iterator[None]:
 
 
 def _begin_worker_process(owner: int, by_kernel: bool, code: str) -> None:
-    """Let a worker process end with its parent, and load the files of MMGEN_CODE."""
+    """Set up a worker process: it ends with its parent, and loads the files of MMGEN_CODE."""
     prepare_worker(owner, by_kernel)
     run_code_files()  # what they define comes by name

@@ -68,7 +68,7 @@ def part_of(name: str) -> str:
 
 
 def parts_of(names: Iterable[str]) -> dict[str, str]:
-    """Return the part of each of several sibling names; {} unless all of them mean parts.
+    """Return the part that each of the names means; {} unless all of them mean parts.
 
     Either each means a part by itself, or all have the same further words.
 
@@ -86,7 +86,7 @@ def parts_of(names: Iterable[str]) -> dict[str, str]:
 
 
 def possible_part_names(names: Iterable[str]) -> list[str]:
-    """Return the sibling names that may mean parts although others do not.
+    """Return the names that may mean parts, if others among the names do not.
 
     They mean a part by themselves, or differ only in the part.
 

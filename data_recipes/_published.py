@@ -36,12 +36,12 @@ class SourceComparison:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Entries for the dataset's settings; {} unless it is known to differ from the published set."""
+        """Settings to record in the dataset file; {} unless the files are known not to be the published ones."""
         return {"content": f"not {self.title} as published"} if self.is_published is False else {}
 
     @property
     def notes(self) -> list[str]:
-        """Lines for people if it differs from the published set, or may differ."""
+        """Sentences for the user if the files differ from the published dataset, or may differ."""
         if self.is_published is False:
             return [
                 f"{self.where} is not {self.title} as published ({self.why}): the dataset says so, and no published "

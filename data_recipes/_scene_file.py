@@ -88,7 +88,7 @@ class SceneFile:
 
 
 def read_scene_file(path: Path, objects: int, words: Words) -> SceneFile:
-    """Read a JSON array of scenes.
+    """Read scenes from a JSON file, and check their objects, words and positions.
 
     Args:
         path: The file.

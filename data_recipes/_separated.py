@@ -133,7 +133,7 @@ def read_separated(data: bytes, where: str, is_picture: ColumnTest) -> Separated
         fault = "begins with empty cells" if names else "is empty"
         raise DataError(f"{where} {fault}, expected a line with the names of columns, file_name among them")
     if table_format.separator != ",":
-        notes.append(f"its columns are parted by {_separator_name(table_format.separator)}")
+        notes.append(f"its columns are separated by {_separator_name(table_format.separator)}")
     if _has_row_numbers(table_format, head, len(names)):
         names = ["", *names]
     table = Separated(names, iter(()), notes)
@@ -223,7 +223,7 @@ def _column_names(table_format: _Format, lines: Sequence[str]) -> list[str]:
 
 
 def _share_of_even_rows(table_format: _Format, lines: Sequence[str]) -> float:
-    """Return the share of rows with as many cells as the first; 0 for a single cell or unreadable rows."""
+    """Return the share of lines with as many cells as the first; 0 if that has one cell, or a line is unreadable."""
     try:
         sizes = [len(row) for _, row in table_format.parse_lines(lines)]
     except csv.Error:
@@ -333,5 +333,5 @@ def _fit_row_length(row: list[str], names: Sequence[str], line: int, table_forma
     cells = f"{len(row)} cell{'s' * (len(row) > 1)}"
     raise DataError(
         f"{where} has {cells} in line {line:,} ('{printable(sign.join(row), 60)}'), expected {number} as in its first "
-        f"line, parted by {separator_name}; {advice}"
+        f"line, separated by {separator_name}; {advice}"
     )

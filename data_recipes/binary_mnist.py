@@ -43,9 +43,13 @@ class BinaryMnist(DigitRecipe):
     @classmethod
     def _check_binarise(cls, binarise: Any) -> Any:
         if binarise is False:
-            raise ValueError("binary-mnist is black and white; leave out --grey, or make mnist with it")
+            raise ValueError(
+                "--grey is not for binary-mnist, which is black and white; leave it out, or make mnist with it"
+            )
         if binarise == "dynamic":
-            raise ValueError("binary-mnist is drawn once; leave out --dynamic, or make mnist with it")
+            raise ValueError(
+                "--dynamic is not for binary-mnist, whose pixels are drawn once; leave it out, or make mnist with it"
+            )
         return binarise
 
     @field_validator("amat")

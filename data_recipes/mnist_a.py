@@ -95,7 +95,7 @@ class MnistA(DigitRecipe):
     def _first_ink_pixel(
         self, u: NDArray[np.float64], far: NDArray[np.bool_], extent: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Return the first pixel [n] along one axis of ink of this extent, in the near (left, top) or far half."""
+        """Return the first pixel [n] of digits along one axis, in the near (left, top) or far half of the canvas."""
         step = self.size / 16
         mean = np.where(far, 12 * step + step, 4 * step - step)
         centre = truncated_normal(u, mean, step, extent / 2, self.size - extent / 2)

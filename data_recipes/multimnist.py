@@ -81,7 +81,9 @@ class Multimnist(Recipe):
     @classmethod
     def _check_binarise(cls, binarise: Any) -> Any:
         if binarise == "dynamic":
-            raise ValueError("multimnist is grey or drawn once; leave out --dynamic, or make mnist with it")
+            raise ValueError(
+                "--dynamic is not for multimnist, whose pixels are grey or drawn once; leave it out, or make mnist so"
+            )
         return binarise
 
     name: ClassVar[str] = "multimnist"

@@ -105,7 +105,7 @@ class TwoObjects(Recipe):
 
     @property
     def words(self) -> Words:
-        """Possible appearances of objects in this dataset."""
+        """Words for sizes, colours, materials and shapes that objects of this dataset can have."""
         return {
             "size": LOOKS["size"],
             "colour": self.colours,

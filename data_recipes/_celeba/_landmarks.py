@@ -183,7 +183,7 @@ class FaceFinder:
         self._predictor, digest = load_predictor(predictor)
         if digest != sha256:
             raise DataError(
-                "this worker's landmark predictor is another one than that of the machine which started the work: "
+                "this worker's landmark predictor differs from that of the machine that started the work: "
                 f"install the same face_recognition_models on both, or give both the same {_NAME}"
             )
         self._rectangle = dlib.rectangle

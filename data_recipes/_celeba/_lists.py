@@ -129,14 +129,14 @@ def _read_lines(where: str, data: bytes, columns: Sequence[str], has_count: bool
     try:
         lines = decode_text(data).split("\n")
     except NotTextError as error:
-        raise DataError(f"cannot read {where}: {error}; get it again") from None
+        raise DataError(f"cannot read {where}: {error}; download it again") from None
     if has_count:
         count = lines[0].strip() if lines else ""
         rows = sum(1 for line in lines[2:] if line.strip())
         if not count.isdecimal() or int(count) != rows:
             raise DataError(
                 f"{where} says '{count[:20]}' in its first line but holds {rows} rows, expected the number of its "
-                "rows: it is incomplete or another file; get it again"
+                "rows: it is incomplete or another file; download it again"
             )
         header, first = (lines[1].split() if len(lines) > 1 else []), 2
     else:
@@ -154,7 +154,7 @@ def _check_header(header: list[str], columns: Sequence[str], where: str) -> None
         )
         raise DataError(
             f"{where} has other columns than expected ({wrong}): expected {len(columns)}, {columns[0]} to "
-            f"{columns[-1]}; is it the right list?"
+            f"{columns[-1]}; use the list as CelebA publishes it"
         )
 
 
@@ -178,10 +178,10 @@ def _parse_table(where: str, data: bytes, columns: Sequence[str], allowed: set[i
         names.append(cells[0].strip())
         rows.append(row)
     if not names:
-        raise DataError(f"{where} names no image; get it again")
+        raise DataError(f"{where} names no image; download it again")
     if len(set(names)) < len(names):
         repeated = Counter(names).most_common(1)[0][0]
-        raise DataError(f"{where} names {repeated} twice, expected every image once; get it again")
+        raise DataError(f"{where} names {repeated} twice, expected every image once; download it again")
     return _Table(where, names, np.array(rows, np.int64))
 
 

@@ -271,14 +271,14 @@ class CelebaRecipe(Recipe):
         cannot = f"{len(unreadable):,} of {number:,} images in {self.celeba} cannot be read: {', '.join(some)}{more}"
         if unreadable and not self.drop_unreadable:
             raise DataError(
-                f"{cannot}; get them again, or leave them out with --drop-unreadable: finished images are kept"
+                f"{cannot}; download them again, or leave them out with --drop-unreadable: finished images are kept"
             )
         if any(len(one.numbers) for one in done):
             return
         faceless = sum(one.faceless for one in done)
         if not faceless:
             folder.remove()
-            raise DataError(f"no image is left to store: {cannot}; get them again")
+            raise DataError(f"no image is left to store: {cannot}; download them again")
         also = f", and {cannot}" if unreadable else ""
         raise DataError(
             f"no image is left to store: no face found in {faceless:,} of {number:,} images{also}; "

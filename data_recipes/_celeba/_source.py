@@ -111,7 +111,7 @@ class Source:
             archive = open_zip(path)
         except CannotReadError as error:
             raise DataError(
-                f"cannot read {path}: {error}; expected a folder or a zip with CelebA's files, get it again"
+                f"cannot read {path}: {error}; expected a folder or a zip with CelebA's files, download it again"
             ) from None
         self._zips.append(archive)
         for member in archive.infolist():
@@ -150,7 +150,7 @@ class Source:
                         self._md5[name] = {hashlib.md5(form, usedforsecurity=False).hexdigest() for form in forms}
                     return _describe_place(lists[0]), data
                 except CannotReadError as error:
-                    raise DataError(f"cannot read {_describe_place(lists[0])}: {error}; get it again") from None
+                    raise DataError(f"cannot read {_describe_place(lists[0])}: {error}; download it again") from None
         return None
 
     def _check_listed_images(self) -> None:

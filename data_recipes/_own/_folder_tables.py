@@ -180,8 +180,8 @@ class FolderTables:
         sign = re.search(r"[^\w\s./\\-]", names[0]) if len(names) == 1 else None
         if sign and all(sign[0] in (cell or "") for cell in cells):
             return (
-                f"{where} has one column, {list_examples(names)}, whose cells may be parted by '{sign[0]}', or be in "
-                f"quotes all together, expected {', '.join(SEPARATORS.values())} between them; save it as CSV (UTF-8)"
+                f"{where} has one column, {list_examples(names)}, whose cells may be separated by '{sign[0]}', or be "
+                f"in quotes all together, expected {', '.join(SEPARATORS.values())} between them; save it as CSV (UTF-8)"
             )
         likely_column = next(
             (name for name, cells in table.columns.items() if self._cells_name_files(cells, folder)), ""
@@ -301,7 +301,7 @@ def _join_tables(tables: Sequence[Table]) -> Table:
 def _merge_rows(
     named: NamedPictures, table: Table, picture_columns: Sequence[str], groups: Sequence[Sequence[int]]
 ) -> None:
-    """Merge the rows of each picture: equal cells once, different ones as several texts."""
+    """Merge the table rows about each picture: equal cells become one cell, different cells several texts."""
     for name, cells in table.columns.items():
         if name in picture_columns:
             continue

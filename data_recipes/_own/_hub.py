@@ -280,7 +280,7 @@ def _file_names(folder: str) -> list[str]:
 
 @contextmanager
 def _explain_errors(dataset: str) -> Iterator[None]:
-    """Convert the library's errors to one sentence."""
+    """Convert errors of the library datasets in this block to errors of one sentence."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

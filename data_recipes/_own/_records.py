@@ -45,7 +45,7 @@ class Records:
 
 @dataclass
 class CaptionChoice:
-    """The columns of captions, and the chosen caption of each picture.
+    """Columns of tables that hold captions, and the chosen caption of each picture.
 
     Attributes:
         name: Name for messages.
@@ -65,7 +65,7 @@ class CaptionChoice:
 def select_records(
     source: Source, rows: Sequence[int], unknown: Collection[str] | None, ignore: Collection[str]
 ) -> Records:
-    """Select the records of pictures in a source.
+    """Return names and cells of the pictures ``rows`` of a source, without the columns ``ignore``.
 
     Args:
         source: The source.

@@ -172,7 +172,7 @@ def test_where_the_predictor_comes_from(tmp_path, monkeypatch):
 
 def test_the_packages_predictor_is_the_one_that_would_be_downloaded(sha256):
     assert sha256 == _landmarks._FILES[_landmarks._NAME][0]
-    with pytest.raises(DataError, match="is another one than that of the machine"):
+    with pytest.raises(DataError, match="differs from that of the machine"):
         FaceFinder("aligned", None, "0" * 64)
 
 

@@ -69,7 +69,7 @@ def test_options_reach_the_recipe(small_mnist, tmp_path):
         (["mnist-a", "--mnist", "nowhere"], 1, "there is no folder nowhere"),
         (["mnist-a", "--mnist", "SMALL", "-o", "no/such/folder/x.h5"], 1, "no/such/folder"),
         (["mnist-a", "--mnist", "SMALL", "-o", "."], 1, "directory"),
-        (["multimnist", "--dynamic"], 2, "multimnist is grey or drawn once; leave out --dynamic"),
+        (["multimnist", "--dynamic"], 2, "--dynamic is not for multimnist"),
         (["mnist-a", "--objects", "1"], 2, "mnist-a has no --objects, which is for two-objects; leave it out"),
         (
             ["two-objects", "--grey"],
@@ -80,7 +80,7 @@ def test_options_reach_the_recipe(small_mnist, tmp_path):
         (["celeba-18", "--set", "sigma=2"], 2, "celeba-18 has no setting sigma, which is for celeba-transforms; "),
         (["fashion-mnist", "--source", "digits"], 2, "fashion-mnist has no --source, which is for binary-mnist, mni"),
         (["multimnist", "--copies", "2"], 2, "multimnist has no --copies, which is for binary-mnist, fashion-mnist"),
-        (["binary-mnist", "--grey"], 2, "is black and white; leave out --grey, or make mnist with it"),
+        (["binary-mnist", "--grey"], 2, "--grey is not for binary-mnist, which is black and white"),
         (["celeba-transforms", "--set", "sigma=nan"], 2, "--set got 'sigma=nan', but nan is not a finite number"),
         (["two-objects", "--colours", "blue,grey"], 2, "did you mean 'gray'"),
         (["two-objects", "--render", "nowhere.json"], 1, "cannot read the scenes in nowhere.json"),

@@ -221,5 +221,5 @@ def test_burdas_split_holds_the_last_400_training_digits_out(tmp_path):
 
 
 def test_what_is_drawn_once_is_not_dynamic(small_mnist, tmp_path):
-    with pytest.raises(SettingsError, match="binary-mnist is drawn once; leave out --dynamic"):
+    with pytest.raises(SettingsError, match="--dynamic is not for binary-mnist"):
         make("binary-mnist", tmp_path / "a.h5", mnist=small_mnist, binarise="dynamic")
