@@ -181,7 +181,8 @@ class FolderTables:
         if sign and all(sign[0] in (cell or "") for cell in cells):
             return (
                 f"{where} has one column, {list_examples(names)}, whose cells may be separated by '{sign[0]}', or be "
-                f"in quotes all together, expected {', '.join(SEPARATORS.values())} between them; save it as CSV (UTF-8)"
+                f"in quotes all together, expected {', '.join(SEPARATORS.values())} between them; "
+                "save it as CSV (UTF-8)"
             )
         likely_column = next(
             (name for name, cells in table.columns.items() if self._cells_name_files(cells, folder)), ""
