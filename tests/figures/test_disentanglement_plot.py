@@ -97,7 +97,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     one, other = model("a", 0, 1, 2, name="elbo"), model("b", 0, 3, 4, name="elbo")
     for score in other:
         score["ids"] = {"model": "b", "dataset": "e"}
-    with pytest.raises(UsageError, match="got negative-elbo of dataset 'd' and 'e'; name scores of one"):
+    with pytest.raises(UsageError, match="got negative-elbo of dataset 'd' and 'e'; give scores of one"):
         draw_plot("disentanglement", [write(tmp_path / "s.jsonl", one, other)])
     with pytest.raises(
         UsageError,

@@ -181,7 +181,7 @@ def test_parts_that_make_no_sense_are_left_out(world: Path, tmp_path: Path) -> N
 
 def test_what_cannot_be_shown_is_refused_in_a_sentence(world: Path, tmp_path: Path) -> None:
     out = tmp_path / "e.html"
-    with pytest.raises(UsageError, match=r"shows one model and its fitted posteriors, got flat\.safetensors, telbo"):
+    with pytest.raises(UsageError, match=r"got files of the models flat\.safetensors, telbo"):
         make_explorer([world / "flat.safetensors", world / "telbo.safetensors"], out)
     with pytest.raises(UsageError, match="got none; name files of one model"):
         make_explorer([world / "scores.jsonl"], out)

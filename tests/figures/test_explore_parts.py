@@ -9,8 +9,8 @@ import pytest
 import torch
 from scipy.stats import gaussian_kde
 
-from mmgen.figures.explore.density import CELLS, Chart, compute_densities, smooth_points, split_middle
-from mmgen.figures.explore.questions import captions_by_difference, descriptions_by_frequency
+from mmgen.figures.explore.choices import captions_by_difference, descriptions_by_frequency
+from mmgen.figures.explore.density import CELLS, MapSquare, compute_densities, smooth_points, split_middle
 from mmgen.figures.explore.sprites import STEP, pack_sheets
 from mmgen.generation.encodings import principal_plane
 from mmgen.posteriors import Guidance
@@ -82,7 +82,7 @@ def test_what_lies_beside_the_map_counts(exact: bool, middle: float, monkeypatch
     draws = middle * torch.tensor([1.0, 0.0]) + torch.randn(4000, 2, generator=torch.manual_seed(1))
     monkeypatch.setattr("mmgen.figures.explore.density.draw_latents", lambda *_: draws[None])
     source: Any = SimpleNamespace(loaded=loaded, posterior="q", path="p")
-    ((levels, outside),) = compute_densities(source, asked, Chart(plane, 3.0, exact), 0, {})
+    ((levels, outside),) = compute_densities(source, asked, MapSquare(plane, 3.0, exact), 0, {})
     right = 1 - torch.distributions.Normal(0.0, 1.0).cdf(torch.tensor(3 - middle)).item()
     if middle < 30:
         assert outside == pytest.approx(right, abs=0.01 if exact else 0.02)

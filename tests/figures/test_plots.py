@@ -198,7 +198,7 @@ def test_a_figure_says_what_it_heeds() -> None:
 def test_a_figure_that_cannot_be_drawn_says_why(toy: Path, world: Path) -> None:
     with pytest.raises(UsageError, match=r"unknown figure 'contour': did you mean 'contours'\?"):
         draw_plot("contour", _fitted(toy))
-    with pytest.raises(UsageError, match=r"contours shows one model .* got marginal\.safetensors, joint\."):
+    with pytest.raises(UsageError, match=r"contours got files of the models marginal\.safetensors, joint\."):
         draw_plot("contours", [toy / "marginal.safetensors", toy / "joint.safetensors"])
     with pytest.raises(UsageError, match=r"no posterior of .* reads texts; .*fit-aggregate"):
         draw_plot("text-to-image", [toy / "marginal.safetensors"])

@@ -151,7 +151,7 @@ def test_what_a_report_cannot_show_is_named(world: Path, tmp_path: Path) -> None
     broken.write_text('{"metric": "correctness"}\n')
     with pytest.raises(ArtifactError, match="line 1 has no metric and value"):
         gather_files([broken])
-    with pytest.raises(UsageError, match="no files to report on"):
+    with pytest.raises(UsageError, match="got no files, expected a checkpoint"):
         gather_files([])
     with pytest.raises(ArtifactError, match="is no folder"):
         make_report([world / "scores.jsonl"], tmp_path / "nowhere" / "r.html").run()

@@ -1,4 +1,4 @@
-"""What pictures are made of: pages, text, style, grids, blocks, tiles."""
+"""Drawing of pages of pictures: their layout, text, style, grids, blocks and tiles."""
 
 from mmgen.core.elsewhere import outside_current_folder
 

@@ -1,4 +1,4 @@
-"""Pictures of the same descriptions from several posteriors side by side, with the classifier's mistakes framed red."""
+"""Pictures of the same descriptions from several posteriors side by side, with a classifier's objections in red."""
 
 from collections.abc import Sequence
 
@@ -22,14 +22,14 @@ FRAMES = "Red frame: the judge reads at least one of the given attributes differ
 
 
 def describe_classifier_input(reads_samples: bool | None) -> str:
-    """Describe the pixels that the attribute classifier reads; ``reads_samples`` is None if the data are unknown."""
+    """Describe for a caption the images that the attribute classifier reads; ``reads_samples`` is None if not known."""
     if reads_samples is None:
         return "sampled pixels if data are binary, else means"
     return "sampled pixels, since the data are binary" if reads_samples else "means, since the data are not binary"
 
 
 def explain_red_frames(accuracy: dict[str, float] | None, reads_samples: bool | None = None) -> str:
-    """Explain the red frames for a caption: which pixels the classifier reads, and its accuracy on real pictures.
+    """Explain red frames for a caption: the images that the attribute classifier reads, and its accuracy on real ones.
 
     Args:
         accuracy: The classifier's held-out accuracy in percent, by attribute; None without a classifier.
@@ -47,7 +47,7 @@ def explain_red_frames(accuracy: dict[str, float] | None, reads_samples: bool | 
 def draw_comparison(
     draws: Sequence[tuple[str, Draws]], labels: Sequence[str], *, title: str = "", note: str = ""
 ) -> Grid:
-    """Draw a row for each description and a block for each posterior.
+    """Draw the pictures of several posteriors: a row for each description, a block of columns for each posterior.
 
     Args:
         draws: Names and draws of posteriors, all for the same descriptions.
@@ -60,7 +60,10 @@ def draw_comparison(
     """
     codes = draws[0][1].descriptions.codes
     if any(not np.array_equal(drawn.descriptions.codes, codes) for _, drawn in draws):
-        raise UsageError("got draws of different descriptions, expected the same descriptions for each posterior")
+        raise UsageError(
+            "got draws of different descriptions, "
+            "expected the same for each posterior; draw all for the same descriptions"
+        )
     panels = [Panel(name, drawn.means, drawn.mismatches, format_share_correct(drawn)) for name, drawn in draws]
     return image_table(panels, labels, title=title, note=note)
 
@@ -68,7 +71,7 @@ def draw_comparison(
 def draw_hierarchy(
     draws: Sequence[tuple[str, Draws]], vocabulary: Vocabulary, *, title: str = "", note: str = ""
 ) -> Grid:
-    """Draw a row for each level of abstraction and a block for each model or posterior.
+    """Draw a hierarchy of descriptions: a row for each level of abstraction, a block of columns for each posterior.
 
     Args:
         draws: Names and draws, all of the levels of :func:`mmgen.generation.concepts.abstraction_levels`.

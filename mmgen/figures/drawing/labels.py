@@ -1,4 +1,4 @@
-"""Labels beside the points of a chart, placed where they cover nothing."""
+"""Labels beside the points of a chart, placed so that they cover no mark and no other label."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ _STEP = 4.0
 
 
 class LabelPlacer:
-    """Placer of labels, one after another, each at the first free place around its point.
+    """Placer of the labels of a chart: it puts each label at the first free place around its point.
 
     Args:
         axes: The axes to label, with final limits and size.
@@ -36,7 +36,7 @@ class LabelPlacer:
         self._occupied: list[tuple[float, float, float, float]] = []  # x0, y0, x1, y1 of boxes, in pixels
 
     def keep_free(self, x: Sequence[float], y: Sequence[float], radius: float = 2.5) -> None:
-        """Reserve the line through these points, ``radius`` typographic points to each side, against labels."""
+        """Keep labels off the line through these points, and off ``radius`` typographic points to each side of it."""
         places = self._axes.transData.transform(np.column_stack([x, y]))
         for start, end in zip(places, [*places[1:], places[-1]], strict=True):
             steps = max(1, math.ceil(math.dist(start, end) / (_STEP * self._pixels)))
@@ -50,7 +50,7 @@ class LabelPlacer:
     def place_label(
         self, x: float, y: float, text: str, colour: str, *, required: bool = True, bold: bool = False, size: float = 9
     ) -> Annotation | None:
-        """Place a label near a point; return None if no place is free and the label is not required."""
+        """Place a label near the point (x, y); return None if no place is free and the label is not required."""
         label = self._axes.annotate(
             text, (x, y), xytext=(0, 0), textcoords="offset points", color=colour, fontsize=size,
             fontweight="bold" if bold else "normal", ha="center", va="center", annotation_clip=False, zorder=20,
@@ -88,7 +88,7 @@ class LabelPlacer:
                 yield across * (distance + half[0]), up * (distance + half[1])
 
     def _cost(self, box: Bbox) -> float:
-        """Return the number of occupied pixels that a box would cover; very large outside the picture."""
+        """Return the number of occupied pixels that a label's box would cover; very large outside the picture."""
         taken = np.array(self._occupied).reshape(-1, 4)
         common = np.minimum(taken[:, 2:], box.max) - np.maximum(taken[:, :2], box.min)
         covered = float(common.clip(0).prod(1).sum())

@@ -51,19 +51,19 @@ _UNDER = 4
 
 
 class CaptionPart(Protocol):
-    """Protocol of a part of the caption under a picture: text or bars."""
+    """Protocol of a part of the caption under a picture, such as text or bars."""
 
     @property
     def height(self) -> int:
-        """Height in pixels."""
+        """Height of this part of the caption in pixels."""
 
     def draw(self, canvas: ImageDraw.ImageDraw, left: int, top: int, centred_in: int = 0) -> None:
-        """Draw with the upper left corner at (left, top), or centred in ``centred_in`` pixels."""
+        """Draw this part with its upper left corner at (left, top), or each line centred in ``centred_in`` pixels."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of pictures, one for each row.
+    """Column of pictures in a block, with one picture for each row.
 
     Attributes:
         images: Images [R, C, H, W], or a list with None for rows without a picture.
@@ -84,7 +84,7 @@ class Column:
 
 @dataclass(frozen=True)
 class ColumnGroup:
-    """A group of columns under one heading, such as drawn and true pictures of one modality."""
+    """Columns of pictures under a common heading, such as drawn and true pictures of one modality."""
 
     head: str
     columns: Sequence[Column]
@@ -92,7 +92,7 @@ class ColumnGroup:
 
 @dataclass(frozen=True)
 class Block:
-    """A block of groups of columns with the same rows.
+    """Block of pictures on a page: groups of columns that have the same rows.
 
     Attributes:
         title: Title above it.
@@ -112,19 +112,19 @@ class Block:
 
     @property
     def columns(self) -> list[Column]:
-        """All columns from left to right."""
+        """Columns of all groups of the block, from left to right."""
         return [column for group in self.groups for column in group.columns]
 
 
 def fit_text(text: str, size: int, width: int, colour: str = INK, bold: bool = False) -> TextBlock:
-    """Wrap text in ``width`` pixels, in smaller type if the longest word needs it and stays readable."""
+    """Wrap text into ``width`` pixels, in smaller type if its longest word needs it and stays readable."""
     while size > 12 and any(load_font(size, bold).getlength(word) > width for word in text.split()):
         size -= 1
     return TextBlock(wrap_text(text, size, width, bold=bold, max_lines=3), size, colour, bold)
 
 
 def _wrap_labels(texts: Sequence[str], size: int) -> list[TextBlock]:
-    """Wrap labels in a column wide enough for their longest words and, if possible, for at most four lines."""
+    """Wrap the labels of rows in a column that is wide enough for their longest words and, if possible, four lines."""
     widest = 24 * size
     width = column_width(texts, size, 11 * size, widest)
     while width < widest and any(len(wrap_text(text, size, width)) > 4 for text in texts):
@@ -134,7 +134,7 @@ def _wrap_labels(texts: Sequence[str], size: int) -> list[TextBlock]:
 
 @dataclass
 class _Cell:
-    """An enlarged picture with its place in the table (block, row, column) and its box in pixels."""
+    """Enlarged picture on a page, with its place in the table (block, row, column) and its box in pixels."""
 
     pixels: np.ndarray
     wrong: bool
@@ -144,7 +144,7 @@ class _Cell:
 
 
 class _SizedColumn:
-    """A column of enlarged pictures with its width in pixels."""
+    """Column of enlarged pictures, with its width in pixels."""
 
     def __init__(self, column: Column, cells: Sequence[_Cell | None]) -> None:
         self.cells, self.is_source, self.centred = cells, column.is_source, not column.min_width
@@ -154,7 +154,7 @@ class _SizedColumn:
 
 
 class _PlacedBlock:
-    """A block with the positions of its columns in pixels and its wrapped text."""
+    """Block with its wrapped text and the positions of its columns in pixels."""
 
     def __init__(self, block: Block, columns: Sequence[_SizedColumn]) -> None:
         self.columns = columns
@@ -182,7 +182,7 @@ class _PlacedBlock:
 
 
 class _Band:
-    """A band of blocks side by side, with common heights and rows."""
+    """Blocks that stand side by side on a page, whose rows and headings have equal heights."""
 
     def __init__(self, blocks: Sequence[_PlacedBlock], gap: int) -> None:
         self.blocks = blocks
@@ -204,7 +204,7 @@ class _Band:
         self.height = top - gap
 
     def draw(self, grid: Grid, left: int, top: int) -> None:
-        """Draw the band with its upper left corner at (left, top)."""
+        """Draw the band's blocks with the upper left corner at (left, top)."""
         draw = ImageDraw.Draw(grid.image)
         heads = top + sum(self.titles)
         for block in self.blocks:
@@ -238,7 +238,7 @@ class _Band:
 
 
 def _measure_blocks(blocks: Sequence[Block], tile: int) -> tuple[list[_PlacedBlock], list[_Cell], str]:
-    """Enlarge the pictures of a page on a common background, and measure its blocks; also return a remark on it."""
+    """Enlarge the pictures of a page and measure its blocks; also return a remark if dark pictures were lightened."""
     images = [image for block in blocks for column in block.columns for image in column.images if image is not None]
     shown, remark = lighten_dark_images([convert_to_rgb(image[None]) for image in images])
     enlarged = iter(shown)
@@ -261,19 +261,22 @@ def _measure_blocks(blocks: Sequence[Block], tile: int) -> tuple[list[_PlacedBlo
 
 
 def block_width(block: Block, tile: int = TILE) -> int:
-    """Return the width in pixels of a block on a page."""
+    """Return the width that a block of pictures takes on a page, in pixels."""
     return _measure_blocks([block], tile)[0][0].width
 
 
 def _check_rows(blocks: Sequence[Block]) -> None:
     if not blocks or not all(block.columns and len(block.columns[0].images) for block in blocks):
-        raise UsageError("got no images to show, expected at least one in every block")
+        raise UsageError("got no images to show, expected at least one in each block; leave empty blocks out")
     for block in blocks:
         rows = len(block.columns[0].images)
         lengths = [len(column.images) for column in block.columns] + ([len(block.labels)] if block.labels else [])
         lengths += [len(column.wrong) for column in block.columns if column.wrong is not None]
         if any(length != rows for length in lengths):
-            raise UsageError(f"got columns and labels of {lengths} rows, expected {rows} in each")
+            raise UsageError(
+                f"got columns and labels of {lengths} rows, expected {rows} in each; "
+                f"give each column as many images as there are rows"
+            )
 
 
 def block_table(
@@ -287,7 +290,7 @@ def block_table(
     ruled: bool = False,
     order: Callable[[int, int, int], tuple[int, int, int]] = lambda block, row, column: (block, column, row),
 ) -> Grid:
-    """Draw blocks of pictures in order, as many side by side as fit.
+    """Draw a page of blocks of pictures, in order, with as many side by side as fit.
 
     Args:
         blocks: One or more blocks, each with at least one picture.

@@ -1,4 +1,4 @@
-"""Parts of pages of pictures: a white page with a title and a note, boxes, frames, conversion to bytes."""
+"""White pages of pictures with a title and a note: images as bytes, frames, margins."""
 
 import io
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ NARROWEST = 640
 
 @dataclass(frozen=True)
 class Grid:
-    """A finished picture.
+    """Finished picture of a page, with the boxes of the images on it.
 
     Attributes:
         image: The RGB image.
@@ -74,7 +74,7 @@ class Grid:
 
     @check_arguments
     def save(self, path: FilePath) -> None:
-        """Write a PNG file with mmgen as its software, atomically."""
+        """Write the picture to a PNG file, atomically."""
         from mmgen.artifacts import atomic_path
         from mmgen.artifacts.pages import MAKER
 
@@ -85,7 +85,7 @@ class Grid:
 
 
 def convert_to_rgb(images: np.ndarray) -> np.ndarray:
-    """Convert images to RGB bytes.
+    """Convert images in [0, 1] to RGB bytes.
 
     Args:
         images: [..., C, H, W] with one or three channels; float in [0, 1] (values outside are clipped) or uint8 0..255.
@@ -97,7 +97,10 @@ def convert_to_rgb(images: np.ndarray) -> np.ndarray:
         UsageError: The images have neither one nor three channels.
     """
     if images.ndim < 3 or images.shape[-3] not in (1, 3):
-        raise UsageError(f"got images of shape {list(images.shape)}, expected [..., C, H, W] with 1 or 3 channels")
+        raise UsageError(
+            f"got images of shape {list(images.shape)}, "
+            f"expected [..., C, H, W] with 1 or 3 channels; convert them to grey or RGB"
+        )
     if images.dtype != np.uint8:
         # NaN would cast to any byte; it is drawn as black.
         images = np.rint(np.clip(np.nan_to_num(images.astype(np.float32)), 0, 1) * 255).astype(np.uint8)
@@ -106,7 +109,7 @@ def convert_to_rgb(images: np.ndarray) -> np.ndarray:
 
 
 def lighten_dark_images(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
-    """Draw black as dark grey on a page with nearly black images, so that they do not look like missing ones.
+    """Replace black by dark grey on a page with nearly black images, so that these do not look like missing images.
 
     Args:
         blocks: Images of one page, each uint8 [n, H, W, 3]; sizes may differ.
@@ -126,13 +129,13 @@ def lighten_dark_images(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray],
 
 
 def enlarge(images: np.ndarray, tile: int = TILE) -> np.ndarray:
-    """Enlarge images uint8 [n, H, W, 3] by a whole factor to about ``tile`` pixels, with sharp pixels."""
+    """Enlarge images uint8 [n, H, W, 3] by a whole factor to a width of about ``tile`` pixels, with sharp pixels."""
     factor = max(1, round(tile / max(images.shape[1:3])))
     return images.repeat(factor, axis=1).repeat(factor, axis=2)
 
 
 def paste_framed(canvas: Image.Image, pixels: np.ndarray, box: Box, wrong: bool) -> None:
-    """Paste an image into its box and frame it: red if ``wrong``, else with a hairline."""
+    """Paste an image into its box on the page, with a red frame if ``wrong`` (misread), else with a hairline."""
     draw = ImageDraw.Draw(canvas)
     left, top, right, bottom = box
     if wrong:
@@ -144,7 +147,7 @@ def paste_framed(canvas: Image.Image, pixels: np.ndarray, box: Box, wrong: bool)
 
 @dataclass(frozen=True)
 class Sheet:
-    """A white page with a title above its content and a note below."""
+    """White page for a picture, with a title above its content and a note below."""
 
     width: int
     height: int
@@ -164,12 +167,12 @@ class Sheet:
 
     @property
     def top(self) -> int:
-        """Pixels above the content."""
+        """Height of margin and title above the content, in pixels."""
         return MARGIN + self.title.height + (GAP if self.title.lines else 0)
 
 
 def make_sheet(width: int, height: int, title: str, note: str, remark: str = "") -> Sheet:
-    """Make an empty page for content of this size, wider if the title needs it; the remark follows a note, if any."""
+    """Make a page with title and note for content of ``width`` by ``height`` pixels; a long title widens it."""
     note = f"{note} {remark}".strip() if note else ""
     wide = max(width, NARROWEST if title or note else 0)
     return Sheet(

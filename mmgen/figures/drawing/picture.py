@@ -1,4 +1,4 @@
-"""A picture of a page or a file: an image with title and caption."""
+"""Images with title and caption, which a page shows or a file holds."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,7 @@ __all__ = ["Picture", "check_ending"]
 
 
 def check_ending(path: Path, allow_vector: bool) -> None:
-    """Refuse a file name that does not end in .png, or .pdf and .svg for line drawings.
+    """Raise an error if a file name does not end in .png (for line drawings also .pdf or .svg).
 
     Args:
         path: The output file.
@@ -34,7 +34,7 @@ def check_ending(path: Path, allow_vector: bool) -> None:
 
 @dataclass(frozen=True)
 class Picture:
-    """An image with title and caption, for a page or a file.
+    """Image with title and caption, which a page shows or a file holds.
 
     Attributes:
         title: Title of a few words.
@@ -52,31 +52,31 @@ class Picture:
 
     @property
     def ground(self) -> str:
-        """Kind of background: "lines" on white, which a dark page may invert, or "paper" with images."""
+        """Kind of background: "lines" for a drawing on white, which a dark page may invert, "paper" for images."""
         turned = isinstance(self.drawn, Figure) and not any(axes.images for axes in self.drawn.axes)
         return "lines" if turned and not self.telling else "paper"
 
     @property
     def words(self) -> str:
-        """Caption, with a remark if images are drawn on a lighter background."""
+        """Caption of the picture, with a remark if dark images were lightened."""
         remark = self.drawn.remark if isinstance(self.drawn, Grid) else ""
         return f"{self.caption} {remark}".strip()
 
     @property
     def full_caption(self) -> str:
-        """Caption with all explanations, for a file of its own."""
+        """Caption with all explanations, for a picture outside a page."""
         return f"{self.words} {self.note}".strip()
 
     @cached_property
     def uri(self) -> str:
-        """The PNG as a ``data:`` address."""
+        """The image as a PNG in a ``data:`` address, for HTML."""
         if isinstance(self.drawn, Grid):
             return data_uri(self.drawn.image)
         return data_uri(render_figure(self.drawn), palette=True)
 
     @property
     def width(self) -> int:
-        """Width on a page in CSS pixels; the PNG has more pixels, for sharp screens."""
+        """Width of the picture on a page, in CSS pixels; the PNG has more pixels, for sharp screens."""
         if isinstance(self.drawn, Grid):
             return round(self.drawn.image.width / 2)
         return round(96 * self.drawn.get_figwidth())

@@ -1,4 +1,4 @@
-"""Maps of a two-dimensional latent space: decoded images, and densities of the posteriors of descriptions.
+"""Maps of a latent space of two dimensions: decoded images, and densities of posteriors of descriptions.
 
 References:
     Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
@@ -57,7 +57,7 @@ _PAPER = 0.68
 
 @dataclass(frozen=True)
 class Plane:
-    """A square of the latent plane, centred on zero, cut into ``cells`` by ``cells`` cells.
+    """Square of a two-dimensional latent space, centred on zero and divided into ``cells`` by ``cells`` cells.
 
     Attributes:
         reach: Half the side, in units of z; the standard normal prior has 99.7 % of each axis within 3.
@@ -69,29 +69,29 @@ class Plane:
 
     @property
     def edges(self) -> np.ndarray:
-        """Edges of cells [cells + 1], ascending."""
+        """Coordinates of the edges of the cells along a side [cells + 1], ascending."""
         return np.linspace(-self.reach, self.reach, self.cells + 1)
 
     @property
     def centres(self) -> np.ndarray:
-        """Centres of cells [cells], ascending."""
+        """Coordinates of the centres of the cells along a side [cells], ascending."""
         edges = self.edges
         return np.asarray(0.5 * (edges[1:] + edges[:-1]))
 
     @property
     def area(self) -> float:
-        """Area of a cell."""
+        """Area of one cell of the square."""
         return (2 * self.reach / self.cells) ** 2
 
     @property
     def points(self) -> np.ndarray:
-        """Points z at the cell centres, float32 [cells, cells, 2]; z_2 ascends along the first axis, z_1 the second."""
+        """Values of z at the centres of all cells, float32 [cells, cells, 2]; z_2 ascends along the first axis."""
         first, second = np.meshgrid(self.centres, self.centres)
         return np.stack([first, second], -1).astype(np.float32)
 
 
 def normalise_density(log_density: np.ndarray, plane: Plane) -> np.ndarray:
-    """Normalise a density on the plane, given its logarithm up to a constant (CK Section 5.5).
+    """Convert unnormalised log densities at the cells to a density that integrates to 1 on the plane (CK Section 5.5).
 
     With ``log p(y|z) + log p(z)`` this is the true posterior p(z|y) on the grid.
 
@@ -107,7 +107,7 @@ def normalise_density(log_density: np.ndarray, plane: Plane) -> np.ndarray:
 
 
 def aggregate_density(mean: np.ndarray, log_sd: np.ndarray, plane: Plane) -> np.ndarray:
-    """Compute the mixture of the image posteriors (CK Eq. 4) on the plane.
+    """Compute the aggregated posterior on the plane: the mean density of the posteriors of images (CK Eq. 4).
 
     Each cell gets the mixture's exact mass, not its density at the centre: image posteriors are often narrower than any
     affordable cell, and would slip between the centres.
@@ -129,14 +129,14 @@ def aggregate_density(mean: np.ndarray, log_sd: np.ndarray, plane: Plane) -> np.
 
 
 def density_levels(density: np.ndarray, masses: Sequence[float] = MASSES) -> list[float]:
-    """Return the density levels above which the shares ``masses`` of the mass lie, ascending."""
+    """Return, ascending, the levels of a density above which the shares ``masses`` of its mass lie."""
     descending = np.sort(density.ravel())[::-1]
     cumulative = np.cumsum(descending) / descending.sum()
     return sorted(float(descending[np.searchsorted(cumulative, mass)]) for mass in masses)
 
 
 def tint_images(images: np.ndarray, colours: np.ndarray) -> np.ndarray:
-    """Draw grey images as ink on tinted paper.
+    """Colour grey images: their bright pixels become dark ink on paper of a pale colour.
 
     Args:
         images: float [..., 1 or 3, H, W] in [0, 1]; colour images keep their own colours.
@@ -153,7 +153,7 @@ def tint_images(images: np.ndarray, colours: np.ndarray) -> np.ndarray:
 
 
 def _pale_colour(colour: str) -> tuple[float, float, float]:
-    """Return the pale version of a colour, the background of a map."""
+    """Mix a colour with white, for the background of images on a map."""
     red, green, blue = to_rgb(colour)
     return _PAPER + (1 - _PAPER) * red, _PAPER + (1 - _PAPER) * green, _PAPER + (1 - _PAPER) * blue
 
@@ -161,7 +161,7 @@ def _pale_colour(colour: str) -> tuple[float, float, float]:
 def draw_latent_map(
     images: np.ndarray, probabilities: np.ndarray, names: Sequence[str], plane: Plane, title: str = ""
 ) -> Figure:
-    """Draw the decoded image at each z, coloured by p(y|z) (VE Fig. 7).
+    """Draw a map of z: the image decoded at each cell, on a background coloured by p(y|z) (VE Fig. 7).
 
     Args:
         images: Images decoded at ``plane.points``, [cells, cells, C, H, W] in [0, 1].
@@ -205,7 +205,7 @@ def draw_latent_map(
 
 @dataclass(frozen=True)
 class ConceptDensities:
-    """Densities of one description on a plane, each float [cells, cells].
+    """Densities of the posteriors of one description at the cells of a plane, each float [cells, cells].
 
     Attributes:
         name: The description.
@@ -221,13 +221,13 @@ class ConceptDensities:
 
 
 def share_outside(density: np.ndarray, reference: np.ndarray, mass: float = 0.95) -> float:
-    """Return the share of ``density`` outside the smallest region that holds ``mass`` of ``reference``."""
+    """Return the share of ``density`` outside the smallest region that holds the share ``mass`` of ``reference``."""
     (level,) = density_levels(reference, [mass])
     return float(density[reference < level].sum() / density.sum())
 
 
 def _contour_levels(density: np.ndarray) -> list[float]:
-    """Return contour levels of a density; [] if all mass lies outside the plane or in one cell."""
+    """Return the levels at which to draw contours of a density; [] if its mass is off the plane or in one cell."""
     if not density.sum() > 0:
         return []
     levels = density_levels(density)
@@ -269,14 +269,14 @@ def _add_legend(figure: Figure, concepts: Sequence[ConceptDensities], palette: S
 
 
 def _format_share_outside(concepts: Sequence[ConceptDensities], title: str) -> str:
-    """Format for a panel's title the share of the density that lies where hardly any image is encoded."""
+    """Format for a panel's title the share of the fitted densities that lies where hardly any image is encoded."""
     pairs = [(c.fitted[title] if title else c.true, c.aggregate) for c in concepts if not title or title in c.fitted]
     shares = [100 * share_outside(density, aggregate) for density, aggregate in pairs if aggregate is not None]
     return f"{np.mean(shares):.0f} % in holes of the aggregate" if shares else ""
 
 
 def draw_posterior_contours(concepts: Sequence[ConceptDensities], plane: Plane) -> Figure:
-    """Draw the posteriors of descriptions (CK Fig. 1): a panel for the true posterior, then one for each fitted one.
+    """Draw contours of the posteriors of descriptions (CK Fig. 1): a panel for the true, and for each fitted posterior.
 
     Filled regions in each panel are the aggregate of the image posteriors; dark and pale ones hold 50 % and 90 % of it.
     Lines are the true posterior (dashed) or a fitted one (solid). From white places inside the lines the posterior

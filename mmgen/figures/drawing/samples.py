@@ -1,4 +1,4 @@
-"""Pictures of draws, as ``mmgen sample`` makes them."""
+"""Pictures of draws for descriptions, as ``mmgen sample`` makes them."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ _ACROSS = 6
 
 
 def _content_name(draws: Draws, sampled: bool) -> str:
-    """Format the content of a picture of draws: "means of p(image|z)"."""
+    """Name the images in a picture of draws for its note: "means of p(image|z)"."""
     return f"{'draws from' if sampled else 'means of'} p({'picture' if draws.further else draws.image or 'image'}|z)"
 
 
@@ -41,7 +41,7 @@ def _format_note(draws: Draws, content: str, accuracy: dict[str, float] | None, 
 def tiles_with_text(
     draws: Draws, row: int, text: TextVocabulary, vocabulary: Vocabulary | None, sampled: bool
 ) -> list[Tile]:
-    """Make tiles of the images for one description and the texts from the same z; differing words are bold.
+    """Make tiles for the description ``row``: each image with the text from the same z; differing words are bold.
 
     Args:
         draws: Draws of a model that generates texts.
@@ -73,7 +73,7 @@ def _grid_with_text(
     sampled: bool,
     note: str,
 ) -> Grid:
-    """Draw images above the texts from the same z: a block of rows for each description."""
+    """Draw images above the texts from the same z, with a block of rows for each description."""
     rows = []
     title = words[0] if len(words) == 1 else ""
     count = draws.means.shape[1]
@@ -95,7 +95,7 @@ def sample_grid(
     accuracy: dict[str, float] | None = None,
     judged_samples: bool | None = None,
 ) -> Grid:
-    """Draw the images of one description as a grid, of several as a table with a row for each.
+    """Draw the images of draws: a grid for one description, a table with a row for each of several descriptions.
 
     Args:
         draws: The images.
@@ -134,7 +134,7 @@ def sample_grid(
 
 
 def _format_texts(draws: Draws, text: TextVocabulary | None) -> list[list[str]]:
-    """Return the texts drawn for each description as sentences; [] without any."""
+    """Format the texts drawn for each description as sentences; [] if the model draws no texts."""
     if draws.words is None or text is None:
         return []
     return [[format_caption(tokens, text) for tokens in each] for each in draws.words]
@@ -148,7 +148,7 @@ def translation_grid(
     description: str = "",
     sampled: bool = False,
 ) -> Grid:
-    """Draw translated pictures beside their sources and the true pictures.
+    """Draw translations: the pictures of the sources, the drawn pictures of the targets, and the true ones if known.
 
     Args:
         examples: The examples.

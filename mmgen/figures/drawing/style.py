@@ -1,4 +1,4 @@
-"""The common style of figures: colours for colour-blind readers too, one typeface, dark on white."""
+"""The common style of figures: colours that colour-blind readers can tell apart, typeface, axes."""
 
 import base64
 import io
@@ -67,7 +67,7 @@ _TOL_MUTED = (
 
 
 def category_colours(count: int) -> list[str]:
-    """Return ``count`` colours #rrggbb, from a palette of distinct ones; more than ten come from an even wheel."""
+    """Return ``count`` distinct colours #rrggbb: from a palette, or for more than ten evenly from the colour wheel."""
     if count <= len(_OKABE_ITO):
         return list(_OKABE_ITO[:count])
     if count <= len(_TOL_MUTED):
@@ -79,7 +79,7 @@ def category_colours(count: int) -> list[str]:
 
 
 def value_colours(words: Sequence[str]) -> list[str]:
-    """Return a colour #rrggbb for each value of an attribute: its own if all values name CSS colours ("red")."""
+    """Return a colour #rrggbb for each value of an attribute; if all values name colours ("red"), these."""
     named = [_css_colour(word) for word in words]
     if None in named or len(set(named)) < len(words):
         return category_colours(len(words))
@@ -94,7 +94,7 @@ def _css_colour(word: str) -> str | None:
 
 
 def outline_colour(colour: str) -> str:
-    """Return the colour of a mark's outline on white: grey for pale marks, else the mark's colour."""
+    """Return the colour for the outline of a mark on white: grey for pale marks, else the mark's own colour."""
     linear = [
         c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in hex_to_rgb(colour))
     ]
@@ -115,14 +115,14 @@ def load_font(size: int, bold: bool = False) -> ImageFont.FreeTypeFont:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Make a figure of ``width`` by ``height`` inches with the Agg backend, without pyplot's global state."""
+    """Make an empty matplotlib figure of ``width`` by ``height`` inches, without pyplot's global state."""
     figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 
 
 def style_axes(axes: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
-    """Style axes: two spines, small type, titles to the left."""
+    """Give axes the common style (two spines, small type, title to the left), a title and labels ``x`` and ``y``."""
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -140,7 +140,7 @@ def style_axes(axes: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
 
 @contextmanager
 def plain_text_labels(figure: Figure) -> Iterator[None]:
-    """Show all texts of a figure as plain letters within the context, so that names from files are no formulas.
+    """Make matplotlib show texts of a figure as plain letters within the context, even if they look like formulas.
 
     Only labels in :data:`OUR_FORMULAS` stay formulas.
     """
@@ -156,7 +156,7 @@ def plain_text_labels(figure: Figure) -> Iterator[None]:
 
 
 def render_figure(figure: Figure, dots_per_inch: int = DOTS) -> Image.Image:
-    """Render a figure as an RGB image."""
+    """Render a matplotlib figure to an RGB image."""
     figure.set_dpi(dots_per_inch)
     canvas = FigureCanvasAgg(figure)
     with plain_text_labels(figure):

@@ -1,4 +1,4 @@
-"""Pages of pictures: samples of one description, descriptions by model, pictures with text under them.
+"""Tables of pictures: grids of images, descriptions by posterior, images with text under them.
 
 A picture has a red frame if the classifier's prediction differs from the description (VE Fig. 3). The ``boxes`` of a
 page give the exact position of each picture.
@@ -34,7 +34,7 @@ def _row_order(block: int, row: int, column: int) -> tuple[int, int, int]:
 
 
 def _framed_width(image: np.ndarray, tile: int) -> int:
-    """Return the width in pixels of an image [C, H, W] on a page, with its frame."""
+    """Return the width that an image [C, H, W] takes on a page with its frame, in pixels."""
     return int(enlarge(convert_to_rgb(image[None]), tile).shape[2]) + 2 * FRAME
 
 
@@ -47,14 +47,14 @@ def _check_wrong_mask(wrong: np.ndarray | None, shape: tuple[int, ...]) -> np.nd
 
 
 def _default_columns(count: int) -> int:
-    """Return a number of columns for a grid about twice as wide as high, with full rows if possible."""
+    """Choose the number of columns of a grid of ``count`` images, about twice as wide as high."""
     best = math.sqrt(2 * count)
     full = [n for n in range(1, count + 1) if count % n == 0 and 0.65 * best <= n <= 1.6 * best]
     return min(full, key=lambda n: abs(n - best)) if full else math.ceil(best)
 
 
 def _wrap_captions(captions: Sequence[str], remarks: Sequence[str], width: int) -> list[tuple[TextBlock, TextBlock]]:
-    """Wrap captions and red remarks, in smaller type if long words need it and stay readable."""
+    """Wrap captions and the red remarks under them, in smaller type if long words need it and stay readable."""
     words = {word for text in (*captions, *remarks) for word in text.split()}
     size = 17
     while size > 13 and any(load_font(size).getlength(word) > width for word in words):
@@ -79,7 +79,7 @@ def image_grid(
     note: str = "",
     tile: int = TILE,
 ) -> Grid:
-    """Draw images row by row.
+    """Draw a grid of images, row by row, with optional captions, remarks and red frames.
 
     Args:
         images: Images [n, C, H, W], n at least 1.
@@ -119,7 +119,7 @@ def image_grid(
 
 @dataclass(frozen=True)
 class Panel:
-    """A block of an image table.
+    """Block of an image table: the images of one model or posterior for all descriptions.
 
     Attributes:
         title: The model or posterior of these images.
@@ -135,7 +135,7 @@ class Panel:
 
 
 def image_table(panels: Sequence[Panel], row_labels: Sequence[str], *, title: str = "", note: str = "") -> Grid:
-    """Draw the images of several models for the same descriptions: a row per description, a block per model.
+    """Draw images of several models for the same descriptions: a row for each description, a block for each model.
 
     Args:
         panels: One or more panels with the same number of rows and the same image size.
@@ -150,7 +150,7 @@ def image_table(panels: Sequence[Panel], row_labels: Sequence[str], *, title: st
         UsageError: There are no panels, or shapes do not match.
     """
     if not panels or not row_labels:
-        raise UsageError("got no images to show, expected at least one panel and one row")
+        raise UsageError("got no images to show, expected at least one panel and one row; leave this table out")
     blocks: list[Block] = []
     for panel in panels:
         if len(panel.images) != len(row_labels) or panel.images.ndim != 5:
@@ -164,7 +164,7 @@ def image_table(panels: Sequence[Panel], row_labels: Sequence[str], *, title: st
 
 @dataclass(frozen=True)
 class Tile:
-    """An image with the text under it.
+    """Image with the text under it, for a tile table.
 
     Attributes:
         image: The image [C, H, W].
@@ -185,7 +185,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class TileRow:
-    """A row of a table.
+    """Row of a tile table: a label and the tiles beside it.
 
     Attributes:
         label: Text to its left.
@@ -198,7 +198,7 @@ class TileRow:
 
 @dataclass(frozen=True)
 class _Histograms:
-    """Word histograms as a part of the caption under a picture."""
+    """Histograms of words under a picture, as a part of its caption."""
 
     panels: WordPanels
     text: TextWithDistributions
@@ -220,7 +220,7 @@ def tile_table(
     title: str = "",
     note: str = "",
 ) -> Grid:
-    """Draw rows of pictures with text under them, in blocks.
+    """Draw a table of tiles: rows of images with text under them, in blocks.
 
     Args:
         rows: One or more rows, the first with at least one tile.

@@ -1,4 +1,4 @@
-"""Lines of text in pictures: wrapping, measuring, drawing."""
+"""Text in pictures: wrapping to lines, measuring, drawing."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _MOST_LETTERS = 10_000
 
 
 def _split_long(word: str, size: int, bold: bool, width: int) -> list[str]:
-    """Split a word into pieces that fit ``width``."""
+    """Split a word into pieces of at most ``width`` pixels."""
     pieces, current = [], ""
     for letter in word:
         if current and load_font(size, bold).getlength(current + letter) > width:
@@ -28,7 +28,7 @@ def _split_long(word: str, size: int, bold: bool, width: int) -> list[str]:
 
 
 def column_width(texts: Sequence[str], size: int, min_width: int, max_width: int) -> int:
-    """Return the width in pixels of the longest word of ``texts``, at least ``min_width``, at most ``max_width``."""
+    """Return the width of the longest word of ``texts`` in pixels, at least ``min_width`` and at most ``max_width``."""
     words = (word for text in texts for word in text.split())
     return min(max_width, max([min_width, *(math.ceil(load_font(size).getlength(word)) for word in words)]))
 
@@ -53,7 +53,7 @@ def wrap_text(text: str, size: int, width: int, bold: bool = False, max_lines: i
 
 @dataclass(frozen=True)
 class TextBlock:
-    """A block of wrapped text.
+    """Block of text that is wrapped to lines, for drawing.
 
     Attributes:
         lines: One string per line.
@@ -69,7 +69,7 @@ class TextBlock:
 
     @property
     def pitch(self) -> int:
-        """Pixels from one line to the next."""
+        """Distance from one line to the next, in pixels."""
         return round(self.size * 1.35)
 
     @property
@@ -79,7 +79,7 @@ class TextBlock:
 
     @property
     def width(self) -> int:
-        """Width of the widest line in pixels."""
+        """Width of the block's widest line in pixels."""
         return max((round(load_font(self.size, self.bold).getlength(line)) for line in self.lines), default=0)
 
     def draw(self, canvas: ImageDraw.ImageDraw, left: int, top: int, centred_in: int = 0) -> None:
@@ -92,7 +92,7 @@ class TextBlock:
 
 @dataclass(frozen=True)
 class MarkedTextBlock:
-    """A block of wrapped words, some bold and dark, the others grey.
+    """Block of words wrapped to lines, for drawing: marked words are bold and dark, the others grey.
 
     Attributes:
         lines: For each line its words, and whether each is bold.

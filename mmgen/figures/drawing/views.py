@@ -1,4 +1,4 @@
-"""Pages of examples with pictures of several modalities, drawn from the same z or translated from each other."""
+"""Pages of pictures of several modalities, drawn from the same z or translated from each other."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ def strip_page(
     title: str = "",
     note: str = "",
 ) -> Grid:
-    """Draw the pictures of each example side by side, under the names of their modalities.
+    """Draw the pictures of each example side by side, in columns with the names of their modalities.
 
     Args:
         pictures: Pictures [n, C, H, W] of the same examples, by modality.
@@ -50,7 +50,7 @@ def views_page(
     title: str = "",
     note: str = "",
 ) -> Grid:
-    """Draw all kinds of pictures of each z, for each description.
+    """Draw pictures of all modalities from each z: a block for each description, a row for each z.
 
     Args:
         draws: With further modalities.
@@ -82,7 +82,7 @@ def translation_page(
     title: str = "",
     note: str = "",
 ) -> Grid:
-    """Draw translations: a block for each target, with sources, true pictures if known, and draws.
+    """Draw translations: a block for each target modality, with source pictures, true ones if known, and drawn ones.
 
     Args:
         examples: The examples.
@@ -106,7 +106,7 @@ def translation_page(
 def strip_blocks(
     pictures: Mapping[str, Column], labels: Sequence[str] = (), *, title: str = "", single_block: bool = False
 ) -> list[Block]:
-    """Arrange the modalities of each example side by side, in several blocks for a nearly square page.
+    """Arrange the pictures of each example side by side, in as many blocks as make the page nearly square.
 
     Args:
         pictures: Columns of the same examples, by modality.

@@ -1,4 +1,4 @@
-"""Word histograms: the probabilities of words at each position of a text, and the drawn words (CK Fig. 3, 5, 7).
+"""Histograms of words: their probabilities at each position of a text, and the drawn word (CK Fig. 3, 5, 7).
 
 References:
     On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),
@@ -40,7 +40,7 @@ _BAR = category_colours(1)[0]
 
 @dataclass(frozen=True)
 class TextWithDistributions:
-    """A drawn text with the distribution of each word.
+    """Text that a model drew, with the distribution from which each word was drawn.
 
     Attributes:
         tokens: Word codes, integers [T]; V for no word.
@@ -65,7 +65,7 @@ def word_entropies(probabilities: np.ndarray) -> np.ndarray:
 
 
 def slot_words(info: TextVocabulary, attributes: Vocabulary | None) -> list[list[int]]:
-    """Return the codes of the words that belong to each position of a text; [] for free text."""
+    """Return the codes of the words that can stand at each position of a text; [] for free text."""
     if attributes is None or not info.slots or not set(info.slots) <= set(attributes.names):
         return []
     values = [attributes.values[attributes.names.index(slot)] for slot in info.slots]
@@ -73,7 +73,7 @@ def slot_words(info: TextVocabulary, attributes: Vocabulary | None) -> list[list
 
 
 def vocabulary_note(info: TextVocabulary, attributes: Vocabulary | None = None) -> str:
-    """Explain the bars of word histograms for a caption."""
+    """Explain for a caption which words the bars of a histogram stand for."""
     groups = [info.vocabulary[0]]
     kinds = slot_words(info, attributes)
     for code in range(1, len(info.vocabulary)):
@@ -99,23 +99,23 @@ class WordPanels:
 
     @property
     def height(self) -> int:
-        """Pixels from the top of the first panel to the bottom of the last."""
+        """Height of all histograms together in pixels."""
         return _PITCH * self.info.length
 
     @cached_property
     def bars(self) -> int:
-        """Number of bars of a panel: one for each word, and for free text one for "no word"."""
+        """Number of bars of a histogram: one for each word, and for free text one for "no word"."""
         return len(self.info.vocabulary) + (not slot_words(self.info, self.attributes))
 
     @cached_property
     def label_width(self) -> int:
-        """Width in pixels of the drawn words to the left of the bars."""
+        """Width of the drawn words on the left of the bars, in pixels."""
         longest = max(round(load_font(_TYPE).getlength(word)) for word in self.info.vocabulary)
         return min(longest + 10, round(0.45 * self.width))
 
     @cached_property
     def bar_pitch(self) -> int:
-        """Pixels from one bar to the next.
+        """Distance from one bar to the next, in pixels.
 
         Raises:
             UsageError: The vocabulary does not fit into the width.
@@ -128,13 +128,13 @@ class WordPanels:
         return pitch
 
     def bar_box(self, position: int, code: int, probability: float, left: int, top: int) -> tuple[int, int, int, int]:
-        """Return the box (left, top, right, bottom; the last two excluded) of a bar in panels at (left, top)."""
+        """Return the box (left, top, right, bottom; the last two excluded) of a bar, with the panels at (left, top)."""
         floor = top + position * _PITCH + _HEIGHT
         x = left + self.label_width + code * self.bar_pitch
         return x, floor - round(_HEIGHT * probability), x + max(1, self.bar_pitch - 1), floor
 
     def draw(self, canvas: ImageDraw.ImageDraw, text: TextWithDistributions, left: int, top: int) -> None:
-        """Draw the panels of a text with their upper left corner at (left, top)."""
+        """Draw the histograms of a text with their upper left corner at (left, top)."""
         letters, pitch = load_font(_TYPE), self.bar_pitch
         kinds = slot_words(self.info, self.attributes)
         for position in range(self.info.length):
@@ -156,7 +156,7 @@ class WordPanels:
 
 
 def mean_entropies(texts: Sequence[TextWithDistributions]) -> np.ndarray:
-    """Compute the mean entropy at each position over texts, bits [T]."""
+    """Compute the entropy of the word distribution at each position, averaged over texts, bits [T]."""
     return np.asarray(np.mean([word_entropies(text.probabilities) for text in texts], axis=0))
 
 

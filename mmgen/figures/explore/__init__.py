@@ -1,1 +1,1 @@
-"""A page to play with: pictures for any words, traversals, a map of encodings; one file, no server."""
+"""Interactive page to explore a model: pictures for chosen descriptions, traversals of z, a map of encodings."""

@@ -1,4 +1,4 @@
-"""The content of a page, and its conversion to plain values for the page's script."""
+"""Content of a page to explore, and its conversion to plain values that the page's script reads."""
 
 import base64
 from dataclasses import dataclass, field
@@ -7,37 +7,37 @@ from typing import Any
 import numpy as np
 
 from mmgen.figures.drawing.style import outline_colour, value_colours
-from mmgen.figures.explore.answers import Answers
-from mmgen.figures.explore.density import CELLS, DRAWS, Chart
-from mmgen.figures.explore.questions import Questions
-from mmgen.figures.explore.space import ClassifiedPictures, Landscape, Neighbours, Traversals
+from mmgen.figures.explore.choices import DescriptionChoices
+from mmgen.figures.explore.density import CELLS, DRAWS, MapSquare
+from mmgen.figures.explore.posterior_pictures import PosteriorPictures
+from mmgen.figures.explore.space import ClassifiedPictures, EncodingMap, Neighbours, Traversals
 from mmgen.figures.explore.sprites import Sheets, lighten_if_dark, pack_sheets
 from mmgen.figures.session import Session
 from mmgen.latent import Axis
 from mmgen.posteriors import BALANCED, CFG
 
-__all__ = ["Content", "Part", "page_data"]
+__all__ = ["PageContent", "PageSection", "page_values"]
 
 _GRID = 1000
 """Number of positions of points along a side of the map."""
 
 
 @dataclass(frozen=True)
-class Part:
-    """Part of a page: descriptions of one kind, and the pictures of each posterior that reads them."""
+class PageSection:
+    """Section of a page: the descriptions of one kind (attributes or text), with the pictures of each posterior."""
 
-    questions: Questions
-    answers: list[Answers]
+    choices: DescriptionChoices
+    by_posterior: list[PosteriorPictures]
 
-    def first(self, count: int) -> "Part":
-        """Return the part of the first ``count`` descriptions."""
-        return Part(self.questions.first(count), [one.first(count) for one in self.answers])
+    def first(self, count: int) -> "PageSection":
+        """Return the section with only its first ``count`` descriptions."""
+        return PageSection(self.choices.first(count), [one.first(count) for one in self.by_posterior])
 
     def size_in_letters(self) -> int:
-        """Return the approximate size on the page in letters."""
-        size = len(str(self.questions.keys.tolist())) + self.questions.descriptions.codes.size * 4 // 3
-        size += 40 * len(self.questions)  # words
-        for one in self.answers:
+        """Estimate the size of the section on the page, in letters of HTML."""
+        size = len(str(self.choices.keys.tolist())) + self.choices.descriptions.codes.size * 4 // 3
+        size += 40 * len(self.choices)  # words
+        for one in self.by_posterior:
             if one.items:
                 size += len(pack_sheets(np.concatenate([each.pictures for each in one.items])))
                 size += sum(each.predicted.size * 4 // 3 for each in one.items if each.predicted is not None)
@@ -46,8 +46,8 @@ class Part:
 
 
 @dataclass
-class Content:
-    """All content of a page.
+class PageContent:
+    """Content of a page to explore: descriptions with pictures, traversals of z, and the map of encodings.
 
     Attributes:
         session: The model, its fitted posteriors and its classifier.
@@ -55,7 +55,7 @@ class Content:
         notices: Warnings about missing files, with the next step.
         parts: Descriptions of each kind with their pictures.
         references: Pictures from priors, without a description.
-        landscape: The map of encodings; None without data.
+        encoding_map: The map of encodings; None without data.
         traversals: Traversals of z; None without data.
         over_map: Pictures decoded from the cells of the map; None if decoders need a description.
         neighbours: Pictures decoded from encodings; None if the map shows all of z, or if decoders need a description.
@@ -65,26 +65,26 @@ class Content:
     session: Session
     number: int
     notices: list[str]
-    parts: list[Part] = field(default_factory=list)
-    references: list[Answers] = field(default_factory=list)
-    landscape: Landscape | None = None
+    parts: list[PageSection] = field(default_factory=list)
+    references: list[PosteriorPictures] = field(default_factory=list)
+    encoding_map: EncodingMap | None = None
     traversals: Traversals | None = None
     over_map: ClassifiedPictures | None = None
     neighbours: Neighbours | None = None
     cells: int = 0
 
     @property
-    def chart(self) -> Chart | None:
-        """The square of the map, on which densities are drawn; None without data."""
-        return self.landscape.chart if self.landscape is not None else None
+    def chart(self) -> MapSquare | None:
+        """Square of z that the map shows; None without the model's dataset."""
+        return self.encoding_map.chart if self.encoding_map is not None else None
 
     def latent_space_size(self) -> int:
-        """Return the size in letters of traversals and map."""
+        """Estimate the size of traversals and map on the page, in letters of HTML."""
         sheets = [*self.latent_space_pictures(), *(_concatenate_pictures(one) for one in self.references)]
         drawn = [*(self.traversals.pictures if self.traversals else ()), *([self.over_map] if self.over_map else ())]
         drawn += [self.neighbours.decoded] if self.neighbours else []
         judged = sum(part.predicted.size * 4 // 3 for part in drawn if part.predicted is not None)
-        points = len(self.landscape.places) * 14 if self.landscape else 0
+        points = len(self.encoding_map.places) * 14 if self.encoding_map else 0
         return sum(len(pack_sheets(part)) for part in sheets if len(part)) + judged + points
 
     def latent_space_pictures(self) -> list[np.ndarray]:
@@ -95,14 +95,12 @@ class Content:
         return pictures
 
 
-def _concatenate_pictures(answers: Answers) -> np.ndarray:
-    return (
-        np.concatenate([each.pictures for each in answers.items]) if answers.items else np.zeros((0, 1, 1, 1), np.uint8)
-    )
+def _concatenate_pictures(drawn: PosteriorPictures) -> np.ndarray:
+    return np.concatenate([each.pictures for each in drawn.items]) if drawn.items else np.zeros((0, 1, 1, 1), np.uint8)
 
 
-def _stack_densities(answers: Answers) -> np.ndarray:
-    found = [each.density for each in answers.items if each.density is not None]
+def _stack_densities(drawn: PosteriorPictures) -> np.ndarray:
+    found = [each.density for each in drawn.items if each.density is not None]
     return np.stack(found) if found else np.zeros((0, 1, 1, 1), np.uint8)
 
 
@@ -110,20 +108,20 @@ def _encode_bytes(codes: np.ndarray | None) -> str | None:
     return None if codes is None else base64.b64encode(np.ascontiguousarray(codes, np.uint8).tobytes()).decode()
 
 
-def _format_share_correct(answers: Answers) -> str:
-    """Format the share of correct attributes over all pictures; "" without a classifier."""
-    right, asked = (sum(each.correct_counts[place] for each in answers.items) for place in (0, 1))
+def _format_share_correct(drawn: PosteriorPictures) -> str:
+    """Format the share of described attributes that the classifier confirms; "" without a classifier."""
+    right, asked = (sum(each.correct_counts[place] for each in drawn.items) for place in (0, 1))
     share = f"{100 * right / max(asked, 1):.1f}\N{NO-BREAK SPACE}%"
     return f"{share} of {asked:,} words right over all descriptions of this page" if asked else ""
 
 
-def _source_data(answers: Answers, sheets: Sheets | None, count: int) -> dict[str, Any]:
-    """Return the data of one posterior: its name, the options that draw from it, its pictures."""
-    source, rows = answers.source, [each.row for each in answers.items]
+def _posterior_values(drawn: PosteriorPictures, sheets: Sheets | None, count: int) -> dict[str, Any]:
+    """Return the page's values for one posterior: its name, the options that draw from it, and its pictures."""
+    source, rows = drawn.source, [each.row for each in drawn.items]
     name, _, what = source.name.partition(": ")
     what = what or source.loaded.posteriors[source.posterior].title.partition(": ")[2]
-    judged = [each.predicted for each in answers.items if each.predicted is not None]
-    densities = _stack_densities(answers)
+    judged = [each.predicted for each in drawn.items if each.predicted is not None]
+    densities = _stack_densities(drawn)
     return {
         "name": name,
         "about": what,
@@ -133,59 +131,61 @@ def _source_data(answers: Answers, sheets: Sheets | None, count: int) -> dict[st
         "rows": None if rows == list(range(count)) else rows,
         "pictures": sheets.to_json() if sheets else None,
         "judged": _encode_bytes(np.stack(judged)) if judged else None,
-        "verdict": _format_share_correct(answers),
+        "verdict": _format_share_correct(drawn),
         "density": pack_sheets(densities).to_json() if len(densities) else None,
-        "outside": [round(100 * each.outside) for each in answers.items],
+        "outside": [round(100 * each.outside) for each in drawn.items],
     }
 
 
-def _part_data(part: Part, sheets_by_source: list[Sheets | None], session: Session) -> dict[str, Any]:
-    questions = part.questions
+def _section_values(part: PageSection, sheets_by_source: list[Sheets | None], session: Session) -> dict[str, Any]:
+    choices = part.choices
     return {
-        "given": questions.kind,
-        "menus": [{"name": m.name, "values": list(m.values), "any": m.any} for m in questions.menus],
-        "keys": questions.keys.tolist(),
-        "words": questions.descriptions.format_texts(session.model),
-        "asked": _encode_bytes(questions.descriptions.codes),
-        "starts": list(questions.starts),
-        "selection": _explain_selection(questions),
+        "given": choices.kind,
+        "menus": [{"name": m.name, "values": list(m.values), "any": m.any} for m in choices.menus],
+        "keys": choices.keys.tolist(),
+        "words": choices.descriptions.format_texts(session.model),
+        "asked": _encode_bytes(choices.descriptions.codes),
+        "starts": list(choices.starts),
+        "selection": _explain_selection(choices),
         "sources": [
-            _source_data(one, sheets, len(questions))
-            for one, sheets in zip(part.answers, sheets_by_source, strict=True)
+            _posterior_values(one, sheets, len(choices))
+            for one, sheets in zip(part.by_posterior, sheets_by_source, strict=True)
         ],
     }
 
 
-def _explain_selection(questions: Questions) -> str:
-    """Explain which descriptions the page holds; "" if all."""
-    count, total = len(questions), questions.total
+def _explain_selection(choices: DescriptionChoices) -> str:
+    """Explain which of the possible descriptions the page holds; "" if it holds all."""
+    count, total = len(choices), choices.total
     if count >= total:
         return ""
-    how = questions.selection or "the most frequent"
+    how = choices.selection or "the most frequent"
     many = f"{total:,}" if total < 10**9 else f"some {total:.0e}"
     return f"This page holds {count:,} of {many} descriptions: {how}. Others are greyed out; mmgen sample draws them."
 
 
 def _first_place(axis: Axis) -> int:
-    """Return the first position in z of an axis, which identifies it."""
+    """Return the first position in z of an axis, by which the page identifies the axis."""
     return axis if isinstance(axis, int) else axis[0]
 
 
 def _round_values(values: list[float]) -> list[float]:
-    """Round values to three digits; rounding errors of 0 become 0."""
+    """Round numbers to three digits, and numbers close to 0 to 0."""
     span = max(values) - min(values) or 1.0
     return [float(f"{round(value / span, 4) * span:.3g}") + 0.0 for value in values]
 
 
 def _short_name(name: str) -> str:
-    """Name a dimension "z3", or "z1 3" for z with layers."""
+    """Shorten the name of a dimension of z: "z 3" becomes "z3", "z1 3" stays."""
     return name.replace("z ", "z")
 
 
-def _traversal_data(traversals: Traversals, landscape: Landscape, sheets: Sheets, originals: Sheets) -> dict[str, Any]:
+def _traversal_values(
+    traversals: Traversals, encoding_map: EncodingMap, sheets: Sheets, originals: Sheets
+) -> dict[str, Any]:
     judged = [part.predicted for part in traversals.pictures]
-    said = dict(zip(landscape.ranking.dimensions, landscape.ranking.values, strict=True))
-    named = dict(zip(landscape.ranking.dimensions, landscape.ranking.names, strict=True))
+    said = dict(zip(encoding_map.ranking.dimensions, encoding_map.ranking.values, strict=True))
+    named = dict(zip(encoding_map.ranking.dimensions, encoding_map.ranking.names, strict=True))
     return {
         "values": [_round_values(values) for values in traversals.values],
         "reach": traversals.reach,
@@ -198,8 +198,8 @@ def _traversal_data(traversals: Traversals, landscape: Landscape, sheets: Sheets
             for d in traversals.dimensions
         ],
         "held": traversals.fixed_labels,
-        "of": len(landscape.ranking.dimensions),
-        "measure": landscape.ranking.measure,
+        "of": len(encoding_map.ranking.dimensions),
+        "measure": encoding_map.ranking.measure,
         "means": [[round(float(value), 3) for value in row] for row in traversals.means],
         "rows": [int(row) for row in traversals.examples.rows],
         "codes": _encode_bytes(traversals.examples.codes),
@@ -211,16 +211,16 @@ def _traversal_data(traversals: Traversals, landscape: Landscape, sheets: Sheets
     }
 
 
-def _map_data(
-    content: Content, landscape: Landscape, map_sheets: Sheets | None, neighbour_sheets: Sheets | None
+def _map_values(
+    content: PageContent, encoding_map: EncodingMap, map_sheets: Sheets | None, neighbour_sheets: Sheets | None
 ) -> dict[str, Any]:
-    chart, info = landscape.chart, content.session.model.attributes
+    chart, info = encoding_map.chart, content.session.model.attributes
     colours = [value_colours(words) for words in info.values] if info is not None else []
-    places = np.rint((landscape.places + 1) / 2 * _GRID).astype(int)
+    places = np.rint((encoding_map.places + 1) / 2 * _GRID).astype(int)
     if chart.projection.axes.shape[1] <= 2:
         axes = ["z1", "z2"][: chart.projection.axes.shape[1]] + ["no second dimension"] * (not chart.exact)
     else:
-        axes = [f"principal component {k + 1} ({100 * share:.0f} %)" for k, share in enumerate(landscape.shares)]
+        axes = [f"principal component {k + 1} ({100 * share:.0f} %)" for k, share in enumerate(encoding_map.shares)]
     beside = content.neighbours
     how = "on a grid, exactly." if chart.exact else f"of {DRAWS} draws of z, projected on the plane and smoothed."
     if not chart.exact and any(
@@ -233,10 +233,10 @@ def _map_data(
         "cells": content.cells,
         "reach": float(f"{chart.reach:.3g}"),
         "axes": axes,
-        "shares": [round(100 * share) for share in landscape.shares],
+        "shares": [round(100 * share) for share in encoding_map.shares],
         "exact": chart.projection.axes.shape[1] <= 2,
         "points": places.tolist(),
-        "codes": _encode_bytes(landscape.codes),
+        "codes": _encode_bytes(encoding_map.codes),
         "colours": colours,
         "rims": [
             ["#ffffff" if outline_colour(colour) == colour else outline_colour(colour) for colour in each]
@@ -257,22 +257,22 @@ def _map_data(
     }
 
 
-def page_data(content: Content, seed: int) -> dict[str, Any]:
-    """Return the data for the page's script as plain values for JSON."""
+def page_values(content: PageContent, seed: int) -> dict[str, Any]:
+    """Convert the content of a page to plain values for JSON, which the page's script reads."""
     info, judge, session = content.session.model.attributes, content.session.judge, content.session
-    every = [one for part in content.parts for one in part.answers] + content.references
+    every = [one for part in content.parts for one in part.by_posterior] + content.references
     blocks, remark = lighten_if_dark([*(_concatenate_pictures(one) for one in every), *content.latent_space_pictures()])
     packed = [pack_sheets(block) if len(block) else None for block in blocks]
     answered, space = iter(packed), packed[len(every) :]
-    parts = [_part_data(part, [next(answered) for _ in part.answers], session) for part in content.parts]
-    references = [_source_data(one, next(answered), 1) for one in content.references]
+    parts = [_section_values(part, [next(answered) for _ in part.by_posterior], session) for part in content.parts]
+    references = [_posterior_values(one, next(answered), 1) for one in content.references]
     over = space.pop(0) if content.over_map is not None else None
     near = space.pop(0) if content.neighbours is not None else None
     moved = None
-    if content.traversals is not None and content.landscape is not None:
+    if content.traversals is not None and content.encoding_map is not None:
         first, originals = space
         assert first is not None and originals is not None
-        moved = _traversal_data(content.traversals, content.landscape, first, originals)
+        moved = _traversal_values(content.traversals, content.encoding_map, first, originals)
     names = {"names": list(info.names), "values": [list(words) for words in info.values]} if info is not None else None
     return {
         "number": content.number,
@@ -283,5 +283,5 @@ def page_data(content: Content, seed: int) -> dict[str, Any]:
         "parts": parts,
         "references": references,
         "traversals": moved,
-        "map": _map_data(content, content.landscape, over, near) if content.landscape is not None else None,
+        "map": _map_values(content, content.encoding_map, over, near) if content.encoding_map is not None else None,
     }

@@ -1,4 +1,4 @@
-"""Densities of posteriors on the map: exact for two dimensions, else estimated from projected draws."""
+"""Densities of posteriors on the map of z: exact for a z of two dimensions, else estimated from projected draws."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from mmgen.posteriors import CFG, Guided
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
 
-__all__ = ["CELLS", "DRAWS", "Chart", "split_middle", "compute_densities", "contour_bytes", "smooth_points"]
+__all__ = ["CELLS", "DRAWS", "MapSquare", "split_middle", "compute_densities", "contour_bytes", "smooth_points"]
 
 CELLS = 31
 """Number of cells along each side of a density; pages draw it smoothly."""
@@ -32,8 +32,8 @@ _SMALLEST = 0.6
 
 
 @dataclass(frozen=True)
-class Chart:
-    """A square of the latent plane, centred on zero.
+class MapSquare:
+    """Square of a plane through z that the map shows, centred on zero.
 
     Attributes:
         projection: Projection from z to the plane.
@@ -46,7 +46,7 @@ class Chart:
     exact: bool
 
     def cell_centres(self, cells: int, times: int = 1) -> Tensor:
-        """Return z [cells * cells, D] at the centres of cells, row by row from the bottom, each from the left.
+        """Return z [cells * cells, D] at the centres of the map's cells, row by row from the bottom left.
 
         Args:
             cells: Number of cells along each side.
@@ -58,12 +58,12 @@ class Chart:
         return self.projection.to_latents(torch.stack([across, up], -1).reshape(-1, 2).to(self.projection.axes))
 
     def project(self, z: Tensor) -> np.ndarray:
-        """Project z [n, D] to the chart, [n, 2], from -1 to 1."""
+        """Project z [n, D] to positions on the map, [n, 2], from -1 to 1."""
         return (self.projection(z.cpu().float()) / self.reach).numpy()
 
 
 def smooth_points(places: np.ndarray, weights: np.ndarray, cells: int = CELLS) -> np.ndarray:
-    """Estimate the mass of each cell from weighted points [n, 2] by Gaussian kernels; row 0 is the bottom.
+    """Estimate the mass of each cell of the map from weighted positions [n, 2] by kernels; row 0 is the bottom.
 
     The width of kernels follows Scott's rule with the effective number of draws, sd * n^(-1/6) along each axis, at most
     the side of the square.
@@ -81,7 +81,7 @@ def smooth_points(places: np.ndarray, weights: np.ndarray, cells: int = CELLS) -
 
 
 def split_middle(around: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Split a grid [3 n, 3 n] into its middle ninth [n, n], which is the chart, and the flat rest [8 n n]."""
+    """Split a grid [3 n, 3 n] around the map into its middle [n, n], which is the map, and the rest, flat [8 n n]."""
     n = len(around) // _AROUND
     middle = np.zeros(around.shape, bool)
     middle[n : 2 * n, n : 2 * n] = True
@@ -91,7 +91,7 @@ def split_middle(around: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def contour_bytes(
     density: np.ndarray, outside: np.ndarray | None = None, area: float = 1.0, total: float = 0.0
 ) -> np.ndarray:
-    """Return 1 minus the mass of all denser cells, as bytes: cells above 127 hold half of the mass.
+    """Return, for each cell, 1 minus the mass of all denser cells, as a byte: cells above 127 hold half of the mass.
 
     Args:
         density: Mass of each cell of the chart.
@@ -117,7 +117,7 @@ def contour_bytes(
 
 
 def _log_guidance(loaded: "TrainedModel", posterior: str, z: Tensor, descriptions: Descriptions, row: int) -> Tensor:
-    """Return the log weights of guidance [K] for z [K, D], up to a constant."""
+    """Return the log weights [K] by which guidance multiplies the density at z [K, D], up to a constant."""
     guided = loaded.guided_posterior(posterior).condition_on(descriptions.expression(row))
     assert isinstance(guided, Guided)
     return guided.log_weight(z, descriptions.batch(loaded, row))
@@ -127,11 +127,11 @@ def _log_guidance(loaded: "TrainedModel", posterior: str, z: Tensor, description
 def compute_densities(
     source: Source,
     descriptions: Descriptions,
-    chart: Chart,
+    chart: MapSquare,
     seed: int,
     cache: dict[tuple[str, str, tuple[int | str, ...]], Tensor],
 ) -> list[tuple[np.ndarray, float]]:
-    """Compute :func:`contour_bytes` [CELLS, CELLS, 1] for each of Q descriptions, and the share of mass off the map."""
+    """Compute for each of Q descriptions the density on the map, as :func:`contour_bytes`, and the share off it."""
     loaded, posterior, found = source.loaded, source.posterior, []
     weighs = bool(loaded.guidance) and loaded.guidance.method != CFG  # a flow has the density itself
     base = loaded.guided(0.0) if weighs else loaded

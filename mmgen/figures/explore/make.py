@@ -1,4 +1,4 @@
-"""A page to explore a model: pictures for descriptions from each posterior, traversals, a map of encodings.
+"""Pages to explore a model: drawing all pictures, and writing the page within its size.
 
 The page is one file without references to others; its script only selects among pictures drawn beforehand.
 """
@@ -20,10 +20,10 @@ from mmgen.core.parsing import strip_controls
 from mmgen.core.progress import Progress, Work
 from mmgen.core.version import __version__
 from mmgen.figures.drawing.comparison import explain_red_frames
-from mmgen.figures.explore.answers import Answers, draw_answers, draw_reference
-from mmgen.figures.explore.content import Content, Part, page_data
-from mmgen.figures.explore.questions import Questions, choose_questions
-from mmgen.figures.explore.space import decode_map, decode_neighbours, decode_traversals, make_landscape
+from mmgen.figures.explore.choices import DescriptionChoices, choose_descriptions
+from mmgen.figures.explore.content import PageContent, PageSection, page_values
+from mmgen.figures.explore.posterior_pictures import PosteriorPictures, draw_chosen_descriptions, draw_reference
+from mmgen.figures.explore.space import decode_map, decode_neighbours, decode_traversals, make_encoding_map
 from mmgen.figures.explore.sprites import pack_sheets
 from mmgen.figures.report.context import describe_model
 from mmgen.figures.report.make import page_environment
@@ -49,7 +49,7 @@ _MARGIN = 0.96
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a page: descriptions, pictures, dimensions, size.
+    """Limits of a page to explore: numbers of descriptions, pictures and dimensions of z, and its size in bytes.
 
     Attributes:
         number: n, pictures of each description and posterior.
@@ -68,17 +68,20 @@ def _single_group(groups: list[ModelFiles]) -> ModelFiles:
     if len(groups) != 1:
         names = ", ".join(group.model.name for group in groups) or "none"
         raise UsageError(
-            f"a page to explore shows one model and its fitted posteriors, got {names}; name files of one model"
+            f"got files of the models {names}, "
+            f"expected one model and its fitted posteriors; give the files of one model"
         )
     return groups[0]
 
 
 def _check_model(session: Session, limits: Limits) -> None:
-    """Refuse a model that a page cannot show: without pictures, or with too few dimensions."""
+    """Raise an error if a model draws no pictures, or has fewer dimensions of z than the page should traverse."""
     loaded = session.model
     layer, places = traversable_axes(loaded.model)
     if loaded.observation is None or loaded.observation.name not in drawable_pictures(loaded):
-        raise UsageError(f"{loaded.path} generates no pictures, which a page to explore shows; name a model that does")
+        raise UsageError(
+            f"{loaded.path} generates no pictures, which a page to explore needs; give a model of pictures"
+        )
     if limits.dimensions is not None and limits.dimensions > len(places):
         what = "z" if len(loaded.model.latent.layers) == 1 else f"layer {layer} of z"
         raise UsageError(
@@ -87,14 +90,14 @@ def _check_model(session: Session, limits: Limits) -> None:
         )
 
 
-def _collect_questions(session: Session, limits: Limits) -> list[tuple[Questions, list[Answers]]]:
-    """Return the possible descriptions and the posteriors that read them, for each kind of description."""
+def _collect_choices(session: Session, limits: Limits) -> list[tuple[DescriptionChoices, list[PosteriorPictures]]]:
+    """Choose the descriptions of each kind (attributes, text) that a page offers, and the posteriors that read them."""
     found = []
     for given in ("attributes", "text"):
         sources = [source for source in session.sources if source.given == given]
-        questions = choose_questions(session, given, limits.descriptions) if sources else None
-        if questions is not None:
-            found.append((questions, [Answers(source) for source in sources]))
+        choices = choose_descriptions(session, given, limits.descriptions) if sources else None
+        if choices is not None:
+            found.append((choices, [PosteriorPictures(source) for source in sources]))
     return found
 
 
@@ -110,7 +113,7 @@ def make_explorer(
     command: str = "",
     report: Path | None = None,
 ) -> Work[Path]:
-    """Return the work that draws the pictures of a page to explore and writes it.
+    """Return the work that draws the pictures of a page to explore a model, and writes the page.
 
     Args:
         paths: A model, its fitted posteriors, a classifier; missing ones are found by lineage.
@@ -137,11 +140,11 @@ def make_explorer(
     find_page_link(out, "report", models, report)  # refuse a wrong file before the work starts
     session = open_session(group, seed, device, guidance)
     _check_model(session, limits)
-    questions = _collect_questions(session, limits)
-    total = sum(len(asked) for asked, _ in questions) + 3
+    choices = _collect_choices(session, limits)
+    total = sum(len(asked) for asked, _ in choices) + 3
 
     def generator() -> Generator[Progress, None, Path]:
-        content = Content(session, limits.number, [*report_files.notices, *session.notices])
+        content = PageContent(session, limits.number, [*report_files.notices, *session.notices])
         content.references = [
             draw_reference(session, source, limits.number)
             for source in session.priors
@@ -152,19 +155,19 @@ def make_explorer(
         done = 3
         yield Progress(done)
         left = limits.size - content.latent_space_size() - _page_size()
-        for place, (asked, answers) in enumerate(questions):
-            room = left / (len(questions) - place)
+        for place, (asked, by_posterior) in enumerate(choices):
+            room = left / (len(choices) - place)
             drawn, limit = 0, min(_CHUNK, len(asked))
             while drawn < limit:
                 rows = range(drawn, min(drawn + _CHUNK, limit))
-                draw_answers(session, answers, asked, rows, limits.number, content.chart)
+                draw_chosen_descriptions(session, by_posterior, asked, rows, limits.number, content.chart)
                 drawn = rows.stop
                 if drawn == limit:  # estimate from the size so far
-                    limit = _count_that_fits(asked, answers, drawn, room)
+                    limit = _count_that_fits(asked, by_posterior, drawn, room)
                 yield Progress(done + drawn)
             kept = asked.first(min(drawn, limit))
             done += len(asked)
-            content.parts.append(Part(kept, [one.first(len(kept)) for one in answers]))
+            content.parts.append(PageSection(kept, [one.first(len(kept)) for one in by_posterior]))
             left -= content.parts[-1].size_in_letters()
         page = _fit_page(content, limits, title, command, seed, find_page_link(out, "report", models, report))
         write_text_atomic(out, page)
@@ -174,10 +177,10 @@ def make_explorer(
     return Work(f"drawing {out.name}", total, "description", generator)
 
 
-def _draw_latent_space(content: Content, limits: Limits) -> None:
-    """Draw traversals and map, fewer or coarser ones if they need too much of the page."""
+def _draw_latent_space(content: PageContent, limits: Limits) -> None:
+    """Draw traversals and map for a page; draw fewer or coarser ones if they take too much of its size."""
     session, most = content.session, int(limits.size * _PART)
-    land = content.landscape = make_landscape(session)
+    land = content.encoding_map = make_encoding_map(session)
     if land is None:
         content.notices.append("Without its data there are no encodings: no traversals and no map.")
         return
@@ -203,10 +206,12 @@ def _draw_latent_space(content: Content, limits: Limits) -> None:
             break
 
 
-def _count_that_fits(questions: Questions, answers: list[Answers], count: int, room: float) -> int:
-    """Return the number of descriptions that fit into ``room`` letters, from the size of the first ``count``."""
-    each = Part(questions.first(count), answers).size_in_letters() / count
-    return max(1, min(len(questions), int(_MARGIN * room / each)))
+def _count_that_fits(
+    choices: DescriptionChoices, by_posterior: list[PosteriorPictures], count: int, room: float
+) -> int:
+    """Estimate how many descriptions fit into ``room`` letters, from the size of the first ``count``."""
+    each = PageSection(choices.first(count), by_posterior).size_in_letters() / count
+    return max(1, min(len(choices), int(_MARGIN * room / each)))
 
 
 def _read_template(name: str) -> str:
@@ -214,12 +219,12 @@ def _read_template(name: str) -> str:
 
 
 def _page_size() -> int:
-    """Return the size in bytes of a page without pictures."""
+    """Return the size of a page without any pictures, in bytes."""
     return sum(len(_read_template(name)) for name in ("explore.html.jinja", "explore.css", "explore.js")) + 20_000
 
 
 def _policy_hash(text: str) -> str:
-    """Return the hash by which a content security policy allows a script or a style sheet."""
+    """Return the hash of a script or style sheet by which the page's content security policy allows it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -232,11 +237,11 @@ def _without_control_characters(value: Any) -> Any:
     return [_without_control_characters(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _fit_page(content: Content, limits: Limits, title: str, command: str, seed: int, report: str) -> str:
-    """Render the page, with fewer descriptions if it would be too large."""
+def _fit_page(content: PageContent, limits: Limits, title: str, command: str, seed: int, report: str) -> str:
+    """Render the page to HTML, with fewer descriptions if it would exceed its largest size."""
     while True:
         page = _render_page(content, title, command, seed, report)
-        size, most = len(page.encode()), max((len(part.questions) for part in content.parts), default=0)
+        size, most = len(page.encode()), max((len(part.choices) for part in content.parts), default=0)
         if size <= limits.size:
             return page
         if most <= 1:
@@ -246,10 +251,10 @@ def _fit_page(content: Content, limits: Limits, title: str, command: str, seed: 
             )
         drawn = sum(part.size_in_letters() for part in content.parts)
         share = max(0.0, min(_MARGIN, _MARGIN * (drawn - (size - limits.size)) / drawn))
-        content.parts = [part.first(max(1, int(share * len(part.questions)))) for part in content.parts]
+        content.parts = [part.first(max(1, int(share * len(part.choices)))) for part in content.parts]
 
 
-def _render_page(content: Content, title: str, command: str, seed: int, report: str) -> str:
+def _render_page(content: PageContent, title: str, command: str, seed: int, report: str) -> str:
     from jinja2.utils import htmlsafe_json_dumps
 
     session, group = content.session, content.session.group
@@ -267,6 +272,6 @@ def _render_page(content: Content, title: str, command: str, seed: int, report: 
         script=script,
         style_hash=_policy_hash(style),
         script_hash=_policy_hash(script),
-        data=htmlsafe_json_dumps(_without_control_characters(page_data(content, seed))),
+        data=htmlsafe_json_dumps(_without_control_characters(page_values(content, seed))),
         footer=f"Made with mmgen {__version__}" + (f": {command}" if command else "."),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The latent space on a page: traversals of dimensions, a map of encodings, and pictures decoded on the map."""
+"""The latent space on a page: traversals of z, a map of encodings, and pictures decoded at places of the map."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from torch import Tensor
 from mmgen.artifacts import Dataset
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator, torch_generator
-from mmgen.figures.explore.density import Chart
+from mmgen.figures.explore.density import MapSquare
 from mmgen.figures.explore.sprites import picture_bytes
 from mmgen.figures.session import Session
 from mmgen.generation import decode
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 __all__ = [
     "STEPS",
     "ClassifiedPictures",
-    "Landscape",
+    "EncodingMap",
     "Neighbours",
     "Traversals",
     "decode_and_classify",
-    "make_landscape",
+    "make_encoding_map",
     "decode_neighbours",
     "decode_map",
     "decode_traversals",
@@ -49,7 +49,7 @@ _EDGE = 0.995
 
 @dataclass(frozen=True)
 class ClassifiedPictures:
-    """Pictures decoded from z, with the attribute classifier's predictions.
+    """Pictures decoded from n values of z, with the attributes that the classifier predicts of them.
 
     Attributes:
         pictures: Means, uint8 [n, H, W, C].
@@ -67,7 +67,7 @@ class ClassifiedPictures:
 def decode_and_classify(
     session: Session, z: Tensor, description: Descriptions, purpose: str, number: int = 0
 ) -> ClassifiedPictures:
-    """Decode pictures from z [n, D] and predict their attributes.
+    """Decode z [n, D] to pictures and let the attribute classifier predict their attributes.
 
     Args:
         session: The model and its classifier.
@@ -89,8 +89,8 @@ def decode_and_classify(
 
 
 @dataclass(frozen=True)
-class Landscape:
-    """Encodings of test examples on a map.
+class EncodingMap:
+    """Map of the encodings of test examples: their positions in a plane of z.
 
     Attributes:
         encodings: q(z|x) of the examples.
@@ -103,14 +103,14 @@ class Landscape:
 
     encodings: Encodings
     ranking: Ranking
-    chart: Chart
+    chart: MapSquare
     places: np.ndarray
     codes: np.ndarray | None
     shares: tuple[float, float]
 
 
-def make_landscape(session: Session) -> Landscape | None:
-    """Encode test examples and make their map; None without the model's dataset."""
+def make_encoding_map(session: Session) -> EncodingMap | None:
+    """Encode test examples and compute their map; return None without the model's dataset."""
     dataset, loaded = session.group.dataset, session.model
     if dataset is None:
         return None
@@ -119,17 +119,17 @@ def make_landscape(session: Session) -> Landscape | None:
     plane = projection(encodings.mean)
     exact = loaded.model.latent_size <= 2
     reach = 1.05 * float(plane.abs().amax(1).quantile(_EDGE))
-    chart = Chart(projection, max(reach, _FARTHEST if exact else 1e-6), exact and loaded.model.latent_size == 2)
+    chart = MapSquare(projection, max(reach, _FARTHEST if exact else 1e-6), exact and loaded.model.latent_size == 2)
     codes = None
     if loaded.attributes is not None:
         with Dataset.open(dataset) as data:
             codes = data.read_attributes(loaded.attributes.name, encodings.rows)
     ranked = rank_axes(loaded, encodings)
-    return Landscape(encodings, ranked, chart, chart.project(encodings.mean), codes, projection.shares)
+    return EncodingMap(encodings, ranked, chart, chart.project(encodings.mean), codes, projection.shares)
 
 
-def decode_map(session: Session, chart: Chart, cells: int) -> ClassifiedPictures | None:
-    """Decode a picture for each cell of the map, row by row from the bottom; None if decoders need a description."""
+def decode_map(session: Session, chart: MapSquare, cells: int) -> ClassifiedPictures | None:
+    """Decode z at each cell of the map to a picture, row by row from the bottom; None for conditional decoders."""
     if session.model.model.conditional_on:
         return None
     return decode_and_classify(session, chart.cell_centres(cells), empty_description(session.model), "map")
@@ -137,7 +137,7 @@ def decode_map(session: Session, chart: Chart, cells: int) -> ClassifiedPictures
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Pictures decoded from the encodings of some of the examples on the map.
+    """Pictures decoded from some of the encodings on the map, for display near the pointer.
 
     Attributes:
         points: Positions of these examples among the encodings, int [m].
@@ -148,18 +148,18 @@ class Neighbours:
     decoded: ClassifiedPictures
 
 
-def decode_neighbours(session: Session, landscape: Landscape, count: int) -> Neighbours | None:
-    """Decode the encodings of ``count`` examples; None if the map is all of z, or if decoders need a description."""
-    if landscape.chart.exact or session.model.model.conditional_on:
+def decode_neighbours(session: Session, encoding_map: EncodingMap, count: int) -> Neighbours | None:
+    """Decode ``count`` encodings on the map to pictures; None if the map is all of z, or for conditional decoders."""
+    if encoding_map.chart.exact or session.model.model.conditional_on:
         return None
-    points = np.unique(np.linspace(0, len(landscape.places) - 1, count).round().astype(int))
-    z = landscape.encodings.mean[torch.from_numpy(points)]
+    points = np.unique(np.linspace(0, len(encoding_map.places) - 1, count).round().astype(int))
+    z = encoding_map.encodings.mean[torch.from_numpy(points)]
     return Neighbours(points, decode_and_classify(session, z, empty_description(session.model), "encodings"))
 
 
 @dataclass(frozen=True)
 class Traversals:
-    """Pictures with one dimension of z changed at a time.
+    """Pictures decoded while one dimension of z at a time is changed, from several examples.
 
     Attributes:
         examples: P examples.
@@ -182,22 +182,22 @@ class Traversals:
     fixed_labels: str = ""
 
 
-def decode_traversals(session: Session, landscape: Landscape, examples: int, dimensions: int) -> Traversals:
-    """Decode traversals of test examples, the most informative dimensions first.
+def decode_traversals(session: Session, encoding_map: EncodingMap, examples: int, dimensions: int) -> Traversals:
+    """Decode traversals of z from test examples, the most informative dimensions first.
 
     Args:
         session: The model.
-        landscape: The map of its encodings.
+        encoding_map: The map of its encodings.
         examples: Largest number of examples, P.
         dimensions: Largest number of dimensions, d.
     """
-    loaded, dataset, encodings = session.model, session.group.dataset, landscape.encodings
+    loaded, dataset, encodings = session.model, session.group.dataset, encoding_map.encodings
     assert dataset is not None and loaded.observation is not None
     order = numpy_generator(session.seed, "traversals").permutation(len(encodings.rows))
     chosen = np.sort(order[:examples])
     with Dataset.open(dataset) as data:
         shown = read_examples(loaded, data, encodings.rows[chosen])
-    ranked = landscape.ranking.dimensions[:dimensions]
+    ranked = encoding_map.ranking.dimensions[:dimensions]
     values, reach = traversal_values(encodings, ranked, _FARTHEST, STEPS)
     means = encodings.mean[torch.from_numpy(chosen)]
     moved = traverse(means, ranked, values)  # [P, d, STEPS, D]

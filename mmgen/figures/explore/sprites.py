@@ -1,4 +1,4 @@
-"""Sheets of many small pictures for a page: 16 greys as PNG, colours as WebP."""
+"""Many small pictures packed into large images (sheets) for a page: 16 greys as PNG, colours as WebP."""
 
 import base64
 import io
@@ -25,7 +25,7 @@ _QUALITY = 80
 
 @dataclass(frozen=True)
 class Sheets:
-    """Pictures of one size in few large images, row by row.
+    """Pictures of equal size, packed row by row into a few large images.
 
     Attributes:
         size: Width and height of a picture, pixels.
@@ -40,11 +40,11 @@ class Sheets:
     images: tuple[str, ...]
 
     def __len__(self) -> int:
-        """Return the number of letters of all sheets on the page."""
+        """Return the size of all sheets on the page, in letters."""
         return sum(map(len, self.images))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the values from which the page's script locates each picture."""
+        """Convert the sheets to plain values, from which the page's script cuts each picture."""
         return {"size": list(self.size), "columns": self.columns, "each": self.per_sheet, "images": list(self.images)}
 
 
@@ -55,14 +55,14 @@ def picture_bytes(images: np.ndarray) -> np.ndarray:
         UsageError: The pictures have neither one nor three channels.
     """
     if images.shape[-3] not in (1, 3):
-        raise UsageError(f"got pictures of {images.shape[-3]} channels, expected 1 or 3")
+        raise UsageError(f"got pictures of {images.shape[-3]} channels, expected 1 or 3; convert them to grey or RGB")
     # NaN would cast to any byte; it is drawn as black, as in figures.
     levels = np.rint(np.clip(np.nan_to_num(images), 0, 1) * 255).astype(np.uint8)
     return np.moveaxis(levels.reshape(-1, *levels.shape[-3:]), 1, -1)
 
 
 def lighten_if_dark(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
-    """Draw black as dark grey if some pictures uint8 [n, H, W, C] are nearly black; also return a remark on it."""
+    """Replace black by dark grey if some pictures uint8 [n, H, W, C] are nearly black; also return a remark."""
     full = [block for block in blocks if len(block)]
     if not full:
         return list(blocks), ""

@@ -1,4 +1,4 @@
-"""One picture by name: what ``mmgen plot`` draws. One file per figure; each takes opened files and gives a picture."""
+"""Figures that ``mmgen plot`` draws by name: one file each, which makes a picture from opened files."""
 
 import lazy_loader
 

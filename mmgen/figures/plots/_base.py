@@ -1,4 +1,4 @@
-"""Options of a figure, and parts that several figures share."""
+"""The class of figures, their options, and functions that several figures share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PlotOptions:
-    """Options of a figure; the figure chooses where one is empty.
+    """Options of a figure, such as its descriptions; for an empty option the figure has its own default.
 
     Attributes:
         descriptions: Descriptions as a person types them.
@@ -71,7 +71,7 @@ OPTIONS: dict[PlotOption, str] = {
 
 @dataclass(frozen=True)
 class Plot:
-    """Figure: a function from opened models or scores, and options, to one picture.
+    """Figure: a function that draws one picture from opened models or scores, and its checks of files and options.
 
     Attributes:
         draw: Function that draws the picture.
@@ -90,14 +90,14 @@ class Plot:
 
     @property
     def reads_scores(self) -> bool:
-        """Whether the figure is drawn from files of scores."""
+        """Whether the figure is drawn from files of scores instead of models."""
         return self.shows.startswith("scores")
 
     def __call__(self, sessions: Sequence[Session], options: PlotOptions) -> Picture:
         return self.draw(sessions, options)
 
     def check(self, name: str, options: PlotOptions) -> None:
-        """Refuse options that the figure does not accept, and unknown metrics.
+        """Raise an error for options that the figure does not accept, and for unknown metrics.
 
         Args:
             name: Name of the figure.
@@ -118,7 +118,7 @@ class Plot:
                 )
 
     def check_output(self, path: Path) -> None:
-        """Refuse a file name with a wrong ending, before anything is computed.
+        """Raise an error if the name of the output file has an ending that the figure cannot write.
 
         Args:
             path: The output file.
@@ -129,7 +129,7 @@ class Plot:
         check_ending(path, self.lines)
 
     def check_models(self, name: str, groups: Sequence[ModelFiles]) -> None:
-        """Refuse models that the figure cannot show, from their headers.
+        """Raise an error if the headers of the models show that the figure cannot draw them.
 
         Args:
             name: Name of the figure.
@@ -140,7 +140,10 @@ class Plot:
         """
         if self.shows in ("model", "plane") and len(groups) != 1:
             names = ", ".join(group.model.name for group in groups) or "none"
-            raise UsageError(f"{name} shows one model and its fitted posteriors, got {names}; name files of one model")
+            raise UsageError(
+                f"{name} got files of the models {names}, "
+                f"expected one model and its fitted posteriors; give the files of one model"
+            )
         for group in groups if self.shows == "plane" else ():
             if labels := labels_in_latent(group.header):
                 raise UsageError(
@@ -159,22 +162,24 @@ class Plot:
 def accepts(
     *options: PlotOption, shows: Subject = "model", frames: bool = False, lines: bool = False
 ) -> Callable[[Callable[[Sequence[Session], PlotOptions], Picture]], Plot]:
-    """Decorate a function that draws a figure, to make a :class:`Plot` that accepts only these options."""
+    """Decorate a function that draws a figure to make it a :class:`Plot` that accepts only these options."""
     return lambda draw: Plot(draw, frozenset(options), shows, frames, lines)
 
 
 def dataset_path_of(session: Session) -> Path:
-    """Return the path of the dataset of a model."""
+    """Return the path of a model's dataset, or raise an error if the file is missing."""
     return session.group.dataset or session.model.dataset_path()
 
 
 def select_descriptions(session: Session, options: PlotOptions, number: int) -> Descriptions:
-    """Return the descriptions in the options, else ``number`` various ones."""
+    """Return the descriptions that the options name, by default ``number`` varied ones."""
     model = session.model
     count = options.number or number
     if not options.descriptions:
         if not len(session.concepts):
-            raise UsageError(f"{model.path} has neither attributes nor text, so it reads no descriptions")
+            raise UsageError(
+                f"{model.path} has neither attributes nor text, so it reads no descriptions; leave the descriptions out"
+            )
         return session.concepts[:count]
     for words in options.descriptions:
         operators = parse_words(words, model.attributes).operators if "=" in words and model.attributes else ()
@@ -201,7 +206,7 @@ def select_descriptions(session: Session, options: PlotOptions, number: int) -> 
 
 
 def explain_compared_words(session: Session, text: "TextDescription") -> str:
-    """Explain for a caption which words the attribute classifier compared."""
+    """Explain for a caption which words of texts the attribute classifier compares with its predictions."""
     judge = session.judge
     if judge is None or not text.slots:
         return "No judge compared images and texts."

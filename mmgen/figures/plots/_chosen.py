@@ -1,4 +1,4 @@
-"""Examples that figures of z start from, with their encodings and decoded pictures."""
+"""Examples from whose encodings figures of z start."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ __all__ = ["StartExamples", "encode_start_examples"]
 
 @dataclass(frozen=True)
 class StartExamples:
-    """Examples to start from, and the means of their posteriors.
+    """Examples from which a figure starts, with the means of their posteriors over z.
 
     Attributes:
         session: The model that encoded them.
@@ -43,7 +43,7 @@ class StartExamples:
     conditions: tuple[str, ...]
 
     def label(self, number: int) -> str:
-        """Return the description of an example, else its row."""
+        """Return the label of the example ``number``: its description, or without one its row in the dataset."""
         info, text, shown = self.session.model.attributes, self.session.model.text, self.examples
         if info is not None and shown.codes is not None and (shown.codes[number] != UNKNOWN).any():
             return format_values(shown.codes[number], info)
@@ -53,12 +53,12 @@ class StartExamples:
 
     @property
     def name(self) -> str:
-        """Name of the main modality of the examples."""
+        """Name of the main modality, whose pictures the figure shows."""
         return self.session.model.observation.name if self.session.model.observation is not None else ""
 
     @property
     def pictures(self) -> np.ndarray:
-        """Pictures [n, C, H, W] of the examples."""
+        """Pictures [n, C, H, W] of the examples in the main modality."""
         assert self.session.model.observation is not None
         return self.session.model.observation.picture(self.examples.images)
 
@@ -77,7 +77,7 @@ class StartExamples:
 
 
 def encode_start_examples(session: "Session", rows: "Sequence[int]", count: int) -> StartExamples:
-    """Encode the examples of ``rows``, by default ``count`` random test examples.
+    """Read and encode the examples in ``rows`` of the model's dataset, by default ``count`` random test examples.
 
     Raises:
         UsageError: The model does not draw or encode images, or the data have no test examples.
@@ -86,14 +86,16 @@ def encode_start_examples(session: "Session", rows: "Sequence[int]", count: int)
     model = session.model
     main = model.observation
     if main is None or main.name not in drawable_pictures(model):
-        raise UsageError(f"{session.group.model} draws no images, which this figure shows; use a model of images")
+        raise UsageError(f"{session.group.model} draws no images, which this figure needs; use a model of images")
     path = dataset_path_of(session)
     with Dataset.open(path) as data:
         row_numbers = np.asarray(rows, np.int64)
         if not rows:
             row_numbers = random_test_rows(data, model.settings.data.split, count, session.seed)
         if not len(row_numbers):
-            raise UsageError(f"{path} has no test examples to start from; choose rows with --dataset-row")
+            raise UsageError(
+                f"{path} has no test examples to start from, expected at least one; choose rows with --dataset-row"
+            )
         examples = read_examples(model, data, row_numbers)
     alone = model.model.has_posterior((main.name,))
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Drawing of a figure from files, as ``mmgen plot`` does."""
+"""Drawing of a named figure from files, as ``mmgen plot`` does."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ def draw_plot(
     device: str = "cpu",
     seed: int = 0,
 ) -> tuple[Picture, list[str]]:
-    """Draw a figure by name.
+    """Draw the figure ``name`` from files; return its picture and warnings.
 
     Args:
         name: One of ``mmgen.figures.plots.names()``.
@@ -65,7 +65,7 @@ def draw_plot(
     if not (report_files.scores if member.reads_scores else report_files.groups):
         expected = "files of scores (.jsonl), which mmgen eval MODEL -o writes"
         expected = expected if member.reads_scores else "a model, or a posterior fitted to one"
-        raise UsageError(f"{name} got {report_files.describe(paths)}, expected {expected}; name such a file")
+        raise UsageError(f"{name} got {report_files.describe(paths)}, expected {expected}; give such a file")
     member.check_models(name, report_files.groups)
     if unread := report_files.unused_files(
         paths,

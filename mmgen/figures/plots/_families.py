@@ -1,4 +1,4 @@
-"""Scores of many models as families of points: one measure over another, a line for each objective over its weights."""
+"""Scores of many models as points of a figure: one metric over another, with a line for each objective."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ _LETTERS = {"beta", "gamma", "alpha", "capacity"}
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a figure: a quantity of a metric, with its unit."""
+    """Axis of a figure: the metric and quantity that it shows, with their unit."""
 
     metric: str
     quantity: str
@@ -30,14 +30,14 @@ class Axis:
 
     @property
     def label(self) -> str:
-        """Label of the axis, with the better direction."""
+        """Label of the axis: quantity, unit, and whether lower or higher is better."""
         name = self.quantity if self.metric == "negative-elbo" else f"{self.metric}: {self.quantity}"
         return f"{name}, {self.unit}" + ("" if self.better == "neither" else f" ({self.better} is better)")
 
 
 @dataclass(frozen=True)
 class Point:
-    """Point of runs that differ only in their seed.
+    """Point of a figure: the mean scores on both axes of training runs that differ only in their seed.
 
     Attributes:
         label: The settings that distinguish it from other points of its family: "beta = 4".
@@ -54,7 +54,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Family:
-    """Models of one objective, ordered by its weights."""
+    """Points of the models of one objective, ordered by the weights of the objective."""
 
     title: str
     points: tuple[Point, ...]
@@ -62,7 +62,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Families:
-    """All families of points in one figure.
+    """All families of points in one figure, with its axes.
 
     Attributes:
         x: The horizontal axis.
@@ -78,7 +78,7 @@ class Families:
 
 
 def group_into_families(scores: Sequence[Score], x: tuple[str, str], y: str) -> Families:
-    """Group models with scores on both axes by their objective.
+    """Group the models with scores on both axes into families by their objective.
 
     Args:
         scores: Scores of all models.
@@ -133,7 +133,7 @@ def group_into_families(scores: Sequence[Score], x: tuple[str, str], y: str) -> 
 
 
 def _scores_by_model(scores: Sequence[Score], metric: str, quantity: str = "") -> dict[str, Score]:
-    """Return the last score of a metric for each model, by content id."""
+    """Return the last score of a metric for each model, by the model's content id."""
     own = [score for score in scores if score.metric == metric and math.isfinite(score.value)]
     quantity = quantity or (own[0].quantity if own else "")
     return {str(score.ids.get("model", "")): score for score in own if score.quantity == quantity}
@@ -145,7 +145,7 @@ def _objective_settings(score: Score) -> dict[str, Any]:
 
 
 def _family_title(name: str, objective: dict[str, Any]) -> str:
-    """Return the usual name of models of an objective, such as beta-VAE; for several modalities name and modalities."""
+    """Return the usual name of models of an objective, such as beta-VAE, with their modalities if there are several."""
     modalities = objective.get("modalities")
     if not isinstance(modalities, list | tuple) or len(modalities) < 2:
         return _TITLES.get(name, name)
@@ -153,7 +153,7 @@ def _family_title(name: str, objective: dict[str, Any]) -> str:
 
 
 def _comparable_settings(objective: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of an objective that can distinguish points, as numbers or text."""
+    """Return those settings of an objective that can label points: numbers and text."""
     return {
         key: float(value) if isinstance(value, int | float) and not isinstance(value, bool) else _format_value(value)
         for key, value in objective.items()
@@ -166,13 +166,13 @@ def _format_value(value: Any) -> str:
 
 
 def _format_setting(name: str, value: Any) -> str:
-    """Format a setting as ``beta = 4`` or ``groups = 2, 3``; "default" if a file lacks it."""
+    """Format a setting for a label, such as "beta = 4"; its value is "default" if a file lacks it."""
     text = "default" if value is None else f"{value:g}" if isinstance(value, float) else value
     return f"{name} = {text}"
 
 
 def _sort_key(value: Any) -> tuple[int, float, str]:
-    """Return a sort key: numbers by size, then words, then missing values."""
+    """Return the key that sorts values of a setting: numbers by size, then words, then missing values."""
     if value is None:
         return 2, 0.0, ""
     return (0, value, "") if isinstance(value, float) else (1, 0.0, value)
@@ -183,7 +183,7 @@ def _all_keys(settings: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _check_comparable(scores: Sequence[Score], encodings: bool = False) -> None:
-    """Refuse scores that were measured on different data or in different ways."""
+    """Raise an error if scores were measured on different data or in different ways."""
     conditions: dict[str, Callable[[Score], Any]] = {
         "dataset": lambda score: score.ids.get("dataset"),
         "split": lambda score: score.conditions.get("split"),
@@ -199,5 +199,5 @@ def _check_comparable(scores: Sequence[Score], encodings: bool = False) -> None:
             shown = " and ".join(f"'{value[:40]}'" for value in values[:2])
             raise UsageError(
                 f"disentanglement compares models measured in the same way, got {scores[0].metric} of {name} {shown}; "
-                "name scores of one of them"
+                "give scores of one of them"
             )

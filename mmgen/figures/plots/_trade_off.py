@@ -1,4 +1,4 @@
-"""The trade-off between two metrics of the same pictures: a curve for each posterior over its weights of guidance."""
+"""The trade-off between two metrics of the same pictures, as curves over the weight of guidance."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _NAMES = {"true": "q_true", "aggregate": "q_agg", "own": "q(z|y)", "prior": "p(z
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a figure: metric, protocol, number of given attributes."""
+    """Axis of a figure: the metric that it shows, its protocol, and the number of attributes in descriptions."""
 
     metric: str
     protocol: str
@@ -32,7 +32,7 @@ class Axis:
 
     @property
     def label(self) -> str:
-        """Label of the axis."""
+        """Label of the axis: the metric with its meaning and unit, and the number of attributes."""
         words = {
             "correctness": "correctness: given words that the judge reads, %",
             "coverage": "coverage: variety of attributes not given, %",
@@ -43,13 +43,13 @@ class Axis:
 
     @property
     def given_text(self) -> str:
-        """Number of given attributes, in brackets; "" without any."""
+        """Number of attributes in a description, in brackets for a label; "" if it is unknown."""
         return f" ({self.given} given)" if self.given is not None else ""
 
 
 @dataclass(frozen=True)
 class Point:
-    """Point of one posterior with one weight of guidance.
+    """Scores on both axes of one posterior with one weight of guidance.
 
     Attributes:
         weight: Power of p(y|z); 0 without guidance.
@@ -70,7 +70,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """Points of one posterior, small weights first."""
+    """Curve of one posterior: its points, in order of the weight of guidance."""
 
     posterior: str
     guided: bool
@@ -80,14 +80,14 @@ class Curve:
 
     @property
     def label(self) -> str:
-        """Label beside the curve."""
+        """Label beside the curve: the name of the posterior."""
         name = _NAMES.get(self.posterior, self.posterior)
         if self.text_weight is not None:
             name += f"(w = {self.text_weight:g})"
         return name + (", guided" if self.guided else "") + (f", {self.method}" if self.method else "")
 
     def point_label(self, point: Point) -> str:
-        """Format the label of a point: its weight, or the unguided posterior; "" for a posterior without weights."""
+        """Format the label of a point of the curve: its weight of guidance, or the name of the unguided posterior."""
         if self.guided and not point.weight:
             return _NAMES.get(self.posterior, self.posterior)
         return (
@@ -97,7 +97,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class TradeOff:
-    """All curves of the figure, with their axes.
+    """All curves of a trade-off figure, with its two axes.
 
     Attributes:
         y: The vertical axis.
@@ -117,7 +117,7 @@ class TradeOff:
 
 
 def choose_axes(metrics: Sequence[str]) -> tuple[str, str]:
-    """Return the vertical and the horizontal metric, by default correctness and coverage."""
+    """Return the metrics of the vertical and the horizontal axis, by default correctness and coverage."""
     if not metrics:
         return "correctness", "coverage"
     if len(metrics) > 2 or len(set(metrics)) < len(metrics):
@@ -144,13 +144,13 @@ def _posterior_key(score: Score) -> Key:
 
 
 def _model_and_fit(score: Score, key: Key) -> tuple[str, str]:
-    """Return the content ids of the model and of the fitted posterior behind a score; "" for none."""
+    """Return the content ids of a score's model and of its fitted posterior; "" where the score names none."""
     fitted = "" if key[0] in _OWN else str(score.ids.get("aggregate") or "")
     return str(score.ids.get("model") or fitted), fitted
 
 
 def _scores_of_axis(scores: Sequence[Score], metric: str) -> tuple[Axis, list[Score]]:
-    """Return the scores of a metric by one protocol with the most given attributes, and their axis."""
+    """Return an axis for a metric and its scores: those of one protocol whose descriptions have the most attributes."""
     matching = [score for score in scores if score.metric == metric and math.isfinite(score.value)]
     if not matching:
         there = ", ".join(dict.fromkeys(score.metric for score in scores)) or "none"
@@ -173,7 +173,7 @@ ScoresByPosterior = dict[Key, dict[tuple[str, str], Score]]
 
 
 def _by_posterior(scores: Sequence[Score]) -> ScoresByPosterior:
-    """Index scores by posterior and files: the last score of the first classifier."""
+    """Return the last score of each posterior and its files, as measured by the first classifier."""
     found: ScoresByPosterior = {}
     for score in scores:
         key = _posterior_key(score)
@@ -192,7 +192,7 @@ def _by_posterior(scores: Sequence[Score]) -> ScoresByPosterior:
 
 
 def _check_comparable(groups: Sequence[ScoresByPosterior]) -> None:
-    """Refuse scores that were measured on different data or by different classifiers."""
+    """Raise an error if scores were measured on different data or by different attribute classifiers."""
     for name, of in (
         ("split", lambda score: score.conditions.get("split", "")),
         ("part", lambda score: score.conditions.get("part", "")),
@@ -209,7 +209,7 @@ def _check_comparable(groups: Sequence[ScoresByPosterior]) -> None:
 
 
 def compute_trade_off(scores: Sequence[Score], metrics: tuple[str, str]) -> TradeOff:
-    """Make a curve for each posterior with scores on both axes.
+    """Compute the trade-off between two metrics: a curve for each posterior with scores of both.
 
     Args:
         scores: Scores of all posteriors.
@@ -248,7 +248,7 @@ def compute_trade_off(scores: Sequence[Score], metrics: tuple[str, str]) -> Trad
 
 
 def _curves(points: Mapping[Key, Point]) -> tuple[Curve, ...]:
-    """Make a curve for each posterior; guided curves start at the unguided point."""
+    """Join the points to a curve for each posterior; guided curves start at the unguided point."""
     curves = []
     for posterior in sorted({key[0] for key in points}):
         own = {key: point for key, point in points.items() if key[0] == posterior}
@@ -271,7 +271,7 @@ def _sort_by_weight(points: Sequence[Point]) -> tuple[Point, ...]:
 
 
 def _score_of_real_pictures(scores: Sequence[Score], axis: Axis) -> float | None:
-    """Return the score of real pictures in percent; None if unknown."""
+    """Return the score that real pictures get on an axis, in percent; None if the scores do not record it."""
     if axis.metric == "coverage":
         return 100.0
     own = [score for score in scores if score.metric == axis.metric]
@@ -284,7 +284,7 @@ def _score_of_real_pictures(scores: Sequence[Score], axis: Axis) -> float | None
 
 
 def published_points(trade: TradeOff, recipe: str) -> list[tuple[str, str, float, float]]:
-    """Return published points of the same recipe and protocol: (source, method, x, y)."""
+    """Return published points of the same dataset recipe and protocols, each as (source, method, x, y)."""
     found = []
     for table in published_tables():
         if not recipe or table.recipe != recipe:
@@ -299,6 +299,6 @@ def published_points(trade: TradeOff, recipe: str) -> list[tuple[str, str, float
 
 
 def _belongs_to(row: Mapping[str, object], axis: Axis) -> bool:
-    """Return whether a row of a published table belongs to an axis."""
+    """Return whether a row of a published table has the metric and protocol of an axis."""
     protocol = row.get("protocol", axis.protocol)
     return (row.get("metric"), protocol, row.get("given")) == (axis.metric, axis.protocol, axis.given)

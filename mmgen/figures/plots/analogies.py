@@ -1,4 +1,4 @@
-"""Analogies: the styles of pictures (rows) with each value of an attribute (columns).
+"""Analogies: each picture's style, decoded with every value of an attribute.
 
 References:
     Semi-Supervised Learning with Deep Generative Models (Kingma, Rezende, Mohamed, Welling, 2014), arXiv:1406.5298,
@@ -29,7 +29,7 @@ _EXAMPLES = 8
 
 @accepts("number", "rows", "by")
 def analogies(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Draw each picture's style with every value of an attribute.
+    """Draw analogies: a row for each picture, whose style is decoded with every value of an attribute.
 
     Raises:
         UsageError: The model has no label beside its style, not this attribute, or draws no images.
@@ -53,7 +53,7 @@ def analogies(sessions: Sequence[Session], options: PlotOptions) -> Picture:
 
 
 def _label_attributes(session: Session) -> AttributesDescription:
-    """Return the attributes beside the style: those in z, or inputs of the decoder."""
+    """Return the attributes that the model separates from the style: labels in z, or inputs of the decoder."""
     info, model = session.model.attributes, session.model.model
     if info is None or info.name not in (*model.latent_modalities, *model.conditional_on):
         raise UsageError(
@@ -72,7 +72,7 @@ def _column_of_attribute(info: AttributesDescription, by: str) -> int:
 def _decode_with_value(
     session: Session, start: StartExamples, info: AttributesDescription, column: int, code: int
 ) -> np.ndarray:
-    """Decode the styles of examples with one value of an attribute, [n, C, H, W]."""
+    """Decode the styles of examples with the value ``code`` of an attribute, to pictures [n, C, H, W]."""
     loaded = session.model
     main = loaded.observation
     assert main is not None
@@ -88,7 +88,7 @@ def _decode_with_value(
 
 
 def _replace_label(z: Tensor, sizes: Sequence[int], column: int, code: int) -> Tensor:
-    """Replace one attribute in z [n, D], which begins with one-hot values of all attributes."""
+    """Set one attribute to ``code`` in z [n, D], which begins with the one-hot values of all attributes."""
     start = sum(sizes[:column])
     changed = z.clone()
     changed[:, start : start + sizes[column]] = 0.0

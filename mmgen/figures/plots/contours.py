@@ -45,14 +45,14 @@ _CONCEPTS = 4
 
 @dataclass(frozen=True)
 class _Encodings:
-    """Posteriors of the training images of one description: means and log standard deviations, [n, 2]."""
+    """Posteriors q(z | x) of the training images x that match a description: means and log sd, [n, 2] each."""
 
     mean: np.ndarray
     log_sd: np.ndarray
 
 
 def _matching_rows(session: Session, data: Dataset, descriptions: Descriptions) -> np.ndarray:
-    """Return training rows that match a description, at most as many as can be encoded."""
+    """Return the rows of training examples that match a description, at most as many as the figure encodes."""
     model = session.model
     rows = data.split(model.settings.data.split, "train")
     if descriptions.tokens is not None and model.text is not None:
@@ -84,7 +84,7 @@ def _encode_matching(session: Session, descriptions: Descriptions) -> _Encodings
 
 
 def _true_posterior(session: Session, descriptions: Descriptions, z: "torch.Tensor", plane: Plane) -> np.ndarray:
-    """Compute p(z|y) on the plane, proportional to p(y|z) p(z) (CK Section 5.5), with y the text if there is one."""
+    """Compute the true posterior p(z|y) of a description y on the plane: p(y|z) p(z), normalised (CK Section 5.5)."""
     import torch
 
     model = session.model.model
@@ -100,7 +100,7 @@ def _true_posterior(session: Session, descriptions: Descriptions, z: "torch.Tens
 def _compute_densities(
     session: Session, descriptions: Descriptions, encodings: _Encodings, plane: Plane
 ) -> ConceptDensities:
-    """Compute the densities of one description on the plane."""
+    """Compute the true, the aggregated and the fitted posteriors of one description on the plane."""
     import torch
 
     z = torch.from_numpy(plane.points.reshape(-1, 1, 2)).to(session.model.device)  # [M, 1, 2]: for one description
@@ -116,13 +116,13 @@ def _compute_densities(
 
 
 def _fit_plane(encodings: list[_Encodings]) -> Plane:
-    """Return a plane that covers the encodings of nearly all images."""
+    """Return a square of the latent space that covers the encodings of nearly all images."""
     outermost = [float(np.quantile(np.abs(each.mean).max(1), 0.98)) + 0.5 for each in encodings if len(each.mean)]
     return Plane(reach=max([3.0, *outermost]), cells=_CELLS)
 
 
 def _share_without_images(concepts: list[ConceptDensities]) -> str:
-    """Format for a caption the share of each posterior where hardly any image of the description is encoded."""
+    """Format for a caption the share of each posterior's mass at z where hardly any matching image is encoded."""
     shares: dict[str, list[float]] = {}
     for concept in concepts:
         if concept.aggregate is not None:
@@ -135,7 +135,7 @@ def _share_without_images(concepts: list[ConceptDensities]) -> str:
 
 
 def draw_contour_pictures(session: Session, descriptions: Descriptions | None = None) -> list[Picture]:
-    """Draw true, aggregated and fitted posteriors (CK Fig. 1); [] for a model without a latent plane.
+    """Draw contours of true, aggregated and fitted posteriors (CK Fig. 1); [] if z has not two dimensions.
 
     Args:
         session: A model of two latent dimensions with its fitted posteriors.
@@ -169,7 +169,7 @@ def draw_contour_pictures(session: Session, descriptions: Descriptions | None = 
 
 @accepts("descriptions", "number", shows="plane", lines=True)
 def contours(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Draw contours for a few descriptions of one model.
+    """Draw contours of the posteriors of a few descriptions of one model.
 
     Raises:
         UsageError: The model encodes no images.
@@ -179,6 +179,6 @@ def contours(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     found = draw_contour_pictures(session, select_descriptions(session, options, 4))
     if not found:
         raise UsageError(
-            f"{session.group.model} encodes no images, whose posteriors this figure shows; use a model of images"
+            f"{session.group.model} encodes no images, whose posteriors this figure needs; use a model of images"
         )
     return found[0]

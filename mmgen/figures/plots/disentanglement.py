@@ -26,7 +26,7 @@ _UPWARD = "factor-score"
 
 @accepts("metrics", shows="scores", lines=True)
 def disentanglement(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Draw the scores of score files; models beside them are ignored.
+    """Draw disentanglement over reconstruction from files of scores; models among the files are ignored.
 
     Raises:
         UsageError: No model has both scores, or they were measured in different ways.
@@ -61,12 +61,12 @@ def _format_caption(families: Families) -> str:
 
 
 def _error_bar(group: RunGroup) -> float:
-    """Return half the length of an error bar: the standard deviation over seeds, or the error of a single score."""
+    """Return half the length of an error bar: the standard deviation over seeds, or a single score's standard error."""
     return group.stderr or 0.0 if group.sd is None else group.sd
 
 
 def draw_families(families: Families) -> Figure:
-    """Draw families as lines with markers and error bars, and label each point with its weights."""
+    """Draw each family as a line with markers and error bars, and label each point with its weights."""
     figure = new_figure(7.2, 5.0)
     axes = style_axes(figure.add_subplot(), "", families.x.label, families.y.label)
     axes.tick_params(labelsize=9)

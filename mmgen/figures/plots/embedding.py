@@ -39,7 +39,7 @@ _MOST_PANELS, _MOST_COLOURS = 6, 12
 
 @dataclass(frozen=True)
 class Colouring:
-    """Values that colour n points.
+    """Values by which the n points of a map are coloured, with their names.
 
     Attributes:
         values: Codes int [n], -1 where unknown, or numbers float [n], NaN where unknown.
@@ -51,7 +51,7 @@ class Colouring:
 
 
 def draw_embedding(session: Session, count: int = _POINTS, by: str = "") -> Picture:
-    """Draw encodings of test examples in a plane.
+    """Draw a map of ``count`` encoded test examples, coloured by the attribute or factor ``by``.
 
     Args:
         session: The model.
@@ -89,7 +89,7 @@ def draw_embedding(session: Session, count: int = _POINTS, by: str = "") -> Pict
 
 
 def _choose_colourings(session: Session, data: Dataset, rows: np.ndarray, by: str) -> dict[str, Colouring]:
-    """Return the values that colour the points, by name: ``by``, or by default attributes of few values."""
+    """Return the values that colour the points, by name: those of ``by``, by default of attributes with few values."""
     found: dict[str, Colouring] = {}
     for part in data.attributes.values():
         codes = data.read_attributes(part.name, rows).astype(np.int64)
@@ -169,7 +169,7 @@ def _scatter(figure: Figure, axes: Axes, points: np.ndarray, colouring: Colourin
 
 @accepts("number", "by", lines=True)
 def embedding(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Draw the map of encodings of one model.
+    """Draw a map of the encodings of one model.
 
     Raises:
         UsageError: There is no such attribute or factor, or the data have no test examples.

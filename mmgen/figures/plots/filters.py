@@ -32,7 +32,7 @@ _INCHES = 3.2  # width of a block
 
 @dataclass(frozen=True)
 class _Pixels:
-    """The modality of pictures or patches that filters apply to.
+    """Pixels that filters read: the modality of pictures or patches, with its shape.
 
     Attributes:
         name: Name of the modality.
@@ -47,13 +47,13 @@ class _Pixels:
     dropped: bool
 
     def directions_as_pictures(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert directions [n, size] to pictures [n, H, W]; a dropped pixel is minus the sum of the others."""
+        """Convert directions of pixels [n, size] to pictures [n, H, W]; a dropped pixel is minus the sum of the others."""
         if self.dropped:
             weights = np.concatenate([weights, -weights.sum(1, keepdims=True)], 1)
         return weights.reshape(-1, *self.shape)
 
     def weights_as_filters(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert weights [n, size] to filters [n, H, W] of mean 0 on whole patches."""
+        """Convert a layer's weights [n, size] to filters [n, H, W], of mean 0 on patches with a dropped pixel."""
         if self.dropped:
             weights = np.concatenate([weights, np.zeros((len(weights), 1))], 1)
             weights = weights - weights.mean(1, keepdims=True)
@@ -120,13 +120,13 @@ def _to_numpy(weight: torch.Tensor) -> NDArray[np.float64]:
 
 
 def _largest_rows(weights: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """Return the ``count`` rows of largest norm, largest first."""
+    """Return the ``count`` rows of a matrix with the largest norms, largest first."""
     order = np.argsort(-np.square(weights).sum(1), kind="stable")
     return weights[order[:count]]
 
 
 def _principal_components(session: Session, pixels: _Pixels, count: int) -> tuple[NDArray[np.float64], int]:
-    """Compute principal components of training examples as pictures [n, H, W]; also return the number of examples."""
+    """Compute principal components of training examples as pictures [n, H, W]; also return how many were read."""
     with Dataset.open(dataset_path_of(session)) as dataset:
         split = session.model.settings.data.split
         rows = DatasetRows.of_split(dataset, split, "train", torch.device("cpu"), (pixels.name,))
@@ -140,7 +140,7 @@ def _principal_components(session: Session, pixels: _Pixels, count: int) -> tupl
 
 
 def _place_tiles(tiles: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Place tiles [n, H, W] side by side, each scaled to [-1, 1], with NaN between them."""
+    """Join filters [n, H, W] to one picture, side by side, each scaled to [-1, 1], with NaN between them."""
     across = math.ceil(math.sqrt(len(tiles)))
     down = math.ceil(len(tiles) / across)
     height, width = tiles.shape[1] + 1, tiles.shape[2] + 1

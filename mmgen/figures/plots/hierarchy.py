@@ -21,7 +21,7 @@ __all__ = ["hierarchy"]
 
 
 def draw_abstraction(session: Session, concepts: Descriptions | None = None) -> list[Picture]:
-    """Draw a concept, the first of ``concepts``, and its ancestors (VE Fig. 4b)."""
+    """Draw a description, the first of ``concepts``, while its attributes are dropped one by one (VE Fig. 4b)."""
     concepts = session.concepts if concepts is None else concepts
     info = session.model.attributes
     sources = [source for source in session.sources if source.given != "text"]  # a sentence is whole
@@ -43,13 +43,15 @@ def draw_abstraction(session: Session, concepts: Descriptions | None = None) -> 
 
 @accepts("descriptions", "guidance", frames=True)
 def hierarchy(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Draw the abstraction hierarchy of a concept.
+    """Draw pictures of a description while its attributes are dropped one by one.
 
     Raises:
         UsageError: No posterior reads partial descriptions, or there are several descriptions.
     """
     if (count := len(options.descriptions)) > 1:
-        raise UsageError(f"hierarchy drops the attributes of one description, got {count} --given; give one")
+        raise UsageError(
+            f"hierarchy got {count} descriptions (--given), expected one, whose attributes it drops; give one"
+        )
     session = sessions[0]
     found = draw_abstraction(session, select_descriptions(session, options, 1))
     if not found:

@@ -28,7 +28,7 @@ _WAYS = {
 def draw_interpolations(
     session: Session, count: int = _PAIRS, rows: Sequence[int] = (), straight: bool = False
 ) -> Picture:
-    """Draw interpolations between pairs of pictures.
+    """Draw interpolations through z between pairs of pictures, a row for each pair.
 
     Args:
         session: A model that encodes and draws images.
@@ -49,7 +49,9 @@ def draw_interpolations(
     start = encode_start_examples(session, rows, 2 * count)
     pairs = len(start.z) // 2
     if not pairs:
-        raise UsageError("interpolation needs two test examples, got one; choose rows with --dataset-row")
+        raise UsageError(
+            "interpolation got a dataset with one test example, expected at least two; choose rows with --dataset-row"
+        )
     strips, labels = [], []
     for first in range(0, 2 * pairs, 2):
         way = interpolate_with_labels(session.model.model, start.z[first], start.z[first + 1], _STEPS, not straight)
@@ -66,17 +68,17 @@ def draw_interpolations(
 
 
 def _explain_labels(model: Model) -> str:
-    """Explain for a caption how labels in z change during the interpolation; "" without labels."""
+    """Explain for a caption how labels that are part of z change during the interpolation; "" without labels."""
     labels = " and ".join(model.latent_modalities)
     return f", with the {labels} of the first in the first half and of the last after it" if labels else ""
 
 
 def _interpolate_descriptions(session: Session, options: PlotOptions) -> Picture:
-    """Draw interpolations between draws for two descriptions, a block for each posterior."""
+    """Draw interpolations between pictures drawn for two descriptions, a block for each posterior."""
     if (count := len(options.descriptions)) != 2:
-        raise UsageError(f"interpolation needs two descriptions, got {count} --given; give two")
+        raise UsageError(f"interpolation got {count} descriptions (--given), expected two; give two")
     if options.rows:
-        raise UsageError("interpolation got --given and --dataset-row, expected one of them; leave the other out")
+        raise UsageError("interpolation got both --given and --dataset-row, expected one of them; leave one out")
     model, descriptions = session.model, select_descriptions(session, options, 2)
     main = model.observation
     if main is None or main.name not in drawable_pictures(model) or not session.sources:
@@ -105,7 +107,7 @@ def _interpolate_descriptions(session: Session, options: PlotOptions) -> Picture
 
 @accepts("descriptions", "number", "rows", "straight")
 def interpolation(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Draw interpolations of one model, between pictures or two descriptions.
+    """Draw interpolations of one model between pairs of pictures, or between two descriptions.
 
     Raises:
         UsageError: The model does not draw images from z, or there is an odd number of rows or descriptions.

@@ -40,7 +40,7 @@ def _plane_points(session: Session, plane: Plane) -> "torch.Tensor":
 
 
 def _probabilities_by_attribute(session: Session, z: "torch.Tensor") -> list[tuple[str, list[str], np.ndarray]]:
-    """Return (title, values, p(y|z) [M, V]) of all attributes jointly if combinations are few, else of each."""
+    """Return (title, values, p(y|z) [M, V]) for all attributes jointly if combinations are few, else for each one."""
     info = session.model.attributes
     assert info is not None
     table = decode.decode_means(session.model, info.name, z).cpu().numpy()  # [M, A, V]
@@ -56,7 +56,7 @@ def _probabilities_by_attribute(session: Session, z: "torch.Tensor") -> list[tup
 
 
 def _probabilities_by_text(session: Session, z: "torch.Tensor") -> list[tuple[str, list[str], np.ndarray]]:
-    """Return (title, texts, p(y|z) [M, V]) of the dataset's texts; [] if they are many."""
+    """Return (title, texts, p(y|z) [M, V]) for the texts of the dataset; [] if there are many."""
     text, dataset = session.model.text, session.group.dataset
     if text is None or text.name not in session.model.model.generates or dataset is None:
         return []
@@ -79,7 +79,7 @@ def _probabilities_by_text(session: Session, z: "torch.Tensor") -> list[tuple[st
 
 
 def _nearest_labels(session: Session, z: np.ndarray) -> tuple[list[tuple[str, list[str], np.ndarray]], int]:
-    """Return attributes of the training image encoded nearest to each z (VE Fig. 7a), and the number of images."""
+    """Label each z by the attributes of the training image encoded nearest to it (VE Fig. 7a); count the images."""
     info, main = session.model.attributes, session.model.observation
     if info is None or main is None or session.group.dataset is None:
         return [], 0
@@ -99,7 +99,7 @@ def _nearest_labels(session: Session, z: np.ndarray) -> tuple[list[tuple[str, li
 
 
 def draw_latent_maps(session: Session) -> list[Picture]:
-    """Draw images decoded over the plane, coloured by attributes or texts (VE Fig. 7)."""
+    """Draw maps of a two-dimensional z: decoded images, coloured by attributes or texts (VE Fig. 7)."""
     model, main = session.model.model, session.model.observation
     if main is None or main.picture_shape is None or model.conditional_on or model.discrete_layers:
         return []
@@ -126,7 +126,7 @@ def draw_latent_maps(session: Session) -> list[Picture]:
 
 @accepts(shows="plane", lines=True)
 def latent_map(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Draw the map of one model, coloured by its attributes together, or by the first one if they are too many.
+    """Draw the map of one model's z, coloured by all attributes, or by the first one if they have many combinations.
 
     Raises:
         UsageError: The model does not draw images from z alone.
@@ -135,5 +135,7 @@ def latent_map(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     with torch.inference_mode():
         found = draw_latent_maps(session)
     if not found:
-        raise UsageError(f"{session.group.model} does not decode images from z alone, which this figure shows")
+        raise UsageError(
+            f"{session.group.model} does not decode images from z alone, which this figure needs; use a model that does"
+        )
     return found[0]

@@ -50,7 +50,7 @@ def _tile_row(label: str, decoded: DecodedTexts, verdicts: Verdicts) -> TileRow:
 
 
 def _draw_test_reconstructions(session: Session, count: int) -> Picture:
-    """Draw test pictures above their reconstructions."""
+    """Draw test pictures, each above its reconstruction."""
     start = encode_start_examples(session, (), count)
     with torch.inference_mode():
         decoded = np.stack([start.decode(number, z[None])[0] for number, z in enumerate(start.z)])
@@ -63,7 +63,7 @@ def _draw_test_reconstructions(session: Session, count: int) -> Picture:
 
 @accepts("number", frames=True)
 def reconstructions(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Draw training and validation examples above their reconstructions, then samples of each prior.
+    """Draw training and validation examples, each above its reconstruction, then draws from each prior.
 
     For a model without text, draw test examples above their reconstructions from the mean of the posterior.
 

@@ -1,4 +1,4 @@
-"""Texts, the images drawn for them and the texts drawn with those, for each posterior (CK Fig. 4, 6).
+"""Images drawn for texts, with the texts drawn from the same z, for each posterior (CK Fig. 4, 6).
 
 References:
     On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),
@@ -25,7 +25,7 @@ _ROWS = 6
 
 @accepts("descriptions", "number", "guidance", frames=True)
 def text_to_image(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Draw a row for each text and a block for each posterior: images, each above the text from the same z.
+    """Draw images for texts, each above the text from the same z: a row for each text, a block for each posterior.
 
     Raises:
         UsageError: The model does not generate images and text, or no posterior reads texts.

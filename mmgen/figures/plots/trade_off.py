@@ -31,7 +31,7 @@ Published = list[tuple[str, str, float, float]]
 
 @accepts("metrics", shows="scores and models", lines=True)
 def trade_off_figure(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Draw the scores of score files; of models only the dataset's recipe is read.
+    """Draw the trade-off of two metrics from files of scores; models tell only the recipe of the dataset.
 
     Raises:
         UsageError: No posterior has both scores, or they were measured in different ways.
@@ -43,7 +43,7 @@ def trade_off_figure(sessions: Sequence[Session], options: PlotOptions) -> Pictu
 
 
 def _name_classifiers(scores: Sequence[Score]) -> str:
-    """Name the attribute classifier behind the shown scores, if there are scores of several."""
+    """Name the attribute classifier that measured the shown scores, if the files hold scores by several."""
     judges: dict[str, dict[str, str]] = {}
     for score, name in zip(scores, classifier_names(scores), strict=True):
         if name:
@@ -54,7 +54,7 @@ def _name_classifiers(scores: Sequence[Score]) -> str:
 
 
 def _recipe_of_datasets(sessions: Sequence[Session]) -> str:
-    """Return the recipe of the models' datasets if they are like those of the paper, else ""."""
+    """Return the recipe of the models' datasets if they are like the published dataset, else ""."""
     known = [read_header(session.group.dataset).settings for session in sessions if session.group.dataset is not None]
     known = known if not any(settings.get("content") for settings in known) else []
     alike = known and all(all(settings.get(key) == value for key, value in _VE.items()) for settings in known)
@@ -95,7 +95,7 @@ def _format_caption(trade: TradeOff, published: Published) -> str:
 
 
 def draw_trade(trade: TradeOff, published: Published) -> Figure:
-    """Draw curves with names and error bars, and the scores of real pictures as a star."""
+    """Draw the curves of a trade-off with names and error bars, and the scores of real pictures as a star."""
     figure = new_figure(7.2, 5.0)
     axes = style_axes(figure.add_subplot(), "", trade.x.label, trade.y.label)
     axes.tick_params(labelsize=9)
@@ -140,7 +140,7 @@ def _draw_curve(axes: Axes, curve: Curve, colour: str, number: int) -> None:
 
 
 def _add_labels(axes: Axes, trade: TradeOff, colours: Sequence[str], published: Published) -> None:
-    """Label the ends of curves, then real pictures, then weights where there is room."""
+    """Label the curves, then the star of real pictures, then weights of guidance where there is room."""
     labels = LabelPlacer(axes)
     for curve in trade.curves:
         labels.keep_free([point.x for point in curve.points], [point.y for point in curve.points])

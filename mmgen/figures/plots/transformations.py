@@ -1,4 +1,4 @@
-"""Each kind of picture drawn from the others, beside the true ones: colouring, completing, segmenting (WG Fig. 4).
+"""Translations between kinds of pictures beside the true ones: colouring, completing, segmenting (WG Fig. 4).
 
 References:
     Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), Fig. 4, arXiv:1802.05335
@@ -20,7 +20,7 @@ _ROWS = 6
 
 @accepts("number", "sources", "targets")
 def transformations(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Draw a block for each source and a row for each test example: drawn pictures beside true ones.
+    """Draw translations of test examples (rows) from each source modality (blocks), beside the true pictures.
 
     Raises:
         UsageError: The model has one kind of picture, cannot infer z from one kind alone, or lacks a chosen one.
@@ -52,7 +52,7 @@ def transformations(sessions: Sequence[Session], options: PlotOptions) -> Pictur
 
 
 def _build_block(examples: PairedExamples, translation: Translation) -> Block:
-    """Make a block with the sources, then drawn and true pictures of each target."""
+    """Make the block of a translation: source pictures, then drawn and true pictures of each target."""
     given = [
         ColumnGroup(name, [Column(examples.pictures[name], "given", is_source=True)]) for name in translation.sources
     ]

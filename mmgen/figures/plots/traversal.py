@@ -35,7 +35,7 @@ _INACTIVE = 0.01
 
 
 def draw_traversals(session: Session, count: int = _EXAMPLES, rows: Sequence[int] = ()) -> Picture:
-    """Draw traversals: a row for each dimension of z, a block for each picture.
+    """Draw traversals of z: a block for each picture, in it a row for each dimension that changes.
 
     Args:
         session: A model that encodes and draws images.
@@ -65,7 +65,7 @@ def draw_traversals(session: Session, count: int = _EXAMPLES, rows: Sequence[int
 
 @dataclass(frozen=True)
 class _RankedDimensions:
-    """Encodings, their dimensions by information, and the factor that each dimension follows.
+    """Dimensions of z, ranked by their information about the data, each with the factor of variation that it follows.
 
     Attributes:
         encodings: Encodings of training examples.
@@ -82,11 +82,11 @@ class _RankedDimensions:
     rare: bool = False
 
     def is_inactive(self, value: float) -> bool:
-        """Return whether a dimension with this KL carries no information on the data."""
+        """Return whether a dimension with the mean KL ``value`` carries no information about the data."""
         return "nats" in self.ranked.measure and value < _INACTIVE
 
     def label(self, dimension: Axis, name: str, value: float) -> str:
-        """Format the label of a row: "z 3: 2.41 nats, x (0.81)"."""
+        """Format the label of a dimension's row, with its KL and factor: "z 3: 2.41 nats, x (0.81)"."""
         digits = 2 if value >= 0.1 else 3  # enough to compare with the threshold
         measured = f"{name}: {value:.{digits}f} {'nats' if 'nats' in self.ranked.measure else ''}".rstrip()
         if self.is_inactive(value):
@@ -97,7 +97,7 @@ class _RankedDimensions:
 
     @property
     def explanation(self) -> str:
-        """Explain the labels in sentences."""
+        """Explain the labels of the rows in sentences."""
         unused = f" Inactive: below {_INACTIVE:g} nats." if any(map(self.is_inactive, self.ranked.values)) else ""
         if self.rare:
             return (
@@ -130,7 +130,7 @@ def _rank_dimensions(session: Session) -> _RankedDimensions:
 
 
 def _best_factors(encodings: Encodings, ranked: Ranking, factors: Factors) -> dict[Axis, tuple[str, float]]:
-    """Return for each dimension the factor that it informs most about, if above chance."""
+    """Return, for each dimension above chance, the factor about which it informs most, with the score."""
     means = project_onto_axes(encodings.mean.double(), ranked.dimensions).numpy()[np.isin(encodings.rows, factors.rows)]
     code = Code(means, factors.values, factors.names)
     known, noise = relative_information(code), chance_information(code)
@@ -143,7 +143,7 @@ def _best_factors(encodings: Encodings, ranked: Ranking, factors: Factors) -> di
 
 
 def _build_panel(examples: StartExamples, number: int, dimensions: Sequence[Axis], values: torch.Tensor) -> Panel:
-    """Draw a picture and its reconstruction above the traversals."""
+    """Make the block of one example: the picture and its reconstruction above the traversals of each dimension."""
     z = examples.z[number]
     drawn = examples.decode(number, moved(z[None], dimensions, values)[0])  # [d, S, C, H, W]
     first = np.ones((1, *drawn.shape[1:]), drawn.dtype)
@@ -164,7 +164,7 @@ def _layer_name(session: Session) -> str:
 
 
 def _explain_labels(session: Session) -> str:
-    """Explain in a caption that labels in z stay fixed; "" without labels."""
+    """Explain for a caption that labels in z stay fixed during a traversal; "" without labels."""
     labels = session.model.model.latent_modalities
     return f", and {' and '.join(labels)} held at its likeliest" if labels else ""
 

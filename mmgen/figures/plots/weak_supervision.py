@@ -1,4 +1,4 @@
-"""Accuracy of labels read off images over the number of paired examples, one line for each method (WG Fig. 3).
+"""Accuracy of predicted labels of images over the number of paired examples, a line for each method (WG Fig. 3).
 
 References:
     Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), arXiv:1802.05335, Fig. 3
@@ -37,7 +37,7 @@ _MARKERS = "osD^vP*XphH"
 
 @dataclass(frozen=True)
 class Point:
-    """Accuracy of a method at one number of pairs.
+    """Label accuracy of a method that was trained with a certain number of pairs (image and labels).
 
     Attributes:
         pairs: Number of paired examples.
@@ -56,23 +56,23 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """Accuracies of one method by number of pairs."""
+    """Label accuracies of one method over the number of pairs in training."""
 
     method: str
     points: tuple[Point, ...]
 
     @property
     def label(self) -> str:
-        """Name of the method."""
+        """Name of the method for the legend."""
         return _NAMES.get(self.method, self.method)
 
     def point_at(self, pairs: int) -> Point | None:
-        """Return the point with this number of pairs; None if there is none."""
+        """Return the accuracy at this number of pairs; None if it was not measured."""
         return next((point for point in self.points if point.pairs == pairs), None)
 
 
 def make_curves(scores: Sequence[Score]) -> list[Curve]:
-    """Make a curve for each method, joint models first; a point is the mean over seeds.
+    """Make a curve of label accuracies for each method, joint models first; a point is the mean over seeds.
 
     Labels of models are predicted at the mean of q(z|x). The last of several scores of the same method, number of pairs
     and seed counts (:func:`count_repeated` counts the others).
@@ -83,7 +83,8 @@ def make_curves(scores: Sequence[Score]) -> list[Curve]:
     found = _group_by_point(scores)
     if not found:
         raise UsageError(
-            "weak-supervision shows accuracies over numbers of pairs, got no such scores; make some with mmgen train "
+            "weak-supervision shows accuracies over numbers of pairs, got no such scores; "
+            "measure some with mmgen train "
             "--paired and mmgen eval --metric label-accuracy -o, and with mmgen baseline --paired"
         )
     methods = {method for method, _ in found}
@@ -111,7 +112,7 @@ def _belongs_to_figure(score: Score) -> bool:
 
 
 def _group_by_point(scores: Sequence[Score]) -> dict[tuple[str, int], dict[str, Score]]:
-    """Group scores by method and number of pairs, then by the seed of the run; "" without a seed."""
+    """Group scores by (method, number of pairs), then by the seed of the run, "" if unknown."""
     found: dict[tuple[str, int], dict[str, Score]] = {}
     for score in filter(_belongs_to_figure, scores):
         runs = found.setdefault((score.details["method"], score.details["paired"]), {})
@@ -122,12 +123,12 @@ def _group_by_point(scores: Sequence[Score]) -> dict[tuple[str, int], dict[str, 
 
 
 def count_repeated(scores: Sequence[Score]) -> int:
-    """Count scores that are replaced by a later one of the same method, number of pairs and seed."""
+    """Count the scores that a later one of the same method, number of pairs and seed replaces."""
     return sum(map(_belongs_to_figure, scores)) - sum(map(len, _group_by_point(scores).values()))
 
 
 def _mean_point(method: str, pairs: int, runs: Sequence[Score]) -> Point:
-    """Return the mean point of runs; its error combines those over seeds and over test images."""
+    """Compute the mean accuracy of runs; its error combines the spread over seeds and over test images."""
     if len({score.run.get("settings", "") for score in runs}) > 1:
         raise UsageError(
             f"{_NAMES.get(method, method)} with {pairs:,} pairs got {len(runs)} runs whose settings differ, expected "
@@ -142,7 +143,7 @@ def _mean_point(method: str, pairs: int, runs: Sequence[Score]) -> Point:
 
 
 def _leading_points(curves: Sequence[Curve]) -> list[tuple[Point, Point]]:
-    """Return the points where MVAE is above the supervised network by more than two standard errors."""
+    """Return pairs of points, MVAE and supervised network, where MVAE is better by more than two standard errors."""
     by_method = {curve.method: curve for curve in curves}
     if "mvae" not in by_method or "supervised" not in by_method:
         return []
@@ -155,7 +156,7 @@ def _leading_points(curves: Sequence[Curve]) -> list[tuple[Point, Point]]:
 
 
 def describe_finding(curves: Sequence[Curve]) -> str:
-    """Describe for a caption where MVAE leads the other methods; the paper found that it leads in the middle."""
+    """Describe for a caption at which numbers of pairs MVAE leads the other methods, as the paper found."""
     mvae = next((curve for curve in curves if curve.method == "mvae"), None)
     if mvae is None:
         return ""
@@ -186,7 +187,7 @@ def describe_finding(curves: Sequence[Curve]) -> str:
 
 
 def describe_unlabelled_use(curves: Sequence[Curve]) -> str:
-    """Describe for a caption which methods learn from images without labels."""
+    """Describe for a caption which methods also learn from images without labels."""
     alone = [curve.label.removesuffix(", pairs alone") for curve in curves if curve.method in _PAIRS_ALONE]
     if not alone:
         return "All methods learn from the same pairs, and from the other images without labels."
@@ -196,7 +197,7 @@ def describe_unlabelled_use(curves: Sequence[Curve]) -> str:
 
 
 def differences_from_paper(scores: Sequence[Score]) -> str:
-    """Describe how a model's training differed from the paper's; "" if it did not."""
+    """Describe for a caption how the training of MVAE differed from the paper's; "" if it did not."""
     said = {}
     for score in scores:
         drawn, predicts = score.details.get("least_paired_share"), score.details.get("predicts")
@@ -215,7 +216,7 @@ def _join_with_and(words: Sequence[str]) -> str:
 
 
 def draw_curves(curves: Sequence[Curve]) -> Figure:
-    """Draw accuracy over the number of pairs with standard errors, shaded where MVAE leads the network."""
+    """Draw label accuracy over the number of pairs with standard errors, shaded where MVAE leads the network."""
     figure = new_figure(7.6, 4.4)
     axes = style_axes(figure.add_subplot(), "", "number of paired examples", "labels read off test images, % right")
     axes.set_xscale("log")
@@ -258,7 +259,7 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
 
 
 def _interval(pairs: Sequence[int], count: int) -> tuple[float, float]:
-    """Return the interval around a number of pairs, to the middle between its neighbours on a logarithmic axis."""
+    """Return the interval around a number of pairs that reaches half way to its neighbours on a logarithmic axis."""
     place = pairs.index(count)
     step = 2.0
     left = math.sqrt(count * pairs[place - 1]) if place else count / step
@@ -268,7 +269,7 @@ def _interval(pairs: Sequence[int], count: int) -> tuple[float, float]:
 
 @accepts(shows="scores", lines=True)
 def weak_supervision(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Draw the accuracies of score files; models beside them are ignored.
+    """Draw label accuracies over numbers of pairs from files of scores; models among the files are ignored.
 
     Raises:
         UsageError: No score has a number of pairs.

@@ -1,4 +1,4 @@
-"""Uncertainty of models about each word of their texts: joint against marginal inference (CK Fig. 7).
+"""Uncertainty of models about each word of a text: inference of q(z|x,y) against q(z|x) (CK Fig. 7).
 
 References:
     On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),
@@ -33,12 +33,12 @@ _MEASURED = 256
 
 
 def _inference_name(session: Session) -> str:
-    """Return the name of a model's inference: of q(z|x) or q(z|x,y)."""
+    """Return the posterior by which a model's decoders were trained, for a heading: q(z|x) or q(z|x,y)."""
     return "joint inference q(z|x,y)" if len(session.model.encoder_inputs) > 1 else "marginal inference q(z|x)"
 
 
 def _name_models(sessions: Sequence[Session]) -> list[str]:
-    """Name each model by its inference, and by its file if that is ambiguous."""
+    """Name each model by its posterior, q(z|x) or q(z|x,y), and by its file if several are equal."""
     kinds = [_inference_name(session) for session in sessions]
     return [
         kind if kinds.count(kind) == 1 else f"{kind}, {session.group.model.stem}"
@@ -53,7 +53,7 @@ def _decode_examples(session: Session, examples: Examples) -> DecodedTexts:
 
 
 def draw_entropy_chart(names: Sequence[str], bits: Sequence[np.ndarray], info: TextVocabulary, width: int) -> Figure:
-    """Draw the mean entropy of each word's distribution, with a bar for each model.
+    """Draw the mean entropy of the word distribution at each position of a text, with a bar for each model.
 
     Args:
         names: Names of the models.
@@ -77,14 +77,14 @@ def draw_entropy_chart(names: Sequence[str], bits: Sequence[np.ndarray], info: T
 
 @accepts("number", shows="models")
 def word_uncertainty(sessions: Sequence[Session], options: PlotOptions) -> Picture:
-    """Draw the same validation images decoded by each model, and the mean uncertainty of their words.
+    """Draw reconstructions of the same validation images by each model, and the mean uncertainty about each word.
 
     Raises:
         UsageError: There are no models, vocabularies differ, or a model does not generate images and text.
     """
     if not sessions:
         raise UsageError(
-            "word-uncertainty got no models, expected one or more; name some, such as one of q(z|x) and one of q(z|x,y)"
+            "word-uncertainty got no models, expected one or more; give some, such as one of q(z|x) and one of q(z|x,y)"
         )
     text = generated_text(sessions[0].model)
     for session in sessions[1:]:
@@ -97,7 +97,8 @@ def word_uncertainty(sessions: Sequence[Session], options: PlotOptions) -> Pictu
     shown = random_examples(first.model, dataset_path_of(first), "val", _MEASURED, first.seed)
     if not len(shown.images):
         raise UsageError(
-            f"the dataset of {first.group.model} has no validation examples, which this figure shows; use one that has"
+            f"the dataset of {first.group.model} has no validation examples, which this figure needs; "
+            f"use a dataset that has some"
         )
     count = min(options.number or _ACROSS, len(shown.images))
     names = _name_models(sessions)

@@ -1,3 +1,3 @@
-"""Pages of pictures and tables: ``mmgen report``, and what ``mmgen show`` draws of a file."""
+"""Reports: pages of pictures and tables (``mmgen report``), and contact sheets of files (``mmgen show``)."""
 
 import mmgen.figures.drawing  # noqa: F401  # which imports matplotlib elsewhere

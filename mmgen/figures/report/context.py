@@ -1,4 +1,4 @@
-"""The tables and lists of a report: all values of its page's template."""
+"""Values of the template of a report's page: its tables, lists and pictures."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -38,14 +38,14 @@ def _format_count(count: int, noun: str) -> str:
 
 
 def describe_model(group: ModelFiles) -> str:
-    """Describe a model in a line: objective, latent size, training."""
+    """Describe a model in one line: its objective, size of z and training."""
     header = group.header
     objective, steps = get_setting(header, "objective", "name"), format_training(header)
     return f"objective {objective}, latent size {latent_sizes(header)}{f', {steps}' if steps else ''}"
 
 
 def _differing_settings(report_files: ReportFiles) -> dict[str, Any] | None:
-    """Return a table of the settings in which models differ; None for a single model or without differences."""
+    """Tabulate the settings in which the models of a report differ, for the page; None if there are none."""
     settings = [flatten({**group.header.settings, "seed": group.header.seed}) for group in report_files.groups]
     keys = list(dict.fromkeys(key for one in settings for key in one))
     rows = [(key, [one.get(key, "–") for one in settings]) for key in keys]
@@ -56,7 +56,7 @@ def _differing_settings(report_files: ReportFiles) -> dict[str, Any] | None:
 
 
 def _describe_data(report_files: ReportFiles) -> list[str]:
-    """Describe each dataset in a line: its recipe and the settings that differ from the defaults."""
+    """Describe each dataset of a report in one line: its recipe and the settings that differ from the defaults."""
     lines = []
     for path, header in report_files.headers.values():
         if header.kind == "dataset":
@@ -85,7 +85,7 @@ def _recipe_defaults(name: str) -> dict[str, str]:
 
 
 def _default_settings(header: Header) -> dict[str, str]:
-    """Return the default settings of a file, from the preset in its command; {} if unknown."""
+    """Return the default settings for a file's model, from the preset in its command; {} if unknown."""
     settings = header.settings
     try:
         if header.kind == "dataset":
@@ -108,7 +108,7 @@ def _default_settings(header: Header) -> dict[str, str]:
 
 
 def _list_files(report_files: ReportFiles) -> list[dict[str, Any]]:
-    """List the settings of each file and, separately, the facts of its run."""
+    """List each file of a report for the page: its settings, and separately the facts of its run."""
     return [
         {
             "name": path.name,
@@ -132,14 +132,14 @@ def _list_files(report_files: ReportFiles) -> list[dict[str, Any]]:
 
 
 def _split_settings(header: Header) -> tuple[dict[str, str], dict[str, str]]:
-    """Return all settings of a file, and those that differ from their defaults, without settings of the dataset."""
+    """Return a file's settings (not the dataset's) as text by name: all of them, and those that are not defaults."""
     settings, usual = flatten(header.settings), _default_settings(header)
     differs = {key: value for key, value in settings.items() if not usual or usual.get(key) != value}
     return settings, {key: value for key, value in differs.items() if not key.startswith("data.modalities")}
 
 
 def _round_numbers(value: Any) -> Any:
-    """Round the floats of nested values to four digits."""
+    """Round all fractional numbers in nested values to four digits."""
     if isinstance(value, Mapping):
         return {key: _round_numbers(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -154,7 +154,7 @@ def _format_percent(value: Any) -> str:
 def _classifier_accuracies(
     report_files: ReportFiles, mistaken: Mapping[str, Sequence[Confusion]]
 ) -> list[dict[str, Any]]:
-    """Return the accuracies of attribute classifiers by attribute, with published ones of the same data."""
+    """List each attribute classifier of a report for the page: its accuracy by attribute, with published ones."""
     found: list[dict[str, Any]] = []
     for path, header in report_files.headers.values():
         if header.kind != "classifier":
@@ -187,14 +187,14 @@ def _classifier_accuracies(
 
 
 def _curve_quantity(kind: str) -> str:
-    """Return the name of the quantity of a learning curve, by the kind of run."""
+    """Name the quantity that a learning curve shows, by the kind of its training run."""
     names = {"judge": "log p(labels|image)", "aggregate, target aggregate": "minus the KL from the images' posteriors"}
     names["log alone"] = "the quantity that is maximised"
     return next((name for start, name in names.items() if kind.startswith(start)), "the bound")
 
 
 def _draw_curves(report_files: ReportFiles) -> tuple[list[Picture], list[Picture]]:
-    """Draw learning curves, a picture for each kind of bound, and term curves, a picture for each run."""
+    """Draw training logs: learning curves (a picture for each kind of bound) and terms (a picture for each run)."""
     kinds: dict[str, list[tuple[str, Path]]] = {}
     for name, kind, path in report_files.logs:
         kinds.setdefault(kind, []).append((name, path))
@@ -210,7 +210,7 @@ def _draw_curves(report_files: ReportFiles) -> tuple[list[Picture], list[Picture
 
 
 def _published_elsewhere(tables: Sequence[ScoreTable]) -> list[PublishedTable]:
-    """Return published tables of the same metrics on data of other recipes."""
+    """Return the published tables of the metrics in ``tables`` that were measured on data of other recipes."""
     shown = {row.posterior for table in tables for row in table.rows if row.published}
     shown |= {other.source for table in tables for other in table.others}
     measured = {table.metric for table in tables}
@@ -229,7 +229,7 @@ def page_context(
     seed: int,
     mistaken: Mapping[str, Sequence[Confusion]] | None = None,
 ) -> dict[str, Any]:
-    """Return the values of the page's template by name.
+    """Return all values of the template of a report's page, by name.
 
     Args:
         report_files: The files of the report.

@@ -1,4 +1,4 @@
-"""Learning curves from the JSON-lines log beside a checkpoint."""
+"""Learning curves, drawn from the training log (JSON lines) beside a checkpoint."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ __all__ = ["TrainingLog", "explain_cut_off", "draw_learning_curves", "read_log",
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """Arrays of a training log with T lines of training and V of validation.
+    """Training log as arrays: T lines on training and V lines on validation.
 
     Attributes:
         name: Label of the curves.
@@ -70,7 +70,9 @@ def _read_records(path: Path) -> list[dict[str, Any]]:
                 f"{path} is not a training log: line {number} is not JSON ({error}); check the path"
             ) from None
         if not isinstance(record, dict) or not isinstance(record.get("step"), int):
-            raise ArtifactError(f"{path} is not a training log: line {number} has no step; check the path")
+            raise ArtifactError(
+                f"{path} is not a training log: line {number} has no step; give the .log.jsonl file beside a checkpoint"
+            )
         records.append(record)
     return records
 
@@ -82,7 +84,7 @@ def _inner_table(record: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _flatten_players(record: dict[str, Any]) -> dict[str, Any]:
-    """Flatten a record of several players: the figures of the first one, those of the others as terms."""
+    """Flatten the record of a run with several players: numbers of the first, and those of the others as terms."""
     players = {name: _inner_table(_inner_table(record, "players"), name) for name in _inner_table(record, "players")}
     if not players:
         return record
@@ -95,7 +97,7 @@ def _flatten_players(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_log(path: Path, name: str = "") -> TrainingLog:
-    """Read a training log.
+    """Read a training log: a file of JSON lines, one for each logged step.
 
     Args:
         path: JSON lines: ``{"step", "seconds", "bound", "terms", "rate", "learning_rate", "gradient_norm"}`` for
@@ -134,7 +136,7 @@ def read_log(path: Path, name: str = "") -> TrainingLog:
 
 
 def _settled_range(values: Sequence[np.ndarray]) -> tuple[float, float] | None:
-    """Return the range (low, high) of the curves after their steep start; None without values."""
+    """Return the range (low, high) of an axis that shows curves after their steep start; None without values."""
     settled = [v[np.isfinite(v)][len(v) // 20 :] for v in values]
     joined = np.concatenate([v for v in settled if len(v)] or [np.zeros(0)])
     if not len(joined):
@@ -146,7 +148,7 @@ def _settled_range(values: Sequence[np.ndarray]) -> tuple[float, float] | None:
 
 
 def explain_cut_off(logs: Sequence[TrainingLog]) -> str:
-    """Explain for a caption which part of the curves lies below the axis; "" if none does."""
+    """Explain for a caption which part of the curves lies below the axis and is cut off; "" if none does."""
     curves = [(log.steps, _smooth(log.bound)) for log in logs] + [
         (log.validation_steps, log.validation) for log in logs
     ]
@@ -161,7 +163,7 @@ def explain_cut_off(logs: Sequence[TrainingLog]) -> str:
 
 
 def _smooth(values: np.ndarray) -> np.ndarray:
-    """Return a running mean over about a fortieth of the curve, ignoring NaN."""
+    """Smooth a curve by a running mean over about a fortieth of its length, ignoring NaN."""
     if not len(values):
         return values
     width = max(1, len(values) // 40)

@@ -1,4 +1,4 @@
-"""The main comparison of a report in words: correctness and coverage of the posteriors of each model."""
+"""The main result of a report in words: correctness and coverage of the posteriors of each model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _RIGHT, _VARIED = "correctness", "coverage"
 
 @dataclass(frozen=True)
 class Finding:
-    """Sentences on the posteriors of a model.
+    """Sentences that compare the posteriors of one model by their scores.
 
     Attributes:
         best: Sentence on the posterior with the highest sum of correctness and coverage.
@@ -27,14 +27,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class _Row:
-    """Scores of one posterior: correctness and, if measured, coverage, each with the most given attributes."""
+    """Correctness and coverage of one posterior, each for the descriptions with the most attributes."""
 
     right: Score
     varied: Score | None
 
     @property
     def sum(self) -> tuple[bool, float]:
-        """Sort key: rows with both scores first, then their sum."""
+        """Sort key of posteriors: those with both scores before others, then by the sum of their scores."""
         return self.varied is not None, self.right.value + (self.varied.value if self.varied else 0.0)
 
     @property
@@ -43,7 +43,7 @@ class _Row:
 
 
 def describe_findings(report_files: ReportFiles) -> list[Finding]:
-    """Describe the scores of each model's posteriors, as measured by the first classifier on the first dataset."""
+    """Describe in sentences how the posteriors of each model score, by the first classifier on the first dataset."""
     return [
         _describe_model(report_files.names[group.header.content_id], rows)
         for group in report_files.groups
@@ -52,7 +52,7 @@ def describe_findings(report_files: ReportFiles) -> list[Finding]:
 
 
 def _rank_posteriors(report_files: ReportFiles, model: str) -> list[_Row]:
-    """Return the scores of a model's posteriors under the same conditions, highest sums first."""
+    """Rank the posteriors of a model by the sum of their comparable scores, the highest first."""
     owners = report_files.models
     # One sentence holds numbers of the same classifier on the same data.
     measured: dict[Conditions, dict[tuple[str, int], dict[str, Score]]] = {}
@@ -75,7 +75,7 @@ def _rank_posteriors(report_files: ReportFiles, model: str) -> list[_Row]:
 
 
 def _with_most_attributes(scores: Mapping[tuple[str, int], dict[str, Score]], metric: str) -> dict[str, Score]:
-    """Return the scores of a metric with the most given attributes, by posterior."""
+    """Return the scores of a metric by posterior, for the descriptions with the most attributes."""
     return scores.get(max((key for key in scores if key[0] == metric), default=("", 0)), {})
 
 

@@ -1,4 +1,4 @@
-"""Confusions of attribute classifiers on held-out pictures of the dataset."""
+"""Confusion tables of attribute classifiers on held-out pictures of the dataset."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _PICTURES, _MOST_VALUES, _MOST_TABLES = 1000, 12, 8
 
 @dataclass(frozen=True)
 class Confusion:
-    """Confusion table of one attribute.
+    """Confusion table of an attribute: how often a classifier predicts each value for pictures of each true value.
 
     Attributes:
         name: The attribute.
@@ -32,7 +32,7 @@ class Confusion:
 
 
 def tabulate_confusions(session: Session) -> list[Confusion]:
-    """Tabulate the confusions of attributes of few values, the least accurate first; [] without a classifier or data.
+    """Tabulate the confusions of a session's classifier, least accurate attribute first; [] without one or data.
 
     The pictures are the first 1,000 of the test split.
     """

@@ -1,4 +1,4 @@
-"""A report on models and their fitted posteriors: scores, samples, latent maps, curves, lineage.
+"""Making of a report on models and their fitted posteriors: scores, pictures, maps of z, learning curves, lineage.
 
 The page is one file without references to others, runs no script, and shows all contents of files as plain text.
 """
@@ -42,7 +42,7 @@ __all__ = ["make_report", "render_page"]
 
 
 def _generates_text(session: Session) -> bool:
-    """Return whether the model generates images and text."""
+    """Return whether the session's model generates both images and text."""
     text = session.model.text
     return text is not None and bool(drawable_pictures(session.model)) and text.name in session.model.model.generates
 
@@ -109,14 +109,14 @@ def _draw_curves(scores: Sequence[Score]) -> list[Picture]:
 
 
 def _strip_control_characters(value: Any) -> Any:
-    """Strip control characters from text, and keep numbers and their units on one line."""
+    """Strip control characters from text, and join numbers and units by no-break spaces; keep other values."""
     if type(value) is not str:  # markup of the page itself
         return value
     return strip_controls(value).replace(" %", "\N{NO-BREAK SPACE}%")  # a number and its unit stay on one line
 
 
 def page_environment(room: str = "report") -> "Environment":
-    """Return the jinja environment of a room's templates, which escapes all values and shows them as plain letters."""
+    """Return the jinja environment of the templates in figures/``room``, which escapes all values."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
@@ -129,7 +129,7 @@ def page_environment(room: str = "report") -> "Environment":
 
 
 def render_page(values: Mapping[str, Any]) -> str:
-    """Render the page from the values of :func:`mmgen.figures.report.context.page_context`."""
+    """Render the HTML page of a report from the values of :func:`mmgen.figures.report.context.page_context`."""
     return page_environment().get_template("report.html.jinja").render(values)
 
 
@@ -145,7 +145,7 @@ def make_report(
     guidance: AnyGuidance = 0.0,
     explore: Path | None = None,
 ) -> Work[Path]:
-    """Return the work that draws the pictures of a report and writes its page.
+    """Return the work that draws the pictures of a report and writes its HTML page to ``out``.
 
     Args:
         paths: Models, fitted posteriors, classifiers, datasets, samples, scores and logs; parents are found by lineage.
@@ -164,7 +164,7 @@ def make_report(
     """
     report_files = gather_files(paths)
     if Guidance.of(guidance) and not report_files.groups:
-        raise UsageError("got guidance, but no model to guide; leave guidance out, or name a model")
+        raise UsageError("got guidance, but no model to guide; leave guidance out, or give the file of a model")
     models = [group.header.content_id for group in report_files.groups]
     find_page_link(out, "explore", models, explore)  # refuse a wrong file before the work starts
     curves = _draw_curves(report_files.scores)

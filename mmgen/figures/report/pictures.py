@@ -1,4 +1,4 @@
-"""Pictures of a model in a report: the same descriptions from each posterior, many descriptions, none."""
+"""Pictures of a model in a report: for the same descriptions by each posterior, for many descriptions, and for none."""
 
 from dataclasses import dataclass, replace
 
@@ -34,28 +34,28 @@ __all__ = [
 
 
 def _has_single_attribute(session: Session) -> bool:
-    """Return whether descriptions have a single attribute, such as a digit."""
+    """Return whether the model's descriptions have only one attribute, such as a digit."""
     concepts = session.concepts
     return len(concepts) > 0 and concepts.tokens is None and concepts.codes.shape[1] == 1
 
 
 def _select_sources(session: Session, *, folded: bool) -> Session:
-    """Return the session with only the folded posteriors, or only the others."""
+    """Return a copy of the session with only the folded (at first hidden) posteriors, or only the others."""
     return replace(session, sources=[source for source in session.sources if source.folded is folded])
 
 
 def draw_same_words(session: Session) -> list[Picture]:
-    """Draw the same descriptions by each posterior that is not folded, the best one first."""
+    """Draw pictures of the same descriptions by each posterior that the page shows at once, the best one first."""
     return _draw_words(_select_sources(session, folded=False))
 
 
 def draw_folded(session: Session) -> list[Picture]:
-    """Draw the same descriptions by the folded posteriors, which a page hides at first."""
+    """Draw pictures of the same descriptions by each folded posterior, which the page hides at first."""
     return _draw_words(_select_sources(session, folded=True))
 
 
 def draw_abstractions(session: Session) -> list[Picture]:
-    """Draw a concept and its ancestors by each posterior that is not folded."""
+    """Draw pictures of a description whose attributes are dropped one by one, by each posterior that is not folded."""
     return draw_abstraction(_select_sources(session, folded=False))
 
 
@@ -75,7 +75,7 @@ _SIZE = 24  # font size at which words are measured
 
 @dataclass(frozen=True)
 class PageTile:
-    """An image of a page with its text in HTML.
+    """Image on a page, with its text in HTML under it.
 
     Attributes:
         uri: The image as a ``data:`` address, at its own size.
@@ -92,7 +92,7 @@ class PageTile:
 
 @dataclass(frozen=True)
 class TileSheet:
-    """Images that a page arranges by its width.
+    """Images with texts that a page arranges in rows by its width.
 
     Attributes:
         title: The posterior.
@@ -112,7 +112,7 @@ class TileSheet:
 
 
 def draw_varied_words(session: Session) -> list[TileSheet]:
-    """Draw one image for each of many descriptions, with the classifier's differing predictions (VE Fig. 3, 10)."""
+    """Draw one image for each of many descriptions, with predictions that contradict it (VE Fig. 3, 10)."""
     info, asked = session.model.attributes, session.concepts
     if not len(asked) or (_has_single_attribute(session) and len(asked) <= 12):  # all of them are among the same words
         return []
@@ -134,7 +134,7 @@ def draw_varied_words(session: Session) -> list[TileSheet]:
 
 
 def draw_without_words(session: Session) -> list[Picture]:
-    """Draw images from the prior and the learned prior, without a description."""
+    """Draw images without a description, from the prior and from the learned prior."""
     if session.model.model.conditional_on:  # the decoder needs a description
         return []
     columns, rows = images_per_row(session.priors), 3
@@ -166,7 +166,7 @@ def draw_latent_space(session: Session) -> list[Picture]:
 
 
 def draw_maps(session: Session) -> list[Picture]:
-    """Draw maps of a model with two latent dimensions; [] for others."""
+    """Draw maps of z of a model with two latent dimensions; [] for other models."""
     import torch
 
     if session.model.model.latent_size != 2 or session.model.observation is None:

@@ -1,4 +1,4 @@
-"""Test images beside their reconstructions, for models that draw a single kind of picture."""
+"""Test images with their reconstructions, for models that draw a single kind of picture."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ _ACROSS = 12
 
 
 def draw_reconstructions(session: Session) -> list[Picture]:
-    """Draw test images above their reconstructions; [] without the dataset.
+    """Draw test images, each above its reconstruction; [] without the model's dataset.
 
     The result is [] for models of texts and of several kinds of pictures, which have other figures.
     """

@@ -1,4 +1,4 @@
-"""Tables of scores for a page, with published numbers of the same data."""
+"""Tables of scores on a report's page, with published numbers of the same data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +17,7 @@ __all__ = ["AttributeTable", "OtherData", "Row", "ScoreTable", "make_score_table
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: one model and posterior, or one published method.
+    """Row in a report's table of scores: one model and posterior, or one published method.
 
     Attributes:
         label: Name of the file or method.
@@ -34,7 +34,7 @@ class Row:
 
 @dataclass(frozen=True)
 class OtherData:
-    """Published numbers of other data by the same recipe.
+    """Published numbers that are not comparable: measured on other data of the same recipe.
 
     Attributes:
         source: The paper and its table.
@@ -51,7 +51,7 @@ class OtherData:
 
 @dataclass(frozen=True)
 class AttributeTable:
-    """Table of scores by attribute.
+    """Table of the scores of each attribute, with a row for each model and posterior.
 
     Attributes:
         names: Names of the attributes.
@@ -64,7 +64,7 @@ class AttributeTable:
 
 @dataclass(frozen=True)
 class ScoreTable:
-    """Table of comparable scores: one metric and protocol, the same data and attribute classifier.
+    """Table of comparable scores on a page: one metric and protocol, the same data and attribute classifier.
 
     Attributes:
         metric: Name of the metric.
@@ -100,7 +100,7 @@ def make_score_tables(
     data: Mapping[str, Mapping[str, Any]] | None = None,
     models: Mapping[str, str] | None = None,
 ) -> list[ScoreTable]:
-    """Make tables of scores, one for each group of comparable scores, with published numbers of the same data.
+    """Arrange scores in tables, one for each set of comparable scores, with published numbers of the same data.
 
     Args:
         scores: The scores.
@@ -163,7 +163,7 @@ def _measured_cell(group: RunGroup | None, best: bool) -> Number | None:
 
 
 def _published_rows(table: PublishedTable, conditions: Conditions, columns: Sequence[Column]) -> list[Row]:
-    """Return the rows of a published table for these conditions and columns."""
+    """Return the rows of a published table that were measured under these conditions, with a number for each column."""
     places = {}
     for row in table.row:
         if row.get("metric") == conditions.metric and row.get("protocol", conditions.protocol) == conditions.protocol:
@@ -192,7 +192,7 @@ def _matches_column(row: Mapping[str, Any], column: Column) -> bool:
 def _published_numbers(
     conditions: Conditions, columns: Sequence[Column], data: Mapping[str, Mapping[str, Any]]
 ) -> tuple[list[Row], list[str], list[OtherData]]:
-    """Return published numbers of the same data, their footnotes, and numbers of other data by the same recipe."""
+    """Return rows of published numbers of the same data, their footnotes, and published numbers of other data."""
     settings = data.get(conditions.dataset, {})
     if not conditions.dataset and len(data) == 1:
         settings = next(iter(data.values()))
@@ -212,7 +212,7 @@ def _published_numbers(
 
 
 def _attribute_table(groups: Sequence[tuple[str, str, RunGroup]]) -> AttributeTable | None:
-    """Make the table of scores by attribute, with the classifier's accuracy at the bottom; None without any."""
+    """Make the table of scores by attribute, with the classifier's accuracy at the bottom; None without such scores."""
     counted = [(posterior, column, group) for posterior, column, group in groups if group.by_attribute]
     attributes = list(dict.fromkeys(name for *_, group in counted for name in group.by_attribute))
     if not attributes:
@@ -229,7 +229,7 @@ def _attribute_table(groups: Sequence[tuple[str, str, RunGroup]]) -> AttributeTa
 
 
 def _ceiling_row(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
-    """Make the row of the classifier's accuracy on real pictures, which bounds the scores; None without any."""
+    """Make the row of the classifier's accuracy on real pictures, which bounds the scores; None if unknown."""
     cells: list[Number | None] = [None] * len(columns)
     for score in scores:
         if score.by_attribute and score.real_accuracy is not None:
@@ -238,7 +238,7 @@ def _ceiling_row(scores: Sequence[Score], columns: Sequence[Column]) -> Row | No
 
 
 def _chance_row(scores: Sequence[Score], columns: Sequence[Column]) -> Row | None:
-    """Make the row of scores by chance; None without any."""
+    """Make the row of the scores that chance would reach; None if unknown."""
     cells: list[Number | None] = [None] * len(columns)
     pools = set()
     for score in scores:
@@ -251,7 +251,7 @@ def _chance_row(scores: Sequence[Score], columns: Sequence[Column]) -> Row | Non
 
 
 def _explain_conditions(conditions: Conditions, headings: Sequence[str]) -> str:
-    """Explain the protocol and the columns in sentences."""
+    """Explain the protocol and the columns of a table of scores in sentences."""
     from mmgen import metrics
 
     known = conditions.metric in metrics.names()

@@ -1,4 +1,4 @@
-"""Contact sheets: a picture of the images of a file, as ``mmgen show`` draws it."""
+"""Contact sheets, as ``mmgen show`` draws them: a picture of many images of a file."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,7 +29,7 @@ __all__ = ["draw_contact_sheet"]
 
 
 def _read_main_images(data: Dataset, rows: np.ndarray) -> np.ndarray:
-    """Read the main modality of rows, such as images float32 [n, C, H, W] in [0, 1]."""
+    """Read the main modality of the examples ``rows``, such as images float32 [n, C, H, W] in [0, 1]."""
     return next(iter(read_pictures(data, rows, list(data.observed)[:1]).values()))
 
 
@@ -43,7 +43,7 @@ def _draw_dataset(path: Path, count: int, seed: int) -> Grid:
     with Dataset.open(path) as data:
         shown = [name for name, each in data.observed.items() if each.picture_shape is not None]
         if not shown:
-            raise UsageError(f"{path} has no images, which a contact sheet shows; choose a dataset of images")
+            raise UsageError(f"{path} has no images, which a contact sheet needs; choose a dataset of images")
         rows = _random_rows(data, None, count, seed)
         captions = None
         if data.texts:
@@ -68,7 +68,7 @@ def _draw_examples(
     note: str,
     tile: int = TILE,
 ) -> Grid:
-    """Draw examples with captions: under single pictures, or to the left of several kinds of pictures."""
+    """Draw examples with captions: below the picture, or on the left if examples have several kinds of pictures."""
     if len(pictures) > 1:
         return strip_page(pictures, captions or (), wrong=wrong, title=title, note=note)
     images = next(iter(pictures.values()))
@@ -97,7 +97,7 @@ def _draw_samples(path: Path, count: int) -> Grid:
 
 
 def _draw_classifier_mistakes(path: Path, count: int, seed: int) -> Grid:
-    """Draw test images, framed red if the classifier misreads them."""
+    """Draw test images, with red frames around those that the classifier misreads."""
     from mmgen.classifier import load_classifier
 
     judge = load_classifier(path)
@@ -158,7 +158,7 @@ def _draw_model(path: Path, count: int, seed: int) -> Grid:
 def _choose_descriptions(
     loaded: "TrainedModel", data: Dataset, posterior: str, count: int, seed: int
 ) -> Descriptions | None:
-    """Choose various descriptions for a posterior; None if it reads none."""
+    """Choose varied descriptions that a posterior reads; None if it reads none."""
     if not loaded.reads(posterior):
         return None
     if loaded.description_kind == "text" and loaded.text is not None:
@@ -170,7 +170,7 @@ def _choose_descriptions(
 
 
 def draw_contact_sheet(path: Path, count: int = 32, seed: int = 0) -> Grid:
-    """Draw a contact sheet: images that a file holds or can draw.
+    """Draw a contact sheet: images that a file holds, or that its model draws.
 
     Args:
         path: A dataset (random examples), samples (the first ones), a model or fitted posterior (an image for each of
@@ -191,6 +191,6 @@ def draw_contact_sheet(path: Path, count: int = 32, seed: int = 0) -> Grid:
     if kind in ("model", "aggregate"):
         return _draw_model(path, count, seed)
     raise UsageError(
-        f"{path} is of kind {kind}, which has no images, expected a file of kind "
+        f"{path} is of kind {kind}, which holds no images, expected a file of kind "
         f"{', '.join(k for k in KINDS if k not in ('latents', 'training-state'))}; choose another file"
     )

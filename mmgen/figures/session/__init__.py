@@ -1,4 +1,4 @@
-"""Files of figures and pages: sorted by lineage (``gather``), and a model with its posteriors opened for drawing."""
+"""Files that figures and pages are drawn from, sorted by model, and models with their posteriors opened for drawing."""
 
 import lazy_loader
 

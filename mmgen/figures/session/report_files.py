@@ -1,4 +1,4 @@
-"""Files of a report or figure: the named ones, and those of their lineage."""
+"""Files from which a report or figure is drawn: those that the user names, and those of their lineage."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -29,7 +29,7 @@ _ABOUT = "a checkpoint, an aggregate, a judge, a dataset, samples, scores of mmg
 
 @dataclass
 class ModelFiles:
-    """Files of one model and its fitted posteriors.
+    """Paths of the files of one model: its checkpoint, fitted posteriors, attribute classifier and dataset.
 
     Attributes:
         model: The model's file.
@@ -48,7 +48,7 @@ class ModelFiles:
 
 @dataclass
 class ReportFiles:
-    """Files of a report with their lineage, scores and logs.
+    """Files of a report or figure, sorted: models with their posteriors, scores, training logs, and their lineage.
 
     Attributes:
         nodes: The lineage of each named artifact.
@@ -70,7 +70,7 @@ class ReportFiles:
 
     @property
     def headers(self) -> dict[str, tuple[Path, Header]]:
-        """Paths and headers of all files in the lineages, by content id."""
+        """Path and header of each named file and of its ancestors, by content id."""
         found: dict[str, tuple[Path, Header]] = {}
         for root in self.nodes:
             for node in walk_ancestors(root):
@@ -81,7 +81,7 @@ class ReportFiles:
     def unused_files(
         self, paths: Iterable[Path], *, scores: bool, models: bool = True, judges: bool = True
     ) -> list[Path]:
-        """Return the files among ``paths`` that a figure or page does not use.
+        """Return the files among ``paths`` that a figure or page does not read, for a warning.
 
         Args:
             paths: The files.
@@ -96,14 +96,14 @@ class ReportFiles:
         return [path for path in paths if path.resolve() not in known]
 
     def describe(self, paths: Iterable[Path]) -> str:
-        """Format files with their kinds: "a.h5 (a dataset) and b.log.jsonl (a log of training)"."""
+        """Format files with their kinds for a message: "a.h5 (a dataset) and b.log.jsonl (a log of training)"."""
         kinds = {node.path: add_article(node.kind) for node in self.nodes if node.kind}
         kinds |= dict.fromkeys(self.score_files, "scores")
         return " and ".join(f"{path} ({kinds.get(path, 'a log of training')})" for path in paths)
 
     @property
     def models(self) -> dict[str, str]:
-        """Content id of the model of each fitted posterior, by the posterior's content id."""
+        """Content id of each fitted posterior's model, by the content id of the posterior."""
         return {
             content_id: parent.content_id
             for content_id, (_, header) in self.headers.items()
@@ -114,24 +114,24 @@ class ReportFiles:
 
     @property
     def data(self) -> dict[str, dict[str, Any]]:
-        """Settings of the datasets, by content id."""
+        """Settings of each dataset in the lineage, by content id."""
         return {key: dict(header.settings) for key, (_, header) in self.headers.items() if header.kind == "dataset"}
 
 
 def get_setting(header: Header, room: str, key: str) -> Any:
-    """Return the setting ``room.key`` of a file; "?" if the file lacks it."""
+    """Return the setting ``room.key``, such as model.latent_size, in a file's header; "?" if it is missing."""
     values = header.settings.get(room)
     return values.get(key, "?") if isinstance(values, dict) else "?"
 
 
 def target_of(header: Header) -> dict[str, Any]:
-    """Return the target of a fit with its settings; {} if the file has none."""
+    """Return the settings of the target to which a posterior was fitted; {} if its file has none."""
     target = get_setting(header, "aggregate", "target")
     return target if isinstance(target, dict) else {}
 
 
 def latent_sizes(header: Header) -> str:
-    """Format the number of dimensions of z: "10", or "100 and 50" for layers."""
+    """Format the number of dimensions of a model's z: "10", or "100 and 50" for two layers."""
     sizes = get_setting(header, "model", "latent_sizes")
     return (
         " and ".join(map(str, sizes)) if isinstance(sizes, list) else str(get_setting(header, "model", "latent_size"))
@@ -139,7 +139,7 @@ def latent_sizes(header: Header) -> str:
 
 
 def labels_in_latent(header: Header) -> tuple[str, ...]:
-    """Return the modalities that are labels in a model's z, over which its objective sums; () without any."""
+    """Return the modalities that a model's z holds as labels, over whose values its objective sums; () if none."""
     settings = header.settings.get("objective")
     if not isinstance(settings, dict):
         return ()
@@ -151,7 +151,7 @@ def labels_in_latent(header: Header) -> tuple[str, ...]:
 
 
 def _is_json_lines(path: Path) -> bool:
-    """Return whether a file is JSON lines rather than an artifact."""
+    """Return whether a file holds JSON lines (scores or a training log) instead of an artifact."""
     regular_file_size(path)
     try:
         with open(path, "rb") as file:
@@ -171,7 +171,7 @@ def _read_first_record(path: Path) -> dict[str, Any]:
 
 
 def _kind_of_curve(header: Header) -> str:
-    """Name the kind of bound in a training log; only curves of the same kind share axes."""
+    """Name the quantity that a training log records, such as a kind of bound; curves of one kind share axes."""
     if header.kind == "aggregate":
         given = "" if get_setting(header, "aggregate", "given") == "attributes" else ", given nothing"
         target = target_of(header)
@@ -196,7 +196,7 @@ def _add_logs(report_files: ReportFiles, extra: Sequence[Path]) -> None:
 
 
 def _add_names(report_files: ReportFiles) -> None:
-    """Name each file; add its folder if two have the same name."""
+    """Name each file for people, with its folder if two files have the same name."""
     paths = {content_id: path for content_id, (path, _) in report_files.headers.items()}
     names = [path.stem for path in paths.values()]
     for content_id, path in paths.items():
@@ -239,7 +239,7 @@ def _add_groups(report_files: ReportFiles, judges: Sequence[Path], frames: bool)
 
 
 def _can_be_classified(group: ModelFiles) -> bool:
-    """Return whether an attribute classifier can judge a model's images."""
+    """Return whether a model draws images whose attributes a classifier can predict."""
     data = group.header.settings.get("data")
     try:
         return not isinstance(data, dict) or validate(DataSettings, data).attributes is not None
@@ -250,7 +250,7 @@ def _can_be_classified(group: ModelFiles) -> bool:
 def _choose_classifier(
     group: ModelFiles, report_files: ReportFiles, judges: Sequence[Path], frames: bool
 ) -> Path | None:
-    """Choose the classifier among the named files if it was trained on the same dataset, else search one."""
+    """Choose a named attribute classifier that was trained on the model's dataset, else search for one."""
     datasets = {parent.content_id for parent in group.header.parents if parent.role == "dataset"}
     gave = {str(s.ids["judge"]) for s in report_files.scores if s.ids.get("judge") and s.ids.get("dataset") in datasets}
     named = {path: header for path, header in report_files.headers.values() if path in judges}
@@ -286,7 +286,7 @@ def _choose_classifier(
 
 
 def gather_files(paths: Iterable[Path], frames: bool = True) -> ReportFiles:
-    """Sort the files of a report or figure by kind and follow their lineage.
+    """Sort the files of a report or figure by model and kind, and add files of their lineage.
 
     Args:
         paths: Models, fitted posteriors, classifiers, datasets, samples, scores of ``mmgen eval`` and training logs.
@@ -299,7 +299,7 @@ def gather_files(paths: Iterable[Path], frames: bool = True) -> ReportFiles:
     report_files, logs, judges = ReportFiles(), [], []
     paths = list(dict.fromkeys(paths))
     if not paths:
-        raise UsageError(f"got no files to report on, expected {_ABOUT}; name at least one")
+        raise UsageError(f"got no files, expected {_ABOUT}; give at least one")
     for path in paths:
         if _is_json_lines(path):
             if "step" in _read_first_record(path):

@@ -1,4 +1,4 @@
-"""A model with its fitted posteriors and attribute classifier, opened for drawing."""
+"""A model with its posteriors and attribute classifier, loaded from files for drawing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ _MOST_COMBINATIONS = 200_000
 
 @dataclass(frozen=True)
 class Source:
-    """A posterior of one file, with its name in figures.
+    """Posterior that figures draw from, with the file that holds it and its name in figures.
 
     Attributes:
         name: Its name in figures.
@@ -50,7 +50,7 @@ class Source:
 
     @property
     def rank(self) -> int:
-        """Sort key: guided posteriors, then fits to encodings, fits to the exact posterior, the encoder."""
+        """Sort key of posteriors: guided ones, then fits to encodings, fits to the exact posterior, the encoder."""
         if self.loaded.guidance:
             return 0
         source = self.loaded.posteriors[self.posterior]
@@ -59,7 +59,7 @@ class Source:
 
 @dataclass
 class Session:
-    """A group of files opened for drawing.
+    """Model with its posteriors and attribute classifier, loaded for drawing, and the descriptions to draw.
 
     Attributes:
         group: The files.
@@ -83,13 +83,13 @@ class Session:
 
     @property
     def note(self) -> str:
-        """Explanation of red frames and seeds for captions."""
+        """Sentences for captions that explain the red frames and name the seed."""
         accuracy = self.judge.accuracy if self.judge else None
         return f"{explain_red_frames(accuracy, classifier_reads_samples(self.model))} Seed {self.seed}."
 
 
 def _make_names_distinct(sources: list[Source]) -> list[Source]:
-    """Append the file to the names that several sources share."""
+    """Append the name of the file to the names that several posteriors share."""
     names = [source.name for source in sources]
     return [replace(s, name=f"{s.name} ({s.path.stem})") if names.count(s.name) > 1 else s for s in sources]
 
@@ -100,7 +100,7 @@ def _fits_encodings(posterior: "Posterior") -> bool:
 
 
 def _sort_sources(sources: list[Source]) -> list[Source]:
-    """Sort sources by rank, and set ``folded`` of each."""
+    """Sort posteriors by rank, and mark those that a report folds."""
     weights = [source.loaded.posteriors[source.posterior].weights.get("text_weight") for source in sources]
     several = bool({weight for weight in weights if weight is not None} - {1.0})
     marked = [replace(s, folded=several and weight == 1.0) for s, weight in zip(sources, weights, strict=True)]
@@ -108,7 +108,7 @@ def _sort_sources(sources: list[Source]) -> list[Source]:
 
 
 def _guide_sources(session: Session, guidance: Guidance) -> list[Source]:
-    """Return guided copies of the posteriors fitted to encodings, or of all if there are none."""
+    """Return guided copies of the posteriors that were fitted to encodings, or of all if there are none."""
     every = (*session.sources, *session.priors)
     fitted = [source for source in every if _fits_encodings(source.loaded.posteriors[source.posterior])]
     found = []
@@ -122,7 +122,7 @@ def _guide_sources(session: Session, guidance: Guidance) -> list[Source]:
 
 
 def open_session(group: ModelFiles, seed: int, device: str = "cpu", guidance: AnyGuidance = 0.0) -> Session:
-    """Load a model, its fitted posteriors and its classifier.
+    """Load a model, its fitted posteriors and its attribute classifier from their files.
 
     Args:
         group: The files.
@@ -167,12 +167,12 @@ def open_session(group: ModelFiles, seed: int, device: str = "cpu", guidance: An
 
 
 def _any_reads_text(session: Session, text: str) -> bool:
-    """Return whether any posterior reads captions."""
+    """Return whether any of the model's posteriors reads captions."""
     return any(text in source.loaded.reads(source.posterior) for source in session.sources)
 
 
 def _choose_concepts(session: Session, count: int = 24) -> Descriptions:
-    """Choose descriptions from the test split, or from the vocabulary if the dataset is gone."""
+    """Choose varied descriptions to draw: of test examples, or from the vocabulary if the dataset is missing."""
     model = session.model
     info, text = model.attributes, model.text
     spelled = info is not None and text is not None and set(text.slots) == set(info.names)
@@ -204,25 +204,25 @@ def _choose_concepts(session: Session, count: int = 24) -> Descriptions:
 def draw_from_sources(
     session: Session, descriptions: Descriptions, count: int, sources: Sequence[Source]
 ) -> list[tuple[str, Draws]]:
-    """Draw ``count`` pictures for each description from several posteriors; return names and draws."""
+    """Draw ``count`` pictures for each description from each of several posteriors; return (name, draws) for each."""
     return [(source.name, draw_pictures(session, source, descriptions, count)) for source in sources]
 
 
 def draw_pictures(
     session: Session, source: Source, descriptions: Descriptions, count: int, *, classify: bool = True
 ) -> Draws:
-    """Draw ``count`` pictures for each description from one posterior, also for kinds of data other than images."""
+    """Draw ``count`` pictures for each description from one posterior; other kinds of data become pictures."""
     judge = session.judge if classify else None
     drawn = draw(source.loaded, descriptions, count, posterior=source.posterior, seed=session.seed, classifier=judge)
     return convert_draws_to_pictures(source.loaded, drawn)
 
 
 def images_per_row(sources: Sequence[Source]) -> int:
-    """Return the number of images in a row for each of several posteriors, so that they fit on a screen."""
+    """Return how many images in a row each of several posteriors gets, so that the rows fit on a screen."""
     return {1: 10, 2: 6}.get(len(sources), max(2, 12 // max(1, len(sources))))
 
 
 def name_blocks(draws: Sequence[tuple[str, Draws]]) -> str:
-    """Format the names of a picture's blocks with their shares of correct attributes, for a caption."""
+    """Format for a caption the names of several posteriors, each with its share of confirmed attributes."""
     verdicts = [(name, format_share_correct(drawn)) for name, drawn in draws]
     return "; ".join(f"{name} ({verdict})" if verdict else name for name, verdict in verdicts)

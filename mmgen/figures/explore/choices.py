@@ -1,4 +1,4 @@
-"""Descriptions that a page offers: by menus of attributes, of a caption's words, or of whole captions."""
+"""Descriptions that a page offers, and menus that choose among them: of attributes, words, or whole captions."""
 
 import heapq
 import itertools
@@ -18,7 +18,7 @@ from mmgen.generation.descriptions import Descriptions, complete_descriptions
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
 
-__all__ = ["Menu", "Questions", "descriptions_by_frequency", "captions_by_difference", "choose_questions"]
+__all__ = ["Menu", "DescriptionChoices", "descriptions_by_frequency", "captions_by_difference", "choose_descriptions"]
 
 _ROWS = 20_000
 """Number of examples from which frequencies are counted."""
@@ -31,7 +31,7 @@ ANY = -1
 
 @dataclass(frozen=True)
 class Menu:
-    """A menu of a page.
+    """Menu of a page, from which a person chooses one value, such as of an attribute.
 
     Attributes:
         name: Name of the menu, such as an attribute.
@@ -45,8 +45,8 @@ class Menu:
 
 
 @dataclass(frozen=True)
-class Questions:
-    """Descriptions that a page offers, and the menus to choose them by.
+class DescriptionChoices:
+    """Descriptions for which a page has pictures, and the menus that choose among them.
 
     Attributes:
         kind: The kind of description, "attributes" or "text".
@@ -69,15 +69,15 @@ class Questions:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def first(self, count: int) -> "Questions":
-        """Return the first ``count`` descriptions."""
+    def first(self, count: int) -> "DescriptionChoices":
+        """Return the choices with only the first ``count`` descriptions."""
         if count >= len(self):
             return self
         starts = tuple(start for start in self.starts if start < count)
         return replace(self, keys=self.keys[:count], descriptions=self.descriptions[:count], starts=starts)
 
     def group_by_completeness(self, loaded: "TrainedModel", rows: range) -> list[tuple[np.ndarray, Descriptions]]:
-        """Group rows into complete and partial descriptions, since complete ones are also read as captions."""
+        """Group the descriptions of ``rows`` into complete and partial ones; complete ones can also be captions."""
         if self.descriptions.tokens is not None:
             return [(np.array(rows), self.descriptions[slice(rows.start, rows.stop)])]
         codes, text, info = self.descriptions.codes[rows.start : rows.stop], loaded.text, loaded.attributes
@@ -89,7 +89,7 @@ class Questions:
 
 
 def descriptions_by_frequency(codes: np.ndarray, sizes: Sequence[int]) -> Iterator[np.ndarray]:
-    """Yield partial descriptions, most frequent first; among equally frequent ones the shorter first.
+    """Yield partial descriptions by the number of examples that match them, most first; on ties, shorter ones first.
 
     A description is at most as frequent as any part of it, so the next one always adds one value to an earlier one.
 
@@ -123,7 +123,7 @@ def descriptions_by_frequency(codes: np.ndarray, sizes: Sequence[int]) -> Iterat
 
 
 def captions_by_difference(starts: np.ndarray, values: Sequence[Sequence[int]]) -> Iterator[np.ndarray]:
-    """Yield captions, then captions that differ from one of them in one word, then in two, each once.
+    """Yield the captions ``starts``, then those that differ from one of them in one word, then in two.
 
     Args:
         starts: Choices of the first captions, int [n, M].
@@ -142,7 +142,7 @@ def captions_by_difference(starts: np.ndarray, values: Sequence[Sequence[int]]) 
                         yield key
 
 
-def _questions_by_attributes(vocabulary: Vocabulary, codes: np.ndarray, limit: int) -> Questions:
+def _choices_by_attributes(vocabulary: Vocabulary, codes: np.ndarray, limit: int) -> DescriptionChoices:
     sizes = [len(words) for words in vocabulary.values]
     total = int(np.prod([size + 1 for size in sizes], dtype=object))
     codes_by_frequency = np.stack(list(itertools.islice(descriptions_by_frequency(codes, sizes), limit)))
@@ -151,7 +151,7 @@ def _questions_by_attributes(vocabulary: Vocabulary, codes: np.ndarray, limit: i
     )
     keys = np.where(codes_by_frequency == UNKNOWN, ANY, codes_by_frequency.astype(np.int64))
     selection = "the most frequent in the data" if len(codes) else "the shortest"
-    return Questions(
+    return DescriptionChoices(
         "attributes",
         menus,
         keys,
@@ -161,9 +161,9 @@ def _questions_by_attributes(vocabulary: Vocabulary, codes: np.ndarray, limit: i
     )
 
 
-def _questions_by_slots(
+def _choices_by_slots(
     text: TextVocabulary, vocabulary: Vocabulary, tokens: np.ndarray, limit: int, seed: int, loaded: "TrainedModel"
-) -> Questions:
+) -> DescriptionChoices:
     places = [vocabulary.names.index(slot) for slot in text.slots]
     values = [[code for code, word in enumerate(vocabulary.values[a]) if word in text.vocabulary] for a in places]
     captions, counts = np.unique(caption_to_attributes(tokens, text, vocabulary)[:, places], axis=0, return_counts=True)
@@ -186,18 +186,18 @@ def _questions_by_slots(
     menus = tuple(Menu(slot, tuple(vocabulary.values[a]), False) for slot, a in zip(text.slots, places, strict=True))
     descriptions = complete_descriptions(loaded, tokens=attributes_to_caption(codes, text, vocabulary))
     first = tuple(range(min(len(starts), len(keys)))) if selection else ()
-    return Questions("text", menus, keys, descriptions, first, total, selection)
+    return DescriptionChoices("text", menus, keys, descriptions, first, total, selection)
 
 
-def _questions_by_captions(tokens: np.ndarray, limit: int, seed: int, loaded: "TrainedModel") -> Questions:
-    """Make one menu of whole captions, the most frequent first, equally frequent ones in random order."""
+def _choices_by_captions(tokens: np.ndarray, limit: int, seed: int, loaded: "TrainedModel") -> DescriptionChoices:
+    """Make choices with one menu of whole captions, the most frequent first."""
     captions, counts = np.unique(tokens, axis=0, return_counts=True)
     shuffled = numpy_generator(seed, "captions").permutation(len(captions))
     frequent_captions = captions[shuffled[np.argsort(-counts[shuffled], kind="stable")]][: min(limit, _CAPTIONS)]
     descriptions = complete_descriptions(loaded, tokens=frequent_captions)
     menu = Menu("caption", tuple(descriptions.format_texts(loaded)), False)
     selection = "the most frequent of the test part" if len(captions) > len(frequent_captions) else ""
-    return Questions(
+    return DescriptionChoices(
         "text",
         (menu,),
         np.arange(len(frequent_captions))[:, None],
@@ -207,8 +207,8 @@ def _questions_by_captions(tokens: np.ndarray, limit: int, seed: int, loaded: "T
     )
 
 
-def choose_questions(session: Session, kind: str, limit: int) -> Questions | None:
-    """Choose the descriptions of one kind that a page offers for a model; None without any.
+def choose_descriptions(session: Session, kind: str, limit: int) -> DescriptionChoices | None:
+    """Choose the descriptions of one kind ("attributes" or "text") that a page offers; None if there are none.
 
     Args:
         session: The model.
@@ -230,12 +230,10 @@ def choose_questions(session: Session, kind: str, limit: int) -> Questions | Non
     if kind == "attributes":
         if info is None:
             return None
-        return _questions_by_attributes(
-            info, np.zeros((0, len(info.names)), np.uint8) if codes is None else codes, limit
-        )
+        return _choices_by_attributes(info, np.zeros((0, len(info.names)), np.uint8) if codes is None else codes, limit)
     if text is None:
         return None
     if text.slots and info is not None and set(text.slots) <= set(info.names):
         none = np.zeros((0, text.length), np.int64)
-        return _questions_by_slots(text, info, none if tokens is None else tokens, limit, session.seed, loaded)
-    return None if tokens is None else _questions_by_captions(tokens, limit, session.seed, loaded)
+        return _choices_by_slots(text, info, none if tokens is None else tokens, limit, session.seed, loaded)
+    return None if tokens is None else _choices_by_captions(tokens, limit, session.seed, loaded)

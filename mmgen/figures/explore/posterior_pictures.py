@@ -1,4 +1,4 @@
-"""Pictures that each posterior draws for the descriptions of a page, with predictions and densities on the map."""
+"""Pictures that each posterior draws for the descriptions of a page, and the posterior's density on the map."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -6,19 +6,19 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from torch import Tensor
 
-from mmgen.figures.explore.density import Chart, compute_densities
-from mmgen.figures.explore.questions import Questions
+from mmgen.figures.explore.choices import DescriptionChoices
+from mmgen.figures.explore.density import MapSquare, compute_densities
 from mmgen.figures.explore.sprites import picture_bytes
 from mmgen.figures.session import Session, Source, draw_pictures
 from mmgen.generation.descriptions import Descriptions, empty_description
 from mmgen.generation.draws import Draws
 
-__all__ = ["Answer", "Answers", "draw_answers", "draw_reference"]
+__all__ = ["DescriptionPictures", "PosteriorPictures", "draw_chosen_descriptions", "draw_reference"]
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Pictures that one posterior draws for one description.
+class DescriptionPictures:
+    """Pictures that one posterior draws for one description, with the classifier's predictions and the density of z.
 
     Attributes:
         row: Position of the description.
@@ -38,19 +38,19 @@ class Answer:
 
 
 @dataclass
-class Answers:
-    """Pictures that one posterior draws for the descriptions of a page, if guided without the empty description."""
+class PosteriorPictures:
+    """Pictures that one posterior draws for the descriptions of a page; guided ones leave out the empty description."""
 
     source: Source
-    items: list[Answer] = field(default_factory=list)
+    items: list[DescriptionPictures] = field(default_factory=list)
 
-    def first(self, count: int) -> "Answers":
-        """Return the answers to the first ``count`` descriptions."""
-        return Answers(self.source, [one for one in self.items if one.row < count])
+    def first(self, count: int) -> "PosteriorPictures":
+        """Return the pictures for the first ``count`` descriptions."""
+        return PosteriorPictures(self.source, [one for one in self.items if one.row < count])
 
 
 def _split_by_description(draws: Draws) -> list[tuple[np.ndarray, np.ndarray | None, tuple[int, int]]]:
-    """Split draws by description: pictures, predicted codes, and counts of correct attributes."""
+    """Split draws by description, to (pictures, predicted codes, numbers of confirmed and of described attributes)."""
     found = []
     for row in range(len(draws.means)):
         judged = None if draws.predicted is None else draws.predicted[row]
@@ -67,23 +67,28 @@ def _split_by_description(draws: Draws) -> list[tuple[np.ndarray, np.ndarray | N
     return found
 
 
-def draw_answers(
-    session: Session, answers: Sequence[Answers], questions: Questions, rows: range, count: int, chart: Chart | None
+def draw_chosen_descriptions(
+    session: Session,
+    by_posterior: Sequence[PosteriorPictures],
+    choices: DescriptionChoices,
+    rows: range,
+    count: int,
+    chart: MapSquare | None,
 ) -> None:
-    """Draw pictures for the descriptions of ``rows`` from each posterior, and append them to ``answers``.
+    """Draw pictures for the descriptions ``rows`` from each posterior, and append them to ``by_posterior``.
 
     Args:
         session: The model and its classifier.
-        answers: The answers of each posterior.
-        questions: All descriptions.
+        by_posterior: The pictures of each posterior, which grow.
+        choices: All descriptions.
         rows: Positions of the descriptions to draw.
         count: n, pictures of each.
         chart: The map; None without one.
     """
     cache: dict[tuple[str, str, tuple[int | str, ...]], Tensor] = {}
-    for one in answers:
+    for one in by_posterior:
         source, loaded, pictures_by_row = one.source, one.source.loaded, []
-        for places, group in questions.group_by_completeness(loaded, rows):
+        for places, group in choices.group_by_completeness(loaded, rows):
             readable = [place for place in range(len(places)) if not loaded.guidance or group.modalities(loaded, place)]
             if not readable:
                 continue
@@ -93,11 +98,13 @@ def draw_answers(
             if chart is not None:
                 lies = [*compute_densities(source, descriptions, chart, session.seed, cache)]
             for place, (pictures, judged, right), (density, outside) in zip(readable, parts, lies, strict=True):
-                pictures_by_row.append(Answer(int(places[place]), pictures, judged, right, density, outside))
+                pictures_by_row.append(
+                    DescriptionPictures(int(places[place]), pictures, judged, right, density, outside)
+                )
         one.items += sorted(pictures_by_row, key=lambda each: each.row)
 
 
-def draw_reference(session: Session, source: Source, count: int) -> Answers:
-    """Draw pictures without a description from a prior, for comparison."""
+def draw_reference(session: Session, source: Source, count: int) -> PosteriorPictures:
+    """Draw pictures from a prior, without a description, for comparison with those of descriptions."""
     (part,) = _split_by_description(draw_pictures(session, source, empty_description(source.loaded), count))
-    return Answers(source, [Answer(0, *part, None)])
+    return PosteriorPictures(source, [DescriptionPictures(0, *part, None)])
