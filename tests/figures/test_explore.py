@@ -181,9 +181,9 @@ def test_parts_that_make_no_sense_are_left_out(world: Path, tmp_path: Path) -> N
 
 def test_what_cannot_be_shown_is_refused_in_a_sentence(world: Path, tmp_path: Path) -> None:
     out = tmp_path / "e.html"
-    with pytest.raises(UsageError, match=r"got files of the models flat\.safetensors, telbo"):
+    with pytest.raises(UsageError, match=r"needs one model and its fitted posteriors, got flat\.safetensors, telbo"):
         make_explorer([world / "flat.safetensors", world / "telbo.safetensors"], out)
-    with pytest.raises(UsageError, match="got none; name files of one model"):
+    with pytest.raises(UsageError, match="got none; give the files of one model"):
         make_explorer([world / "scores.jsonl"], out)
     with pytest.raises(UsageError, match=r"--dimensions got 3, but z of .* has 2"):
         make_explorer([world / "flat.safetensors"], out, limits=Limits(dimensions=3))

@@ -69,9 +69,9 @@ def test_a_way_between_descriptions(world: Path) -> None:
     picture, _ = draw_plot("interpolation", files, descriptions=["parity=odd", "parity=even magnitude=high"], number=2)
     assert isinstance(picture.drawn, Grid) and len(picture.drawn.boxes) == 2 * 9
     assert "'parity=odd' to one for 'parity=even magnitude=high'" in picture.caption
-    with pytest.raises(UsageError, match="needs two descriptions, got 1 --given; give two"):
+    with pytest.raises(UsageError, match="got 1 --given, expected two descriptions; give two"):
         draw_plot("interpolation", files, descriptions=["parity=odd"])
-    with pytest.raises(UsageError, match="got --given and --dataset-row"):
+    with pytest.raises(UsageError, match="got both --given and --dataset-row"):
         draw_plot("interpolation", files, descriptions=["parity=odd", "parity=even"], rows=[1, 2])
     with pytest.raises(UsageError, match=r"got 3 rows, expected pairs"):
         draw_plot("interpolation", files, rows=[1, 2, 3])

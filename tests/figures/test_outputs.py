@@ -41,7 +41,7 @@ def test_what_would_be_lost_is_refused(
     assert exit_code(*arguments, "-o", out) == 2
     written, said = capfd.readouterr()
     assert written == ""
-    assert f"{out}: it " in said and "would be lost; choose another name" in said
+    assert f"{out}: " in said and "would be lost; choose another name" in said
     assert before == {path: path.read_bytes() for path in files.iterdir()}
 
 

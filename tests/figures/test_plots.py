@@ -198,7 +198,7 @@ def test_a_figure_says_what_it_heeds() -> None:
 def test_a_figure_that_cannot_be_drawn_says_why(toy: Path, world: Path) -> None:
     with pytest.raises(UsageError, match=r"unknown figure 'contour': did you mean 'contours'\?"):
         draw_plot("contour", _fitted(toy))
-    with pytest.raises(UsageError, match=r"contours got files of the models marginal\.safetensors, joint\."):
+    with pytest.raises(UsageError, match=r"contours needs one model .* got marginal\.safetensors, joint\."):
         draw_plot("contours", [toy / "marginal.safetensors", toy / "joint.safetensors"])
     with pytest.raises(UsageError, match=r"no posterior of .* reads texts; .*fit-aggregate"):
         draw_plot("text-to-image", [toy / "marginal.safetensors"])
@@ -212,7 +212,7 @@ def test_a_figure_that_cannot_be_drawn_says_why(toy: Path, world: Path) -> None:
         draw_plot("hierarchy", _fitted(toy))
     with pytest.raises(UsageError, match=r"hierarchy got .*judge\.safetensors \(a classifier\), expected a model"):
         draw_plot("hierarchy", [toy / "judge.safetensors"])
-    with pytest.raises(UsageError, match="hierarchy drops the attributes of one description, got 2 --given; give one"):
+    with pytest.raises(UsageError, match="hierarchy got 2 --given, expected one description"):
         draw_plot("hierarchy", _fitted(toy), descriptions=["small", "big"])
 
 

@@ -130,7 +130,7 @@ def test_the_figure_from_files(tmp_path: Path) -> None:
     assert "the mean of 1 or 2 seeds, whose own values are the dots, on 1,000 test images" in picture.caption
     assert "1 earlier scores of the same method, number of pairs and seed are not shown" in picture.caption
     files[0].write_text(json.dumps(score("mvae", 10, 1.0, "samples").to_json()))
-    with pytest.raises(UsageError, match=r"got no such scores; make some with mmgen train --paired"):
+    with pytest.raises(UsageError, match=r"got no such scores; measure some with mmgen train --paired"):
         draw_plot("weak-supervision", files[:1])
 
 

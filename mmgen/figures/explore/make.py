@@ -68,8 +68,7 @@ def _single_group(groups: list[ModelFiles]) -> ModelFiles:
     if len(groups) != 1:
         names = ", ".join(group.model.name for group in groups) or "none"
         raise UsageError(
-            f"got files of the models {names}, "
-            f"expected one model and its fitted posteriors; give the files of one model"
+            f"a page to explore needs one model and its fitted posteriors, got {names}; give the files of one model"
         )
     return groups[0]
 

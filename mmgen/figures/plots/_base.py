@@ -141,8 +141,7 @@ class Plot:
         if self.shows in ("model", "plane") and len(groups) != 1:
             names = ", ".join(group.model.name for group in groups) or "none"
             raise UsageError(
-                f"{name} got files of the models {names}, "
-                f"expected one model and its fitted posteriors; give the files of one model"
+                f"{name} needs one model and its fitted posteriors, got {names}; give the files of one model"
             )
         for group in groups if self.shows == "plane" else ():
             if labels := labels_in_latent(group.header):

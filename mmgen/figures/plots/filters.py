@@ -47,7 +47,7 @@ class _Pixels:
     dropped: bool
 
     def directions_as_pictures(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Convert directions of pixels [n, size] to pictures [n, H, W]; a dropped pixel is minus the sum of the others."""
+        """Convert directions of pixels [n, size] to pictures [n, H, W]; a dropped pixel is minus the others' sum."""
         if self.dropped:
             weights = np.concatenate([weights, -weights.sum(1, keepdims=True)], 1)
         return weights.reshape(-1, *self.shape)

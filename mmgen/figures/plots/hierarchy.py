@@ -50,7 +50,7 @@ def hierarchy(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """
     if (count := len(options.descriptions)) > 1:
         raise UsageError(
-            f"hierarchy got {count} descriptions (--given), expected one, whose attributes it drops; give one"
+            f"hierarchy got {count} --given, expected one description, whose attributes it drops; give one"
         )
     session = sessions[0]
     found = draw_abstraction(session, select_descriptions(session, options, 1))

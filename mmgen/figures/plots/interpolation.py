@@ -40,7 +40,7 @@ def draw_interpolations(
         UsageError: The number of rows is odd, or the model does not draw images.
     """
     if len(rows) % 2:
-        raise UsageError(f"interpolation got {len(rows)} rows, expected pairs: --dataset-row A --dataset-row B")
+        raise UsageError(f"interpolation got {len(rows)} rows, expected pairs; give --dataset-row A --dataset-row B")
     if session.model.model.conditional_on:
         raise UsageError(
             f"{session.group.model} draws from z and a description together, so interpolation through z alone does not "
@@ -76,7 +76,7 @@ def _explain_labels(model: Model) -> str:
 def _interpolate_descriptions(session: Session, options: PlotOptions) -> Picture:
     """Draw interpolations between pictures drawn for two descriptions, a block for each posterior."""
     if (count := len(options.descriptions)) != 2:
-        raise UsageError(f"interpolation got {count} descriptions (--given), expected two; give two")
+        raise UsageError(f"interpolation got {count} --given, expected two descriptions; give two")
     if options.rows:
         raise UsageError("interpolation got both --given and --dataset-row, expected one of them; leave one out")
     model, descriptions = session.model, select_descriptions(session, options, 2)
