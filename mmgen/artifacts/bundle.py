@@ -73,7 +73,7 @@ def read_array_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def _declared_axes(file: h5py.File, name: str, path: Path) -> int:
-    """Return the number of axes that a member declares."""
+    """Return the number of axes of the array ``name``, as the file declares it."""
     with explain_errors(path, printable(name, 100)):
         require_hard_link(file, name, path)
         return len(getattr(file[name], "shape", None) or ())

@@ -53,7 +53,7 @@ class Tensor:
 
     @property
     def type_name(self) -> str:
-        """torch's name of the type ("float32")."""
+        """Name of the type in torch, such as "float32"."""
         return _TYPES[self.dtype][0]
 
 

@@ -28,7 +28,7 @@ class Batch:
 
     @property
     def size(self) -> int:
-        """Number of examples B."""
+        """Number of examples B in the batch."""
         return next(iter(self.values.values())).shape[0]
 
     @property

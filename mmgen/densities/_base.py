@@ -36,9 +36,7 @@ class Density(nn.Module, ABC):
         """
 
     def training_value(self, u: Tensor, context: Tensor | None) -> Tensor:
-        """Compute the objective of a fit to draws u [..., B, D], to be maximised: [..., B]; by default log q(u |
-        context).
-        """
+        """Compute log q(u | context) [..., B] of draws u [..., B, D], or another objective that a fit maximises."""
         return self.log_prob(u, context)
 
     def log_prob_with_error(self, u: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:

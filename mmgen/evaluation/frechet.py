@@ -61,7 +61,7 @@ def frechet_distance(difference: float, first: Floats, second: Floats) -> float:
 
 @dataclass(frozen=True)
 class Distance:
-    """A Fréchet distance between two sets of points that can be recomputed without a group of descriptions.
+    """A Fréchet distance between two sets of points; functions recompute it without a group of descriptions.
 
     Attributes:
         distance_without: Function from a group of descriptions to the squared distance without it; None for all groups.
