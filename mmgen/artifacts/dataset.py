@@ -122,7 +122,7 @@ class Dataset:
         } | {array_path(name): each.examples for name, each in self.modalities.items() if each.examples is not None}
         if len(set(sizes.values())) != 1 or 0 in sizes.values():
             raise ArtifactError(
-                f"{self.path}: its modalities have {sizes} rows, expected the same number above 0 in each; make it again"
+                f"{self.path}: its modalities have {sizes} rows, expected equal numbers above 0; make it again"
             )
         self.size = next(iter(sizes.values()))
         factors = open_group(self._file, "factors", self.path)

@@ -104,7 +104,7 @@ ATTACKS = {
     "null": (_replace(_create(data=h5py.Empty("u1"))), "has shape None"),
     "group": (_replace(lambda group, folder: group.create_group("image")), "is no array"),
     "type": (_replace(lambda group, folder: group.__setitem__("image", np.dtype("u1"))), "is no array"),
-    "fewer rows": (_replace(_create(data=np.zeros((29, 2), np.uint8), **CHECKED)), "expected the same number above 0"),
+    "fewer rows": (_replace(_create(data=np.zeros((29, 2), np.uint8), **CHECKED)), "expected equal numbers above 0"),
     "no modalities": (_remove("modalities"), "modalities is missing"),
     "no splits": (_remove("splits"), "splits is missing"),
     "no part": (_remove("splits/iid/val"), "val is missing"),
