@@ -191,7 +191,7 @@ class Dataset:
         return f"Dataset({str(self.path)!r}, size={self.size}, modalities={sorted(self.modalities)})"
 
     def _repr_html_(self) -> str:
-        parts = [(name, each.in_words()) for name, each in self.modalities.items()]
+        parts = [(name, each.describe_size()) for name, each in self.modalities.items()]
         facts = [("examples", f"{self.size:,}"), *parts, ("splits", ", ".join(self.schemes) or "none")]
         return facts_table(f"dataset {self.path}", facts)
 
@@ -241,7 +241,7 @@ class Dataset:
     @property
     def observed(self) -> "dict[str, Description]":
         """Specifications of the modalities that have a value for each example, without words; images come first."""
-        others = {name: each for name, each in self.modalities.items() if each.by_rows and not each.describes}
+        others = {name: each for name, each in self.modalities.items() if each.has_rows and not each.describes}
         return {**self.images, **others}
 
     @check_arguments

@@ -133,7 +133,7 @@ class DatasetWriter:
         """
         name, folder = description.name, self._file["modalities"]
         self._check_new("modalities", name)
-        arrays, texts = description.arrays(), {"kind": description.kind, **description.texts()}
+        arrays, texts = description.arrays(), {"kind": description.kind, **description.text_attributes()}
         if arrays.keys() != {ROWS}:
             folder = self._groups[name] = folder.create_group(name)
             for text, value in texts.items():

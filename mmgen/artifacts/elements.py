@@ -51,7 +51,7 @@ class FileElement:
         self._item, self._path = item, path
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         return f"{self._path}: {self._item.name}"
 
     def text(self, name: str) -> str:

@@ -59,7 +59,7 @@ class Samples:
 class _Texts:
     """Texts and shape of a modality in a file of samples, see :class:`mmgen.modalities._base.Element`."""
 
-    where: str
+    location: str
     texts: Mapping[str, str]
     rows: tuple[int, ...]
 
@@ -134,11 +134,11 @@ def write_samples(
         arrays[name] = values.astype(dtype, copy=False)
     texts = {"name": "", "names": "", "values": ""}
     if info is not None:
-        texts = {"name": info.name, **info.texts()}
+        texts = {"name": info.name, **info.text_attributes()}
     if image:
         texts["image"] = image
     if text_info is not None and (text is not None or text_asked is not None):
-        texts |= {"text_name": text_info.name, **text_info.texts()}
+        texts |= {"text_name": text_info.name, **text_info.text_attributes()}
     return write_bundle(
         path, "samples", arrays, texts, settings=settings, seed=seed, parents=parents, facts=facts, command=command
     )

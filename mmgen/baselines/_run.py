@@ -203,7 +203,9 @@ def _make_score(
 
 def _find_numbers(dataset: Dataset, name: str) -> Description:
     """Return the specification of the modality of real numbers called ``name``; "" for the first one."""
-    candidates = {name: each for name, each in dataset.modalities.items() if each.numbers is not None and each.by_rows}
+    candidates = {
+        name: each for name, each in dataset.modalities.items() if each.number_count is not None and each.has_rows
+    }
     if not candidates:
         raise DataError(
             f"{dataset.path} has no vectors or patches, expected some to fit a density to; choose another dataset"
@@ -219,4 +221,4 @@ def _read_numbers(rows: DatasetRows, described: Description, seed: int, part: st
     for chunk in torch.arange(len(rows)).split(_CHUNK):
         batch = rows.view(chunk, seed, "baseline") if part == "train" else rows.batch(chunk)
         pieces.append(batch.values[described.name].double().numpy())
-    return np.concatenate(pieces) if pieces else np.empty((0, described.numbers or 0))
+    return np.concatenate(pieces) if pieces else np.empty((0, described.number_count or 0))

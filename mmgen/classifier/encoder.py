@@ -24,7 +24,7 @@ class Encoder(ClassifierNetwork):
 
     def __init__(self, described: Description, sizes: tuple[int, ...], hint_size: int = 0) -> None:
         super().__init__(described.event_shape, sizes, hint_size)
-        networks = described.networks({}, "network")
+        networks = described.read_network_settings({}, "network")
         if networks is None:
             raise UsageError(
                 f"{described.name} is a {described.kind}, which has no encoder; use a classifier network for images, "

@@ -278,7 +278,7 @@ def _model_card(export: _Export) -> str:
     """Return the README.md of an export, a model card for the Hugging Face hub."""
     loaded = export.trained
     header, objective = loaded.model_header, str(loaded.settings.objective["name"])
-    parts = [each.in_words() for each in loaded.settings.modalities.values()]
+    parts = [each.describe_size() for each in loaded.settings.modalities.values()]
     name = loaded.path.stem
     lines = [
         "---",

@@ -65,7 +65,7 @@ def explain_missing_image_encoder(evaluation: "Evaluation") -> str:
 def explain_missing_encodings(evaluation: "Evaluation") -> str:
     """Return a reason if the model or dataset does not allow to encode examples one by one; else ""."""
     known = evaluation.loaded.settings.data.modalities
-    joined = [name for name, described in known.items() if not described.by_rows]
+    joined = [name for name, described in known.items() if not described.has_rows]
     if evaluation.loaded.observation is None or joined:
         return "needs a model that encodes examples one by one, and this one does not; choose another metric"
     check_modalities(evaluation, evaluation.source_modalities)

@@ -136,7 +136,7 @@ def validate_numbers(info: "Description", values: Any) -> Tensor:
     Raises:
         UsageError: The shape or the values do not fit the modality.
     """
-    shape, stored = (list(info.event_shape) if info.by_rows else None), info.arrays().get(ROWS)
+    shape, stored = (list(info.event_shape) if info.has_rows else None), info.arrays().get(ROWS)
     expected = _format_sizes("B", *(shape or []))
     numbers = tensor_from(info.name, values, f"real numbers {expected}")
     as_stored = stored is not None and numbers.dtype == torch.uint8 and tuple(numbers.shape[1:]) == tuple(stored.shape)

@@ -86,7 +86,7 @@ class TrainedModel:
         self.posteriors = Posteriors([each for each in every if each is not None], self.path, self.model_path)
 
     def __repr__(self) -> str:
-        about = [f"z {self.model.latent_size}", *(each.in_words() for each in self.settings.modalities.values())]
+        about = [f"z {self.model.latent_size}", *(each.describe_size() for each in self.settings.modalities.values())]
         return (
             f"<{self.header.kind} {self.path}: {self.settings.objective['name']}, {'; '.join(about)}; "
             f"draws from {', '.join(self.posteriors)}; on {self.device}>"
@@ -94,7 +94,7 @@ class TrainedModel:
 
     def _repr_html_(self) -> str:
         facts = [("objective", self.settings.objective["name"]), ("z", self.model.latent_size)]
-        facts += [(name, each.in_words()) for name, each in self.settings.modalities.items()]
+        facts += [(name, each.describe_size()) for name, each in self.settings.modalities.items()]
         facts += [("draws from", ", ".join(self.posteriors)), ("device", self.device)]
         return facts_table(f"{self.header.kind} {self.path}", facts)
 

@@ -18,7 +18,7 @@ __all__ = ["Better", "Metric", "Need", "ExampleValues", "Score", "map_fractions"
 
 
 class Metric(ABC):
-    """Base of all metrics. A metric has no state; model, data and settings come from an :class:`Evaluation`."""
+    """Base of all metrics. A metric has no state: model, data and settings come from an :class:`Evaluation`."""
 
     name: ClassVar[str]
     """Name in scores, by default that of the class: ``ActiveUnits`` is ``active-units``."""
@@ -62,7 +62,7 @@ class Metric(ABC):
             cls.name = to_kebab_case(cls.__name__)
 
     def check(self, evaluation: "Evaluation") -> None:
-        """Check that model, data and settings offer everything in ``needs``.
+        """Refuse an evaluation whose model, data or settings lack one of the metric's ``needs``.
 
         Raises:
             UsageError: Something is missing.
@@ -73,7 +73,7 @@ class Metric(ABC):
 
     @abstractmethod
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        """Measure: yield the completed fraction, from 0 to 1, and return the scores."""
+        """Compute the metric: yield the fraction of work done, from 0 to 1, and return the scores."""
 
     def score(
         self,
@@ -93,7 +93,8 @@ class Metric(ABC):
         details: Mapping[str, Any] | None = None,
         ids: Mapping[str, str] | None = None,
     ) -> Score:
-        """Make a score of this metric, with its unit, content ids and the classifier's accuracy.
+        """Build a :class:`Score` of this metric from a measured value, adding the unit, content ids and classifier
+        accuracy.
 
         Args:
             evaluation: The evaluation.

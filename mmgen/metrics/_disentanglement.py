@@ -25,7 +25,7 @@ _REPEATS = 5
 
 @dataclass(frozen=True)
 class RepeatResult:
-    """Results of one repeat of a disentanglement metric.
+    """Values that a disentanglement metric has in one of its repeats.
 
     Attributes:
         values: Values by quantity.
@@ -37,7 +37,7 @@ class RepeatResult:
 
 
 def _missing_factors(evaluation: "Evaluation") -> str:
-    """Check that the dataset has factors; the error is raised by the reader."""
+    """Return "" if the dataset has factors of variation; otherwise the dataset's reader raises the error."""
     evaluation.read_factors()
     return ""
 
@@ -64,7 +64,7 @@ class Disentanglement(Metric):
 
     @abstractmethod
     def measure(self, code: Code, rng: np.random.Generator) -> RepeatResult:
-        """Compute the metric on one random half of the encodings."""
+        """Compute the metric on one random half of the encoded images."""
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         code = evaluation.encodings
@@ -103,7 +103,7 @@ class Disentanglement(Metric):
 
 
 def _standard_error(values: NDArray[np.float64], test_count: int) -> float:
-    """Return the standard error of the mean over repeats [R], each on another half of the same examples."""
+    """Return the standard error of the mean of values [R] from R repeats on random halves of the images."""
     count, mean, variance = len(values), float(values.mean()), float(values.var(ddof=1))
     answer_variance = mean * (100 - mean) / test_count if test_count else 0.0
     example_variance = max(0.0, variance - answer_variance)

@@ -33,7 +33,7 @@ def training_images_warning(evaluation: Evaluation, metrics: Sequence[str]) -> s
 
 
 def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]]:
-    """Return the work of computing metrics for every posterior of an evaluation.
+    """Return the work that computes metrics, for every posterior of an evaluation.
 
     Args:
         evaluation: The evaluation.
@@ -71,7 +71,7 @@ def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]
 
 
 def _add_provenance(evaluation: Evaluation, member: Metric, score: Score) -> Score:
-    """Add run and conditions to a score, and its error over pictures or sources if several points belong to one."""
+    """Add to a score its run, its conditions and, if several points belong to one picture, the clustered error."""
     score = evaluation.provenance.complete(score)
     if member.points == "averaged":
         score = add_clustered_error(score, evaluation.dataset.read_sources(evaluation.rows_of_points))
@@ -81,7 +81,7 @@ def _add_provenance(evaluation: Evaluation, member: Metric, score: Score) -> Sco
 def evaluate_with_classifiers(
     evaluation: Evaluation, metrics: Sequence[str], classifiers: "Sequence[Classifier | None]"
 ) -> list[Work[list[Score]]]:
-    """Return the work of computing metrics, then of recomputing those that use a classifier with each other classifier.
+    """Return one work for all metrics, and one for each further classifier with the metrics that use a classifier.
 
     All classifiers see the same drawn pictures.
 

@@ -18,7 +18,9 @@ _OPTION_NAMES = {"factors": "--factor", "dropped": "--given-count", "posteriors"
 
 
 def default_metrics(loaded: "TrainedModel") -> list[str]:
-    """Return names of the default metrics of a model, which follow from its kinds of descriptions."""
+    """Return the names of the metrics that are computed by default: they depend on the kinds of words in the model's
+    data.
+    """
     if loaded.attributes is None and loaded.text is not None:
         return ["retrieval"]
     captioned = loaded.text is not None and loaded.description_kind != "attributes"
@@ -26,7 +28,7 @@ def default_metrics(loaded: "TrainedModel") -> list[str]:
 
 
 def dropped_counts(given_count: Sequence[int] | None, loaded: "TrainedModel") -> list[int] | None:
-    """Convert numbers of given attributes (``--given-count``) to numbers of attributes left out.
+    """Convert numbers of attributes that descriptions keep (``--given-count``) to numbers that they leave out.
 
     Raises:
         UsageError: A number is repeated, or the model has fewer attributes.
@@ -37,12 +39,14 @@ def dropped_counts(given_count: Sequence[int] | None, loaded: "TrainedModel") ->
     check_distinct("--given-count", given_count)
     if any(not 0 <= number <= count for number in given_count):
         got = ",".join(map(str, given_count))
-        raise UsageError(f"--given-count got {got}, expected numbers from 0 to {count}, the model's attributes")
+        raise UsageError(
+            f"--given-count got {got}, expected numbers from 0 to {count}, the number of attributes of the model"
+        )
     return [count - number for number in given_count]
 
 
 def check_distinct(option: str, values: Sequence[object]) -> None:
-    """Refuse an option with a repeated value.
+    """Refuse an option that lists a value twice.
 
     Args:
         option: Name of the option for the message.
@@ -53,11 +57,11 @@ def check_distinct(option: str, values: Sequence[object]) -> None:
     """
     repeated = next((value for place, value in enumerate(values) if value in values[:place]), None)
     if repeated is not None:
-        raise UsageError(f"{option} got {repeated} twice, expected each once; leave one out")
+        raise UsageError(f"{option} got {repeated} twice, expected each value once; leave the second one out")
 
 
 def check_options_are_read(metrics: Sequence[str], options: Iterable[str]) -> None:
-    """Refuse options that none of the metrics reads.
+    """Refuse options of the user that none of the metrics reads.
 
     Args:
         metrics: Names of the metrics to compute.
@@ -86,12 +90,12 @@ def check_options_are_read(metrics: Sequence[str], options: Iterable[str]) -> No
     ]
     raise UsageError(
         f"--metric {' and '.join(dict.fromkeys(metrics))} got options that it does not read: "
-        f"{', '.join(unread_options)}; leave them out, or use a metric in brackets, which reads them"
+        f"{', '.join(unread_options)}; leave them out, or add a metric that reads them, named in brackets"
     )
 
 
 def _options_read_by(metric: "type[Metric]") -> set[str] | None:
-    """Return the options that a metric reads; None if it reads all."""
+    """Return the names of the options that a metric reads; None if it reads all options."""
     if metric.reads is None:
         return None
     implied = {"posteriors": metric.posteriors == "each", "judge": metric.judged}
@@ -99,4 +103,5 @@ def _options_read_by(metric: "type[Metric]") -> set[str] | None:
 
 
 def _command_line_option(name: str) -> str:
+    """Return the command-line form of an option: "--given-count" of "given_count"."""
     return _OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")

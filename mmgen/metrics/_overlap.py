@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 class Overlap(Metric):
-    """Base of precision and recall: the share of one set of pictures that lies among another, in percent.
+    """Base of precision and recall: the percentage of real or drawn pictures that resemble pictures of the other set.
 
     Protocol ``description``: real pictures of the same description only, mean over descriptions; ``pooled``: all
     descriptions together. Real pictures instead of drawn ones, from another half, give the ceiling.
@@ -43,30 +43,31 @@ class Overlap(Metric):
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         comparisons = yield from compare_pictures(evaluation, posterior)
-        return [self._score(evaluation, posterior, compared) for compared in comparisons]
+        return [self._score(evaluation, posterior, comparison) for comparison in comparisons]
 
-    def _score(self, evaluation: "Evaluation", posterior: str, compared: PictureComparison) -> Score:
+    def _score(self, evaluation: "Evaluation", posterior: str, comparison: PictureComparison) -> Score:
         seed = evaluation.settings.seed
-        values, weights = _overlap_percentages(compared, compared.pairs, self.of_real)
-        real, _ = _overlap_percentages(compared, compared.ceiling_pairs, self.of_real)
+        values, weights = _overlap_percentages(comparison, comparison.pairs, self.of_real)
+        real, _ = _overlap_percentages(comparison, comparison.ceiling_pairs, self.of_real)
         mean, ceiling = weighted_mean(values, weights, seed), weighted_mean(real, weights, seed)
         shortfall = weighted_mean(real - values, weights, seed)
 
-        def error(percentage: float, stderr: float | None) -> float | None:
-            return None if stderr is None else share_error(percentage, stderr, compared.n)
+        def binomial_error(percentage: float, stderr: float | None) -> float | None:
+            """Return the standard error of a percentage, at least that of a share of ``comparison.n`` pictures."""
+            return None if stderr is None else share_error(percentage, stderr, comparison.n)
 
         return self.score(
             evaluation,
             mean.value,
-            error(mean.value, mean.stderr),
-            compared.n,
+            binomial_error(mean.value, mean.stderr),
+            comparison.n,
             posterior=posterior,
-            given=compared.queries.given_count,
-            protocol=compared.protocol,
+            given=comparison.queries.given_count,
+            protocol=comparison.protocol,
             details={
-                **compared.picture_counts(),
+                **comparison.picture_counts(),
                 "ceiling": ceiling.value,
-                "ceiling_stderr": error(ceiling.value, ceiling.stderr),
+                "ceiling_stderr": binomial_error(ceiling.value, ceiling.stderr),
                 "below_ceiling": shortfall.value,
                 "below_ceiling_stderr": shortfall.stderr,
                 "splits_sd": mean.splits_sd,
@@ -76,13 +77,13 @@ class Overlap(Metric):
 
 
 def _overlap_percentages(
-    compared: PictureComparison, pairs: list[tuple[Points, Points]], of_real: bool
+    comparison: PictureComparison, pairs: list[tuple[Points, Points]], of_real: bool
 ) -> tuple[Floats, Floats]:
-    """Return the percentage of each description's pictures that lie among the others, and the descriptions' weights."""
+    """Return for each description the percentage of pictures that resemble the other set, and its weight."""
     each = []
     for candidates, references in pairs:
         points, others = (references, candidates) if of_real else (candidates, references)
-        if compared.protocol == "pooled":
+        if comparison.protocol == "pooled":
             is_inside = np.split(
                 are_inside_balls(np.concatenate(points), np.concatenate(others)), np.cumsum(list(map(len, points)))
             )
@@ -90,5 +91,5 @@ def _overlap_percentages(
         else:
             each.append([100.0 * are_inside_balls(a, b).mean() for a, b in zip(points, others, strict=True)])
     counts = np.array([len(part) for part in points], np.float64)
-    weights = counts[counts > 0] if compared.protocol == "pooled" else compared.queries.weights
+    weights = counts[counts > 0] if comparison.protocol == "pooled" else comparison.queries.weights
     return np.mean(each, axis=0), weights

@@ -26,12 +26,12 @@ _RESAMPLES = 200
 
 
 def unit_activity(means: Tensor) -> Tensor:
-    """Return the variance A_u = Var_x(E_q[z_u]) [D] of posterior means [N, D] over examples, in float64."""
+    """Return the activity of each latent dimension, Var_x(E_q[z_u]) [D], from posterior means [N, D], in float64."""
     return means.double().var(0)
 
 
 class ActiveUnits(Metric):
-    r"""Number of units u with :math:`A_u = Var_x(E_{q(z|x)}[z_u]) > 0.01`; standard error by bootstrap over points.
+    r"""Number of latent dimensions u that are in use: :math:`A_u = Var_x(E_{q(z|x)}[z_u]) > 0.01`; error by bootstrap.
 
     A model with several layers has a count for each too. The mean of a layer above the first is given one draw of the
     layers below, as in the code of Burda et al. (2016): its variance holds some of that of the draw, so that a unit

@@ -16,7 +16,8 @@ _TRAIN, _TEST = 10_000, 5_000
 
 
 class BetaScore(Disentanglement):
-    r"""Accuracy of a logistic regression that names the factor which 64 pairs of examples share.
+    r"""Accuracy of a logistic regression that predicts the factor whose value 64 pairs of examples share, from
+    differences of z.
 
     Its input is the mean of :math:`|\mu_1 - \mu_2|` over the pairs.
 

@@ -22,7 +22,7 @@ __all__ = ["Compositionality"]
 
 
 def _missing_held_out_combinations(evaluation: "Evaluation") -> str:
-    """Return why the part has no complete combinations of attributes outside of the training data; "" if it has."""
+    """Return why the evaluated part has no attribute combinations that training held out; "" if it has."""
     if fewest_dropped(evaluation.questions.codes):
         return (
             "needs examples with all attributes known, but the part "
@@ -43,7 +43,7 @@ def _missing_held_out_combinations(evaluation: "Evaluation") -> str:
 
 
 class Compositionality(CodeAgreement):
-    """Correctness of complete descriptions, over the held-out combinations of a compositional split."""
+    """Correctness of pictures of complete descriptions whose combination of attributes was held out of training."""
 
     rank = 3
     reads = ("queries", "draws", "split", "part")

@@ -31,7 +31,7 @@ _GENERATED = 2400
 
 
 def correctness_by_query(attributes: NDArray[np.uint8], predicted: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Return the correctness of each query [Q], from 0 to 1: the mean over its images and given attributes.
+    """Return for each query [Q] the share of its given attributes that the classifier finds in its images, from 0 to 1.
 
     Source: VE Section 3.
 
@@ -52,7 +52,9 @@ def correctness_by_query(attributes: NDArray[np.uint8], predicted: NDArray[np.ui
 
 
 class CodeAgreement(Metric):
-    """Base of metrics that compare predicted attributes with those of queries, in percent; errors are over queries."""
+    """Base of metrics that count how often predicted attributes equal those of the description, in percent over
+    queries.
+    """
 
     unit = "%"
     better = "higher"
@@ -64,7 +66,7 @@ class CodeAgreement(Metric):
     def score_codes(
         self, evaluation: "Evaluation", posterior: str, queries: Queries, predicted: NDArray[np.uint8]
     ) -> list[Score]:
-        """Score predicted codes [Q, n, A] of the pictures of queries.
+        """Score the attribute codes [Q, n, A] that the classifier predicts for n pictures of each of Q queries.
 
         Protocol ``exact`` leaves out words that the classifier gets as input; where it gets some there is also
         ``paper``, over all words (CK 5.4; its input always matches). Captions in free words have ``free-captions``,
@@ -123,7 +125,7 @@ class CodeAgreement(Metric):
 def _average_by_caption(
     values: NDArray[np.float64], queries: Queries
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Average values over queries of the same caption, which share pictures; return means and their weights."""
+    """Average values of queries with the same caption, whose pictures are the same; return averages and weights."""
     if queries.tokens is None:
         return values, queries.weights
     _, of = np.unique(queries.tokens, axis=0, return_inverse=True)
@@ -132,14 +134,14 @@ def _average_by_caption(
 
 
 def _unreadable_queries(evaluation: "Evaluation") -> str:
-    """Return why the posteriors cannot read the descriptions, as attributes or whole captions; "" if they can."""
+    """Return why no posterior reads these descriptions, as attributes or as whole captions; "" if one does."""
     if evaluation.questions.free_captions and not any(evaluation.questions.dropped):
         return ""
     return needs.explain_unspelled_descriptions(evaluation)
 
 
 class Correctness(CodeAgreement):
-    r"""Mean over images and given attributes of [predicted = given].
+    r"""Percentage of given attributes that the classifier finds in drawn images, mean over images and attributes.
 
     .. math:: \frac{1}{|S|} \sum_{x \in S} \frac{1}{|O|} \sum_{k \in O} I(\hat y(x)_k = y_k) \quad \text{(VE Section 3)}
 
@@ -184,7 +186,7 @@ class Correctness(CodeAgreement):
         return scores
 
     def _score_generated_words(self, evaluation: "Evaluation", posterior: str) -> list[Score]:
-        """Score the agreement of pictures with words generated from the same z; UNKNOWN is never right."""
+        """Score how often words drawn from the same z agree with the picture; a value UNKNOWN counts as wrong."""
         predicted, words = evaluation.drawn_pictures.classify_generated(posterior, _GENERATED)
         hints, names = evaluation.questions.hints, evaluation.attributes.names
         columns = {"generated-text": list(range(len(names)))}

@@ -35,7 +35,7 @@ _MOST_DRAWS = 768
 
 @dataclass(frozen=True)
 class _QueryCoverage:
-    """Coverage of every query in percent: corrected, uncorrected, and the remaining bias."""
+    """Coverage of each query in percent, corrected for few pictures or not, and the remaining bias."""
 
     values: NDArray[np.float64]
     uncorrected: NDArray[np.float64]
@@ -44,7 +44,7 @@ class _QueryCoverage:
 
 
 def _unreadable_partial_descriptions(evaluation: "Evaluation") -> str:
-    """Return why the posteriors cannot read descriptions with attributes left out; "" if they can."""
+    """Return why no posterior reads descriptions that leave attributes out; "" if one does."""
     if not evaluation.questions.whole_captions:
         return ""
     return (
@@ -121,7 +121,7 @@ class Coverage(Metric):
             mean = weighted_mean(coverage.values, queries.weights, evaluation.settings.seed)
             bias = float(np.average(coverage.bias, weights=queries.weights))
             over_pictures = (
-                single_query_error(queries, predicted, evaluation.questions.frequencies)
+                query_coverage_error(queries, predicted, evaluation.questions.frequencies)
                 if mean.stderr is None
                 else None
             )
@@ -175,7 +175,7 @@ class Coverage(Metric):
 
 
 def combine_with_bias(mean: WeightedMean, bias: float, pictures: int) -> tuple[float, float | None]:
-    """Clip a corrected mean at 100 %, and add the remaining bias to its standard error; return both in percent.
+    """Return a mean coverage, at most 100 %, and its standard error with the remaining bias added, both in percent.
 
     So value +- 1.96 errors also covers the 100 % of a perfect model.
     """
@@ -188,7 +188,7 @@ def combine_with_bias(mean: WeightedMean, bias: float, pictures: int) -> tuple[f
 def count_unspecified_values(
     queries: Queries, predicted: NDArray[np.uint8], sizes: tuple[int, ...]
 ) -> Generator[tuple[NDArray[np.int64], int, NDArray[np.int64]], None, None]:
-    """Yield for each attribute the queries that leave it unspecified [q], its index, and counts of values [q, V]."""
+    """Yield for each attribute: queries that leave it open [q], its index, counts of its predicted values [q, V]."""
     for attribute, size in enumerate(sizes):
         rows = np.flatnonzero(queries.codes[:, attribute] == UNKNOWN)
         if len(rows):
@@ -199,7 +199,7 @@ def count_unspecified_values(
 def exact_coverage(
     queries: Queries, predicted: NDArray[np.uint8], frequencies: Frequencies, seed: int
 ) -> _QueryCoverage:
-    """Return the coverage of every query by protocol ``exact``, corrected, with the remaining bias.
+    """Return the coverage of every query by protocol ``exact``: corrected for few pictures, with the bias that remains.
 
     Args:
         queries: Descriptions with at least one attribute dropped.
@@ -221,7 +221,7 @@ def exact_coverage(
     return _QueryCoverage(corrected, uncorrected, bias, int(unmatched.sum()))
 
 
-def single_query_error(queries: Queries, predicted: NDArray[np.uint8], frequencies: Frequencies) -> float:
+def query_coverage_error(queries: Queries, predicted: NDArray[np.uint8], frequencies: Frequencies) -> float:
     """Return the standard error in percent of one query's coverage, by the jackknife over its pictures [1, n, A]."""
     count = predicted.shape[1]
     left_out = np.zeros(count)

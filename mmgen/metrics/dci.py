@@ -13,7 +13,7 @@ __all__ = ["Dci"]
 
 
 class Dci(Disentanglement):
-    """Disentanglement, completeness and informativeness, by the importances of dimensions for factors.
+    """Disentanglement, completeness and informativeness: how well importances match dimensions of z with factors.
 
     Disentanglement is 1 less the entropy of a dimension's importances, weighted by their sum: high where a dimension
     serves few factors. Completeness is the same of a factor: high where it needs few dimensions. Informativeness is
@@ -45,12 +45,13 @@ class Dci(Disentanglement):
 
 
 def draw_seed(rng: np.random.Generator) -> int:
-    """Draw a seed for scikit-learn."""
+    """Draw a seed for scikit-learn from a NumPy generator."""
     return int(rng.integers(2**31))
 
 
 def concentration(importances: np.ndarray) -> float:
-    """Return 1 less the normalised entropy of each row [R, C], averaged with the rows' sums as weights.
+    """Return how concentrated the rows of importances [R, C] are, from 0 to 1: 1 - normalised entropy, weighted by row
+    sums.
 
     A single column gives 1, importances that are all 0 give 0.
     """

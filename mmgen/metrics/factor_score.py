@@ -16,7 +16,7 @@ _TRAIN, _TEST = 10_000, 5_000
 
 
 class FactorScore(Disentanglement):
-    """Accuracy of a majority vote that names the factor which 64 examples share by the dimension that varies least.
+    """Accuracy of a majority vote for the factor that 64 examples share, given the dimension of z that varies least.
 
     Dimensions whose mean has a standard deviation below 0.05 are left out, as in the authors' code.
     ``details["votes"]`` [D, K] counts, in percent of all votes, which dimension stood for which factor.

@@ -37,7 +37,7 @@ Doubles = list[NDArray[np.float64]]
 
 
 class Fid(Metric):
-    r"""Squared Fréchet distance of drawn and real pictures, as Gaussians in the classifier's features.
+    r"""Squared Fréchet distance between drawn and real pictures, as Gaussians in the classifier's features.
 
     Protocol ``description``: inside descriptions, the mean squared distance of the means plus the distance of the mean
     covariances; ``pooled``: of all pictures together. Real pictures instead of drawn ones give the ``ceiling``, the
@@ -61,32 +61,32 @@ class Fid(Metric):
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         found = yield from compare_pictures(evaluation, posterior)
-        return [self._score(evaluation, posterior, compared) for compared in found]
+        return [self._score(evaluation, posterior, comparison) for comparison in found]
 
-    def _score(self, evaluation: "Evaluation", posterior: str, compared: PictureComparison) -> Score:
-        project, share, size = _make_projection(evaluation, compared)
-        one, other, drawn = (project(points) for points in (*compared.halves, compared.drawn_points))
-        both = compared.protocol == "description"
-        found = _average_distance(compared, [(drawn, half) for half in ((one, other) if both else (one,))])
-        real = _average_distance(compared, [(other, one)])
+    def _score(self, evaluation: "Evaluation", posterior: str, comparison: PictureComparison) -> Score:
+        project, share, size = _make_projection(evaluation, comparison)
+        one, other, drawn = (project(points) for points in (*comparison.halves, comparison.drawn_points))
+        both = comparison.protocol == "description"
+        found = _average_distance(comparison, [(drawn, half) for half in ((one, other) if both else (one,))])
+        real = _average_distance(comparison, [(other, one)])
         return self.score(
             evaluation,
             found.value,
             found.stderr,
-            compared.n,
+            comparison.n,
             quantity="squared Fréchet distance",
             posterior=posterior,
-            given=compared.queries.given_count,
-            protocol=compared.protocol,
+            given=comparison.queries.given_count,
+            protocol=comparison.protocol,
             details={
-                **compared.picture_counts(),
+                **comparison.picture_counts(),
                 "ceiling": real.value,
                 "ceiling_stderr": real.stderr,
                 "extrapolated": found.extrapolated,
                 "extrapolated_stderr": found.extrapolated_stderr,
                 "ceiling_extrapolated": real.extrapolated,
                 "ceiling_extrapolated_stderr": real.extrapolated_stderr,
-                "real_spread": _total_variance(compared, one),
+                "real_spread": _total_variance(comparison, one),
                 "components": size,
                 "variance_kept": share,
                 "pixels": evaluation.drawn_pictures.pixels,
@@ -96,7 +96,7 @@ class Fid(Metric):
 
 @dataclass(frozen=True)
 class _Estimate:
-    """A distance and its extrapolation to infinitely many pictures, with standard errors."""
+    """Fréchet distance at the number of pictures at hand and extrapolated to infinitely many, with standard errors."""
 
     value: float
     stderr: float | None
@@ -105,22 +105,24 @@ class _Estimate:
 
 
 def _make_projection(
-    evaluation: "Evaluation", compared: PictureComparison
+    evaluation: "Evaluation", comparison: PictureComparison
 ) -> tuple[Callable[[Points], Doubles], float, int]:
-    """Return a projection of features to at most ``_MOST`` numbers, its share of the variance, and their number."""
-    size = compared.drawn_points[0].shape[1]
+    """Return a function that projects features to ``_MOST`` numbers, its share of variance, and their number."""
+    size = comparison.drawn_points[0].shape[1]
     if size <= _MOST:
         return lambda points: [part.astype(np.float64) for part in points], 1.0, size
     directions, share = evaluation.real_pictures.principal_components(_MOST)
     return lambda points: [part @ directions for part in points], share, directions.shape[1]
 
 
-def _average_distance(compared: PictureComparison, pairs: list[tuple[Doubles, Doubles]]) -> _Estimate:
-    """Average the distances of pairs of sets of pictures."""
+def _average_distance(comparison: PictureComparison, pairs: list[tuple[Doubles, Doubles]]) -> _Estimate:
+    """Average the Fréchet distances of several pairs of picture sets, and extrapolate to infinitely many pictures."""
     wholes, limits = [], []
     for first, second in pairs:
-        whole = _distance(compared, first, second)
-        parts = [_distance(compared, *(_take_half(side, start) for side in (first, second))) for start in (0, 1)]
+        whole = _frechet_distance(comparison, first, second)
+        parts = [
+            _frechet_distance(comparison, *(_take_half(side, start) for side in (first, second))) for start in (0, 1)
+        ]
         wholes.append(whole.distance_without)
         limits.append(extrapolate_distance(whole, parts))
     groups = whole.groups
@@ -132,22 +134,23 @@ def _average_distance(compared: PictureComparison, pairs: list[tuple[Doubles, Do
     return _Estimate(distance(None), jackknife_error(distance, groups), limit(None), jackknife_error(limit, groups))
 
 
-def _distance(compared: PictureComparison, first: Doubles, second: Doubles) -> Distance:
+def _frechet_distance(comparison: PictureComparison, first: Doubles, second: Doubles) -> Distance:
+    """Return the Fréchet distance of two picture sets: of all together, or averaged over descriptions."""
     return (
         pooled_distance(first, second)
-        if compared.protocol == "pooled"
-        else distance_within_descriptions(first, second, compared.queries.weights)
+        if comparison.protocol == "pooled"
+        else distance_within_descriptions(first, second, comparison.queries.weights)
     )
 
 
 def _take_half(points: Doubles, start: int) -> Doubles:
-    """Return every second picture of each description; an odd one goes to either half in turn."""
+    """Return every second picture of each description; ``start`` 0 or 1 chooses the half."""
     return [part[(start + place) % 2 :: 2] for place, part in enumerate(points)]
 
 
-def _total_variance(compared: PictureComparison, real: Doubles) -> float:
-    """Return the trace of the real pictures' covariance, inside descriptions or of all, as a scale for distances."""
-    if compared.protocol == "pooled":
+def _total_variance(comparison: PictureComparison, real: Doubles) -> float:
+    """Return the total variance of the real pictures' features, the scale against which distances are read."""
+    if comparison.protocol == "pooled":
         return float(np.concatenate(real).var(0, ddof=1).sum())
     each = [part.var(0, ddof=1).sum() for part in real]
-    return float(np.average(each, weights=compared.queries.weights))
+    return float(np.average(each, weights=comparison.queries.weights))

@@ -48,7 +48,7 @@ def _missing_descriptions(evaluation: "Evaluation") -> str:
 
 
 class LabelAccuracy(Metric):
-    r"""Share of pictures for which the model predicts the true description (WG's p(x2|x1)).
+    r"""Share of pictures whose true description the model predicts (WG's p(x2|x1)).
 
     .. math:: \hat y_k = \arg\max_{y_k} \frac{1}{S} \sum_{s=1}^S p(y_k | z_s), \quad z_s \sim q(z|x)
 
@@ -91,7 +91,7 @@ class LabelAccuracy(Metric):
     def _score_predictions(
         self, evaluation: "Evaluation", points: Batch, codes: Tensor, protocol: str, draws: int
     ) -> list[Score]:
-        """Score predicted descriptions as a whole, and by attribute or word where they have several."""
+        """Score predicted descriptions: as wholes, and by attribute or word if they have several."""
         name = description_modality(evaluation.loaded)
         assert name is not None
         modality = evaluation.loaded.model.modalities[name]
@@ -145,7 +145,7 @@ class LabelAccuracy(Metric):
 
 
 def _select_described_images(evaluation: "Evaluation") -> Batch:
-    """Return the data points with an image and a description."""
+    """Return the evaluated data points that have both an image and a description."""
     points, words = evaluation.data_points, description_modality(evaluation.loaded)
     assert words is not None
     rows = points.present[main_modality(evaluation.loaded)] & has_description(points, words)
@@ -158,7 +158,7 @@ def _select_described_images(evaluation: "Evaluation") -> Batch:
 
 
 def _predict_exactly(loaded: "TrainedModel", points: Batch, precision: str) -> Generator[float, None, Tensor | None]:
-    """Return the likeliest codes [N, A] under q(y|x); None where it has no closed form."""
+    """Return the likeliest attribute codes [N, A] under q(y|x); None if the model has no closed form of q(y|x)."""
     image, name = main_modality(loaded), description_modality(loaded)
     assert name is not None
     codes: list[Tensor] = []
@@ -175,7 +175,7 @@ def _predict_exactly(loaded: "TrainedModel", points: Batch, precision: str) -> G
 def _predict(
     loaded: "TrainedModel", points: Batch, draws: int, seed: int, precision: str
 ) -> Generator[float, None, Tensor]:
-    """Predict descriptions of pictures, codes [N, A] or words [N, T]; with 0 draws at the mean of q(z|x)."""
+    """Predict descriptions of pictures, codes [N, A] or words [N, T], from draws of z or, with 0 draws, its mean."""
     q, _ = infer_proposal(loaded, points, precision, "image", seed)
     name = description_modality(loaded)
     assert name is not None
@@ -194,7 +194,7 @@ def _predict(
 
 
 def _decode_greedily(text: Text, contexts: Tensor) -> Tensor:
-    """Decode sentences [B, T] greedily from the mixture of S contexts [S, B, F]."""
+    """Return sentences [B, T] of the likeliest word at each step, averaged over S contexts [S, B, F]."""
     draws, size = contexts.shape[:2]
     words = torch.full((size, text.length), text.padding, dtype=torch.int64, device=contexts.device)
     so_far = contexts.new_zeros(draws, size, dtype=torch.float64)  # log p(words so far | context)
@@ -214,7 +214,7 @@ def _decode_greedily(text: Text, contexts: Tensor) -> Tensor:
 
 
 def _describe_supervision(evaluation: "Evaluation") -> dict[str, object]:
-    """Return details for a score: the objective, share and number of paired or labelled training examples."""
+    """Return details for a score: the objective, and how many training examples had a description."""
     settings = evaluation.loaded.settings
     known: dict[str, object] = {"method": settings.objective["name"], "share": settings.data.paired}
     labelled = settings.data.labelled

@@ -29,7 +29,8 @@ _RESAMPLES = 200
 
 
 def area_under_roc(joined: NDArray[np.float64], absent: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the area under the ROC curve and its standard error (DeLong et al., 1988).
+    """Return the area under the ROC curve of scores of joined and absent pairs, with standard error (DeLong et al.,
+    1988).
 
     Args:
         joined: Scores [m] of pairs that are joined, higher for likelier edges.
@@ -51,7 +52,8 @@ def area_under_roc(joined: NDArray[np.float64], absent: NDArray[np.float64]) -> 
 
 
 def average_precision(joined: NDArray[np.float64], absent: NDArray[np.float64], seed: int) -> tuple[float, float]:
-    """Return the average precision and its standard error by bootstrap over pairs.
+    """Return the average precision of scores of joined and absent pairs, with its standard error by bootstrap over
+    pairs.
 
     Arguments are those of :func:`area_under_roc`.
     """
@@ -68,7 +70,7 @@ def average_precision(joined: NDArray[np.float64], absent: NDArray[np.float64], 
 
 
 def _missing_held_back_edges(evaluation: "Evaluation") -> str:
-    """Return why there are no held-back edges for this model: no graph, another dataset or part; "" if there are."""
+    """Return why no edges are held back for this model (no graph, other dataset or part); "" if some are."""
     loaded, dataset = evaluation.loaded, evaluation.dataset
     if not any(isinstance(modality, Graph) for modality in loaded.model.modalities.values()):
         return "needs a model that generates a graph; this one does not"
@@ -83,7 +85,7 @@ def _missing_held_back_edges(evaluation: "Evaluation") -> str:
 
 
 class LinkPrediction(Metric):
-    """AUC and average precision of held-back pairs of nodes, scored at the means of q(z).
+    """AUC and average precision with which a graph model separates held-back edges from pairs that are not joined.
 
     The encoder sees only the edges of the training part. Half of the pairs of a test part are joined.
     """
@@ -106,7 +108,10 @@ class LinkPrediction(Metric):
         parameters[nodes.values[name]] = loaded.model.decode(name, means)
         yield 0.5
         if not nodes.shared[f"{name}.held_edges"].shape[1]:
-            raise UsageError(f"part {settings.part} of split '{evaluation.split}' holds no edges back; use another")
+            raise UsageError(
+                f"link-prediction got the {settings.part} part of split '{evaluation.split}', which has no held-back "
+                "edges to predict; choose another with --part or --split"
+            )
         joined, absent = (
             graph.log_odds(parameters, nodes.shared[f"{name}.{pairs}"]).double().cpu().numpy()
             for pairs in ("held_edges", "held_absent")

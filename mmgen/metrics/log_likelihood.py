@@ -46,7 +46,7 @@ _CHECKED = 64
 
 @dataclass(frozen=True)
 class _CheckedEstimate:
-    """An estimate at N points and, if it is through one proposal, a second one through all proposals at some points.
+    """Importance-sampling estimate at N points; one by a single proposal has a second at a few points, to check it.
 
     Attributes:
         result: The estimate [N].
@@ -57,7 +57,7 @@ class _CheckedEstimate:
     check: tuple[Tensor, Estimate] | None = None
 
     def at_points(self, rows: Tensor) -> "_CheckedEstimate":
-        """Return the estimate at some points, by increasing positions."""
+        """Return the estimate at the data points with these row numbers, in increasing order."""
         if self.check is None:
             return _CheckedEstimate(self.result[rows])
         positions, mixture = self.check
@@ -67,11 +67,11 @@ class _CheckedEstimate:
 
     @property
     def proposal(self) -> str:
-        """Describe the proposals in words."""
+        """Names of the proposal densities, joined by " + "."""
         return " + ".join(self.result.names)
 
     def diagnostics(self) -> dict[str, Any]:
-        """Return diagnostics of the draws."""
+        """Return diagnostics of the importance weights, such as effective sample sizes."""
         if self.check is None:
             return diagnostics(self.result)
         positions, mixture = self.check
@@ -80,13 +80,13 @@ class _CheckedEstimate:
 
 @dataclass(frozen=True)
 class _DecodedTerms:
-    """Log densities at draws of z and, if these are from one proposal, at draws from all proposals for a few points."""
+    """Log densities of draws of z from the proposal; for a single proposal also of draws from all, at a few points."""
 
     terms: Terms
     check: tuple[Tensor, Terms] | None = None
 
     def estimates(self, quantities: Callable[[Terms], Quantities]) -> dict[str, _CheckedEstimate]:
-        """Compute estimates of quantities from the terms, by name."""
+        """Return estimates of quantities by name, computed from the log densities."""
         results = quantities(self.terms)
         if self.check is None:
             return {name: _CheckedEstimate(result) for name, result in results.items()}
@@ -96,7 +96,7 @@ class _DecodedTerms:
 
 
 def _jointly_modelled_examples(evaluation: "Evaluation") -> str:
-    """Return why draws of z cannot be weighted example by example, as in a graph; "" if they can."""
+    """Return why log p cannot be estimated example by example, as in a graph; "" if it can."""
     joint = [name for name, each in evaluation.loaded.model.modalities.items() if not each.is_independent]
     if not joint:
         return ""
@@ -107,7 +107,7 @@ def _jointly_modelled_examples(evaluation: "Evaluation") -> str:
 
 
 def _missing_proposal(evaluation: "Evaluation") -> str:
-    """Check the proposal, memory for its samples, and that the dataset has all modalities; errors are raised there."""
+    """Return ""; errors are raised if the text proposal, memory for the draws or a modality is missing."""
     proposal_conditions(evaluation.loaded, evaluation.settings.proposal)
     needs.explain_missing_memory(evaluation, min(evaluation.settings.number, len(evaluation.rows())))
     needs.check_modalities(evaluation, evaluation.loaded.model.modalities)
@@ -179,7 +179,7 @@ class LogLikelihood(Metric):
                 )
             else:
                 words = _conditioning_modality(evaluation, name)
-                rows = _positions_with_description(points, words)
+                rows = _described_positions(points, words)
                 # A density fitted to attributes, of a model whose y is its text, knows less than y.
                 quantity = "log p(x|y)" if description_modality(loaded) in (None, words) else f"log p(x|{words})"
                 if len(rows):
@@ -193,11 +193,11 @@ class LogLikelihood(Metric):
     def _score_under_prior(
         self, evaluation: "Evaluation", points: Batch, prior: str, decoded: _DecodedTerms
     ) -> Generator[float, None, list[Score]]:
-        """Score all quantities under one density in place of p(z)."""
+        """Score all quantities with one density in place of p(z): the prior, or one learned afterwards."""
         loaded = evaluation.loaded
         estimates = decoded.estimates(lambda terms: quantities_under_prior(terms, prior, len(loaded.model.modalities)))
         scores = self._score_estimate_and_bound(evaluation, prior, "log p(x)", estimates["log p(x)"])
-        rows = _positions_with_description(points, description_modality(loaded))
+        rows = _described_positions(points, description_modality(loaded))
         if "log p(x,y)" in estimates and len(rows):
             text = yield from map_fractions(self._score_text(evaluation, points[rows], prior, scores), 0.0, 1.0)
             image, joint = estimates["log p(x)"].at_points(rows), estimates["log p(x,y)"].at_points(rows)
@@ -212,7 +212,7 @@ class LogLikelihood(Metric):
     def _score_text(
         self, evaluation: "Evaluation", points: Batch, prior: str, scores: list[Score]
     ) -> Generator[float, None, _CheckedEstimate]:
-        """Estimate log p(y) and add its scores to ``scores``."""
+        """Return an estimate of log p(y), and append its scores to ``scores``."""
         loaded, settings, text_proposal = evaluation.loaded, evaluation.settings, evaluation.text_proposal
         fixed = (settings.seed, settings.precision, text_proposal)
         text = yield from map_fractions(estimate_text(loaded, points, prior, settings.text_samples, *fixed), 0.0, 0.9)
@@ -243,7 +243,7 @@ class LogLikelihood(Metric):
         joint: _CheckedEstimate,
         denominator: _CheckedEstimate,
     ) -> Score:
-        """Score the log ratio of two densities, point by point."""
+        """Score the mean over points of the log ratio of two estimated densities."""
         below = denominator.diagnostics()
         details = {**joint.diagnostics(), "denominator": below}
         details["monte_carlo_stderr"] = math.hypot(details["monte_carlo_stderr"], below["monte_carlo_stderr"])
@@ -302,12 +302,12 @@ class LogLikelihood(Metric):
 
 
 def _conditional_quantity(quantity: str, posterior: str) -> Callable[[Terms], Quantities]:
-    """Return a function that computes log p(x|y) from terms, with a posterior of the text in place of p(z|y)."""
+    """Return a function that computes log p(x|y) from log densities, with q(z|y) of a posterior for p(z|y)."""
     return lambda terms: {quantity: terms.weigh(terms["image"] + terms[posterior])}
 
 
 def _evaluate_densities(evaluation: "Evaluation", points: Batch) -> Generator[float, None, _DecodedTerms]:
-    """Evaluate the decoders at draws of z, and again at a few points if there is only one proposal to check."""
+    """Return log densities at draws of z for every point; a single proposal is checked at a few points."""
     settings, posteriors = evaluation.settings, evaluation.posteriors
     priors = [name for name in posteriors if evaluation.ignores_text(name)] or ["prior"]
 
@@ -324,7 +324,7 @@ def _evaluate_densities(evaluation: "Evaluation", points: Batch) -> Generator[fl
 
 
 def _select_points_with_image(evaluation: "Evaluation") -> Batch:
-    """Return the data points with an image."""
+    """Return the evaluated data points that have an image."""
     points = evaluation.data_points
     present = points.present[main_modality(evaluation.loaded)]
     if not present.any():
@@ -335,7 +335,7 @@ def _select_points_with_image(evaluation: "Evaluation") -> Batch:
 
 
 def _conditioning_modality(evaluation: "Evaluation", posterior: str) -> str | None:
-    """Return the name of the modality that a posterior of descriptions reads."""
+    """Return the name of the modality that a posterior conditions on."""
     loaded = evaluation.loaded
     if loaded.guidance:
         return find_guiding_modality(loaded, posterior, evaluation.data_points)
@@ -345,21 +345,21 @@ def _conditioning_modality(evaluation: "Evaluation", posterior: str) -> str | No
     return source.reads[0] if source.is_fitted else description_modality(loaded)
 
 
-def _positions_with_description(points: Batch, name: str | None) -> Tensor:
-    """Return positions of the points with a description; all positions if they have no modality of this name."""
+def _described_positions(points: Batch, name: str | None) -> Tensor:
+    """Return positions of the points that have a description in the named modality; all if they lack this modality."""
     if name is None or name not in points.values:
         return torch.arange(points.size, device=points.device)
     return has_description(points, name).nonzero().flatten()
 
 
 def _proposal_ids(evaluation: "Evaluation", quantity: str) -> dict[str, str]:
-    """Return the content id of the text proposal, for the quantities that use it."""
+    """Return the content id of the fitted text proposal, for the quantities that use one."""
     more = evaluation.text_proposal
     return {"text-proposal": more.header.content_id} if more and quantity in ("log p(y)", "log p(x|y)") else {}
 
 
 def _bits_per_pixel(evaluation: "Evaluation", quantity: str, value: float, stderr: float | None) -> dict[str, float]:
-    """Return a value and its error in bits per pixel; {} unless x is reported so."""
+    """Return a log-likelihood and its error in bits per pixel; {} for quantities without such a unit."""
     if not quantity.startswith(("log p(x)", "log p(x|")):
         return {}
     described = evaluation.loaded.observed.get(main_modality(evaluation.loaded))

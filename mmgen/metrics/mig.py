@@ -15,7 +15,8 @@ __all__ = ["Mig"]
 
 
 class Mig(Disentanglement):
-    r"""Mean over factors of :math:`(I(v; z_1) - I(v; z_2)) / H(v)`.
+    r"""Mutual information gap between the two dimensions of z that know most of a factor, :math:`(I(v; z_1) - I(v;
+    z_2)) / H(v)`.
 
     z_1 and z_2 are the two dimensions with most information on factor v; posterior means are put into 20 bins. A
     perfect code of dSprites has 0.902: 20 bins cannot tell 32 or 40 values apart. ``details["information"]`` [D, K]

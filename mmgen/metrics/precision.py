@@ -11,7 +11,7 @@ __all__ = ["Precision"]
 
 
 class Precision(Overlap):
-    r"""Share of drawn pictures that lie in the neighbourhood of a real one, in the classifier's features.
+    r"""Percentage of drawn pictures that resemble a real one, by neighbourhoods in the classifier's features.
 
     .. math:: \frac{1}{n} \sum_i I(\exists j: \|d_i - r_j\| \le \|r_j - NN_k(r_j)\|) \qquad (k = 3)
     """

@@ -11,7 +11,7 @@ __all__ = ["Recall"]
 
 
 class Recall(Overlap):
-    r"""Share of real pictures that lie in the neighbourhood of a drawn one, in the classifier's features.
+    r"""Percentage of real pictures that resemble a drawn one, by neighbourhoods in the classifier's features.
 
     .. math:: \frac{1}{n} \sum_i I(\exists j: \|r_i - d_j\| \le \|d_j - NN_k(d_j)\|) \qquad (k = 3)
     """

@@ -42,7 +42,7 @@ def _missing_autoencoder(evaluation: "Evaluation") -> str:
 
 
 class Reconstruction(Metric):
-    r"""Share of known attributes that the classifier predicts from reconstructed pictures, mean over data points.
+    r"""Percentage of an image's known attributes that the classifier also finds in the model's reconstruction of it.
 
     .. math:: \frac{1}{N} \sum_n \frac{1}{|O_n|} \sum_{k \in O_n} I(\hat y_k(E[x | z_n]) = y_{nk}), \quad
               z_n = E_{q(z|x_n)}[z]
@@ -95,7 +95,7 @@ class Reconstruction(Metric):
         protocol: str,
         left_out: tuple[int, ...],
     ) -> Score:
-        """Score the agreement of predicted codes with true codes, all [N, A]; the error is over points."""
+        """Score how often predicted attribute codes [N, A] equal the true ones; the standard error is over images."""
         known = codes != UNKNOWN
         known[:, list(left_out)] = False
         points = known.any(1)
@@ -131,14 +131,14 @@ class Reconstruction(Metric):
 
 
 def _attribute_codes(evaluation: "Evaluation") -> NDArray[np.uint8]:
-    """Return attribute codes of the points, uint8 [N, A], ``UNKNOWN`` where the data have none."""
+    """Return the true attribute codes of the evaluated images, uint8 [N, A]; ``UNKNOWN`` if the data lack them."""
     points, name = evaluation.data_points, evaluation.attributes.name
     codes = points.values[name].masked_fill(~points.present[name], UNKNOWN)
     return codes.cpu().numpy().astype(np.uint8)
 
 
 def _decode_for_judge(evaluation: "Evaluation", points: Batch, z: torch.Tensor, start: int) -> torch.Tensor:
-    """Return pictures [B, C, H, W] of encodings z [B, D] for the classifier."""
+    """Decode encodings z [B, D] to the pictures [B, C, H, W] that the classifier reads."""
     loaded, settings = evaluation.loaded, evaluation.settings
     assert loaded.observation is not None
     if not evaluation.drawn_pictures.sampled:

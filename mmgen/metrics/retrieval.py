@@ -41,7 +41,7 @@ _TIE = 1e-6
 
 @dataclass(frozen=True)
 class Ranks:
-    """Ranks of the right candidates of Q queries among N candidates.
+    """Ranks of right candidates: for each of Q queries, how many of N candidates score better than the right ones.
 
     Attributes:
         better: Number of wrong candidates above the best right one, [Q].
@@ -58,27 +58,27 @@ class Ranks:
     candidates: int
 
     @classmethod
-    def from_scores(cls, scores: NDArray[np.float64], right: NDArray[np.bool_]) -> "Ranks":
-        """Rank candidates by scores [Q, N], higher for likelier; ``right`` [Q, N] is True for right candidates.
+    def from_scores(cls, scores: NDArray[np.float64], is_right: NDArray[np.bool_]) -> "Ranks":
+        """Rank the N candidates of Q queries by scores [Q, N], higher is better; ``is_right`` [Q, N] marks right ones.
 
         NaN counts as minus infinity.
         """
         scores = np.where(np.isnan(scores), -np.inf, scores)
-        best = np.where(right, scores, -np.inf).max(1, keepdims=True)
+        best = np.where(is_right, scores, -np.inf).max(1, keepdims=True)
         with np.errstate(invalid="ignore"):  # infinite ones less each other
             near = np.where(np.isfinite(best), _TIE * np.maximum(1.0, np.abs(best)), 0.0)
             equal = (scores == best) | (np.abs(scores - best) <= near)
         return cls(
-            ((scores > best) & ~equal & ~right).sum(1),
-            (equal & ~right).sum(1),
-            (equal & right).sum(1),
-            right.sum(1),
+            ((scores > best) & ~equal & ~is_right).sum(1),
+            (equal & ~is_right).sum(1),
+            (equal & is_right).sum(1),
+            is_right.sum(1),
             scores.shape[1],
         )
 
     @property
     def chance(self) -> "Ranks":
-        """Ranks of the same queries at chance, where all candidates tie."""
+        """Ranks of the same queries if candidates were ordered at random."""
         return Ranks(0 * self.better, self.candidates - self.relevant, self.relevant, self.relevant, self.candidates)
 
     def recall_at(self, k: int) -> NDArray[np.float64]:
@@ -123,7 +123,7 @@ def _missing_image_or_description(evaluation: "Evaluation") -> str:
 
 
 def _check_memory(evaluation: "Evaluation") -> str:
-    """Check memory for the draws of all pictures and the scores of all pairs; errors are raised there."""
+    """Return "" if draws of all pictures and scores of all pairs fit in memory; otherwise raise an error."""
     settings = evaluation.settings
     check_memory(8 * settings.samples * settings.pool, "the draws of all pictures", "use fewer --samples or --pool")
     check_memory(40 * settings.pool**2, "the scores of all pairs", "use a smaller --pool")
@@ -131,7 +131,7 @@ def _check_memory(evaluation: "Evaluation") -> str:
 
 
 def _describing_modality(evaluation: "Evaluation") -> str | None:
-    """Return the name of the describing modality: captions if the model generates or reads them, else attributes."""
+    """Return the name of the modality to retrieve: captions if the model generates or reads them, else attributes."""
     loaded = evaluation.loaded
     known = [part.name for part in (loaded.text, loaded.attributes) if part is not None]
     usable = [name for name in known if name in loaded.model.modalities or _posteriors_reading(evaluation, name)]
@@ -139,13 +139,13 @@ def _describing_modality(evaluation: "Evaluation") -> str | None:
 
 
 def _posteriors_reading(evaluation: "Evaluation", name: str) -> list[str]:
-    """Return the posteriors under evaluation that condition on the modality ``name``."""
+    """Return the names of the evaluated posteriors that condition on the modality ``name``."""
     reading = [one for one in evaluation.posteriors if not evaluation.ignores_text(one)]
     return [posterior for posterior in reading if name in evaluation.loaded.reads(posterior)]
 
 
 class Retrieval(Metric):
-    r"""R@1, R@5, R@10 and median rank among N examples, from description to picture and from picture to description.
+    r"""Recall at 1, 5 and 10 and median rank of the right one of N examples, from description to picture and back.
 
     Protocol ``text-given-image`` ranks by :math:`\log p(y|x) \approx \log \frac1K \sum_k p(y|z_k)`; ``evidence``, once
     for each posterior of the description, by how much likelier it makes the picture,
@@ -198,7 +198,7 @@ class Retrieval(Metric):
     def _score_pairs(
         self, evaluation: "Evaluation", name: str, points: Batch, words: Batch
     ) -> Generator[float, None, dict[tuple[str, str], Tensor]]:
-        """Compute scores [N, M] of all pairs of pictures and distinct descriptions, by (protocol, posterior)."""
+        """Return scores [N, M] of all pairs of N pictures and M descriptions, by (protocol, posterior)."""
         loaded, settings, image = evaluation.loaded, evaluation.settings, main_modality(evaluation.loaded)
         model, read = loaded.model, _posteriors_reading(evaluation, name)
         q = posterior_of(model, points, (image,), settings.precision)
@@ -246,7 +246,7 @@ class Retrieval(Metric):
         ranks: Ranks,
         shared: float,
     ) -> list[Score]:
-        """Return recalls and median rank of one direction by one protocol."""
+        """Return the scores of one direction, such as from picture to description: recalls and median rank."""
         settings = evaluation.settings
         count, chance = len(ranks.better), ranks.chance
         about = {"pool": ranks.candidates, "samples": settings.samples, "described": name, "shared": shared}
@@ -286,10 +286,12 @@ class Retrieval(Metric):
 
 
 def _select_candidates(evaluation: "Evaluation", name: str) -> tuple[Batch, Batch, NDArray[np.int64]]:
-    """Return N examples with picture and complete description, the distinct descriptions, and the index of each [N]."""
+    """Return N examples with picture and complete description, the M distinct descriptions, and whose is whose [N]."""
     points, image = evaluation.data_points, main_modality(evaluation.loaded)
     if name not in points.values:
-        raise UsageError(f"retrieval needs {name}, but {evaluation.dataset.path} holds none; use another dataset")
+        raise UsageError(
+            f"retrieval needs {name}, but dataset {evaluation.dataset.path} has none; give a dataset with {name}"
+        )
     present = points.present[name]
     whole = present.all(-1) if present.dim() > 1 else has_description(points, name)
     rows = (points.present[image] & whole).nonzero().flatten()[: evaluation.settings.pool]

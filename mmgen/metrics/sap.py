@@ -19,7 +19,8 @@ _C = 0.01
 
 
 class Sap(Disentanglement):
-    """Mean over factors of the gap between the two dimensions that alone predict the factor best, by a linear SVM.
+    """Mean over factors of the accuracy gap between the two dimensions of z that alone predict the factor best, by a
+    linear SVM.
 
     A dimension whose mean does not vary, and one whose machine is worse, has the accuracy of a guess: always the value
     that is commonest where it is learnt from. Published code gives the first of these 0, with which noise in a single

@@ -39,7 +39,7 @@ _HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
 
 
 def _missing_single_gaussian(evaluation: "Evaluation") -> str:
-    """Return why the model's q(z | image) is no single Gaussian; "" if it is one."""
+    """Return why q(z | image) of the model is no single Gaussian; "" if it is one."""
     model = evaluation.loaded.model
     noisy = "density" in model.capabilities
     if noisy and len(model.latent.layers) == 1:
@@ -110,7 +110,7 @@ class TotalCorrelation(Metric):
 
 
 def _bound_warnings(information: float, count: int) -> dict[str, str]:
-    """Return warnings by quantity if there are so few examples that an estimate is only a bound."""
+    """Return a warning for each quantity of which these few examples can estimate only a bound."""
     if information < math.log(count) - _NEAR:
         return {}
     reason = f"I(x; z) comes near log N = {math.log(count):.2f}, the most that N = {count:,} encodings can show"
@@ -121,7 +121,7 @@ def _bound_warnings(information: float, count: int) -> dict[str, str]:
 
 
 def _encode_images(evaluation: "Evaluation") -> DiagonalGaussian:
-    """Encode a random half of the images, as many as in one repeat of the other disentanglement metrics."""
+    """Return q(z | image) of a random half of the images, as many as in a repeat of other disentanglement metrics."""
     settings, loaded = evaluation.settings, evaluation.loaded
     assert loaded.observation is not None
     rows = evaluation.rows()
@@ -129,7 +129,7 @@ def _encode_images(evaluation: "Evaluation") -> DiagonalGaussian:
     chosen = numpy_generator(settings.seed, "encodings").permutation(len(rows))[:count]
     if len(chosen) < 2:
         raise UsageError(
-            f"total-correlation got {len(chosen)} images, expected at least two; use another part or split"
+            f"total-correlation got {len(chosen)} images, expected at least two; choose others with --part or --split"
         )
     source = DatasetRows(evaluation.dataset, rows[np.sort(chosen)], loaded.device, seed=settings.seed)
     fixed = (
@@ -146,7 +146,8 @@ def _encode_images(evaluation: "Evaluation") -> DiagonalGaussian:
 
 
 def mixture_log_densities(z: Tensor, q: DiagonalGaussian) -> Generator[tuple[slice, tuple[Tensor, Tensor]], None, None]:
-    """Yield slices of rows with log q(z) [n] and log q(z_d) [n, D] of their draws, in nats.
+    """Yield slices of rows with log q(z) [n] and log q(z_d) [n, D] of one draw each, in nats; q mixes the posteriors of
+    all rows.
 
     q(z) is the mixture of all N posteriors with equal weights.
 

@@ -26,7 +26,7 @@ ROWS = ""
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array of a modality in a dataset file: its type and shape.
+    """Number type and shape of an array that stores a modality in a dataset file.
 
     Attributes:
         dtype: Number type, as numpy calls it.
@@ -40,34 +40,34 @@ class StoredArray:
 
 
 class Element(Protocol):
-    """Protocol of a modality in an open file, from which its description is read; faults raise ArtifactErrors."""
+    """Protocol of a modality stored in an open file; methods raise ArtifactErrors for a damaged file."""
 
     @property
-    def where(self) -> str:
-        """File and element, for messages: "data.h5: /modalities/image"."""
+    def location(self) -> str:
+        """File and place in it, for messages: "data.h5: /modalities/image"."""
 
     def text(self, name: str) -> str:
-        """Return a text attribute."""
+        """Return the text attribute called ``name``."""
 
     def shape(self, array: str = ROWS) -> tuple[int, ...]:
-        """Return the shape of one of its arrays as declared in the file, rows first."""
+        """Return the shape of one of the modality's arrays as declared in the file, rows first."""
 
 
 @dataclass(frozen=True)
 class View:
-    """Key of the random parts of some examples, such as drawn pixels: equal views give equal values.
+    """Key that determines random parts of examples, such as drawn pixels: equal views give equal values.
 
     Attributes:
-        numbers: Returns the examples' rows in their dataset, int64 [B].
+        rows: Function that returns the examples' row numbers in their dataset, int64 [B].
         key: Seed, and values that distinguish this view from others, such as the step.
     """
 
-    numbers: Callable[[], "Tensor"]
+    rows: Callable[[], "Tensor"]
     key: tuple[int, *tuple[str | int, ...]]
 
 
 class Description(Settings, ABC):
-    """Base of descriptions of a modality: name, sizes and storage, as in dataset files and settings.
+    """Base of specifications of a modality: its name, sizes and storage, as in dataset files and settings.
 
     Fields of members are stored; a wrong value raises a ValueError.
     """
@@ -90,70 +90,73 @@ class Description(Settings, ABC):
 
     @abstractmethod
     def arrays(self) -> dict[str, StoredArray]:
-        """Return type and shape of its arrays in a file by name: :data:`ROWS` alone, or several."""
+        """Return type and shape of the arrays that store the modality, by name: :data:`ROWS` alone, or several."""
 
     @abstractmethod
-    def texts(self) -> dict[str, str]:
-        """Return all fields but kind and name as text attributes of the element."""
+    def text_attributes(self) -> dict[str, str]:
+        """Return all fields except kind and name as text, in the form in which a dataset file stores them."""
 
     @classmethod
     @abstractmethod
     def read(cls, name: str, element: Element) -> Self:
-        """Read the description of the modality ``name`` from a file.
+        """Read the specification of the modality ``name`` from a dataset file.
 
         Raises:
             ArtifactError: The file's values are incomplete or wrong.
         """
 
     def find_conflict(self, others: "Mapping[str, Description]") -> str:
-        """Describe a fault of this modality in combination with the dataset's others; "" if there is none."""
+        """Return in words why this modality cannot stand beside the dataset's others; "" if it can."""
         return ""
 
     @property
-    def by_rows(self) -> bool:
-        """True if every example has a row in an array; otherwise its value is its row number."""
+    def has_rows(self) -> bool:
+        """True if an array stores a row for every example; else an example's value is its row number in the dataset."""
         return ROWS in self.arrays()
 
     @property
     def examples(self) -> int | None:
-        """Number of examples, if the description determines it."""
+        """Number of examples of the dataset, if the specification determines it (as a graph's nodes do); else None."""
         return None
 
     @property
-    def numbers(self) -> int | None:
-        """Number F of real numbers of a value with a joint density, as :meth:`tensors` returns them [B, F]."""
+    def number_count(self) -> int | None:
+        """Number F of real numbers in one value, for kinds whose values are vectors with a density; else None."""
         return None
 
     @property
     def event_shape(self) -> tuple[int, ...]:
-        """Shape of one value in a batch; by default that of a stored row."""
+        """Shape of one example's value in a batch; by default that of a stored row."""
         return self.arrays()[ROWS].shape
 
     @property
     def nats_per_bit(self) -> float | None:
-        """Nats of log p per bit per pixel, F ln 2, if log p is reported so; else None."""
+        """Nats of log p that are one bit per pixel, F ln 2; None for kinds whose log p is reported in nats alone."""
         return None
 
     def find_fault(self, stored: np.ndarray, array: str = ROWS) -> str:
-        """Describe a fault of stored rows, whose type and shape are right; "" if there is none."""
+        """Return in words a fault in the values of stored rows, whose type and shape are right; "" if there is none."""
         return ""
 
     def unpack(self, stored: np.ndarray) -> np.ndarray:
-        """Convert stored rows to plain values, such as bits to pixels."""
+        """Convert stored rows to plain values, such as packed bits to pixels."""
         return stored
 
     # In batches.
 
     def torch_rows(self, stored: np.ndarray) -> np.ndarray:
-        """Convert stored rows to a number type that torch supports, for memory."""
+        """Convert stored rows to a number type that torch supports, the form in which they stay in memory."""
         return stored
 
     def tensors(self, rows: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
-        """Convert rows in memory to values and presence of a :class:`~mmgen.core.batch.Batch`, in one view."""
+        """Convert rows in memory to values and presence of a :class:`~mmgen.core.batch.Batch`; ``view`` fixes random
+        parts.
+        """
         return self.values_and_presence(rows)
 
     def shared_arrays(self, read: Callable[[str, str], np.ndarray], part: str | None) -> Mapping[str, np.ndarray]:
-        """Return arrays that all examples share, by name: they become ``batch.shared["modality.name"]``.
+        """Return arrays that belong to no single example, such as edges: by name, for
+        ``batch.shared["modality.name"]``.
 
         Args:
             read: Returns a stored array of the dataset, given the names of modality and array.
@@ -163,17 +166,17 @@ class Description(Settings, ABC):
 
     @abstractmethod
     def values_and_presence(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Convert observations to values and presence for a batch; presence is bool [B], or [B, A] for attributes."""
+        """Return values as batches hold them, and whether each is present: bool [B], or [B, A] for attributes."""
 
     # For people.
 
     @property
     def picture_shape(self) -> tuple[int, int, int] | None:
-        """Shape (C, H, W) of pictures by :meth:`picture`; None for a kind without pictures."""
+        """Shape (C, H, W) of the pictures that :meth:`picture` makes; None for a kind without pictures."""
         return None
 
     def picture(self, values: np.ndarray) -> np.ndarray:
-        """Draw values [n, *event_shape] as pictures float32 [n, C, H, W] from 0 to 1.
+        """Convert values [n, *event_shape] to pictures for the eye, float32 [n, C, H, W] from 0 to 1.
 
         Raises:
             UsageError: The kind has no pictures.
@@ -181,13 +184,13 @@ class Description(Settings, ABC):
         raise UsageError(f"{self.name} is a {self.kind}, which has no picture; write values to a file of samples (.h5)")
 
     def pictures(self, values: np.ndarray) -> np.ndarray:
-        """Draw values [..., *event_shape] as pictures [..., C, H, W]; see :meth:`picture`."""
+        """Convert values with any leading axes [..., *event_shape] to pictures [..., C, H, W]; see :meth:`picture`."""
         leading = values.shape[: values.ndim - len(self.event_shape)]
         drawn = self.picture(values.reshape(-1, *self.event_shape))
         return drawn.reshape(*leading, *drawn.shape[1:])
 
     def write(self, path: Path, values: np.ndarray) -> None:
-        """Write values [n, *event_shape] to a file whose ending is one of :attr:`files`."""
+        """Write values [n, *event_shape] to a file of a usual format, one of the endings in :attr:`files`."""
         raise UsageError(
             f"{path} cannot hold values of {self.kind} data, expected a file of samples; use a name that ends in .h5"
         )
@@ -199,18 +202,20 @@ class Description(Settings, ABC):
 
     @classmethod
     def example(cls, count: int = 5) -> tuple[Self, np.ndarray]:
-        """Return a small description and ``count`` stored rows, for tests of members.
+        """Return a small specification and ``count`` stored rows of it, for the checks of :mod:`mmgen.testing`.
 
         Raises:
             UsageError: The kind defines no example.
         """
-        raise UsageError(f"{cls.__name__} has no example, which checks of members need; define its method example")
+        raise UsageError(
+            f"{cls.__name__} has no example data, which mmgen.testing needs; define its class method example"
+        )
 
     # In a model.
 
     @abstractmethod
     def modality(self, likelihood: str | None = None) -> "Modality":
-        """Return the modality with p(x | z) for this description.
+        """Return the :class:`Modality` of this specification, which has the density p(x | z).
 
         Args:
             likelihood: A member of ``mmgen.likelihoods``; by default that of the kind.
@@ -220,34 +225,36 @@ class Description(Settings, ABC):
         """
 
     @classmethod
-    def network(cls) -> type[Any] | None:
-        """Return the class of settings of the networks over such data, all with defaults; None without networks."""
+    def network_settings_class(cls) -> type[Any] | None:
+        """Return the settings class of encoder and decoder of this kind; None for a kind without networks."""
         return None
 
-    def networks(self, settings: Mapping[str, Any], where: str) -> Any:
-        """Return the settings of networks over such data; None for a kind without networks.
+    def read_network_settings(self, settings: Mapping[str, Any], setting: str) -> Any:
+        """Return checked settings of encoder and decoder of this kind; None for a kind without networks.
 
         Args:
             settings: Plain values; others have their defaults.
-            where: Name of the setting, for messages.
+            setting: Name of the setting, for messages.
 
         Raises:
             SettingsError: A value is wrong.
         """
-        schema = self.network()
-        return None if schema is None else validate(schema, settings, where)
+        schema = self.network_settings_class()
+        return None if schema is None else validate(schema, settings, setting)
 
     def is_compatible(self, other: "Description") -> bool:
-        """Return True if a model of this description can read data of another description."""
+        """Return True if a model trained with this specification can read data of the other one."""
         return self == other
 
-    def in_words(self) -> str:
-        """Return its size in words: "image 1x28x28"."""
+    def describe_size(self) -> str:
+        """Return name and size in words: "image 1x28x28"."""
         return self.name
 
 
 class Modality(ABC):
-    """Base of modalities: observations with their density p(x_m | z) and networks."""
+    """Base of modalities: one kind of observation, with the density p(x_m | z) and the networks that encode and decode
+    it.
+    """
 
     name: str
     """Its name in a :class:`~mmgen.core.batch.Batch` and in a dataset file."""
@@ -261,7 +268,7 @@ class Modality(ABC):
     # The first two are not abstract: a model built by hand needs neither.
 
     def decoder(self, inputs: int, network: Any) -> tuple["Modality", "nn.Module"]:
-        """Return a modality for generation, and its network [B, inputs] -> parameters of p(x | z).
+        """Return a copy of the modality that can be generated, and its network [B, inputs] -> parameters of p(x | z).
 
         Args:
             inputs: Size of the decoder's input.
@@ -270,11 +277,11 @@ class Modality(ABC):
         raise SettingsError(_missing_networks(self))
 
     def encoder(self, network: Any) -> tuple["nn.Module", int]:
-        """Return a network from observations to features [B, F] (see :meth:`features`), and F."""
+        """Return a network that :meth:`features` applies to observations, and the number F of features."""
         raise SettingsError(_missing_networks(self))
 
     def features(self, encoder: "nn.Module", value: "Tensor", present: "Tensor") -> "Tensor":
-        """Return features [B, F] of observations, by a network that :meth:`encoder` made."""
+        """Return features [B, F] of observations, computed by a network that :meth:`encoder` made."""
         found: Tensor = encoder(value)
         return found
 
@@ -290,16 +297,15 @@ class Modality(ABC):
 
     @abstractmethod
     def mean(self, parameters: "Tensor") -> "Tensor":
-        """Return E[x | parameters] for an image; for attributes the probabilities [..., A, V], 0 beyond a value's
-        range.
-        """
+        """Return E[x | parameters] of an image; of attributes the probabilities [..., A, V], 0 for values they lack."""
 
     @abstractmethod
     def sample(self, parameters: "Tensor", generator: "torch.Generator | None" = None) -> "Tensor":
-        """Return a draw: an image [..., C, H, W], or attribute codes int64 [..., A]."""
+        """Return a draw of x given the parameters: an image [..., C, H, W], or attribute codes int64 [..., A]."""
 
 
 def _missing_networks(modality: Modality) -> str:
+    """Return the message for a model that needs networks of a modality without any."""
     return (
         f"{modality.name} is a {modality.kind}, which has no networks, but the model needs some; choose a model for "
         "such data (model.name), or leave it out of the objective"
@@ -307,7 +313,7 @@ def _missing_networks(modality: Modality) -> str:
 
 
 def all_present(values: "Tensor") -> "Tensor":
-    """Return presence [B] of values that are all present."""
+    """Return presence [B] that is True for every one of B values."""
     import torch
 
     return torch.ones(len(values), dtype=torch.bool, device=values.device)

@@ -8,7 +8,7 @@ __all__ = ["dense_likelihood"]
 
 
 def dense_likelihood(name: str, setting: str, data_in_words: str) -> Likelihood:
-    """Return the named likelihood of independent numbers; ``data_in_words`` names the data in messages."""
+    """Return the likelihood of pixels or real numbers called ``name``; messages name the setting and the data."""
     likelihood = mmgen.likelihoods.get(name)
     if not issubclass(likelihood, Likelihood):
         dense = [n for n, member in mmgen.likelihoods.import_all().items() if issubclass(member, Likelihood)]

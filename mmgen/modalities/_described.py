@@ -14,7 +14,7 @@ __all__ = ["Described"]
 
 
 def _read_description(value: Any) -> Any:
-    """Convert a table of settings to the description of its ``kind``."""
+    """Convert a table of settings to the specification of a modality, whose class its ``kind`` names."""
     if isinstance(value, Description):
         return value
     kind = value.get("kind") if isinstance(value, Mapping) else None

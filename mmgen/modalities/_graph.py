@@ -20,7 +20,7 @@ _MANY = 4096  # nodes; below that pairs of nodes fit anywhere
 
 @dataclass(frozen=True)
 class Pairs:
-    """Known edges and non-edges among B nodes; each pair is listed once, by positions in the batch.
+    """Pairs of B nodes that are known to be joined or not; each is listed once, as positions of its nodes in the batch.
 
     Attributes:
         joined: Pairs that an edge joins, int64 [2, E].
@@ -56,7 +56,7 @@ class Graph(Modality):
         self.nodes = nodes
 
     def pairs(self, batch: Batch) -> Pairs:
-        """Return the known pairs of a batch of nodes: the edges of training, or the pairs held back for a part."""
+        """Return the known pairs among a batch's nodes: of training, or those held back for validation or test."""
         nodes, shared = batch.values[self.name], batch.shared
         if len(nodes) > _MANY:
             check_memory(16 * len(nodes) ** 2, f"all pairs of {len(nodes):,} nodes", "use a smaller --batch")
@@ -68,6 +68,7 @@ class Graph(Modality):
         counted_once = None if once.all() else once
 
         def select_pairs(name: str) -> Tensor:
+            """Return the pairs of a stored list whose two nodes are in the batch, as positions."""
             places = position[shared[f"{self.name}.{name}"]]
             return places[:, (places >= 0).all(0)]
 
@@ -76,8 +77,8 @@ class Graph(Modality):
             return Pairs(joined, joined[:, :0], select_pairs("held_absent"), counted_once)
         return Pairs(select_pairs("edges"), select_pairs("unknown"), first_occurrence=counted_once)
 
-    def scales(self, pairs: Pairs, size: int) -> tuple[float, float]:
-        """Return the factors by which a share in a batch of ``size`` nodes estimates that in the whole graph.
+    def sampling_factors(self, pairs: Pairs, size: int) -> tuple[float, float]:
+        """Return factors that scale sums over pairs within a batch of ``size`` nodes to sums over the whole graph.
 
         Returns:
             The factor of pairs with other nodes, of which there are N - 1 in all, and that of a node with itself. A
@@ -86,23 +87,26 @@ class Graph(Modality):
         nodes = size if pairs.first_occurrence is None else int(pairs.first_occurrence.sum())
         return (self.nodes - 1) / max(1, nodes - 1) * size / nodes, size / nodes
 
-    def density(self, batch: Batch) -> float:
-        """Return the share of ordered pairs of nodes, self-pairs included, that training edges join.
+    def edge_share(self, batch: Batch) -> float:
+        """Return the share of ordered pairs of nodes, self-pairs included, that edges of the training part join.
 
         Raises:
             DataError: The training part has no edge.
         """
         if not batch.shared[f"{self.name}.edges"].shape[1]:
-            raise DataError(f"{self.name} has no edges in its training part; hold fewer back")
+            raise DataError(
+                f"{self.name} has no edges in its training part, expected at least one; hold back fewer edges when "
+                "making the dataset"
+            )
         return 2 * batch.shared[f"{self.name}.edges"].shape[1] / self.nodes**2
 
     def log_odds(self, parameters: Tensor, pairs: Tensor) -> Tensor:
-        """Return log odds that pairs of nodes are joined: vectors [..., N, F] and pairs int64 [2, M] -> [..., M]."""
+        """Return log odds of an edge between listed pairs [..., M]: node vectors [..., N, F], pairs int64 [2, M]."""
         vectors = full_precision(parameters)
         return (vectors[..., pairs[0], :] * vectors[..., pairs[1], :]).sum(-1)
 
     def log_prob(self, parameters: Tensor, value: Tensor, present: Tensor) -> Tensor:
-        """Return half the log-probability of each node's pairs, nats [..., B], so that the sum is log p(A | Z).
+        """Return half the log-probability of each node's pairs, nats [..., B], so that their sum is log p(A | Z).
 
         Args:
             parameters: Vectors of the nodes [..., B, F].
@@ -113,9 +117,8 @@ class Graph(Modality):
         known = present & ~torch.eye(len(present), dtype=torch.bool, device=present.device)
         return 0.5 * (value * odds - softplus(odds)).masked_fill(~known, 0.0).sum(-1)
 
-    def log_prob_of(self, parameters: Tensor, pairs: Pairs) -> Tensor:
-        """Return the log-probability of listed pairs, nats [..., B]: first all as non-edges, then corrections for
-        edges.
+    def log_prob_of_pairs(self, parameters: Tensor, pairs: Pairs) -> Tensor:
+        """Return each node's half of the log-probability of known pairs, nats [..., B].
 
         Args:
             parameters: Vectors of the nodes [..., B, F].
@@ -129,7 +132,7 @@ class Graph(Modality):
         return (
             0.5
             * self._log_prob_without_edges(
-                parameters, pairs.first_occurrence, -softplus(self._own_log_odds(parameters))
+                parameters, pairs.first_occurrence, -softplus(self._self_log_odds(parameters))
             )
             + self._halve_by_node(parameters, pairs.joined, self.log_odds(parameters, pairs.joined))
             + self._halve_by_node(parameters, pairs.unknown, softplus(self.log_odds(parameters, pairs.unknown)))
@@ -148,8 +151,8 @@ class Graph(Modality):
         Args:
             parameters: Vectors of the nodes [..., B, F].
             pairs: Which are joined.
-            density: rho, the share of ordered pairs that edges join (see :meth:`density`).
-            scales: Factors of pairs of different nodes and of a node with itself (see :meth:`scales`).
+            density: rho, the share of ordered pairs that edges join (see :meth:`edge_share`).
+            scales: Factors of pairs of different nodes and of a node with itself (see :meth:`sampling_factors`).
 
         Returns:
             Each node's share [..., B].
@@ -157,34 +160,35 @@ class Graph(Modality):
         weight = (1 - density) / density
 
         def term_of_edge(odds: Tensor) -> Tensor:
-            """Return the term of a joined pair less its term as one that is not joined."""
+            """Return the term of a joined pair less the term of the same pair if it were not joined."""
             return weight * logsigmoid(odds) + softplus(odds)
 
         edges = 2 * self._halve_by_node(parameters, pairs.joined, term_of_edge(self.log_odds(parameters, pairs.joined)))
-        own = self._own_log_odds(parameters)
+        own = self._self_log_odds(parameters)
         others = self._log_prob_without_edges(parameters, pairs.first_occurrence, -softplus(own)) + edges
         itself = weight * logsigmoid(own) * (1.0 if pairs.first_occurrence is None else pairs.first_occurrence)
         return (scales[0] * others + scales[1] * itself) / (2 * (1 - density))
 
     def mean(self, parameters: Tensor) -> Tensor:
-        """Return probabilities that pairs are joined [..., B, B]; 0 of a node with itself."""
+        """Return the probabilities that pairs of nodes are joined [..., B, B]; 0 for a node with itself."""
         probability = self._all_log_odds(parameters).sigmoid()
         return probability * (1 - torch.eye(probability.shape[-1], device=probability.device))
 
     def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Return a graph: whether pairs are joined, bool [..., B, B], symmetric."""
+        """Draw a graph: whether pairs of nodes are joined, bool [..., B, B], symmetric."""
         probability = self.mean(parameters)
         noise = torch.rand(probability.shape, generator=generator, device=probability.device)
         upper = (noise < probability).triu(1)
         return upper | upper.mT
 
     def _all_log_odds(self, parameters: Tensor) -> Tensor:
+        """Return the log odds of all pairs of nodes [..., B, B]."""
         with torch.autocast(parameters.device.type, enabled=False):
             vectors = full_precision(parameters)
             return vectors @ vectors.mT
 
-    def _own_log_odds(self, parameters: Tensor) -> Tensor:
-        """Return log odds of every node with itself [..., B]."""
+    def _self_log_odds(self, parameters: Tensor) -> Tensor:
+        """Return the log odds of each node with itself [..., B]."""
         return full_precision(parameters).square().sum(-1)
 
     def _log_prob_without_edges(
@@ -197,6 +201,6 @@ class Graph(Modality):
         return (-(terms * first_occurrence).sum(-1) - self_terms) * first_occurrence
 
     def _halve_by_node(self, parameters: Tensor, pairs: Tensor, terms: Tensor) -> Tensor:
-        """Return half of a pair's term [..., M] for either node [..., B]."""
+        """Sum half of each pair's term [..., M] into either of its nodes [..., B]."""
         empty = terms.new_zeros(*terms.shape[:-1], parameters.shape[-2])
         return empty.index_add(-1, pairs[0], 0.5 * terms).index_add(-1, pairs[1], 0.5 * terms)

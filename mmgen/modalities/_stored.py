@@ -13,7 +13,7 @@ MAX_NAMES = 4096
 
 
 def element_json(element: Element, name: str) -> Any:
-    """Parse the JSON in a text attribute of an element.
+    """Parse the JSON that a text attribute of a stored modality holds.
 
     Raises:
         ArtifactError: It is not valid JSON.
@@ -22,7 +22,7 @@ def element_json(element: Element, name: str) -> Any:
         return parse_json(element.text(name))
     except MalformedError as error:
         raise ArtifactError(
-            f"{element.where}@{name} is not valid JSON ({error}), the file is damaged; make or copy it again"
+            f"{element.location}@{name} is not valid JSON ({error}), the file is damaged; make or copy it again"
         ) from None
 
 

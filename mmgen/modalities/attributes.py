@@ -21,7 +21,7 @@ __all__ = ["AttributesDescription"]
 
 
 class AttributesDescription(Description):
-    """Categorical attributes; rows are uint8 codes [n, A], 255 unknown."""
+    """Specification of categorical attributes; rows are uint8 codes [n, A], 255 unknown."""
 
     streamed: ClassVar[bool] = False
     describes: ClassVar[bool] = True
@@ -37,22 +37,26 @@ class AttributesDescription(Description):
     def _check_values(self) -> Self:
         if not self.names or len(self.names) != len(self.values):
             raise ValueError(
-                "got no attributes, or one without values; give at least one attribute, and values for each"
+                f"got {len(self.names)} attributes and {len(self.values)} lists of values; give at least one "
+                "attribute, and one list of values for each"
             )
         for attribute, vocabulary in zip(self.names, self.values, strict=True):
             if not 1 <= len(vocabulary) == len(set(vocabulary)) <= UNKNOWN:
-                raise ValueError(f"attribute '{attribute}' needs 1 to {UNKNOWN} distinct values")
+                raise ValueError(
+                    f"attribute '{attribute}' got {len(vocabulary)} values, {len(set(vocabulary))} of them distinct, "
+                    f"expected 1 to {UNKNOWN} distinct values; name each value once"
+                )
         return self
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Number of values of each attribute."""
+        """Number of values of each of the A attributes."""
         return tuple(len(values) for values in self.values)
 
     def arrays(self) -> dict[str, StoredArray]:
         return {ROWS: StoredArray("uint8", (len(self.names),))}
 
-    def texts(self) -> dict[str, str]:
+    def text_attributes(self) -> dict[str, str]:
         """Return attribute names and vocabularies as ASCII JSON."""
         return {"names": json.dumps(self.names), "values": json.dumps(self.values)}
 
@@ -60,10 +64,12 @@ class AttributesDescription(Description):
     def read(cls, name: str, element: Element) -> "AttributesDescription":
         names, values = element_json(element, "names"), element_json(element, "values")
         if not are_distinct_texts(names, 1, MAX_NAMES) or not isinstance(values, list) or len(values) != len(names):
-            raise ArtifactError(f"{element.where} does not name its attributes and their values; make the file again")
+            raise ArtifactError(
+                f"{element.location} does not name its attributes and their values; make the file again"
+            )
         if not all(are_distinct_texts(vocabulary, 1, UNKNOWN) for vocabulary in values):
             raise ArtifactError(
-                f"{element.where} has an attribute without 1 to {UNKNOWN} distinct values; make the file again"
+                f"{element.location} has an attribute without 1 to {UNKNOWN} distinct values; make the file again"
             )
         return cls(name=name, names=tuple(names), values=tuple(tuple(vocabulary) for vocabulary in values))
 
@@ -72,18 +78,18 @@ class AttributesDescription(Description):
         return "" if good else f"a code is no value of its attribute, nor {UNKNOWN}"
 
     def values_and_presence(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Convert codes [B, A], 255 unknown, to int64 codes, 0 where unknown, and presence [B, A]."""
+        """Return int64 codes [B, A], 0 for unknown ones, and presence [B, A], from codes with 255 unknown."""
         known = values != UNKNOWN
         return values.long().masked_fill(~known, 0), known
 
     @classmethod
     def example(cls, count: int = 5) -> tuple[Self, np.ndarray]:
-        """Return two attributes, all of them known."""
+        """Return the specification of two attributes, and rows in which all are known."""
         described = cls(names=("digit", "size"), values=(("0", "1", "2"), ("big", "small")))
         return described, np.stack([np.arange(count) % 3, np.arange(count) % 2], 1).astype(np.uint8)
 
     @classmethod
-    def network(cls) -> type[Any]:
+    def network_settings_class(cls) -> type[Any]:
         from mmgen.networks import AttributeNetwork
 
         return AttributeNetwork
@@ -94,12 +100,12 @@ class AttributesDescription(Description):
     def is_compatible(self, other: Description) -> bool:
         return isinstance(other, AttributesDescription) and (self.names, self.values) == (other.names, other.values)
 
-    def in_words(self) -> str:
+    def describe_size(self) -> str:
         return f"{self.name} {', '.join(self.names)}"
 
 
 class Attributes(Modality):
-    r"""Independent categorical distributions, one per attribute; unknown attributes are left out.
+    r"""Independent categorical distributions, one for each attribute; unknown attributes are left out.
 
     .. math:: p(y_O | z) = \prod_{k \in O} p(y_k | z)  \qquad \text{(VE Section 1)}
 
@@ -132,12 +138,12 @@ class Attributes(Modality):
 
     @property
     def total_size(self) -> int:
-        """S, the number of logits."""
+        """S, the number of logits: the numbers of values of all attributes together."""
         return sum(self.sizes)
 
     @property
     def description_size(self) -> int:
-        """Width of :meth:`describe`: S + A."""
+        """Number of features that :meth:`describe` returns: S + A."""
         return self.total_size + len(self.sizes)
 
     def decoder(self, inputs: int, network: "AttributeNetwork") -> tuple["Attributes", "nn.Module"]:
@@ -156,8 +162,8 @@ class Attributes(Modality):
         return found
 
     def log_probabilities(self, parameters: "Tensor") -> "Tensor":
-        """Map logits [..., S] -> normalised log-probabilities [..., A, V]; minus infinity beyond an attribute's
-        range.
+        """Return normalised log-probabilities [..., A, V] of logits [..., S]; minus infinity for values an attribute
+        lacks.
         """
         import torch
 
@@ -174,7 +180,7 @@ class Attributes(Modality):
         return chosen.masked_fill(~present, 0.0).sum(-1)
 
     def log_prob_of_attribute(self, logits: "Tensor", attribute: int, value: "Tensor", present: "Tensor") -> "Tensor":
-        """Return log p(y_k | logits) of one attribute by number, in nats; 0 where it is unknown.
+        """Return log p(y_k | logits) of attribute number ``attribute``, in nats; 0 for examples in which it is unknown.
 
         Args:
             logits: Logits of that attribute alone [..., B, V_k].
@@ -199,7 +205,9 @@ class Attributes(Modality):
         return drawn.reshape(probability.shape[:-1])
 
     def describe(self, value: "Tensor", present: "Tensor") -> "Tensor":
-        """Map codes [..., A] and mask [..., A] -> [..., S + A]: one-hot where known, zeros where not, then the mask."""
+        """Convert codes and mask [..., A] to features [..., S + A]: one-hot, zeros for unknown attributes, then the
+        mask.
+        """
         import torch
 
         hot = torch.zeros(*value.shape[:-1], self.total_size, device=value.device)

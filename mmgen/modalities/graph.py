@@ -21,7 +21,7 @@ _PARTS = ("train", "val", "test")
 
 
 class GraphDescription(Description):
-    """Undirected edges between the rows of a dataset, none from a row to itself; some pairs are held back.
+    """Specification of an undirected graph between the rows of a dataset; some pairs of rows are held back.
 
     It is stored as pairs of rows, the smaller first and each once: ``edges`` int32 [E, 2] with the part of the split
     that each belongs to, ``part`` uint8 [E] (0 training, 1 validation, 2 test), and ``absent`` int32 [M, 2], pairs
@@ -50,7 +50,7 @@ class GraphDescription(Description):
             "absent_part": StoredArray(*part, rows=self.absent),
         }
 
-    def texts(self) -> dict[str, str]:
+    def text_attributes(self) -> dict[str, str]:
         return {"nodes": str(self.nodes), "features": self.features}
 
     @classmethod
@@ -58,7 +58,9 @@ class GraphDescription(Description):
         nodes, features = element.text("nodes"), element.text("features")
         counts = [shape[0] if (shape := element.shape(array)) else 0 for array in ("edges", "absent")]
         if not (nodes.isascii() and nodes.isdecimal() and 2 <= int(nodes[:10]) < 2**31 and len(nodes) <= 10):
-            raise ArtifactError(f"{element.where} does not say how many nodes it has, at least 2; make the file again")
+            raise ArtifactError(
+                f"{element.location} does not say how many nodes it has, at least 2; make the file again"
+            )
         return cls(name=name, nodes=int(nodes), edges=counts[0], absent=counts[1], features=features)
 
     def find_conflict(self, others: Mapping[str, Description]) -> str:
@@ -79,11 +81,11 @@ class GraphDescription(Description):
         return "" if ordered.all() else f"a pair is not two nodes of 0 to {self.nodes - 1}, the smaller first"
 
     def values_and_presence(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Return numbers of nodes [B] unchanged, all present."""
+        """Return node numbers [B] unchanged, all present."""
         return values.long(), all_present(values)
 
     def shared_arrays(self, read: Callable[[str, str], np.ndarray], part: str | None) -> Mapping[str, np.ndarray]:
-        """Return the edges of training and pairs unknown to it; for part "val" or "test" also its held-back pairs.
+        """Return edges of training and pairs that it does not know; for part "val" or "test" also held-back pairs.
 
         Returns:
             ``edges`` int64 [2, E'], ``unknown`` int64 [2, U]; ``features`` float32 [N, F] of all nodes where there are
@@ -119,5 +121,5 @@ class GraphDescription(Description):
     def is_compatible(self, other: Description) -> bool:
         return isinstance(other, GraphDescription) and (self.nodes, self.features) == (other.nodes, other.features)
 
-    def in_words(self) -> str:
+    def describe_size(self) -> str:
         return f"{self.name} of {self.nodes:,} nodes and {self.edges:,} edges"

@@ -27,7 +27,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class ImageDescription(Description):
-    """Description of pictures of one size, with the storage of their pixels."""
+    """Specification of pictures of one size, and of the storage of their pixels."""
 
     kind: Literal["image"] = "image"
     name: str = "image"
@@ -44,28 +44,28 @@ class ImageDescription(Description):
 
     @property
     def pixels(self) -> int:
-        """C * H * W."""
+        """Number of values of a picture, C * H * W."""
         return math.prod(self.shape)
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
-        """Shape of one row on disk: (ceil(C * H * W / 8),) for bits, else (C, H, W)."""
+        """Shape of one stored row: (ceil(C * H * W / 8),) for bits, else (C, H, W)."""
         return ((self.pixels + 7) // 8,) if self.layout == "bits" else self.shape
 
     def arrays(self) -> dict[str, StoredArray]:
         return {ROWS: StoredArray("uint8", self.stored_shape)}
 
-    def texts(self) -> dict[str, str]:
+    def text_attributes(self) -> dict[str, str]:
         return {"layout": self.layout, "shape": json.dumps(self.shape), "range": json.dumps([0, self.scale])}
 
     @classmethod
     def read(cls, name: str, element: Element) -> "ImageDescription":
         shape, layout = element_json(element, "shape"), element.text("layout")
         if not (isinstance(shape, list) and len(shape) == 3 and all(type(n) is int and 0 < n < 2**20 for n in shape)):
-            raise ArtifactError(f"{element.where} has no shape [C, H, W]; make the file again")
+            raise ArtifactError(f"{element.location} has no shape [C, H, W]; make the file again")
         if layout not in LAYOUTS:
             raise ArtifactError(
-                f"{element.where} has layout {printable(layout, 40)!r}, expected {', '.join(LAYOUTS)}; "
+                f"{element.location} has layout {printable(layout, 40)!r}, expected {', '.join(LAYOUTS)}; "
                 "make the file again"
             )
         return cls.model_validate({"name": name, "shape": tuple(shape), "layout": layout})
@@ -75,17 +75,19 @@ class ImageDescription(Description):
         return "the unused last bits are not 0" if unused and (stored[:, -1] & unused).any() else ""
 
     def unpack(self, stored: np.ndarray) -> np.ndarray:
-        """Convert rows as stored to uint8 [n, C, H, W] with values 0 to ``scale``."""
+        """Convert stored rows to uint8 pixels [n, C, H, W] with values from 0 to ``scale``."""
         if self.layout == "bits":
             stored = np.unpackbits(stored, axis=1, count=self.pixels)
         return stored.reshape(len(stored), *self.shape)
 
     def pack(self, images: np.ndarray) -> np.ndarray:
-        """Convert uint8 [n, C, H, W] with values 0 to ``scale`` to stored rows; the inverse of :meth:`unpack`."""
+        """Convert uint8 pixels [n, C, H, W] with values from 0 to ``scale`` to stored rows, the inverse of
+        :meth:`unpack`.
+        """
         return np.packbits(images.reshape(len(images), -1), axis=1) if self.layout == "bits" else images
 
     def tensors(self, rows: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
-        """Convert rows in memory to float32 [B, C, H, W] from 0 to 1; probabilities become one draw of every pixel."""
+        """Convert rows in memory to pixels float32 [B, C, H, W] from 0 to 1; pixels of probabilities are drawn."""
         if self.layout == "bits":
             return self.values_and_presence(unpack_bits(rows, self.shape))
         if self.layout == "bytes":
@@ -93,24 +95,24 @@ class ImageDescription(Description):
         from mmgen.core.views import draw_pixels, view_key
 
         seed, *which = view.key
-        return self.values_and_presence(draw_pixels(rows, view.numbers(), view_key(seed, self.name, *which)))
+        return self.values_and_presence(draw_pixels(rows, view.rows(), view_key(seed, self.name, *which)))
 
     def values_and_presence(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Return pixels float [B, C, H, W] in [0, 1] unchanged, all present."""
+        """Return pixels float [B, C, H, W] from 0 to 1 unchanged, all present."""
         return values, all_present(values)
 
     @property
     def event_shape(self) -> tuple[int, ...]:
-        """(C, H, W)."""
+        """Shape of a picture, (C, H, W)."""
         return self.shape
 
     @property
     def picture_shape(self) -> tuple[int, int, int]:
-        """(C, H, W)."""
+        """Shape of a picture, (C, H, W)."""
         return self.shape
 
     def picture(self, values: np.ndarray) -> np.ndarray:
-        """Return pixels [n, C, H, W] as they are."""
+        """Return pixels [n, C, H, W] unchanged, since they are pictures."""
         return values
 
     @property
@@ -120,13 +122,13 @@ class ImageDescription(Description):
 
     @classmethod
     def example(cls, count: int = 5) -> "tuple[ImageDescription, np.ndarray]":
-        """Return black and white images of 16 by 16 pixels."""
+        """Return the specification of black and white pictures of 16 by 16 pixels, and rows of it."""
         described = cls(shape=(1, 16, 16), layout="bits")
         pixels = np.random.default_rng(1).random((count, 1, 16, 16)) < 0.3
         return described, described.pack(pixels.astype(np.uint8))
 
-    def networks(self, settings: Mapping[str, Any], where: str) -> "ImageNetwork":
-        """Return a family of networks by its ``name``, in sizes that suit the images.
+    def read_network_settings(self, settings: Mapping[str, Any], setting: str) -> "ImageNetwork":
+        """Return the family of image networks that ``name`` chooses, with sizes that suit the pictures.
 
         By default that is "strided", and "mlp" for images whose sides are no multiples of 4.
         """
@@ -136,7 +138,7 @@ class ImageDescription(Description):
         named = {"name": "mlp" if any(side % 4 for side in self.shape[1:]) else "strided", **settings}
         if named.keys() == {"name"}:
             named |= mmgen.networks.get(named["name"]).for_sides(self.shape[1:])
-        family: ImageNetwork = build_member(mmgen.networks, named, where)
+        family: ImageNetwork = build_member(mmgen.networks, named, setting)
         return family
 
     def modality(self, likelihood: str | None = None) -> "Image":
@@ -149,13 +151,11 @@ class ImageDescription(Description):
         """Return True if pictures have the same size, however they are stored."""
         return isinstance(other, ImageDescription) and self.shape == other.shape
 
-    def accepts(self, other: "ImageDescription") -> bool:
-        """Return whether a model of this description has a density of other pictures: not of grey ones if it is black
-        and white.
-        """
+    def has_density_for(self, other: "ImageDescription") -> bool:
+        """Return False if a model of black and white pictures would be given grey ones, which it has no density for."""
         return self.layout == "bytes" or other.layout != "bytes"
 
-    def in_words(self) -> str:
+    def describe_size(self) -> str:
         return f"{self.name} {'x'.join(map(str, self.shape))}"
 
 
@@ -178,7 +178,7 @@ class Image(Modality):
 
     @property
     def decoder_channels(self) -> int:
-        """Channels that an image decoder must output."""
+        """Number of channels that an image decoder must output."""
         return self.shape[0] * self.likelihood.parameters_per_value
 
     def decoder(self, inputs: int, network: "ImageNetwork") -> tuple["Image", "nn.Module"]:
@@ -198,7 +198,7 @@ class Image(Modality):
 
 
 def unpack_bits(packed: "Tensor", shape: tuple[int, int, int]) -> "Tensor":
-    """Map uint8 [B, ceil(C H W / 8)], first pixel in the highest bit -> float32 [B, C, H, W] of 0 and 1."""
+    """Convert packed bits uint8 [B, ceil(C H W / 8)], first pixel highest, to float32 pixels [B, C, H, W], 0 or 1."""
     import torch
 
     shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=packed.device)

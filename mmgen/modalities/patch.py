@@ -28,7 +28,7 @@ _LARGEST = 64
 
 
 class PatchDescription(Description):
-    """Description of square grey patches, stored as bytes [n, side, side], for models side^2 - 1 real numbers.
+    """Specification of square grey patches, stored as bytes [n, side, side] and modelled as side^2 - 1 real numbers.
 
     Byte v becomes (v + u) / 256 with u uniform in (0, 1), the mean of the patch is taken off, and the last pixel, which
     is minus the sum of the others, is dropped. So the numbers have a density, and log p is in nats a patch; divided by
@@ -43,11 +43,11 @@ class PatchDescription(Description):
 
     @property
     def size(self) -> int:
-        """Number F of real numbers of a patch: side^2 - 1."""
+        """Number F of real numbers that stand for a patch: side^2 - 1."""
         return self.side**2 - 1
 
     @property
-    def numbers(self) -> int:
+    def number_count(self) -> int:
         return self.size
 
     @property
@@ -57,7 +57,7 @@ class PatchDescription(Description):
     def arrays(self) -> dict[str, StoredArray]:
         return {ROWS: StoredArray("uint8", (self.side, self.side))}
 
-    def texts(self) -> dict[str, str]:
+    def text_attributes(self) -> dict[str, str]:
         return {"side": json.dumps(self.side)}
 
     @classmethod
@@ -65,18 +65,18 @@ class PatchDescription(Description):
         side, shape = element_json(element, "side"), element.shape()
         if type(side) is not int or not 2 <= side <= _LARGEST or shape[1:] != (side, side):
             raise ArtifactError(
-                f"{element.where} holds no square patches of 2 to {_LARGEST} pixels; make the file again"
+                f"{element.location} holds no square patches of 2 to {_LARGEST} pixels; make the file again"
             )
         return cls(name=name, side=side)
 
     def tensors(self, rows: "Tensor", view: View) -> tuple["Tensor", "Tensor"]:
-        """Convert rows in memory to numbers float32 [B, F] in one view."""
+        """Convert rows in memory to real numbers float32 [B, F], with noise within a grey level that ``view`` fixes."""
         from mmgen.core.views import dequantise, view_key
 
         seed, *which = view.key
         # One draw for all evaluations, as if it were stored: scores of two seeds are about the same numbers.
         key = view_key(seed, self.name, *which) if which else view_key(0, self.name)
-        return self.values_and_presence(_subtract_mean(dequantise(rows, view.numbers(), key)))
+        return self.values_and_presence(_subtract_mean(dequantise(rows, view.rows(), key)))
 
     def values_and_presence(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Return numbers [B, F] unchanged, all present; uint8 levels [B, side, side] become numbers without noise."""
@@ -85,22 +85,22 @@ class PatchDescription(Description):
 
     @property
     def event_shape(self) -> tuple[int, ...]:
-        """(F,)."""
+        """Shape of a patch's numbers, (F,)."""
         return (self.size,)
 
     @property
     def picture_shape(self) -> tuple[int, int, int]:
-        """(1, side, side)."""
+        """Shape of a patch as a picture, (1, side, side)."""
         return (1, self.side, self.side)
 
     def picture(self, values: np.ndarray) -> np.ndarray:
-        """Draw numbers [n, F] about a medium grey, with the pixel that was dropped: float32 [n, 1, side, side]."""
+        """Convert numbers [n, F] to patches around medium grey, last pixel restored: float32 [n, 1, side, side]."""
         pixels = np.concatenate([values, -values.sum(-1, keepdims=True)], -1) + 0.5
         return np.clip(pixels, 0, 1).astype(np.float32).reshape(-1, 1, self.side, self.side)
 
     @classmethod
     def example(cls, count: int = 5) -> "tuple[PatchDescription, np.ndarray]":
-        """Return patches of 3 by 3 pixels."""
+        """Return the specification of patches of 3 by 3 pixels, and rows of it."""
         return cls(side=3), np.random.default_rng(0).integers(0, 256, (count, 3, 3), np.uint8)
 
     def modality(self, likelihood: str | None = None) -> "Patch":
@@ -110,17 +110,17 @@ class PatchDescription(Description):
         return Patch(self.name, self.size, chosen)
 
     @classmethod
-    def network(cls) -> "type[VectorNetwork]":
+    def network_settings_class(cls) -> "type[VectorNetwork]":
         from mmgen.networks import VectorNetwork
 
         return VectorNetwork
 
-    def in_words(self) -> str:
+    def describe_size(self) -> str:
         return f"{self.name} {self.side}x{self.side} as {self.size} numbers"
 
 
 class Patch(Vector):
-    """Independent numbers given z, measured in units of 0.1.
+    """Patches whose real numbers, in units of 0.1, are independent given z.
 
     The least standard deviation of ``normal``, 0.1 exp(-7), is below that of the noise between two levels, 0.0011.
     """
@@ -131,6 +131,6 @@ class Patch(Vector):
 
 
 def _subtract_mean(levels: "Tensor") -> "Tensor":
-    """Map patches float64 [B, side, side] -> all pixels but the last, less the mean of all: float32 [B, F]."""
+    """Subtract each patch's mean and drop its last pixel: float64 [B, side, side] -> float32 [B, F]."""
     flat = levels.flatten(1)
     return (flat - flat.mean(1, keepdim=True))[:, :-1].float()

@@ -23,7 +23,7 @@ MAX_WORDS = 65535  # codes are uint16, and one of them is the padding
 
 
 class TextDescription(Description):
-    """Description of sentences; rows are uint16 codes [n, T], with the size of the vocabulary as padding."""
+    """Specification of sentences; rows are uint16 word codes [n, T], padded with the size of the vocabulary."""
 
     streamed: ClassVar[bool] = False
     describes: ClassVar[bool] = True
@@ -40,18 +40,25 @@ class TextDescription(Description):
     @model_validator(mode="after")
     def _check_values(self) -> Self:
         if not 1 <= len(self.vocabulary) == len(set(self.vocabulary)) <= MAX_WORDS:
-            raise ValueError(f"text '{self.name}' needs 1 to {MAX_WORDS} distinct words")
+            raise ValueError(
+                f"the vocabulary of text '{self.name}' got {len(self.vocabulary)} words, "
+                f"{len(set(self.vocabulary))} of them distinct, expected 1 to {MAX_WORDS} distinct words; name each "
+                "word once"
+            )
         if self.slots and not len(set(self.slots)) == len(self.slots) == self.length:
-            raise ValueError(f"text '{self.name}' needs {self.length} distinct slots or none")
+            raise ValueError(
+                f"text '{self.name}' got slots {', '.join(self.slots)}, expected {self.length} distinct slots, one for "
+                "each word of a sentence; or leave slots out"
+            )
         return self
 
     @property
     def padding(self) -> int:
-        """Code of "no word": V."""
+        """Code of padding, "no word": V."""
         return len(self.vocabulary)
 
     def words(self, codes: np.ndarray) -> str:
-        """Convert one row of codes [T] to a sentence.
+        """Convert a row of word codes [T] to a sentence.
 
         Example:
             >>> import numpy as np
@@ -63,7 +70,7 @@ class TextDescription(Description):
     def arrays(self) -> dict[str, StoredArray]:
         return {ROWS: StoredArray("uint16", (self.length,))}
 
-    def texts(self) -> dict[str, str]:
+    def text_attributes(self) -> dict[str, str]:
         return {"vocabulary": json.dumps(self.vocabulary), "slots": json.dumps(self.slots)}
 
     @classmethod
@@ -72,11 +79,11 @@ class TextDescription(Description):
         length = shape[1] if len(shape) == 2 else 0
         if not are_distinct_texts(words, 1, MAX_WORDS):
             raise ArtifactError(
-                f"{element.where} has no vocabulary of 1 to {MAX_WORDS} distinct words; make the file again"
+                f"{element.location} has no vocabulary of 1 to {MAX_WORDS} distinct words; make the file again"
             )
         if not length or not (slots == [] or (are_distinct_texts(slots, 1, MAX_NAMES) and len(slots) == length)):
             raise ArtifactError(
-                f"{element.where} does not name one attribute for each of its {length} words; make it again"
+                f"{element.location} does not name one attribute for each of its {length} words; make the file again"
             )
         return cls(name=name, vocabulary=tuple(words), length=length, slots=tuple(slots))
 
@@ -86,21 +93,21 @@ class TextDescription(Description):
         return "" if good else "a code is no word, or padding stands before a word"
 
     def torch_rows(self, stored: np.ndarray) -> np.ndarray:
-        """Convert codes to int32, since torch hardly supports uint16."""
+        """Convert word codes to int32, since torch hardly supports uint16."""
         return stored.astype(np.int32)
 
     def values_and_presence(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Convert codes of words [B, T] to int64, all present."""
+        """Return word codes [B, T] as int64, all present."""
         return values.long(), all_present(values)
 
     @classmethod
     def example(cls, count: int = 5) -> tuple[Self, np.ndarray]:
-        """Return sentences of one or two words."""
+        """Return the specification of sentences of one or two words, and rows of it."""
         described = cls(vocabulary=("big", "red"), length=2)
         return described, np.stack([np.arange(count) % 2, np.arange(count) % 3], 1).astype(np.uint16)
 
     @classmethod
-    def network(cls) -> type[Any]:
+    def network_settings_class(cls) -> type[Any]:
         from mmgen.networks import TextNetwork
 
         return TextNetwork
@@ -113,12 +120,12 @@ class TextDescription(Description):
         mine = (self.vocabulary, self.length)
         return isinstance(other, TextDescription) and mine == (other.vocabulary, other.length)
 
-    def in_words(self) -> str:
+    def describe_size(self) -> str:
         return f"{self.name} of at most {self.length} words"
 
 
 class Text(Modality):
-    """Sentences of words with codes 0 .. V-1; V is padding, "no word", at the end of a sentence only.
+    """Sentences of words with codes 0 .. V-1; code V is padding, "no word", at the end of a sentence only.
 
     Decoder outputs are contexts [..., F], from which a network over words (the speaker) generates sentences.
 
@@ -150,7 +157,7 @@ class Text(Modality):
         self._speaker = speaker
 
     def with_speaker(self, speaker: "Speaker") -> "Text":
-        """Return a copy with a network over words, so that sentences can be generated."""
+        """Return a copy with a decoder over words, by which sentences can be generated."""
         return Text(self.name, self.vocabulary, self.length, self.slots, speaker)
 
     def decoder(self, inputs: int, network: "TextNetwork") -> tuple["Text", "nn.Module"]:
@@ -167,29 +174,31 @@ class Text(Modality):
 
     @property
     def padding(self) -> int:
-        """Code of "no word": V."""
+        """Code of padding, "no word": V."""
         return len(self.vocabulary)
 
     @property
     def speaker(self) -> "Speaker":
-        """The network over words."""
+        """The decoder that generates words one by one."""
         assert self._speaker is not None, "this text was described for conditioning, not for generating"
         return self._speaker
 
     def log_prob(self, parameters: "Tensor", value: "Tensor", present: "Tensor") -> "Tensor":
-        """Return log p(sentence | context) [..., B]: contexts [..., B, F], codes [B, T]; 0 where there is no
+        """Return log p(sentence | context) [..., B] of contexts [..., B, F] and codes [B, T]; 0 for examples without a
         sentence.
         """
         return self.likelihood.log_prob(self.speaker, parameters, value).masked_fill(~present, 0.0)
 
     def mean(self, parameters: "Tensor") -> "Tensor":
-        """Return the probabilities [..., T, V+1] of each word along the likeliest words, as sentences have no mean."""
+        """Return word probabilities [..., T, V+1] along the likeliest sentence, since sentences have no mean."""
         return self.probabilities(parameters, self.sample(parameters, greedy=True))
 
     def sample(
         self, parameters: "Tensor", generator: "torch.Generator | None" = None, greedy: bool = False
     ) -> "Tensor":
-        """Return a sentence for each context, codes int64 [..., T]; the likeliest word at every step if ``greedy``."""
+        """Draw a sentence for each context, codes int64 [..., T]; with ``greedy`` take the likeliest word at every
+        step.
+        """
         return self.likelihood.sample(self.speaker, parameters, self.length, generator, greedy)
 
     def probabilities(self, parameters: "Tensor", tokens: "Tensor") -> "Tensor":

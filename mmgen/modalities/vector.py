@@ -24,7 +24,7 @@ _SHOWN = 6
 
 
 class VectorDescription(Description):
-    """Description of vectors of real numbers; rows are finite float32 [n, F]."""
+    """Specification of vectors of real numbers; rows are finite float32 [n, F]."""
 
     kind: Literal["vector"] = "vector"
     name: str = "vector"
@@ -36,13 +36,16 @@ class VectorDescription(Description):
     @model_validator(mode="after")
     def _check_values(self) -> Self:
         if self.columns and not len(set(self.columns)) == len(self.columns) == self.size:
-            raise ValueError(f"vector '{self.name}' needs {self.size} distinct names of columns or none")
+            raise ValueError(
+                f"vector '{self.name}' got columns {', '.join(self.columns)}, expected {self.size} distinct names, one "
+                "for each number; or leave columns out"
+            )
         return self
 
     def arrays(self) -> dict[str, StoredArray]:
         return {ROWS: StoredArray("float32", (self.size,))}
 
-    def texts(self) -> dict[str, str]:
+    def text_attributes(self) -> dict[str, str]:
         return {"columns": json.dumps(self.columns)}
 
     @classmethod
@@ -50,23 +53,25 @@ class VectorDescription(Description):
         shape, columns = element.shape(), element_json(element, "columns")
         size = shape[1] if len(shape) == 2 else 0
         if not size or not (columns == [] or (are_distinct_texts(columns, 1, size) and len(columns) == size)):
-            raise ArtifactError(f"{element.where} does not name each of its {size} columns once; make the file again")
+            raise ArtifactError(
+                f"{element.location} does not name each of its {size} columns once; make the file again"
+            )
         return cls(name=name, size=size, columns=tuple(columns))
 
     @property
-    def numbers(self) -> int:
+    def number_count(self) -> int:
         return self.size
 
     def find_fault(self, stored: np.ndarray, array: str = ROWS) -> str:
         return "" if np.isfinite(stored).all() else "a number is not finite"
 
     def values_and_presence(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
-        """Convert numbers [B, F] to at least float32, all present."""
+        """Return numbers [B, F] in at least float32, all present."""
         return values if values.is_floating_point() else values.float(), all_present(values)
 
     @classmethod
     def example(cls, count: int = 5) -> tuple[Self, np.ndarray]:
-        """Return three numbers for each example."""
+        """Return the specification of three numbers for each example, and rows of it."""
         return cls(size=3), np.random.default_rng(0).normal(size=(count, 3)).astype(np.float32)
 
     def modality(self, likelihood: str | None = None) -> "Vector":
@@ -76,18 +81,18 @@ class VectorDescription(Description):
         return Vector(self.name, self.size, chosen)
 
     @classmethod
-    def network(cls) -> type[Any]:
+    def network_settings_class(cls) -> type[Any]:
         from mmgen.networks import VectorNetwork
 
         return VectorNetwork
 
-    def in_words(self) -> str:
+    def describe_size(self) -> str:
         listed = ", ".join(self.columns[:_SHOWN]) + (", ..." if len(self.columns) > _SHOWN else "")
         return f"{self.name} of {self.size} numbers{f' ({listed})' if listed else ''}"
 
 
 class Vector(Modality):
-    """Independent real numbers given z.
+    """Vectors whose real numbers are independent given z.
 
     Decoder outputs are the parameters of all columns, [..., P * F] for a likelihood of P parameters a value. Networks
     see and give x / u, numbers of about 1, and log p(x) is that of x / u less F log u.
@@ -129,7 +134,5 @@ class Vector(Modality):
 
 
 def _to_pixel(numbers: "Tensor") -> "Tensor":
-    """Return [..., F] as a picture of one pixel with F channels [..., F, 1, 1], which all likelihoods of dense data
-    know.
-    """
+    """Return numbers [..., F] as pictures of one pixel with F channels [..., F, 1, 1], for likelihoods of pixels."""
     return numbers[..., None, None]

@@ -51,7 +51,8 @@ def networks_by_kind(
     """
     other_kinds = {each.kind: each for each in data.modalities.values() if each.kind not in own_settings}
     networks = {
-        kind: each.networks(settings.get(kind, {}), f"model.networks.{kind}") for kind, each in other_kinds.items()
+        kind: each.read_network_settings(settings.get(kind, {}), f"model.networks.{kind}")
+        for kind, each in other_kinds.items()
     }
     for kind in settings:
         if networks.get(kind) is None:

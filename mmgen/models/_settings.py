@@ -128,14 +128,14 @@ class DataSettings(Settings):
             raise ValueError(f"main got '{self.main}', expected {expected}")
         return self
 
-    def of_kind(self, kind: type[D]) -> dict[str, D]:
+    def modalities_of_class(self, kind: type[D]) -> dict[str, D]:
         """Return the modalities whose description is of one class, by name."""
         return {name: each for name, each in self.modalities.items() if isinstance(each, kind)}
 
     @property
     def images(self) -> dict[str, ImageDescription]:
         """Picture modalities, the main one first."""
-        return self.of_kind(ImageDescription)
+        return self.modalities_of_class(ImageDescription)
 
     @property
     def image(self) -> ImageDescription | None:
@@ -150,17 +150,17 @@ class DataSettings(Settings):
     @property
     def observed(self) -> dict[str, Description]:
         """Modalities without words, the main picture first: x of likelihoods and fitted posteriors."""
-        return {name: each for name, each in self.modalities.items() if each.by_rows and not each.describes}
+        return {name: each for name, each in self.modalities.items() if each.has_rows and not each.describes}
 
     @property
     def attributes(self) -> AttributesDescription | None:
         """The (first) attributes; None where there are none."""
-        return next(iter(self.of_kind(AttributesDescription).values()), None)
+        return next(iter(self.modalities_of_class(AttributesDescription).values()), None)
 
     @property
     def text(self) -> TextDescription | None:
         """The (first) text; None where there is none."""
-        return next(iter(self.of_kind(TextDescription).values()), None)
+        return next(iter(self.modalities_of_class(TextDescription).values()), None)
 
 
 def _read_field(described: Any, key: str) -> Any:

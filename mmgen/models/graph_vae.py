@@ -139,7 +139,9 @@ class GraphVAE(GaussianModel):
 
     def log_likelihood(self, name: str, z: Tensor, batch: Batch) -> Tensor:
         pairs = self.graph.pairs(batch)
-        return self.graph.scales(pairs, batch.size)[0] * self.graph.log_prob_of(self.decode(name, z), pairs)
+        return self.graph.sampling_factors(pairs, batch.size)[0] * self.graph.log_prob_of_pairs(
+            self.decode(name, z), pairs
+        )
 
     def inference_parameters(self) -> list[nn.Parameter]:
         return list(self.parameters())

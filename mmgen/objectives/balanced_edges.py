@@ -52,11 +52,11 @@ class BalancedEdges(Objective):
             raise SettingsError(f"objective.graph got '{self.graph}', which is no graph; give the name of one")
         q, pairs = model.posterior(batch, self.given), graph.pairs(batch)
         parameters = model.decode(self.graph, q.sample())
-        scales = graph.scales(pairs, batch.size)
+        scales = graph.sampling_factors(pairs, batch.size)
         if pairs.absent is not None:  # as many edges as other pairs are held back, so that they are balanced already
-            likely = scales[0] * graph.log_prob_of(parameters, pairs)
+            likely = scales[0] * graph.log_prob_of_pairs(parameters, pairs)
         else:
-            likely = graph.balanced_log_prob(parameters, pairs, graph.density(batch), scales)
+            likely = graph.balanced_log_prob(parameters, pairs, graph.edge_share(batch), scales)
         terms = {f"balanced log p({self.graph}|z)": likely}
         if not self.beta:
             return Bound(likely, terms)

@@ -85,7 +85,7 @@ class Aggregate(nn.Module):
             self.reader = reader = TextEncoder(len(condition.vocabulary), network)
             width = reader.features
         elif condition is not None and described is not None:
-            self.reader, width = condition.encoder(described.networks({}, "aggregate.networks"))
+            self.reader, width = condition.encoder(described.read_network_settings({}, "aggregate.networks"))
             with torch.no_grad():  # layers that learn their input size from data get their weights
                 blank, present = described.values_and_presence(torch.zeros(2, *described.event_shape))
                 condition.features(self.reader.eval(), blank, present)

@@ -34,7 +34,7 @@ def _check_networks(described: Description) -> None:
     batch, modality = example_batch(described, _COUNT), described.modality()
     value, present = batch.values[described.name], batch.present[described.name]
     assert value.shape == (_COUNT, *described.event_shape), f"values are {value.shape[1:]}, not event_shape"
-    networks = described.networks({}, "networks")
+    networks = described.read_network_settings({}, "networks")
     encoder, width = modality.encoder(networks)
     features = modality.features(encoder, value, present)
     assert features.shape == (_COUNT, width), f"features are {tuple(features.shape)}, but encoder says {width} of each"

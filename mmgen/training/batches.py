@@ -135,7 +135,7 @@ class DatasetRows(Rows):
             for name, description in all_names
             if not description.streamed or modalities is None or name in modalities
         }
-        streamed = [each for each in self.modalities.values() if each.streamed and each.by_rows]
+        streamed = [each for each in self.modalities.values() if each.streamed and each.has_rows]
         stored = sum(_example_bytes(description) for description in streamed)
         self.resident = _fits_in_memory(len(rows) * stored, device) if resident is None else resident
         if not self.resident:
@@ -143,7 +143,7 @@ class DatasetRows(Rows):
         self._in_memory = {
             name: torch.from_numpy(self._load_modality(name, description)).to(device)
             for name, description in self.modalities.items()
-            if self.resident or not description.streamed or not description.by_rows
+            if self.resident or not description.streamed or not description.has_rows
         }
         self._shared = {
             f"{name}.{key}": torch.from_numpy(values).to(device)
@@ -164,7 +164,7 @@ class DatasetRows(Rows):
             UsageError: The scheme divides rows that a modality needs together, such as the nodes of a graph.
         """
         indivisible = [
-            n for n, each in dataset.modalities.items() if not each.by_rows and (modalities is None or n in modalities)
+            n for n, each in dataset.modalities.items() if not each.has_rows and (modalities is None or n in modalities)
         ]
         if indivisible and not dataset.splits_edges(scheme):
             raise UsageError(
@@ -177,7 +177,7 @@ class DatasetRows(Rows):
 
     def _load_modality(self, name: str, description: Description) -> np.ndarray:
         """Read a modality of all rows in the form that stays in memory; row numbers for a modality without rows."""
-        if not description.by_rows:
+        if not description.has_rows:
             return self.rows
         return description.torch_rows(self._gather(partial(self.dataset.read_packed, name)))
 

@@ -117,7 +117,7 @@ def learns_unlabelled(objective: "Objective") -> bool:
 
 def _label_attributes(objective: "Objective", data: "DataSettings") -> AttributesDescription | None:
     """Return the attributes that the objective uses as labels; None if it uses none."""
-    named = data.of_kind(AttributesDescription)
+    named = data.modalities_of_class(AttributesDescription)
     return next((named[name] for name in objective.demands.modalities if name in named), None)
 
 

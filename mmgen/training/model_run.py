@@ -149,7 +149,7 @@ def describe_unused_modalities(settings: ExperimentSettings, user_settings: Mapp
     used = objective.demands.modalities
     lacking = [part for part in used if part not in data.modalities]
     if lacking:
-        usable = [part for part, each in data.modalities.items() if each.by_rows]
+        usable = [part for part, each in data.modalities.items() if each.has_rows]
         choices: list[dict[str, Any]] = [{"observation": part} for part in data.observed]
         choices += [{"modalities": usable}, {"modalities": usable, "given": usable[:1]}]
         for choice in choices if usable else ():
@@ -167,7 +167,7 @@ def describe_unused_modalities(settings: ExperimentSettings, user_settings: Mapp
     if not unused:
         return ""
     sentence = f"{name} looks at {_join_words(used)}, and leaves out {_join_words(unused)} of this dataset"
-    if not all(data.modalities[part].by_rows for part in used if part in data.modalities):
+    if not all(data.modalities[part].has_rows for part in used if part in data.modalities):
         return f"{sentence}."  # no objective here learns a graph together with other modalities
     generated = objective.demands.generates
     extended = [*generated, *(part for part in unused if part not in generated)]
@@ -291,7 +291,11 @@ def check_data(dataset: Dataset, path: Path, *described: Description | None) -> 
                 f"dataset {dataset.path} does not have the {wanted.name} that {path} was trained with; "
                 "give the model's own dataset, or one of the same recipe"
             )
-        if isinstance(wanted, ImageDescription) and isinstance(found, ImageDescription) and not wanted.accepts(found):
+        if (
+            isinstance(wanted, ImageDescription)
+            and isinstance(found, ImageDescription)
+            and not wanted.has_density_for(found)
+        ):
             raise UsageError(
                 f"dataset {dataset.path} has grey levels in {wanted.name}, expected black and white, which {path} was "
                 "trained with; give a dataset that was made so"

@@ -119,7 +119,7 @@ def make_training_rows(rows: Rows, objective: "Objective", data: "DataSettings",
         return make_labelled_rows(rows, objective, data, seed)
     if data.paired == 1 or len(names) < 2:
         return rows
-    indivisible = [name for name in names if not data.modalities[name].by_rows]
+    indivisible = [name for name in names if not data.modalities[name].has_rows]
     if indivisible:
         raise SettingsError(
             f"data.paired got {data.paired:g}, but rows of {indivisible[0]} belong together and cannot be split; leave "

@@ -90,7 +90,7 @@ def load_start_weights(
             f"--from got {path}, which was trained on split '{model_data.split}' of this dataset, but this run is on "
             f"'{data_settings.split}', whose test part it may have seen; leave --split out"
         )
-    indivisible = [name for name in modalities if not data_settings.modalities[name].by_rows]
+    indivisible = [name for name in modalities if not data_settings.modalities[name].has_rows]
     if indivisible and not is_same_dataset:
         raise UsageError(
             f"--from got {path}, expected a model of this very dataset, since another one may have shown the edges of "

@@ -74,14 +74,14 @@ def test_likelihood_by_hand() -> None:
     graph = Graph("graph", 5)
     shares = graph.log_prob(z, _dense(EDGES), ~_dense(unknown))
     torch.testing.assert_close(shares.sum(-1), by_hand)
-    torch.testing.assert_close(graph.log_prob_of(z, Pairs(EDGES, unknown)), shares)
+    torch.testing.assert_close(graph.log_prob_of_pairs(z, Pairs(EDGES, unknown)), shares)
 
 
 def test_graphs_of_three_nodes_add_up_to_one() -> None:
     z, graph = torch.randn(3, 2, generator=torch.Generator().manual_seed(0)), Graph("graph", 3)
     every = torch.tensor([[0, 0, 1], [1, 2, 2]])
     chosen = [every[:, list(some)] for n in range(4) for some in itertools.combinations(range(3), n)]
-    total = sum(graph.log_prob_of(z, Pairs(pairs, NOTHING)).sum().exp() for pairs in chosen)
+    total = sum(graph.log_prob_of_pairs(z, Pairs(pairs, NOTHING)).sum().exp() for pairs in chosen)
     torch.testing.assert_close(total, torch.tensor(1.0))
     drawn = [graph.sample(z, torch.Generator().manual_seed(1)) for _ in range(2)]
     assert drawn[0].equal(drawn[1]) and drawn[0].equal(drawn[0].mT) and not drawn[0].diagonal().any()
@@ -93,7 +93,7 @@ def test_held_back_pairs_by_hand() -> None:
     joined, absent = torch.tensor([[0], [3]]), torch.tensor([[1], [4]])
     expected = torch.sigmoid(z[0] @ z[3]).log() + torch.sigmoid(-z[1] @ z[4]).log()
     pairs = Graph("graph", 5).pairs(whole(held_edges=joined, held_absent=absent))
-    torch.testing.assert_close(Graph("graph", 5).log_prob_of(z, pairs).sum(), expected)
+    torch.testing.assert_close(Graph("graph", 5).log_prob_of_pairs(z, pairs).sum(), expected)
 
 
 def test_published_loss_by_hand() -> None:
@@ -105,7 +105,7 @@ def test_published_loss_by_hand() -> None:
     loss = norm * torch.nn.functional.binary_cross_entropy_with_logits(
         odds, target, pos_weight=torch.tensor(positive_weight)
     )
-    found = Graph("graph", 5).balanced_log_prob(z, Pairs(EDGES, NOTHING), Graph("graph", 5).density(whole()))
+    found = Graph("graph", 5).balanced_log_prob(z, Pairs(EDGES, NOTHING), Graph("graph", 5).edge_share(whole()))
     torch.testing.assert_close(found.mean(), -loss * 5)
 
 
@@ -119,7 +119,7 @@ def test_published_divergence_by_hand() -> None:
     z = q.sample()
     log_sd, mean = q.log_sd, q.mean
     kl = -(0.5 / 5) * (1 + 2 * log_sd - mean**2 - log_sd.exp() ** 2).sum(1).mean()
-    likely = -model.graph.balanced_log_prob(z, Pairs(EDGES, NOTHING), model.graph.density(batch)).mean() / 5
+    likely = -model.graph.balanced_log_prob(z, Pairs(EDGES, NOTHING), model.graph.edge_share(batch)).mean() / 5
     torch.testing.assert_close(-bound.value.mean() / 5, likely + kl)
     assert not bound.is_bound
 

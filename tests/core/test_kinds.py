@@ -142,7 +142,7 @@ def test_a_model_reads_and_says_it(kind: str) -> None:
     """Networks of the default sizes: features, log-probabilities with gradients, nothing of what is unknown."""
     example, torch_rows = EXAMPLES[kind](), 6
     data = DataSettings.of(example.description)
-    assert kind in NETWORKS or example.description.network() is not None
+    assert kind in NETWORKS or example.description.network_settings_class() is not None
     networks = networks_by_kind(data, NETWORKS, {})
     unpacked = torch.from_numpy(example.description.torch_rows(example.description.unpack(example.stored)))
     batch = batch_of(data.modalities, {"x": unpacked.float() if kind == "image" else unpacked})
@@ -208,7 +208,7 @@ class Cloud(Description):
     def arrays(self) -> dict[str, StoredArray]:
         return {"points": StoredArray("float32", (2,)), "frame": StoredArray("int64", (2,), rows=self.frame)}
 
-    def texts(self) -> dict[str, str]:
+    def text_attributes(self) -> dict[str, str]:
         return {"frame": json.dumps(self.frame)}
 
     @classmethod

@@ -26,5 +26,5 @@ def test_a_model_is_said_to_be_of_the_modalities_that_its_objective_looks_at(rea
     assert set(loaded.settings.modalities) == HAS[name]
     card = _model_card(_Export(loaded, {}, [], [], ""))
     for said in (repr(loaded), loaded._repr_html_(), card):
-        found = {part for part, each in loaded.settings.data.modalities.items() if each.in_words() in said}
+        found = {part for part, each in loaded.settings.data.modalities.items() if each.describe_size() in said}
         assert found == HAS[name], said

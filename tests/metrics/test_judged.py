@@ -19,7 +19,7 @@ from mmgen.evaluation.queries import Frequencies, Queries, weighted_mean
 from mmgen.evaluation.questions import Questions
 from mmgen.metrics._evaluate import evaluate, training_images_warning
 from mmgen.metrics.correctness import correctness_by_query
-from mmgen.metrics.coverage import exact_coverage, single_query_error
+from mmgen.metrics.coverage import exact_coverage, query_coverage_error
 from mmgen.modalities.image import ImageDescription
 from mmgen.results.standard_errors import clustered_error, share_error
 from tests.metrics.toy import Judge, Painter, loaded_painter, write_dataset
@@ -211,7 +211,7 @@ def test_error_over_pictures_is_their_spread() -> None:
     for repetition in range(100):
         judged = np.stack([random.choice(3, (1, 96), p=[0.6, 0.3, 0.1]), random.choice(2, (1, 96), p=[0.3, 0.7])], -1)
         values.append(exact_coverage(queries, judged.astype(np.uint8), frequencies, repetition).values[0])
-        told.append(single_query_error(queries, judged.astype(np.uint8), frequencies))
+        told.append(query_coverage_error(queries, judged.astype(np.uint8), frequencies))
     assert np.mean(told) == pytest.approx(np.std(values), rel=0.2)
 
 

@@ -102,7 +102,7 @@ def test_what_nothing_reads_is_refused(
     told = " ".join(capsys.readouterr().err.split())
     assert left.value.code == 2
     assert all(part in told for part in said), told
-    assert "leave them out, or use a metric in brackets" in told
+    assert "leave them out, or add a metric that reads them" in told
 
 
 @pytest.mark.parametrize(

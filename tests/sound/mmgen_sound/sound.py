@@ -48,7 +48,7 @@ class SoundDescription(Description):
         """Return the one array of its rows."""
         return {ROWS: StoredArray("int16", (self.length,))}
 
-    def texts(self) -> dict[str, str]:
+    def text_attributes(self) -> dict[str, str]:
         """Return the sampling rate as text."""
         return {"rate": json.dumps(self.rate)}
 
@@ -57,7 +57,7 @@ class SoundDescription(Description):
         """Read the description of the modality ``name`` from a file."""
         rate, shape = element_json(element, "rate"), element.shape()
         if type(rate) is not int or rate < 1 or len(shape) != 2:
-            raise ArtifactError(f"{element.where} holds no waveforms with a sampling rate; make the file again")
+            raise ArtifactError(f"{element.location} holds no waveforms with a sampling rate; make the file again")
         return cls(name=name, length=shape[1], rate=rate)
 
     @property
@@ -78,7 +78,7 @@ class SoundDescription(Description):
         return Sound(self.name, self.length)
 
     @classmethod
-    def network(cls) -> type[SoundNetwork]:
+    def network_settings_class(cls) -> type[SoundNetwork]:
         """Return the settings of its networks."""
         return SoundNetwork
 
