@@ -46,9 +46,9 @@ class Labels:
             parts.append(torch.where(present[:, k : k + 1], certain, part))
         return Labels(torch.cat(parts, -1), self.sizes)
 
-    def log_prob(self, hot: Tensor) -> Tensor:
+    def log_prob(self, one_hot: Tensor) -> Tensor:
         """Return the log-probability log q(y) of one-hot labels [..., B, S], in nats [..., B]."""
-        return (hot * self.log_probs).sum(-1)
+        return (one_hot * self.log_probs).sum(-1)
 
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
         """Draw one-hot labels [*shape, B, S]; no gradient passes through them."""
@@ -100,8 +100,8 @@ class LabelledStyle:
 
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
         """Draw labels and style [*shape, B, S + D]; gradients pass through the style, but not through the labels."""
-        hot = self.labels.sample(generator, shape)
-        return torch.cat([hot, self.style(hot).sample(generator)], -1)
+        one_hot = self.labels.sample(generator, shape)
+        return torch.cat([one_hot, self.style(one_hot).sample(generator)], -1)
 
     def log_prob(self, z: Tensor) -> Tensor:
         """Return the joint log density log q(y, z) at labels and style [..., B, S + D], in nats [..., B]."""
@@ -111,5 +111,5 @@ class LabelledStyle:
     def log_prob_terms(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """Return log q(y) and log q(z | y) at labels and style [..., B, S + D], in nats [..., B] each."""
         size = sum(self.labels.sizes)
-        hot, style = round_to_one_hot(z[..., :size], self.labels.sizes), z[..., size:]
-        return self.labels.log_prob(hot), self.style(hot).log_prob(style)
+        one_hot, style = round_to_one_hot(z[..., :size], self.labels.sizes), z[..., size:]
+        return self.labels.log_prob(one_hot), self.style(one_hot).log_prob(style)

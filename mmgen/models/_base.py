@@ -48,7 +48,7 @@ class Demands:
 
     @property
     def modalities(self) -> tuple[str, ...]:
-        """Modalities that the objective uses: generated ones first, then those only inferred from or conditioned on."""
+        """Modalities that the objective uses: first those to generate, then those only encoded or conditioned on."""
         inferred_from = (name for inputs in sorted(self.posteriors) for name in inputs)
         return tuple(dict.fromkeys([*self.generates, *inferred_from, *self.conditions_on]))
 
@@ -86,13 +86,13 @@ class Model(nn.Module, ABC):
         """
 
     @classmethod
-    def complete(cls, settings: Any, demands: Demands, data: DataSettings) -> Any:
-        """Return the settings with values that follow from data and demands; by default unchanged."""
+    def complete_settings(cls, settings: Any, demands: Demands, data: DataSettings) -> Any:
+        """Return the settings with values filled in that follow from data and demands; by default unchanged."""
         return settings
 
     @property
     def latent_size(self) -> int:
-        """D, dimensions of z."""
+        """Number D of dimensions of z."""
         return self.latent.size
 
     @property
@@ -107,7 +107,7 @@ class Model(nn.Module, ABC):
 
     @property
     def latent_modalities(self) -> tuple[str, ...]:
-        """Names of the modalities that are part of z as one-hot layers.
+        """Names of the modalities that are part of z, as one-hot vectors; () for most models.
 
         Where unknown they are inferred in closed form (:meth:`label_log_probabilities`). Objectives sum over them,
         since draws of them have no gradient.
@@ -116,12 +116,12 @@ class Model(nn.Module, ABC):
 
     @property
     def discrete_layers(self) -> tuple[str, ...]:
-        """Layers of z that hold :attr:`latent_modalities`, the first ones."""
+        """Names of the layers of z that hold :attr:`latent_modalities`; they come first."""
         return ()
 
     @property
     def capabilities(self) -> frozenset[str]:
-        """Names of the capabilities that objectives may need (:data:`mmgen.models.CAPABILITIES`).
+        """Names of what the model can do that objectives may need (:data:`mmgen.models.CAPABILITIES`).
 
         Members add their own: a model whose posteriors are single Gaussians has "gaussian".
         """
@@ -132,11 +132,11 @@ class Model(nn.Module, ABC):
 
     @abstractmethod
     def has_posterior(self, inputs: Inputs) -> bool:
-        """Return True if :meth:`posterior` can return q(z | inputs)."""
+        """Return True if :meth:`posterior` supports these inputs."""
 
     @abstractmethod
     def posterior(self, batch: Batch, inputs: Inputs) -> Posterior:
-        """Return q(z | inputs) [B, D]; without inputs p(z).
+        """Return q(z | inputs) [B, D] for a batch; p(z) if there are no inputs.
 
         Raises:
             UsageError: The model has no such posterior.
@@ -144,7 +144,7 @@ class Model(nn.Module, ABC):
 
     @abstractmethod
     def encode(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> DiagonalGaussian:
-        """Return q(z | inputs) as a diagonal Gaussian [B, D], the form that is cached.
+        """Return q(z | inputs) as a diagonal Gaussian [B, D]; of several layers of z, draw all but the top one.
 
         Args:
             batch: B examples.
@@ -163,21 +163,23 @@ class Model(nn.Module, ABC):
         return self.encode(batch, inputs, generator).mean
 
     def sample_lower_layers(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Complete a draw of the top layer [..., D_L] by draws of the layers below, p(lower | top): z [..., D]."""
+        """Return z [..., D] with draws of the lower layers from p(lower | top) added to a draw of the top layer [...,
+        D_L].
+        """
         return top
 
     def log_prob_lower_layers(self, z: Tensor) -> Tensor:
-        """Return log p(lower layers | top), z [..., D] -> [...], nats; 0 where there is one layer."""
+        """Return log p(lower layers | top layer) in nats for z [..., D] -> [...]; 0 for a z of one layer."""
         return z.new_zeros(z.shape[:-1])
 
     @abstractmethod
     def log_prior(self, z: Tensor) -> Tensor:
-        """Return log p(z), z [..., D] -> [...], nats."""
+        """Return log p(z) in nats for z [..., D] -> [...]."""
 
     @abstractmethod
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
-        """Return parameters of p(x_name | z): z [..., D] -> [..., *event]; for text a context [..., F] that words
-        follow from.
+        """Return the parameters of p(x_name | z) [..., *event] for z [..., D]; for text a context [..., F] of its
+        words.
 
         Args:
             name: Name of the modality.
@@ -191,8 +193,8 @@ class Model(nn.Module, ABC):
         return self.modalities[name].log_prob(parameters, batch.values[name], batch.present[name])
 
     def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
-        """Return E[x_name | z]: an image [..., C, H, W], attribute probabilities [..., A, V], or of words [..., T,
-        V+1].
+        """Return E[x_name | z]: an image [..., C, H, W], attribute probabilities [..., A, V] or word probabilities
+        [..., T, V+1].
         """
         return self.modalities[name].mean(self.decode(name, z, condition))
 
@@ -204,8 +206,8 @@ class Model(nn.Module, ABC):
         condition: Batch | None = None,
         greedy: bool = False,
     ) -> Tensor:
-        """Return a draw of x_name given z: an image [..., C, H, W] float, attribute codes or word codes int64 [..., A
-        or T].
+        """Draw x_name given z: an image float [..., C, H, W], attribute codes int64 [..., A] or word codes int64 [...,
+        T].
 
         Args:
             name: The modality.
@@ -220,7 +222,7 @@ class Model(nn.Module, ABC):
         return self.modalities[name].sample(parameters, generator)
 
     def label_log_probabilities(self, name: str, batch: Batch, inputs: Inputs) -> Tensor | None:
-        """Return log q(y_k | inputs) [B, A, V] in nats of attributes that the model infers in closed form, else None.
+        """Return log q(y_k | inputs) [B, A, V] in nats for attributes that the model infers in closed form; else None.
 
         It is -inf beyond the range of an attribute.
 
@@ -235,7 +237,8 @@ class Model(nn.Module, ABC):
     def trace(
         self, batch: Batch, inputs: Inputs, samples: int | None = None, names: Sequence[str] | None = None
     ) -> Trace:
-        """Encode a batch, draw z and decode: log-likelihoods of the batch and divergences, as a Trace.
+        """Encode a batch, draw z and decode it; return log-likelihoods of the batch and divergences from p(z) as a
+        Trace.
 
         Args:
             batch: B examples.
@@ -249,25 +252,26 @@ class Model(nn.Module, ABC):
         """Return the parameters of all inference networks together (WG Table 1)."""
 
     def decoded_attributes(self) -> list[str]:
-        """Return the names of the attribute modalities that are decoded."""
+        """Return the names of the attribute modalities that a decoder generates."""
         return [name for name, modality in self.modalities.items() if isinstance(modality, Attributes)]
 
     def label_parameters(self) -> list[nn.Parameter]:
-        """Return the parameters of p(y | z) of all attribute modalities."""
+        """Return the parameters of the decoders p(y | z) of all attribute modalities."""
         return [p for name in self.decoded_attributes() for p in self.decoders[name].parameters()]
 
     def label_weights(self) -> list[nn.Parameter]:
-        """Return the weight matrices of p(y | z), without biases and norms."""
+        """Return the weight matrices of the decoders p(y | z), without biases and norms."""
         return [p for p in self.label_parameters() if p.dim() > 1]
 
     def word_probabilities(self, name: str, z: Tensor, tokens: Tensor) -> Tensor:
-        """Return p(word_t | z, words before t): z [..., D], tokens int64 [..., T] -> [..., T, V+1].
+        """Return p(word_t | z, words before t) [..., T, V+1] for z [..., D] and word codes int64 [..., T].
 
         The last column is padding, "no word", which is certain once a sentence has ended.
         """
         return self._text(name).probabilities(self.decode(name, z), tokens)
 
     def _text(self, name: str) -> Text:
+        """Return the text modality called ``name``, or raise the error for a model that generates none."""
         modality = self.modalities.get(name)
         if not isinstance(modality, Text):
             raise UsageError(
@@ -278,7 +282,7 @@ class Model(nn.Module, ABC):
 
 
 class GaussianModel(Model):
-    """Base of models whose prior is N(0, I) and whose posteriors are diagonal Gaussians over a single layer z."""
+    """Base of models with prior N(0, I) and diagonal Gaussians q(z | inputs), over one layer z."""
 
     @property
     def capabilities(self) -> frozenset[str]:
@@ -294,7 +298,7 @@ class GaussianModel(Model):
         return self.posterior(batch, inputs)
 
     def posteriors(self, batch: Batch, queries: Sequence[Inputs]) -> list[DiagonalGaussian]:
-        """Return several posteriors of the same batch; shared networks are evaluated once.
+        """Return q(z | inputs) of the same batch for several sets of inputs; shared networks run once.
 
         Raises:
             UsageError: The model lacks an inference network.
@@ -302,14 +306,14 @@ class GaussianModel(Model):
         return [self.posterior(batch, inputs) for inputs in queries]
 
     def subset_posteriors(
-        self, batch: Batch, units: Sequence[Unit], chosen: Sequence[Sequence[bool]]
+        self, batch: Batch, units: Sequence[Unit], membership: Sequence[Sequence[bool]]
     ) -> DiagonalGaussian:
         """Return q(z | subset) [S, B, D] for S subsets of U units (modalities, or single attributes).
 
         Args:
             batch: B examples; units that an example lacks are left out of its subsets.
             units: The U units.
-            chosen: Whether each subset includes each unit, [S][U].
+            membership: Whether each subset includes each unit, [S][U].
         """
         # Not abstract, since few members can: the capability "subsets" says which, and build_model refuses the others.
         raise NotImplementedError(
@@ -317,7 +321,7 @@ class GaussianModel(Model):
         )
 
     def log_likelihood_of_attribute(self, name: str, attribute: int, z: Tensor, batch: Batch) -> Tensor:
-        """Return log p(y_k | z) of one attribute by number, in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; 0 if
+        """Return log p(y_k | z) in nats of attribute number k: z [K, B, D] or [B, D] -> [K, B] or [B]; 0 if it is
         unknown.
         """
         # Not abstract either: only objectives that split attributes ask for it; build refuses those.
@@ -331,7 +335,7 @@ class GaussianModel(Model):
 
     @contextmanager
     def frozen_decoders(self) -> Iterator[None]:
-        """Freeze decoders in this block: gradients pass to z, and batch norm uses its running statistics.
+        """Freeze the decoders within a block: gradients still reach z, and batch norm uses running statistics.
 
         TELBO needs this in its unimodal terms (VE Section 2): q(z|x) and q(z|y) are fitted to the decoders as they will
         be used, and must not change them.

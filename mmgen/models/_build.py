@@ -14,7 +14,7 @@ __all__ = ["build_model"]
 
 
 def _check_demands(name: str, model: Model, demands: Demands) -> None:
-    """Refuse a model without the posteriors or decoders that the objective needs."""
+    """Refuse a model that lacks a posterior or decoder which the objective needs."""
     lacking = [
         f"q(z | {', '.join(inputs)})" for inputs in sorted(demands.posteriors) if not model.has_posterior(inputs)
     ]
@@ -29,7 +29,7 @@ def _check_demands(name: str, model: Model, demands: Demands) -> None:
 
 @torch.no_grad()
 def _initialise_lazy_layers(model: Model, demands: Demands, data: DataSettings) -> None:
-    """Initialise layers that infer their input size from data (``LazyLinear``), by blank examples."""
+    """Fix the input sizes of layers that learn them from data (``LazyLinear``), by a run on blank examples."""
     if not any(is_lazy(tensor) for tensor in [*model.parameters(), *model.buffers()]):
         return
     shapes = {name: data.modalities[name].event_shape for name in demands.modalities}
@@ -45,7 +45,7 @@ def _initialise_lazy_layers(model: Model, demands: Demands, data: DataSettings) 
 
 
 def build_model(settings: ModelSettings, demands: Demands, data: DataSettings) -> Model:
-    """Build a model with weights drawn from torch's global generator.
+    """Build the model that settings and demands describe, with weights drawn from torch's global generator.
 
     Args:
         settings: Settings of the model, whose ``name`` selects its kind.

@@ -44,7 +44,7 @@ USUAL_NEEDS = frozenset({"density", "reparameterised"})
 
 
 def check_capabilities(name: str, capabilities: Collection[str], needs: Collection[str]) -> None:
-    """Refuse a model without a capability that the objective needs.
+    """Refuse a model that lacks a capability which the objective needs.
 
     Args:
         name: Name of the model.

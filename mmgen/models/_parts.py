@@ -15,7 +15,7 @@ __all__ = ["available_modalities", "make_decoders", "networks_by_kind"]
 def available_modalities(
     data: DataSettings, likelihoods: Mapping[str, str], needed: Iterable[str]
 ) -> dict[str, Modality]:
-    """Return all modalities of the data by name, in their order.
+    """Return the modalities of the data by name, each with the likelihood that the settings choose.
 
     Args:
         data: Settings of the data.
@@ -39,7 +39,8 @@ def available_modalities(
 def networks_by_kind(
     data: DataSettings, own_settings: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return the settings of networks by kind of modality.
+    """Return settings of encoder and decoder for each kind of modality: the model's own fields, or ``settings`` by
+    kind.
 
     Args:
         data: The modalities that there are.
@@ -58,8 +59,8 @@ def networks_by_kind(
         if networks.get(kind) is None:
             known = [name for name, networks in networks.items() if networks is not None]
             raise SettingsError(
-                f"setting 'model.networks' got '{kind}', expected {' or '.join(known) or 'nothing'}: the kinds of this "
-                "dataset whose networks are set there"
+                f"setting 'model.networks' got '{kind}', expected {' or '.join(known) or 'nothing'}: the kinds of data "
+                f"in this dataset whose networks have no setting of their own; leave model.networks.{kind} out"
             )
     return {**own_settings, **networks}
 
@@ -67,7 +68,7 @@ def networks_by_kind(
 def make_decoders(
     inputs: int, modalities: Mapping[str, Modality], networks: Mapping[str, Any]
 ) -> tuple[dict[str, Modality], dict[str, nn.Module]]:
-    """Return a decoder [B, inputs] -> parameters of p(x_m | z) for each modality, and the generated modalities.
+    """Return for each modality, by name, its generated form and its decoder [B, inputs] -> parameters of p(x_m | z).
 
     Args:
         inputs: Size of the decoders' input.

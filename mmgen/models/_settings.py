@@ -19,7 +19,7 @@ D = TypeVar("D", bound=Description)
 
 
 class ModelSettings(Settings):
-    """Base of the settings of every kind of model."""
+    """Base of the settings of all kinds of models."""
 
     name: str
     """The kind of model, a member of the room ``mmgen.models``."""
@@ -35,7 +35,7 @@ class ModelSettings(Settings):
 
 
 class MultimodalSettings(ModelSettings):
-    """Sizes and members of a multimodal VAE."""
+    """Settings of a multimodal VAE: sizes of z and of networks, and how posteriors are composed."""
 
     name: Literal["multimodal-vae"] = "multimodal-vae"
     """The kind of model."""
@@ -68,12 +68,12 @@ class MultimodalSettings(ModelSettings):
     @field_validator("image_network", "joint_image_network")
     @classmethod
     def _add_default_name(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Take settings without a name for those of the default family."""
+        """Add the name of the default family of networks to settings without a name."""
         return None if value is None else {"name": "strided", **value}
 
 
 class DataSettings(Settings):
-    """Settings of the data, filled in from the dataset file, so that a checkpoint describes its data."""
+    """Settings of the data of a model, mostly read from the dataset file, so that a checkpoint describes its data."""
 
     split: str = "iid"
     """Split scheme that is trained on; validation and test follow it. Of a dataset without "iid", its own default."""
@@ -99,14 +99,14 @@ class DataSettings(Settings):
     else the first picture, else the first modality that is no words."""
 
     @classmethod
-    def of(cls, *descriptions: Description, **others: Any) -> Self:
-        """Build the settings of data with these modalities."""
+    def from_descriptions(cls, *descriptions: Description, **others: Any) -> Self:
+        """Build the settings of data that consist of these modalities."""
         return cls(modalities={each.name: each for each in descriptions}, **others)
 
     @model_validator(mode="before")
     @classmethod
     def _order_modalities(cls, values: Any) -> Any:
-        """Fill in names; the main modality comes first, then others of its kind, then all others by kind."""
+        """Add names, and sort: first the main modality, then others of its kind, then the rest by kind."""
         modalities = values.get("modalities", {}) if isinstance(values, Mapping) else None
         if not isinstance(modalities, Mapping):
             return values
@@ -122,24 +122,26 @@ class DataSettings(Settings):
     def _check_names(self) -> Self:
         for name, described in self.modalities.items():
             if described.name != name:
-                raise ValueError(f"modality '{name}' is described under the name '{described.name}'; use one name")
+                raise ValueError(
+                    f"modality '{name}' is described under the name '{described.name}'; give both the same name"
+                )
         if self.main and self.modalities and self.main not in self.observed:
-            expected = ", ".join(self.observed) or "nothing, for there is nothing but words"
-            raise ValueError(f"main got '{self.main}', expected {expected}")
+            expected = ", ".join(self.observed) or "nothing, since these data are words alone"
+            raise ValueError(f"main got '{self.main}', expected {expected}; name a modality that is not words")
         return self
 
     def modalities_of_class(self, kind: type[D]) -> dict[str, D]:
-        """Return the modalities whose description is of one class, by name."""
+        """Return the modalities whose specification has this class, by name."""
         return {name: each for name, each in self.modalities.items() if isinstance(each, kind)}
 
     @property
     def images(self) -> dict[str, ImageDescription]:
-        """Picture modalities, the main one first."""
+        """Picture modalities by name, the main one first."""
         return self.modalities_of_class(ImageDescription)
 
     @property
     def image(self) -> ImageDescription | None:
-        """The main picture; None where there is none."""
+        """The main picture modality; None for data without pictures."""
         return self.images.get(self.main)
 
     @property
@@ -149,20 +151,20 @@ class DataSettings(Settings):
 
     @property
     def observed(self) -> dict[str, Description]:
-        """Modalities without words, the main picture first: x of likelihoods and fitted posteriors."""
+        """Modalities by name without words and graphs, the main picture first: the x of q(z | x)."""
         return {name: each for name, each in self.modalities.items() if each.has_rows and not each.describes}
 
     @property
     def attributes(self) -> AttributesDescription | None:
-        """The (first) attributes; None where there are none."""
+        """The first attributes of the data; None for data without attributes."""
         return next(iter(self.modalities_of_class(AttributesDescription).values()), None)
 
     @property
     def text(self) -> TextDescription | None:
-        """The (first) text; None where there is none."""
+        """The first text of the data; None for data without text."""
         return next(iter(self.modalities_of_class(TextDescription).values()), None)
 
 
 def _read_field(described: Any, key: str) -> Any:
-    """Return a field of a description, or of the table from which one will be built."""
+    """Return a field of a modality's specification, or of the table from which it will be built."""
     return described.get(key) if isinstance(described, Mapping) else getattr(described, key, None)

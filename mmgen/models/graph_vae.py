@@ -31,7 +31,7 @@ _POINT = -87.0
 
 
 class GraphSettings(ModelSettings):
-    """Sizes of a graph auto-encoder."""
+    """Settings of a graph auto-encoder: sizes of layers, and whether encodings are Gaussians or points."""
 
     name: Literal["graph-vae"] = "graph-vae"
     """The kind of model."""
@@ -44,7 +44,7 @@ class GraphSettings(ModelSettings):
 
 
 class GraphVAE(GaussianModel):
-    r"""Graph autoencoder: two graph convolutions to each node's Gaussian, inner products back to edges.
+    r"""Graph auto-encoder: two graph convolutions encode each node as a Gaussian, inner products decode edges.
 
     .. math:: q(Z|X, A) = \prod_i N(\mu_i, \sigma_i^2), \quad \mu = \hat A \, ReLU(\hat A X W_0) W_1, \quad
               p(A|Z) = \prod_{i<j} Bernoulli(A_{ij}; \sigma(z_i^\top z_j))
@@ -97,8 +97,9 @@ class GraphVAE(GaussianModel):
         named = described.features if isinstance(described, GraphDescription) else ""
         if vectors and vectors[0].name != named:
             raise SettingsError(
-                f"the objective gives {vectors[0].name} as features of nodes, but {graphs[0].name} has its features in "
-                f"'{named}'; give that, or the graph alone"
+                f"the objective infers z from {vectors[0].name} as features of nodes, but the features of "
+                f"{graphs[0].name} are {named or 'missing'}; infer z from {graphs[0].name}"
+                f"{f' and {named}, or from {graphs[0].name} alone' if named else ' alone'}"
             )
         features = (vectors[0].name, vectors[0].size) if vectors else None
         return cls(settings.latent_size, graphs[0], features, settings.hidden, settings.variational)
@@ -109,6 +110,7 @@ class GraphVAE(GaussianModel):
 
     @property
     def _posterior_inputs(self) -> Inputs:
+        """Names of the modalities that are encoded: the graph and, if it has them, features of its nodes."""
         return (self.graph.name,) if self.features is None else (self.graph.name, self.features)
 
     def has_posterior(self, inputs: Inputs) -> bool:
@@ -132,7 +134,7 @@ class GraphVAE(GaussianModel):
         return DiagonalGaussian(mean, self.log_sd_head(adjacency, hidden)[nodes])
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
-        """Return z itself, whose inner products are the log odds of edges."""
+        """Return z unchanged, since inner products of nodes' z are the log odds of edges."""
         if name != self.graph.name:
             raise UsageError(f"this model does not generate {name}; it generates {self.graph.name}")
         return z

@@ -38,7 +38,7 @@ _DRAWN = -7.0
 
 
 class HierarchicalSettings(ModelSettings):
-    """Sizes of a hierarchical VAE."""
+    """Settings of a hierarchical VAE: sizes of the layers of z and of the networks between them."""
 
     name: Literal["hierarchical-vae"] = "hierarchical-vae"
     """The kind of model."""
@@ -59,7 +59,7 @@ class HierarchicalSettings(ModelSettings):
 
 
 class HierarchicalVAE(Model):
-    r"""L layers of z; q and p are diagonal Gaussians layer by layer.
+    r"""VAE with L layers of z, each a diagonal Gaussian given the layer before it, in q and in p.
 
     .. math:: q(z|x) = q(z_1|x) \prod_l q(z_{l+1}|z_l), \quad p(z) = p(z_L) \prod_l p(z_l|z_{l+1}), \quad
               p(z_L) = N(0, I)
@@ -102,8 +102,10 @@ class HierarchicalVAE(Model):
         self.downwards = nn.ModuleList(downwards)
 
     @classmethod
-    def complete(cls, settings: HierarchicalSettings, demands: Demands, data: DataSettings) -> HierarchicalSettings:
-        """Return networks of text where there is text, sizes of image networks by the images'."""
+    def complete_settings(
+        cls, settings: HierarchicalSettings, demands: Demands, data: DataSettings
+    ) -> HierarchicalSettings:
+        """Return the settings with a text network if text is generated, and sizes that suit the images."""
         filled: dict[str, Any] = {}
         if "text" in demands.generates:
             filled["text_network"] = settings.text_network or TextNetwork()
@@ -155,12 +157,12 @@ class HierarchicalVAE(Model):
         return inputs in ((), (self.image,))
 
     def posterior(self, batch: Batch, inputs: Inputs) -> Posterior:
-        return self._chain(batch, inputs)
+        return self._posterior_chain(batch, inputs)
 
-    def _chain(self, batch: Batch, inputs: Inputs) -> "_Chain":
-        """Return q(z | image) upwards, or p(z) downwards where nothing is given."""
+    def _posterior_chain(self, batch: Batch, inputs: Inputs) -> "_Chain":
+        """Return q(z | image), layer by layer upwards; p(z) if there are no inputs."""
         if not inputs:
-            return self._prior(batch.size, like=next(self.parameters()))
+            return self._prior_chain(batch.size, like=next(self.parameters()))
         if not self.has_posterior(inputs):
             raise UsageError(
                 f"this model has no inference network for q(z | {', '.join(inputs)}); "
@@ -174,35 +176,35 @@ class HierarchicalVAE(Model):
         lowest: DiagonalGaussian = self.first(self.encoder(batch.values[self.image]))
         return _Chain(self.latent, lowest, list(self.upwards))
 
-    def _prior(self, *shape: int, like: Tensor) -> "_Chain":
-        """Return p(z), the top being N(0, I) of these leading axes."""
+    def _prior_chain(self, *shape: int, like: Tensor) -> "_Chain":
+        """Return p(z), layer by layer downwards, for leading axes ``shape``."""
         top = DiagonalGaussian.standard(*shape, self.latent.layers[self.latent.top], like=like)
         return _Chain(self.latent, top, list(self.downwards)[::-1], downwards=True)
 
     def encode(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> DiagonalGaussian:
-        """Draw the layers below the top once, and return q of the top given them; of p(z), draw every layer."""
-        q = self._chain(batch, inputs)
+        """Return q of the top layer given one draw of those below; without inputs p(z) is drawn."""
+        q = self._posterior_chain(batch, inputs)
         drawn = q.sample(generator)
         layers = {name: DiagonalGaussian(z, torch.full_like(z, _DRAWN)) for name, z in self.latent.split(drawn).items()}
         if inputs:
-            layers[self.latent.top] = q.conditionals(drawn)[self.latent.top]
+            layers[self.latent.top] = q.layer_gaussians(drawn)[self.latent.top]
         mean = self.latent.join({name: layer.mean for name, layer in layers.items()})
         return DiagonalGaussian(mean, self.latent.join({name: layer.log_sd for name, layer in layers.items()}))
 
     def means(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> Tensor:
-        q = self._chain(batch, inputs)
-        return self.latent.join({name: layer.mean for name, layer in q.conditionals(q.sample(generator)).items()})
+        q = self._posterior_chain(batch, inputs)
+        return self.latent.join({name: layer.mean for name, layer in q.layer_gaussians(q.sample(generator)).items()})
 
     def sample_lower_layers(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        return self._prior(*top.shape[:-1], like=top).continue_from(top, generator)
+        return self._prior_chain(*top.shape[:-1], like=top).sample_from(top, generator)
 
     def log_prob_lower_layers(self, z: Tensor) -> Tensor:
-        layers, prior = self.latent.split(z), self._prior(*z.shape[:-1], like=z).conditionals(z)
+        layers, prior = self.latent.split(z), self._prior_chain(*z.shape[:-1], like=z).layer_gaussians(z)
         terms = [q.log_prob(layers[name]) for name, q in prior.items() if name != self.latent.top]
         return torch.stack(terms).sum(0) if terms else z.new_zeros(z.shape[:-1])
 
     def log_prior(self, z: Tensor) -> Tensor:
-        return self._prior(*z.shape[:-1], like=z).log_prob(z)
+        return self._prior_chain(*z.shape[:-1], like=z).log_prob(z)
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         if name not in self.decoders:
@@ -217,9 +219,9 @@ class HierarchicalVAE(Model):
     def trace(
         self, batch: Batch, inputs: Inputs, samples: int | None = None, names: Sequence[str] | None = None
     ) -> Trace:
-        up, down = self._chain(batch, inputs), self._chain(batch, ())
+        up, down = self._posterior_chain(batch, inputs), self._posterior_chain(batch, ())
         z = up.sample(None, () if samples is None else (samples,))
-        inferred, generated = up.conditionals(z), down.conditionals(z)
+        inferred, generated = up.layer_gaussians(z), down.layer_gaussians(z)
         layers = self.latent.split(z)
         ratio = {name: generated[name].log_prob(z_l) - inferred[name].log_prob(z_l) for name, z_l in layers.items()}
         # Only the top's divergence has a closed form given what is below: lower priors depend on draws above them.
@@ -232,7 +234,7 @@ class HierarchicalVAE(Model):
 
 
 def _check_settings(settings: HierarchicalSettings) -> None:
-    """Refuse settings that a model of one layer would ignore."""
+    """Refuse settings of networks between layers of z for a model of one layer, which has none."""
     usual = HierarchicalSettings()
     for name in ("hidden", "activation"):
         if len(settings.latent_sizes) == 1 and getattr(settings, name) != getattr(usual, name):
@@ -243,7 +245,7 @@ def _check_settings(settings: HierarchicalSettings) -> None:
 
 @dataclass(frozen=True)
 class _Chain:
-    """Gaussians layer by layer, each given the one before: q(z|x) upwards from the data, p(z) downwards from the top.
+    """Joint density of all layers of z, in which the Gaussian of each layer depends on the layer before it.
 
     Attributes:
         latent: The layers.
@@ -259,16 +261,15 @@ class _Chain:
 
     @property
     def _layer_order(self) -> list[str]:
+        """Names of the layers in the order in which they are drawn."""
         return list(self.latent.layers)[:: -1 if self.downwards else 1]
 
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
-        """Return reparameterised draws [*shape, B, D]."""
-        return self.continue_from(self.start.sample(generator, shape), generator)
+        """Draw z of all layers, reparameterised, [*shape, B, D]."""
+        return self.sample_from(self.start.sample(generator, shape), generator)
 
-    def continue_from(self, start: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Return z [..., D] with the first of the chain at ``start`` [..., D_l] and the others drawn, each given the
-        last.
-        """
+    def sample_from(self, start: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Return z [..., D] whose first drawn layer is ``start`` [..., D_l]; the other layers are drawn in order."""
         first, *rest = self._layer_order
         layers, before = {first: start}, first
         for name, network in zip(rest, self.steps, strict=True):
@@ -276,8 +277,8 @@ class _Chain:
             layers[name], before = q.sample(generator), name
         return self.latent.join(layers)
 
-    def conditionals(self, z: Tensor) -> dict[str, DiagonalGaussian]:
-        """Return the Gaussian of each layer given the one before it at z [..., B, D]."""
+    def layer_gaussians(self, z: Tensor) -> dict[str, DiagonalGaussian]:
+        """Return the Gaussian of each layer by name, given the layer before it in z [..., B, D]."""
         layers = self.latent.split(z)
         first, *rest = self._layer_order
         found, before = {first: self.start}, first
@@ -286,7 +287,7 @@ class _Chain:
         return found
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """Return log density at z [..., B, D], in nats [..., B]."""
+        """Return the log density of z [..., B, D] over all layers, in nats [..., B]."""
         layers = self.latent.split(z)
-        terms = [q.log_prob(layers[name]) for name, q in self.conditionals(z).items()]
+        terms = [q.log_prob(layers[name]) for name, q in self.layer_gaussians(z).items()]
         return torch.stack(terms).sum(0)

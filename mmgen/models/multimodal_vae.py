@@ -29,7 +29,7 @@ __all__ = ["MultimodalVAE"]
 
 
 class MultimodalVAE(GaussianModel):
-    """Multimodal VAE: a joint model of any set of modalities.
+    """Multimodal VAE: one z, from which any set of modalities is decoded and which any of them may encode.
 
     Args:
         latent_size: D.
@@ -62,10 +62,10 @@ class MultimodalVAE(GaussianModel):
         self.shared = shared
 
     @classmethod
-    def complete(cls, settings: MultimodalSettings, demands: Demands, data: DataSettings) -> MultimodalSettings:
-        """Return the inference that the objective is made for, networks of text where there is text, sizes by the
-        images'.
-        """
+    def complete_settings(
+        cls, settings: MultimodalSettings, demands: Demands, data: DataSettings
+    ) -> MultimodalSettings:
+        """Return the settings with the objective's usual inference, text networks and sizes that fit the data."""
         filled: dict[str, Any] = {"inference": settings.inference or demands.inference}
         if "text" in demands.modalities:
             filled["text_network"] = settings.text_network or TextNetwork()
@@ -123,7 +123,7 @@ class MultimodalVAE(GaussianModel):
 
     @property
     def conditional_on(self) -> tuple[str, ...]:
-        """Names of the modalities that decoders see besides z: empty but for a CVAE."""
+        """Names of the modalities that decoders get besides z: () except for a CVAE."""
         return (self.condition.name,) if self.condition else ()
 
     @property
@@ -134,11 +134,11 @@ class MultimodalVAE(GaussianModel):
         return found | {"split attributes"} if split and self.condition is None and self.shared is None else found
 
     def has_posterior(self, inputs: Inputs) -> bool:
-        """Return True if :meth:`posterior` can return q(z | inputs)."""
+        """Return True if :meth:`posterior` supports these inputs."""
         return not inputs or inputs == self.conditional_on or self.inference.has_posterior(inputs)
 
     def posterior(self, batch: Batch, inputs: Inputs) -> DiagonalGaussian:
-        """Return q(z | inputs) [B, D]; without inputs p(z), and so for the condition alone of a conditional model.
+        """Return q(z | inputs) [B, D]; p(z) if there are no inputs, or only the condition of a conditional model.
 
         Raises:
             UsageError: The model has no such inference network.
@@ -151,13 +151,13 @@ class MultimodalVAE(GaussianModel):
         return self.inference.posteriors(batch, queries)
 
     def subset_posteriors(
-        self, batch: Batch, units: Sequence[Unit], chosen: Sequence[Sequence[bool]]
+        self, batch: Batch, units: Sequence[Unit], membership: Sequence[Sequence[bool]]
     ) -> DiagonalGaussian:
-        return self.inference.infer_subsets(batch, units, chosen)
+        return self.inference.infer_subsets(batch, units, membership)
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
-        """Return parameters of p(x_name | z): z [..., D] -> [..., *event]; for text a context [..., F] that words
-        follow from.
+        """Return the parameters of p(x_name | z) [..., *event] for z [..., D]; for text a context [..., F] of its
+        words.
 
         Args:
             name: The modality.
@@ -183,7 +183,7 @@ class MultimodalVAE(GaussianModel):
         return parameters.reshape(*z.shape[:-1], *parameters.shape[1:])
 
     def log_likelihood_of_attribute(self, name: str, attribute: int, z: Tensor, batch: Batch) -> Tensor:
-        """Return log p(y_k | z) of one attribute by number, in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; 0 if
+        """Return log p(y_k | z) in nats of attribute number k: z [K, B, D] or [B, D] -> [K, B] or [B]; 0 if it is
         unknown.
 
         Only that attribute's network runs; so every attribute must have one of its own.
@@ -206,7 +206,7 @@ class MultimodalVAE(GaussianModel):
 
 
 def _check_split(settings: MultimodalSettings, demands: Demands, available: dict[str, Modality]) -> None:
-    """Refuse single attributes as modalities if there are none or they share a network."""
+    """Refuse single attributes as modalities if there are none, or if they share one network."""
     if "split attributes" not in demands.needs:
         return
     if not any(isinstance(available[name], Attributes) for name in demands.generates):
@@ -222,7 +222,7 @@ def _check_split(settings: MultimodalSettings, demands: Demands, available: dict
 
 
 def _check_inference(name: str, inference: Inference, demands: Demands) -> None:
-    """Refuse an inference that lacks a posterior that the objective needs."""
+    """Refuse an inference that lacks a posterior which the objective needs."""
     if "subsets" in demands.needs and not inference.any_subset:
         able = [name for name, member in mmgen.inference.import_all().items() if member.any_subset]
         raise SettingsError(

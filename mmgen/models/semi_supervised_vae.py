@@ -40,7 +40,7 @@ _DRAWN = -7.0
 
 
 class SemiSupervisedSettings(ModelSettings):
-    """Sizes of a semi-supervised VAE."""
+    """Settings of a semi-supervised VAE: sizes of style and networks, and the prior of labels."""
 
     name: Literal["semi-supervised-vae"] = "semi-supervised-vae"
     """The kind of model."""
@@ -63,7 +63,7 @@ class SemiSupervisedSettings(ModelSettings):
 
 
 class _StyleHead(nn.Module):
-    """Features [B, F] and one-hot labels [..., B, S] -> q(z | x, y) [..., B, D]; features pass the first layer once."""
+    """Network from picture features [B, F] and one-hot labels [..., B, S] to the style's q(z | x, y) [..., B, D]."""
 
     def __init__(
         self, features: int, labels: int, hidden: Sequence[int], latent_size: int, activation: type[nn.Module]
@@ -74,13 +74,13 @@ class _StyleHead(nn.Module):
         self.of_labels = nn.Linear(labels, sizes[0], bias=False)
         self.rest = nn.Sequential(activation(), dense_layers(sizes, activation)) if hidden else nn.Identity()
 
-    def forward(self, features: Tensor, hot: Tensor) -> DiagonalGaussian:
-        return gaussian_of_output(self.rest(self.of_image(features) + self.of_labels(hot)))
+    def forward(self, features: Tensor, one_hot: Tensor) -> DiagonalGaussian:
+        return gaussian_of_output(self.rest(self.of_image(features) + self.of_labels(one_hot)))
 
 
 @dataclass(frozen=True)
-class Inferred:
-    """Encoding of pictures: q(y | x), and features from which q(z | x, y) follows for any y.
+class PictureEncoding:
+    """Encoding of B pictures: q(y | x), and features from which q(z | x, y) follows for any label y.
 
     Attributes:
         labels: q(y | x) of B pictures.
@@ -92,7 +92,7 @@ class Inferred:
 
 
 class SemiSupervisedVAE(Model):
-    r"""Model of pictures by a label, of one or several attributes, and a style.
+    r"""Model that draws a picture from a label, of one or several attributes, and a style.
 
     .. math:: p(x, y, z) = p(z) \prod_k p(y_k) \; p(x|y,z), \quad
               q(y, z|x) = \prod_k q(y_k|x) \; q(z|x,y)
@@ -138,8 +138,10 @@ class SemiSupervisedVAE(Model):
         self.prior_logits = nn.Parameter(torch.zeros(labels.total_size)) if learnt_prior else None
 
     @classmethod
-    def complete(cls, settings: SemiSupervisedSettings, demands: Demands, data: DataSettings) -> SemiSupervisedSettings:
-        """Return the settings with sizes of image networks that suit the images, unless they are set."""
+    def complete_settings(
+        cls, settings: SemiSupervisedSettings, demands: Demands, data: DataSettings
+    ) -> SemiSupervisedSettings:
+        """Return the settings with sizes of image networks that suit the images, unless the user set them."""
         if data.image is None:
             return settings
         filled: dict[str, Any] = {}
@@ -158,7 +160,7 @@ class SemiSupervisedVAE(Model):
         subsets = "subsets" in demands.needs
         if len(images) != 1 or len(labels) != 1 or len(used) != 2 or demands.conditions_on or subsets:
             raise SettingsError(
-                "model semi-supervised-vae is of one image and its attributes, but the objective looks at "
+                "model semi-supervised-vae is of one image and its attributes, but the objective uses "
                 f"{', '.join(demands.modalities)}{' in any subset' if subsets else ''}; use the objective "
                 "semi-supervised, or model multimodal-vae"
             )
@@ -195,8 +197,8 @@ class SemiSupervisedVAE(Model):
     def has_posterior(self, inputs: Inputs) -> bool:
         return len(set(inputs)) == len(inputs) and set(inputs) <= self.modalities.keys()
 
-    def infer(self, batch: Batch) -> Inferred:
-        """Return q(y | x) and the features of q(z | x, y) of the pictures, each network once.
+    def infer(self, batch: Batch) -> PictureEncoding:
+        """Encode the pictures of a batch: q(y | x), and features of q(z | x, y); each network runs once.
 
         Raises:
             UsageError: The batch holds no pictures.
@@ -209,15 +211,15 @@ class SemiSupervisedVAE(Model):
         pixels = batch.values[self.image.name]
         features = full_precision(self.encoder(pixels))  # they are read after autocast has ended, too
         read = features if self.label_encoder is None else self.label_encoder(pixels)
-        return Inferred(Labels.from_logits(self.label_head(read), self.labels.sizes), features)
+        return PictureEncoding(Labels.from_logits(self.label_head(read), self.labels.sizes), features)
 
-    def infer_style(self, inferred: Inferred, hot: Tensor) -> DiagonalGaussian:
-        """Return q(z | x, y) of labels [..., B, S], one-hot or relaxed: [..., B, D]."""
-        found: DiagonalGaussian = self.style(inferred.features, hot)
+    def infer_style(self, encoding: PictureEncoding, one_hot: Tensor) -> DiagonalGaussian:
+        """Return q(z | x, y) [..., B, D] for labels [..., B, S], one-hot or relaxed."""
+        found: DiagonalGaussian = self.style(encoding.features, one_hot)
         return found
 
     def label_prior(self, size: int) -> Labels:
-        """Return p(y) for a number of examples."""
+        """Return p(y) for ``size`` examples."""
         uniform = next(self.parameters()).new_zeros(self.labels.total_size)
         logits = uniform if self.prior_logits is None else self.prior_logits
         return Labels.from_logits(logits.expand(size, -1), self.labels.sizes)
@@ -229,17 +231,17 @@ class SemiSupervisedVAE(Model):
                 f"{self.image.name}, {self.labels.name} or both"
             )
         if self.image.name in inputs:
-            inferred = self.infer(batch)
-            labels = inferred.labels
+            encoding = self.infer(batch)
+            labels = encoding.labels
 
-            def style(hot: Tensor) -> DiagonalGaussian:
-                return self.infer_style(inferred, hot)
+            def style(one_hot: Tensor) -> DiagonalGaussian:
+                return self.infer_style(encoding, one_hot)
 
         else:
             labels, size = self.label_prior(batch.size), self.latent.layers["z"]
 
-            def style(hot: Tensor) -> DiagonalGaussian:
-                return DiagonalGaussian.standard(*hot.shape[:-1], size, like=hot)
+            def style(one_hot: Tensor) -> DiagonalGaussian:
+                return DiagonalGaussian.standard(*one_hot.shape[:-1], size, like=one_hot)
 
         if self.labels.name in inputs:
             if self.labels.name not in batch.values:
@@ -251,22 +253,22 @@ class SemiSupervisedVAE(Model):
         return LabelledStyle(labels, style)
 
     def encode(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> DiagonalGaussian:
-        """Return a label and q(z | inputs, label); the label is drawn with a generator, else the likeliest."""
+        """Return a label and q(style | inputs, label); the label is drawn with a generator, else the likeliest."""
         q = self.posterior(batch, inputs)
-        hot = q.labels.likeliest() if generator is None else q.labels.sample(generator)
-        style = q.style(hot)
+        one_hot = q.labels.likeliest() if generator is None else q.labels.sample(generator)
+        style = q.style(one_hot)
         return DiagonalGaussian(
-            torch.cat([hot, style.mean], -1), torch.cat([torch.full_like(hot, _DRAWN), style.log_sd], -1)
+            torch.cat([one_hot, style.mean], -1), torch.cat([torch.full_like(one_hot, _DRAWN), style.log_sd], -1)
         )
 
     def means(self, batch: Batch, inputs: Inputs, generator: torch.Generator | None = None) -> Tensor:
-        """Return the likeliest label and the mean of q(z | inputs, label) [B, S + D]; nothing is drawn."""
+        """Return the likeliest label and the mean of q(style | inputs, label) [B, S + D]; nothing is drawn."""
         return self.encode(batch, inputs).mean
 
     def sample_lower_layers(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
         flat = top.reshape(-1, top.shape[-1])
-        hot = self.label_prior(len(flat)).sample(generator).to(top.dtype)
-        return torch.cat([hot, flat], -1).reshape(*top.shape[:-1], -1)
+        one_hot = self.label_prior(len(flat)).sample(generator).to(top.dtype)
+        return torch.cat([one_hot, flat], -1).reshape(*top.shape[:-1], -1)
 
     def log_prob_lower_layers(self, z: Tensor) -> Tensor:
         return self._prior_terms(z)[0]
@@ -276,10 +278,10 @@ class SemiSupervisedVAE(Model):
         return of_labels + of_style
 
     def _prior_terms(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log p(y) and log p(z) at [..., S + D], nats."""
+        """Return log p(label) and log p(style) for z [..., S + D], in nats."""
 
-        def style(hot: Tensor) -> DiagonalGaussian:
-            return DiagonalGaussian.standard(*hot.shape[:-1], self.latent.layers["z"], like=hot)
+        def style(one_hot: Tensor) -> DiagonalGaussian:
+            return DiagonalGaussian.standard(*one_hot.shape[:-1], self.latent.layers["z"], like=one_hot)
 
         return LabelledStyle(self.label_prior(1), style).log_prob_terms(z)
 
@@ -302,7 +304,7 @@ class SemiSupervisedVAE(Model):
         return [p for part in parts if part is not None for p in part.parameters()]
 
     def label_parameters(self) -> list[nn.Parameter]:
-        """Return None: attributes are part of z, and no network decodes them."""
+        """Return an empty list: labels are part of z, and no network decodes them."""
         return []
 
     def trace(
@@ -310,12 +312,12 @@ class SemiSupervisedVAE(Model):
     ) -> Trace:
         q, p = self.posterior(batch, inputs), self.posterior(batch, ())
         z = q.sample(None, () if samples is None else (samples,))
-        hot = z[..., : self.labels.total_size]
+        one_hot = z[..., : self.labels.total_size]
         ratio = dict(
             zip(("y", "z"), (b - a for a, b in zip(q.log_prob_terms(z), p.log_prob_terms(z), strict=True)), strict=True)
         )
         likelihood = {
             name: self.log_likelihood(name, z, batch) for name in (self.generates if names is None else names)
         }
-        divergence = {"y": q.labels.kl(p.labels), "z": q.style(hot).kl(p.style(hot))}
+        divergence = {"y": q.labels.kl(p.labels), "z": q.style(one_hot).kl(p.style(one_hot))}
         return Trace(z, likelihood, divergence=divergence, log_ratio=ratio)

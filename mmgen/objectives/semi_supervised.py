@@ -25,7 +25,7 @@ from mmgen.core.errors import SettingsError
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.labels import Labels
 from mmgen.models import Demands
-from mmgen.models.semi_supervised_vae import Inferred, SemiSupervisedVAE
+from mmgen.models.semi_supervised_vae import PictureEncoding, SemiSupervisedVAE
 from mmgen.objectives._base import CONFIG, Bound, Objective
 
 __all__ = ["SemiSupervised"]
@@ -93,27 +93,27 @@ class SemiSupervised(Objective):
 
     def __call__(self, model: SemiSupervisedVAE, batch: Batch, step: int | None = None) -> Bound:
         _, name = self.modalities
-        inferred = model.infer(batch)
+        encoding = model.infer(batch)
         present = batch.present[name]
         if step is None:
-            return self._validation_value(model, batch, inferred)
+            return self._validation_value(model, batch, encoding)
         whole = present.all(-1)
         rows = [whole.nonzero().flatten(), (~whole).nonzero().flatten()]
         parts: list[dict[str, Tensor]] = []
         if len(rows[0]):
-            parts.append(self._labelled_terms(model, batch[rows[0]], _select_rows(inferred, rows[0])))
+            parts.append(self._labelled_terms(model, batch[rows[0]], _select_rows(encoding, rows[0])))
         if len(rows[1]):
-            parts.append(self._unlabelled_terms(model, batch[rows[1]], _select_rows(inferred, rows[1]), self.estimator))
+            parts.append(self._unlabelled_terms(model, batch[rows[1]], _select_rows(encoding, rows[1]), self.estimator))
         order = torch.cat(rows).argsort()
         terms = {key: torch.cat([part[key] for part in parts])[order] for key in parts[0]}
         bound = terms.pop("bound")
-        of_label = self._label_log_prob(batch, inferred)
+        of_label = self._label_log_prob(batch, encoding)
         weight = torch.where(present.any(-1), self.gamma, 1.0)
         terms[f"log q({name}|{self.modalities[0]})"] = of_label
         exact = self.gamma == 1 and self.alpha == 0 and self.estimator != "relaxed"
         return Bound(weight * (bound + self.alpha * of_label), terms, exact)
 
-    def _validation_value(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred) -> Bound:
+    def _validation_value(self, model: SemiSupervisedVAE, batch: Batch, encoding: PictureEncoding) -> Bound:
         """Return the value for validation: U of all examples, as if none had a label."""
         image, name = self.modalities
         hidden = Batch(
@@ -123,49 +123,49 @@ class SemiSupervised(Objective):
         )
         estimator = self.estimator
         if estimator == "relaxed":  # which is no bound
-            estimator = "enumerate" if math.prod(inferred.labels.sizes) <= self.most_labels else "importance"
-        terms = self._unlabelled_terms(model, hidden, inferred, estimator)
+            estimator = "enumerate" if math.prod(encoding.labels.sizes) <= self.most_labels else "importance"
+        terms = self._unlabelled_terms(model, hidden, encoding, estimator)
         bound = terms.pop("bound")
         exact = self.gamma == 1 and self.alpha == 0 and self.estimator != "relaxed"
-        return Bound(bound, {**terms, f"log q({name}|{image})": self._label_log_prob(batch, inferred)}, exact)
+        return Bound(bound, {**terms, f"log q({name}|{image})": self._label_log_prob(batch, encoding)}, exact)
 
-    def _label_log_prob(self, batch: Batch, inferred: Inferred) -> Tensor:
+    def _label_log_prob(self, batch: Batch, encoding: PictureEncoding) -> Tensor:
         """Return log q(y|x) [B] of the attributes that are known."""
         name = self.modalities[1]
         present = batch.present[name]
-        known = inferred.labels.condition_on(batch.values[name], present)
-        return (known.probs * _log_probs_of_known(inferred.labels, present)).sum(-1)
+        known = encoding.labels.condition_on(batch.values[name], present)
+        return (known.probs * _log_probs_of_known(encoding.labels, present)).sum(-1)
 
-    def _labelled_terms(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred) -> dict[str, Tensor]:
+    def _labelled_terms(self, model: SemiSupervisedVAE, batch: Batch, encoding: PictureEncoding) -> dict[str, Tensor]:
         name = self.modalities[1]
-        hot = inferred.labels.condition_on(batch.values[name], batch.present[name]).likeliest()
-        terms = self._terms(model, batch, inferred, hot)
+        one_hot = encoding.labels.condition_on(batch.values[name], batch.present[name]).likeliest()
+        terms = self._terms(model, batch, encoding, one_hot)
         return {"bound": _sum_terms(terms), **terms, "entropy of q(y|x)": torch.zeros_like(terms["kl"])}
 
     def _unlabelled_terms(
-        self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred, estimator: str
+        self, model: SemiSupervisedVAE, batch: Batch, encoding: PictureEncoding, estimator: str
     ) -> dict[str, Tensor]:
         name = self.modalities[1]
-        q = inferred.labels.condition_on(batch.values[name], batch.present[name])
+        q = encoding.labels.condition_on(batch.values[name], batch.present[name])
         entropy = -(q.probs * q.log_probs).sum(-1)
         if estimator == "relaxed":
             terms: dict[str, Tensor] = {}
             for _ in range(self.samples):
-                drawn = self._terms(model, batch, inferred, q.sample_relaxed(self.temperature))
+                drawn = self._terms(model, batch, encoding, q.sample_relaxed(self.temperature))
                 terms = {key: terms.get(key, 0.0) + term / self.samples for key, term in drawn.items()}
             prior = model.label_prior(batch.size)
             terms["log p(y)"] = (q.probs * prior.log_probs).sum(-1)
             return {"bound": _sum_terms(terms) + entropy, **terms, "entropy of q(y|x)": entropy}
         if estimator == "enumerate":
-            hot = self._all_labels(model, q)
-            log_q = q.log_prob(hot)
+            one_hot = self._all_labels(model, q)
+            log_q = q.log_prob(one_hot)
             weight = log_q.exp()
         else:
-            hot = q.sample(shape=(self.samples,))
-            log_q = q.log_prob(hot)
+            one_hot = q.sample(shape=(self.samples,))
+            log_q = q.log_prob(one_hot)
             # Importance weights of draws from q as it is: 1, and their gradient is that of log q.
             weight = (log_q - log_q.detach()).exp() / self.samples
-        terms = self._terms(model, batch, inferred, hot)
+        terms = self._terms(model, batch, encoding, one_hot)
         each = _sum_terms(terms) - log_q
         if estimator == "importance" and self.samples > 1:
             others = (each.detach().sum(0) - each.detach()) / (self.samples - 1)
@@ -176,19 +176,21 @@ class SemiSupervised(Objective):
         means = {key: (weight * term).sum(0) for key, term in terms.items()}
         return {"bound": bound, **means, "entropy of q(y|x)": entropy}
 
-    def _terms(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred, hot: Tensor) -> dict[str, Tensor]:
+    def _terms(
+        self, model: SemiSupervisedVAE, batch: Batch, encoding: PictureEncoding, one_hot: Tensor
+    ) -> dict[str, Tensor]:
         """Return the terms of L(x, y) with one draw of z, for labels [..., B, S]: nats [..., B] each."""
         # All labels of an example share its noise: each expectation stays what it is, and differences between labels,
         # which q(y|x) learns from, are quieter.
         image, _ = self.modalities
-        q = model.infer_style(inferred, hot)
+        q = model.infer_style(encoding, one_hot)
         noise = DiagonalGaussian.standard(batch.size, q.mean.shape[-1], like=q.mean).sample()
-        z = torch.cat([hot, q.mean + q.sd * noise], -1)
+        z = torch.cat([one_hot, q.mean + q.sd * noise], -1)
         prior = DiagonalGaussian.standard(*q.mean.shape, like=q.mean)
         return {
             f"log p({image}|y,z)": model.log_likelihood(image, z, batch),
             "kl": q.kl(prior),
-            "log p(y)": model.label_prior(batch.size).log_prob(hot),
+            "log p(y)": model.label_prior(batch.size).log_prob(one_hot),
         }
 
     def _all_labels(self, model: SemiSupervisedVAE, q: Labels) -> Tensor:
@@ -201,13 +203,13 @@ class SemiSupervised(Objective):
             )
         codes = torch.tensor(list(itertools.product(*map(range, q.sizes))), device=q.log_probs.device)
         parts = [torch.nn.functional.one_hot(codes[:, k], size) for k, size in enumerate(q.sizes)]
-        hot = torch.cat(parts, -1).to(q.log_probs.dtype)
-        return hot.unsqueeze(1).expand(-1, len(q.log_probs), -1)
+        one_hot = torch.cat(parts, -1).to(q.log_probs.dtype)
+        return one_hot.unsqueeze(1).expand(-1, len(q.log_probs), -1)
 
 
-def _select_rows(inferred: Inferred, rows: Tensor) -> Inferred:
-    labels = inferred.labels
-    return Inferred(Labels(labels.log_probs[rows], labels.sizes), inferred.features[rows])
+def _select_rows(encoding: PictureEncoding, rows: Tensor) -> PictureEncoding:
+    labels = encoding.labels
+    return PictureEncoding(Labels(labels.log_probs[rows], labels.sizes), encoding.features[rows])
 
 
 def _sum_terms(terms: dict[str, Tensor]) -> Tensor:

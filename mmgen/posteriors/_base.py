@@ -95,7 +95,7 @@ class Target(ABC):
         """Parts of file names that distinguish its settings, such as ["w300"]."""
         return []
 
-    def complete(self, request: Request) -> Self:
+    def complete_settings(self, request: Request) -> Self:
         """Return the settings with numbers that follow from the model.
 
         Raises:

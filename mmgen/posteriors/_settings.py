@@ -176,7 +176,7 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
         )
     if given != "nothing" and request.description is None:
         if model.data.attributes is None and model.data.text is None:
-            target.complete(request)  # a target that needs words says so
+            target.complete_settings(request)  # a target that needs words says so
         known = ", ".join(["attributes", "text", *model.data.observed])
         raise UsageError(
             f"--given got {given}, which the model's dataset does not have, expected one of {known}; choose another, "
@@ -192,7 +192,7 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
             f"--family got {settings.family_name}, whose log density takes too long for target "
             f"{settings.aggregate.target['name']}, which needs it at every step; use --family {_FAMILY}"
         )
-    target = target.complete(request)
+    target = target.complete_settings(request)
     dropout = settings.aggregate.text_network.dropout if settings.aggregate.text_network else 0.0
     if dropout:
         raise SettingsError(

@@ -166,7 +166,7 @@ class GuidedTarget(Target):
     def slug(self) -> list[str]:
         return [f"guided-w{format_weight(self.guidance)}"]
 
-    def complete(self, request: Request) -> Self:
+    def complete_settings(self, request: Request) -> Self:
         given, refused = request.given, f"--guidance got {self.guidance:g}"
         if request.description is None:
             raise UsageError(

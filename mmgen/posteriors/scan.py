@@ -132,7 +132,7 @@ class ScanTarget(Target):
         parts = [f"{words[key]}-w{format_weight(getattr(self, key))}" for key in changed]
         return [*parts, "operators"] if self.operators else parts
 
-    def complete(self, request: Request) -> "ScanTarget":
+    def complete_settings(self, request: Request) -> "ScanTarget":
         if request.data.attributes is None and request.data.text is None:
             raise UsageError(
                 "--target scan needs a dataset with attributes or text, but the model's has neither; use --target "

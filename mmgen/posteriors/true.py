@@ -102,7 +102,7 @@ class ExactTarget(Target):
     def slug(self) -> list[str]:
         return [f"w{format_weight(self.weights['text_weight'])}"]
 
-    def complete(self, request: Request) -> Self:
+    def complete_settings(self, request: Request) -> Self:
         """Return the settings with the weight as a number.
 
         If z does not depend on the description, because there is none or decoders see it (CVAE), there is no p(y|z) to

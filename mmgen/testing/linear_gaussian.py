@@ -86,9 +86,11 @@ class OffsetInference(Inference):
         key = "_".join(sorted(inputs))
         return DiagonalGaussian(exact.mean + self.mean[key], exact.log_sd + self.log_sd[key])
 
-    def infer_subsets(self, batch: Batch, units: Sequence[Unit], chosen: Sequence[Sequence[bool]]) -> DiagonalGaussian:
+    def infer_subsets(
+        self, batch: Batch, units: Sequence[Unit], membership: Sequence[Sequence[bool]]
+    ) -> DiagonalGaussian:
         names = [name for name, _ in units]
-        subsets = [self.infer(batch, tuple(itertools.compress(names, subset))) for subset in chosen]
+        subsets = [self.infer(batch, tuple(itertools.compress(names, subset))) for subset in membership]
         return DiagonalGaussian(torch.stack([q.mean for q in subsets]), torch.stack([q.log_sd for q in subsets]))
 
 

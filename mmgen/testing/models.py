@@ -44,7 +44,7 @@ def small_model(name: str) -> tuple[Model, Case]:
             )
             torch.manual_seed(0)
             try:
-                settings = member.complete(read_experiment(values).model, demands, case.data)
+                settings = member.complete_settings(read_experiment(values).model, demands, case.data)
                 return build_model(settings, demands, case.data), replace(case, generates=generates)
             except SettingsError as refusal:
                 refusals.append(str(refusal))

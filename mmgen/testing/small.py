@@ -36,7 +36,7 @@ __all__ = [
     "small_graph",
 ]
 
-SMALL_DATA = DataSettings.of(
+SMALL_DATA = DataSettings.from_descriptions(
     ImageDescription(shape=(1, 16, 16), layout="bits"),
     AttributesDescription(names=("digit", "size"), values=(("0", "1", "2"), ("big", "small"))),
 )
@@ -64,7 +64,7 @@ def small_batch(size: int = 5) -> Batch:
     )
 
 
-SMALL_GRAPH = DataSettings.of(
+SMALL_GRAPH = DataSettings.from_descriptions(
     GraphDescription(nodes=5, edges=4, absent=0, features="features"), VectorDescription(name="features", size=2)
 )
 """Five nodes with two features each."""
@@ -126,7 +126,7 @@ def small_cases() -> list[Case]:
         labels, _ = AttributesDescription.example()
         batch = partial(_with_attributes, described, labels)
         names = (described.name, labels.name)
-        found.append(Case(DataSettings.of(described, labels), batch, names[:1], names, SMALL_MODEL))
+        found.append(Case(DataSettings.from_descriptions(described, labels), batch, names[:1], names, SMALL_MODEL))
     return found
 
 

@@ -115,7 +115,7 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
     if "split" not in settings.data.model_fields_set and settings.data.split not in dataset.schemes:
         data_settings["split"] = dataset.default_scheme or settings.data.split
     data = validate(DataSettings, {**data_settings, "modalities": dataset.modalities}, "data")
-    model = mmgen.models.get(settings.model.name).complete(settings.model, objective.demands, data)
+    model = mmgen.models.get(settings.model.name).complete_settings(settings.model, objective.demands, data)
     return settings.model_copy(
         update={"model": model, "objective": {"name": name, **to_json_values(objective)}, "data": data}
     )

@@ -14,7 +14,7 @@ from mmgen.models._settings import DataSettings
 from mmgen.settings.extends import load_preset
 from mmgen.training.model_run import read_experiment
 
-SPRITES = DataSettings.of(ImageDescription(shape=(1, 64, 64), layout="bits"))
+SPRITES = DataSettings.from_descriptions(ImageDescription(shape=(1, 64, 64), layout="bits"))
 NAMES = (
     "higgins/dsprites-vae", "higgins/dsprites-beta-vae", "burgess/dsprites-capacity", "kim/dsprites-factor-vae",
     "chen/dsprites-beta-tcvae", "locatello/dsprites-beta-vae", "locatello/dsprites-factor-vae",

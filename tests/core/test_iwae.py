@@ -148,7 +148,7 @@ def test_annealing_is_refused_as_no_setting_of_it() -> None:
 def test_images_alone_and_images_with_sentences() -> None:
     """The paper's model, and one whose decoder speaks: one value an example, finite, gradients everywhere."""
     words = TextDescription(vocabulary=("big", "red", "cube"), length=3)
-    data = DataSettings.of(*SMALL_DATA.modalities.values(), words)
+    data = DataSettings.from_descriptions(*SMALL_DATA.modalities.values(), words)
     small = MultimodalSettings(
         **SMALL_MODEL.model_dump(exclude={"text_network"}), text_network={"hidden": 8, "head": 8}
     )

@@ -141,7 +141,7 @@ def test_batches_hold_what_people_would_give(kind: str, resident: bool, tmp_path
 def test_a_model_reads_and_says_it(kind: str) -> None:
     """Networks of the default sizes: features, log-probabilities with gradients, nothing of what is unknown."""
     example, torch_rows = EXAMPLES[kind](), 6
-    data = DataSettings.of(example.description)
+    data = DataSettings.from_descriptions(example.description)
     assert kind in NETWORKS or example.description.network_settings_class() is not None
     networks = networks_by_kind(data, NETWORKS, {})
     unpacked = torch.from_numpy(example.description.torch_rows(example.description.unpack(example.stored)))
@@ -162,7 +162,7 @@ def test_a_model_reads_and_says_it(kind: str) -> None:
 @every_kind
 def test_descriptions_come_back_from_the_settings_of_a_model(kind: str) -> None:
     described = EXAMPLES[kind]().description
-    data = DataSettings.of(described)
+    data = DataSettings.from_descriptions(described)
     again = validate(DataSettings, json.loads(json.dumps(to_json_values(data))))
     assert again == data and again.modalities["x"] == described and again.modalities["x"].is_compatible(described)
     assert again.main == ("x" if kind == "image" else "")
@@ -338,7 +338,7 @@ def test_a_report_of_a_model_without_pictures_says_so(blobs: Path) -> None:
 
 
 def test_networks_of_a_kind_that_is_not_there_are_refused() -> None:
-    data = DataSettings.of(some_vectors().description)
+    data = DataSettings.from_descriptions(some_vectors().description)
     with pytest.raises(SettingsError, match="got 'graphs', expected vector"):
         networks_by_kind(data, {}, {"graphs": {}})
     with pytest.raises(SettingsError, match=r"model\.networks\.vector\.hiden"):

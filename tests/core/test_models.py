@@ -108,7 +108,7 @@ def test_a_ladder_of_one_layer_is_a_vae() -> None:
 
 def test_the_published_networks_of_two_layers() -> None:
     """521,084 parameters (the authors' code: 784-200-200-100 and 100-100-100-50, mirrored)."""
-    data = DataSettings.of(ImageDescription(shape=(1, 28, 28), layout="bits"))
+    data = DataSettings.from_descriptions(ImageDescription(shape=(1, 28, 28), layout="bits"))
     network = {"name": "mlp", "hidden": (200, 200), "activation": "tanh"}
     settings = read_experiment({"model": {"name": "hierarchical-vae", "image_network": network}}).model
     model = build_model(settings, Demands(frozenset([("image",)]), ("image",)), data)

@@ -249,7 +249,7 @@ def test_the_sampled_objective_is_unbiased(replace_noise: int, monkeypatch: pyte
 
 @pytest.mark.parametrize("missing", [False, True])
 def test_every_network_runs_once_per_step(missing: bool) -> None:
-    data = DataSettings.of(
+    data = DataSettings.from_descriptions(
         *(ImageDescription(name=name, shape=(1, 16, 16), layout="bits") for name in ("image", "edges", "mask")),
         SMALL_DATA.attributes,
     )

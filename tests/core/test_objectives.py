@@ -44,7 +44,7 @@ def test_contract(name: str) -> None:
     objectives.check_training(name)
 
 
-NAMED = DataSettings.of(
+NAMED = DataSettings.from_descriptions(
     ImageDescription(name="photo", shape=(1, 16, 16), layout="bits"),
     AttributesDescription(**{**SMALL_DATA.attributes.model_dump(), "name": "tags"}),
     TextDescription(name="caption", vocabulary=("a", "b"), length=2),
@@ -91,7 +91,7 @@ def test_every_weight_of_a_likelihood_acts_on_it_by_any_name(name: str, setting:
 def test_the_weight_of_the_image_is_that_of_the_main_picture(main: str) -> None:
     """Two pictures, whichever is named first: the main one has the weight, the other has 1."""
     pictures = [ImageDescription(name=name, shape=(1, 16, 16), layout="bits") for name in ("edges", "photo")]
-    data = DataSettings.of(*pictures, main=main)
+    data = DataSettings.from_descriptions(*pictures, main=main)
     small = small_batch()
     batch = Batch(*({"edges": part["image"], "photo": part["image"]} for part in (small.values, small.present)))
     for modalities in (("edges", "photo"), ("photo", "edges"), ("edges",)):
@@ -110,7 +110,7 @@ def test_the_weight_of_attributes_is_theirs_by_any_name(name: str) -> None:
     values = []
     for called, weight in (("attributes", 50.0), ("labels", 50.0), ("labels", 1.0)):
         labels = {**SMALL_DATA.attributes.model_dump(), "name": called}
-        data = DataSettings.of(SMALL_DATA.image, AttributesDescription(**labels))
+        data = DataSettings.from_descriptions(SMALL_DATA.image, AttributesDescription(**labels))
         # mvae's 50 is its default; elbo's has to be said.
         given = {"attributes_weight": weight} if name == "elbo" else {} if weight == 50 else {"weights": {called: 1.0}}
         objective = member(modalities=("image", called), **given)

@@ -170,7 +170,7 @@ def test_a_model_learns_under_it(name: str) -> None:
     settings = MultimodalSettings(
         latent_size=4, hidden=16, image_likelihood=name, image_network={"channels": (8, 8), "fully_connected": (16,)}
     )
-    data = DataSettings.of(ImageDescription(shape=(3, 16, 16), layout="bytes"))
+    data = DataSettings.from_descriptions(ImageDescription(shape=(3, 16, 16), layout="bytes"))
     objective = mmgen.objectives.get("elbo")(modalities=("image",))
     torch.manual_seed(0)
     model = build_model(settings, objective.demands, data)

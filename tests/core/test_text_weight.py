@@ -64,7 +64,7 @@ PROBED = {
 
 
 def trained_with(name: str, **settings: Any) -> ExperimentSettings:
-    data = DataSettings.of(
+    data = DataSettings.from_descriptions(
         ImageDescription(shape=(1, 16, 16), layout="bits"),
         AttributesDescription(names=("digit", "size"), values=(("0", "1", "2"), ("big", "small"))),
     )

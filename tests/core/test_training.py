@@ -295,7 +295,7 @@ def test_the_regulariser_finds_a_decoder_of_attributes_by_any_name() -> None:
     from mmgen.objectives.mvae import Mvae
     from mmgen.training.task import ModelTask
 
-    data = DataSettings.of(
+    data = DataSettings.from_descriptions(
         ImageDescription(name="attributes", shape=(1, 16, 16), layout="bits"),
         AttributesDescription(name="labels", names=("digit",), values=(("0", "1", "2"),)),
     )

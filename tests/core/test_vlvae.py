@@ -26,7 +26,7 @@ from mmgen.settings.config import find_preset
 from mmgen.settings.extends import load_preset
 from mmgen.training.model_run import complete_settings, load_model, train_model
 
-DATA = DataSettings.of(
+DATA = DataSettings.from_descriptions(
     ImageDescription(shape=(3, 16, 16), layout="bytes"),
     AttributesDescription(names=("size", "colour"), values=(("big", "small"), ("red", "blue", "grey"))),
     TextDescription(vocabulary=("big", "small", "red", "blue", "grey"), length=2, slots=("size", "colour")),
@@ -82,7 +82,7 @@ def test_contract(objective: dict[str, Any], inference: str | None, shared: dict
 
 
 def test_objectives_that_know_no_text_ask_for_attributes() -> None:
-    only_text = DataSettings.of(DATA.image, DATA.text)
+    only_text = DataSettings.from_descriptions(DATA.image, DATA.text)
     described = {n for n, one in mmgen.objectives.import_all().items() if "attributes" in one().demands.modalities}
     assert len(described) >= 7
     for name in sorted(described - {"elbo"}):
@@ -286,7 +286,9 @@ def test_descriptions_of_codes_are_captions_where_all_is_known(folder: Path) -> 
 
 def test_what_cannot_be_fitted_is_said(folder: Path) -> None:
     trained = load_model(folder / "m.safetensors")[1]
-    no_text = trained.model_copy(update={"data": DataSettings.of(trained.data.image, trained.data.attributes)})
+    no_text = trained.model_copy(
+        update={"data": DataSettings.from_descriptions(trained.data.image, trained.data.attributes)}
+    )
     with pytest.raises(UsageError, match="--given got text, which the model's dataset does not have"):
         complete_fit_settings({"aggregate": {"given": "text"}}, no_text)
     image_only = trained.model_copy(update={"objective": {"name": "elbo", "modalities": ("image",)}})

@@ -19,7 +19,7 @@ VALUES = tuple(tuple(f"{place}{value}" for value in range(size)) for place, size
 WORDS = Attributes("attributes", ("a", "b", "c"), VALUES)
 LIKELIHOOD = WordLikelihood(
     SimpleNamespace(modalities={"attributes": WORDS}, generates=("attributes",), conditional_on=()),  # type: ignore[arg-type]
-    DataSettings.of(AttributesDescription(names=WORDS.names, values=WORDS.values)),
+    DataSettings.from_descriptions(AttributesDescription(names=WORDS.names, values=WORDS.values)),
     Path("toy.safetensors"),
 )
 ANY = 255

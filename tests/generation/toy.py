@@ -64,7 +64,7 @@ def loaded(given: str = "attributes", sharpness: float = 1.5, layout: str = "byt
             parameter += 0.1 * torch.randn_like(parameter)
         aggregate.shift.copy_(torch.tensor([0.3, -0.2]))
         aggregate.scale.copy_(torch.tensor([0.8, 1.1]))
-    data = DataSettings.of(
+    data = DataSettings.from_descriptions(
         ImageDescription(name="image", shape=(1, 2, 2), layout=layout),
         AttributesDescription(name="attributes", names=NAMES, values=VALUES),
     )

@@ -244,7 +244,7 @@ def three_modalities(family: type[Inference], slots: tuple[str, ...]) -> Any:
     model.decoders["text"] = nn.Linear(2, 2, bias=False, dtype=torch.float64)
     model.decoders["text"].weight.data.copy_(WEIGHTS["text"])
     path, header = Path("model.safetensors"), SimpleNamespace(kind="model", content_id="m", parents=())
-    data = DataSettings.of(
+    data = DataSettings.from_descriptions(
         ImageDescription(shape=(1, 2, 2), layout="bytes"),
         AttributesDescription(names=("a",), values=(("0",),)),
         TextDescription(vocabulary=("w",), length=2, slots=slots),

@@ -287,7 +287,9 @@ def loaded_gaussian(model: Gaussian, own_text: bool = True) -> Any:
             name="image", event_shape=(1, 1, 3), layout="bytes", classifier_reads_samples=False
         ),
         observed={"image": None},
-        settings=SimpleNamespace(data=DataSettings.of(ImageDescription(shape=(1, 1, 3), layout="bytes"), SIDE)),
+        settings=SimpleNamespace(
+            data=DataSettings.from_descriptions(ImageDescription(shape=(1, 1, 3), layout="bytes"), SIDE)
+        ),
         attributes=SIDE,
         text=SimpleNamespace(name="text") if model.words == "text" else None,
         device=CPU,
