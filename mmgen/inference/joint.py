@@ -125,7 +125,7 @@ class _ImageAndAttributes(nn.Module):
         self.labels: nn.Module
         if parts.attribute_network.experts == "each":
             self.tables = AttributeTables(attributes.sizes, width, parts.attribute_network)
-            self.labels = dense_layers([width * len(attributes.sizes), width, width], last=True)
+            self.labels = dense_layers([width * len(attributes.sizes), width, width], activate_last=True)
         else:
             plain = replace(parts.attribute_network, batch_norm=False)  # as the counts in WG Table 1 imply
             self.tables = AttributeVectorEncoder(attributes.sizes, plain, layers=1)

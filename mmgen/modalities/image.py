@@ -137,7 +137,7 @@ class ImageDescription(Description):
 
         named = {"name": "mlp" if any(side % 4 for side in self.shape[1:]) else "strided", **settings}
         if named.keys() == {"name"}:
-            named |= mmgen.networks.get(named["name"]).for_sides(self.shape[1:])
+            named |= mmgen.networks.get(named["name"]).settings_for_sides(self.shape[1:])
         family: ImageNetwork = build_member(mmgen.networks, named, setting)
         return family
 

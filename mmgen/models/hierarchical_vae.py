@@ -110,7 +110,7 @@ class HierarchicalVAE(Model):
         if "text" in demands.generates:
             filled["text_network"] = settings.text_network or TextNetwork()
         if settings.image_network.keys() == {"name"} and data.image is not None:
-            network = mmgen.networks.get(settings.image_network["name"]).for_sides(data.image.shape[1:])
+            network = mmgen.networks.get(settings.image_network["name"]).settings_for_sides(data.image.shape[1:])
             filled["image_network"] = settings.image_network | network
         return settings.model_copy(update=filled)
 

@@ -71,7 +71,7 @@ class MultimodalVAE(GaussianModel):
             filled["text_network"] = settings.text_network or TextNetwork()
         if settings.image_network.keys() == {"name"}:  # nothing was said of its sizes: they follow the images
             sides = [side for image in data.images.values() for side in image.shape[1:]]
-            network = mmgen.networks.get(settings.image_network["name"]).for_sides(sides)
+            network = mmgen.networks.get(settings.image_network["name"]).settings_for_sides(sides)
             filled["image_network"] = settings.image_network | network
         return settings.model_copy(update=filled)
 

@@ -148,7 +148,7 @@ class SemiSupervisedVAE(Model):
         for key in ("image_network", "label_network"):
             network = getattr(settings, key)
             if network is not None and network.keys() == {"name"}:
-                filled[key] = network | mmgen.networks.get(network["name"]).for_sides(data.image.shape[1:])
+                filled[key] = network | mmgen.networks.get(network["name"]).settings_for_sides(data.image.shape[1:])
         return settings.model_copy(update=filled)
 
     @classmethod

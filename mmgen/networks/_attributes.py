@@ -18,7 +18,7 @@ __all__ = ["AttributeDecoder", "AttributeNetwork", "AttributeTables", "Attribute
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class AttributeNetwork:
-    """Sizes of the networks over attributes; the defaults are VE's (Appendix A.4)."""
+    """Settings of the networks that encode and decode attributes; the defaults are VE's (Appendix A.4)."""
 
     experts: Literal["each", "together"] = "each"
     """Whether every attribute has networks of its own and its own vote on z (VE), or all of them share (WG)."""
@@ -37,7 +37,7 @@ class AttributeNetwork:
 
 
 class AttributeTables(nn.Module):
-    """For each attribute, a network from its value's embedding to a vector.
+    """Network that maps the value of each attribute to a vector, by an embedding and layers of the attribute's own.
 
     Args:
         sizes: Values per attribute, length A.
@@ -54,7 +54,7 @@ class AttributeTables(nn.Module):
         self.networks = nn.ModuleList(dense_layers(layers, ACTIVATIONS[settings.activation]) for _ in sizes)
 
     def forward(self, codes: Tensor, present: Tensor) -> Tensor:
-        """Map codes [B, A] and mask [B, A] -> [B, A, outputs]."""
+        """Return the vector of each attribute's value [B, A, outputs], from codes [B, A] and their presence [B, A]."""
         columns = []
         for a, (embedding, network) in enumerate(zip(self.embeddings, self.networks, strict=True)):
             assert isinstance(embedding, nn.Embedding)
@@ -65,7 +65,7 @@ class AttributeTables(nn.Module):
 
 
 class AttributeDecoder(nn.Module):
-    """Decoder p(y_k | z) of attributes: one network each (two hidden layers in VE A.4), logits side by side [B, S]."""
+    """Decoder p(y | z) with a network for each attribute (two hidden layers in VE A.4); logits side by side [B, S]."""
 
     def __init__(self, inputs: int, sizes: tuple[int, ...], settings: AttributeNetwork) -> None:
         super().__init__()
@@ -78,13 +78,13 @@ class AttributeDecoder(nn.Module):
         return torch.cat([network(z) for network in self.networks], -1)
 
     def logits_of_attribute(self, z: Tensor, attribute: int) -> Tensor:
-        """Return logits [B, V_k] of one attribute by its own network."""
+        """Return the logits [B, V_k] of attribute number k, by its own network."""
         logits: Tensor = self.networks[attribute](z)
         return logits
 
 
 class AttributeVectorEncoder(nn.Module):
-    """Encoder of attributes [B, A] -> [B, hidden]: the sum of a vector per known value, then fully connected layers.
+    """Encoder of attributes [B, A] to features [B, hidden]: a sum of vectors of known values, then dense layers.
 
     Values of 0 and 1 share one vector, of either sign, and a bias, so that an unknown attribute adds nothing. For one
     attribute the sum is its embedding: on MNIST and on CelebA these are WG's networks, weight for weight. First weights
@@ -118,7 +118,7 @@ class AttributeVectorEncoder(nn.Module):
         self.layers = nn.Sequential(*stack)
 
     def forward(self, codes: Tensor, present: Tensor) -> Tensor:
-        """Map codes [B, A] and mask [B, A] -> [B, hidden]."""
+        """Return features [B, hidden] of codes [B, A], given which of them are known [B, A]."""
         columns = []
         for a, size in enumerate(self.sizes):
             known = present[:, a : a + 1]
@@ -131,9 +131,7 @@ class AttributeVectorEncoder(nn.Module):
 
 
 def attribute_decoder(inputs: int, sizes: tuple[int, ...], settings: AttributeNetwork) -> nn.Module:
-    """Return p(y | z): z [B, inputs] -> logits side by side [B, S], as the settings say from one network
-    or one each.
-    """
+    """Return the decoder p(y | z), z [B, inputs] -> logits [B, S]: one network for all attributes, or one for each."""
     if settings.experts == "each":
         return AttributeDecoder(inputs, sizes, settings)
     width = settings.decoder_hidden

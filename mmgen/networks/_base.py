@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from mmgen.core.errors import SettingsError
 
-__all__ = ["ACTIVATIONS", "ImageNetwork", "cell_coordinates", "dense_layers", "sides_in_steps"]
+__all__ = ["ACTIVATIONS", "ImageNetwork", "cell_coordinates", "dense_layers", "divide_sides"]
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "elu": nn.ELU,
@@ -21,58 +21,60 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 
 
 class ImageNetwork(ABC):
-    """Family of encoder and decoder of images; members are frozen dataclasses of their settings."""
+    """Base of families of image networks, each an encoder and a decoder; members are dataclasses of their settings."""
 
     finer: ClassVar[tuple[dict[str, Any], ...]] = ()
-    """Settings in place of the defaults by falling :attr:`step`, from which :meth:`for_sides` takes the first."""
+    """Settings in place of the defaults, by falling :attr:`step`; :meth:`settings_for_sides` takes the first to fit."""
 
     @property
     def step(self) -> int:
-        """Number of pixels of which every side must be a multiple."""
+        """Number of pixels that must divide both sides of an image."""
         return 1
 
     @classmethod
-    def for_sides(cls, sides: Collection[int]) -> dict[str, Any]:
-        """Return the settings to change for images of these sides (pixels); {} if the defaults fit or none do."""
+    def settings_for_sides(cls, sides: Collection[int]) -> dict[str, Any]:
+        """Return settings that suit images with these sides in pixels; {} to keep the defaults."""
         return next((finer for finer in cls.finer if not any(side % cls(**finer).step for side in sides)), {})
 
     @abstractmethod
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
-        """Return a network [B, C, H, W] -> [B, F] for images of ``shape``, and F."""
+        """Return a network from images [B, C, H, W] of ``shape`` (C, H, W) to features [B, F], and F."""
 
     @abstractmethod
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
-        """Return a network [B, inputs] -> [B, C, H, W] for decoder outputs of ``shape``."""
+        """Return a network from vectors [B, inputs] to decoder outputs [B, C, H, W] of ``shape`` (C, H, W)."""
 
 
-def dense_layers(sizes: Sequence[int], activation: type[nn.Module] = nn.ELU, last: bool = False) -> nn.Sequential:
-    """Return linear layers of the given sizes with an activation between them (and after the last one if ``last``)."""
+def dense_layers(
+    sizes: Sequence[int], activation: type[nn.Module] = nn.ELU, activate_last: bool = False
+) -> nn.Sequential:
+    """Return linear layers of these widths with an activation after each; after the last only if ``activate_last``."""
     layers: list[nn.Module] = []
     for i in range(len(sizes) - 1):
         layers.append(nn.Linear(sizes[i], sizes[i + 1]))
-        if last or i < len(sizes) - 2:
+        if activate_last or i < len(sizes) - 2:
             layers.append(activation())
     return nn.Sequential(*layers)
 
 
-def sides_in_steps(network: str, shape: tuple[int, int, int], step: int, what: str) -> tuple[int, int]:
-    """Return height and width of images of ``shape`` (C, H, W) in units of ``step`` pixels."""
+def divide_sides(network: str, shape: tuple[int, int, int], step: int, setting: str) -> tuple[int, int]:
+    """Return height and width of images of ``shape`` (C, H, W), divided by ``step`` pixels."""
     if shape[1] % step or shape[2] % step:
         raise SettingsError(
             f"image network {network} got images of {shape[1]}x{shape[2]}, expected sides divisible by {step}; "
-            f"change its {what}"
+            f"use images of another size, or change the network's {setting}"
         )
     return shape[1] // step, shape[2] // step
 
 
 def cell_coordinates(sides: tuple[int, int]) -> Tensor:
-    """Return row and column of every cell, each from -1 to 1: [2, *sides]."""
+    """Return the row and the column of each cell of a grid, scaled to -1 ... 1: [2, *sides]."""
     rows, columns = (torch.linspace(-1, 1, side) for side in sides)
     return torch.stack(torch.meshgrid(rows, columns, indexing="ij"))
 
 
 class Reshape(nn.Module):
-    """Module that reshapes [B, prod(shape)] to [B, *shape]."""
+    """Layer that reshapes [B, prod(shape)] to [B, *shape]."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         super().__init__()

@@ -13,8 +13,8 @@ __all__ = ["GraphConvolution", "normalised_adjacency"]
 
 
 def normalised_adjacency(edges: Tensor, nodes: int) -> Tensor:
-    r"""Return :math:`\tilde D^{-1/2} (A + I) \tilde D^{-1/2}`, sparse float32 [N, N]; a node without edges keeps
-    itself.
+    r"""Return the normalised adjacency :math:`\tilde D^{-1/2} (A + I) \tilde D^{-1/2}` of a graph, sparse float32 [N,
+    N].
 
     Args:
         edges: int64 [2, E], each undirected edge once, none from a node to itself.
@@ -28,7 +28,7 @@ def normalised_adjacency(edges: Tensor, nodes: int) -> Tensor:
 
 
 class GraphConvolution(nn.Module):
-    """[N, inputs] -> [N, outputs], or the rows of a table of weights where nodes have no features.
+    """Graph convolution [N, inputs] -> [N, outputs]; for nodes without features each node has weights of its own.
 
     Args:
         inputs: Features of a node; the number of nodes N where they have none (X = I).
@@ -40,7 +40,7 @@ class GraphConvolution(nn.Module):
         self.linear = nn.Linear(inputs, outputs, bias=False)
 
     def forward(self, adjacency: Tensor, features: Tensor | None) -> Tensor:
-        """Average the features of neighbours, then apply a linear map.
+        """Return node features [N, outputs]: a linear map of the mean over each node's neighbours.
 
         Args:
             adjacency: Normalised, sparse [N, N].

@@ -14,7 +14,7 @@ __all__ = ["SharedDecoder", "SharedEncoder", "SharedNetwork"]
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class SharedNetwork:
-    """Widths of shared layers between features and z, and between z and the decoders."""
+    """Settings of layers that all modalities share, between features and z, and between z and the decoders."""
 
     hidden: Annotated[int, Field(ge=1)] = 200
     """Width of their layers, and of what the decoders are given (CK: 200)."""
@@ -26,14 +26,14 @@ class SharedNetwork:
 
 
 class _Layer(nn.Sequential):
-    """Fully connected, batch norm, non-linearity."""
+    """Linear layer with batch norm and an activation."""
 
     def __init__(self, inputs: int, outputs: int, activation: str) -> None:
         super().__init__(nn.Linear(inputs, outputs), nn.BatchNorm1d(outputs), ACTIVATIONS[activation]())
 
 
 class SharedEncoder(nn.Module):
-    """Shared layers from all features [B, F] to [B, outputs]: three layers with a residual connection."""
+    """Layers from the features of all modalities [B, F] to [B, outputs]: three, with a residual connection."""
 
     def __init__(self, features: int, outputs: int, settings: SharedNetwork) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class SharedEncoder(nn.Module):
 
 
 class SharedDecoder(nn.Module):
-    """Shared layers z [B, D] -> decoder inputs [B, outputs]: five layers with two residual connections.
+    """Layers from z [B, D] to the common input of all decoders [B, outputs]: five, with two residual connections.
 
     Raises:
         SettingsError: z is passed on beside layers that are narrower.

@@ -23,7 +23,7 @@ __all__ = ["TextDecoder", "TextEncoder", "TextNetwork"]
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class TextNetwork:
-    """Sizes of the networks over sentences; widths are CK's (Section 5.1)."""
+    """Settings of the networks that encode and decode sentences; widths are CK's (Section 5.1)."""
 
     embedding: Annotated[int, Field(ge=1)] = 64
     """Width of the embedding of a word."""
@@ -41,8 +41,8 @@ class TextNetwork:
     """Non-linearity of the head."""
 
 
-class _Unit(nn.Module):
-    """Gated recurrent unit whose input gates are computed outside, as the sum of the word's and z's shares.
+class _RecurrentUnit(nn.Module):
+    """Gated recurrent unit that gets its input gates ready-made, as a sum of parts from the word and from z.
 
     Args:
         symbols: How many have a vector here; None where vectors are those of another unit.
@@ -57,13 +57,15 @@ class _Unit(nn.Module):
         self.word = nn.Linear(settings.embedding, 3 * settings.hidden)
         self.state = nn.Linear(settings.hidden, 3 * settings.hidden)
 
-    def table(self, vectors: Tensor | None = None) -> Tensor:
-        """Return each symbol's share in the gates [symbols, 3 H], from its own vectors or others [symbols, E]."""
+    def word_gates(self, vectors: Tensor | None = None) -> Tensor:
+        """Return each word's part of the input gates [symbols, 3 H], from its embedding or from ``vectors`` [symbols,
+        E].
+        """
         share: Tensor = self.word(self.embedding.weight if vectors is None else vectors)
         return share
 
     def forward(self, gates: Tensor, state: Tensor) -> Tensor:
-        """Return the next state from input gates [..., 3 H] and state [..., H]."""
+        """Return the next state [..., H] from input gates [..., 3 H] and the state [..., H]."""
         from_state = self.state(state)
         size = self.hidden
         both = (gates[..., : 2 * size] + from_state[..., : 2 * size]).sigmoid()
@@ -73,7 +75,7 @@ class _Unit(nn.Module):
 
 
 class TextEncoder(nn.Module):
-    """Encoder of sentences [B, T] -> the recurrent state after the last word [B, H].
+    """Encoder of sentences [B, T]: the state [B, H] of a recurrent network after the last word.
 
     Args:
         words: V; code V is padding.
@@ -84,19 +86,21 @@ class TextEncoder(nn.Module):
         super().__init__()
         self.words = words
         self.features = settings.hidden
-        self.unit = _Unit(words + 1, settings)
-        self.reverse = _Unit(None, settings) if settings.bidirectional else None
+        self.unit = _RecurrentUnit(words + 1, settings)
+        self.reverse = _RecurrentUnit(None, settings) if settings.bidirectional else None
         self.dropout = nn.Dropout(settings.dropout)
 
     def forward(self, tokens: Tensor) -> Tensor:
         with torch.autocast(tokens.device.type, enabled=False):
-            state = self._read(self.unit, self.unit.table(), tokens)
+            state = self._read_words(self.unit, self.unit.word_gates(), tokens)
             if self.reverse is not None:
-                state = state + self._read(self.reverse, self.reverse.table(self.unit.embedding.weight), tokens.flip(1))
+                state = state + self._read_words(
+                    self.reverse, self.reverse.word_gates(self.unit.embedding.weight), tokens.flip(1)
+                )
             return self.dropout(state)
 
-    def _read(self, unit: _Unit, table: Tensor, tokens: Tensor) -> Tensor:
-        """Return the state after the last word; padding on either side changes nothing."""
+    def _read_words(self, unit: _RecurrentUnit, table: Tensor, tokens: Tensor) -> Tensor:
+        """Return the state [B, H] after the last word; padding leaves the state as it is."""
         # index_select has a deterministic, cheap backward on few rows, unlike advanced indexing.
         gates = table.index_select(0, tokens.flatten()).reshape(*tokens.shape, -1)
         state = gates.new_zeros(len(tokens), self.features)
@@ -106,7 +110,7 @@ class TextEncoder(nn.Module):
 
 
 class TextDecoder(nn.Module):
-    """z -> context -> words: a unit that sees the previous word and z at every step, then three layers per word.
+    """Decoder from z to words: a recurrent network reads z and the previous word, three layers predict the next.
 
     Calling it gives the context, z's share in the gates [..., 3 H]; :meth:`logits`, :meth:`start` and :meth:`step`
     make words of it (a :class:`~mmgen.likelihoods.autoregressive.Speaker`). Always in full precision.
@@ -120,30 +124,34 @@ class TextDecoder(nn.Module):
     def __init__(self, inputs: int, words: int, settings: TextNetwork) -> None:
         super().__init__()
         self.words = words
-        self.unit = _Unit(words + 2, settings)  # the words, padding, and what stands before the first word
+        self.unit = _RecurrentUnit(words + 2, settings)  # the words, padding, and what stands before the first word
         self.context = nn.Linear(inputs, 3 * settings.hidden, bias=False)
         self.head = _Head(settings, words + 1)
 
     def forward(self, z: Tensor) -> Tensor:
+        """Return the context [..., 3 H] of z [..., D]: its part of the recurrent unit's gates at every step."""
         with torch.autocast(z.device.type, enabled=False):
             context: Tensor = self.context(full_precision(z))
             return context
 
     def start(self, context: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the state before the first word, zeros [..., H], and the code that stands before the first word."""
         state = context.new_zeros(*context.shape[:-1], self.unit.hidden)
         return state, torch.full((1,) * (context.dim() - 1), self.words + 1, device=context.device)
 
     def step(self, context: Tensor, state: Tensor, previous: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the next state [..., H] and the logits [..., V+1] of the next word, given the previous word's code."""
         with torch.autocast(context.device.type, enabled=False):
-            state = self.unit(context + self.unit.table()[previous], state)
+            state = self.unit(context + self.unit.word_gates()[previous], state)
             return state, self.head(state)
 
     def logits(self, context: Tensor, tokens: Tensor) -> Tensor:
+        """Return the logits [..., T, V+1] of every word of sentences [..., T], each given the words before it."""
         with torch.autocast(context.device.type, enabled=False):
             state, _ = self.start(context)
             first = torch.full_like(tokens[..., :1], self.words + 1)
             before = torch.cat([first, tokens[..., :-1]], -1)
-            gates = self.unit.table().index_select(0, before.flatten()).reshape(*before.shape, -1)
+            gates = self.unit.word_gates().index_select(0, before.flatten()).reshape(*before.shape, -1)
             states = []
             for t in range(tokens.shape[-1]):
                 state = self.unit(context + gates[..., t, :], state)
@@ -152,7 +160,7 @@ class TextDecoder(nn.Module):
 
 
 class _Head(nn.Module):
-    """Three fully connected layers with a residual connection, batch norm and dropout: [..., H] -> [..., classes]."""
+    """Three dense layers with a residual connection, batch norm and dropout, from states [..., H] to logits."""
 
     def __init__(self, settings: TextNetwork, classes: int) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ __all__ = ["VectorNetwork"]
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class VectorNetwork:
-    """Sizes of the networks over vectors."""
+    """Settings of the networks that encode and decode vectors of real numbers."""
 
     hidden: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] = (128, 128)
     """Sizes of the hidden layers of the encoder; the decoder has them in reverse."""
@@ -21,9 +21,9 @@ class VectorNetwork:
     """Non-linearity."""
 
     def encoder(self, size: int) -> tuple[nn.Module, int]:
-        """Return a network [B, size] -> [B, F], and F."""
-        return dense_layers([size, *self.hidden], ACTIVATIONS[self.activation], last=True), self.hidden[-1]
+        """Return a network from vectors [B, size] to features [B, F], and F."""
+        return dense_layers([size, *self.hidden], ACTIVATIONS[self.activation], activate_last=True), self.hidden[-1]
 
     def decoder(self, inputs: int, outputs: int) -> nn.Module:
-        """Return a network [B, inputs] -> [B, outputs]."""
+        """Return a network from decoder inputs [B, inputs] to parameters [B, outputs]."""
         return dense_layers([inputs, *self.hidden[::-1], outputs], ACTIVATIONS[self.activation])

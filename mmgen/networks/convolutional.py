@@ -23,7 +23,7 @@ _KERNEL = 4
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class Convolutional(ImageNetwork):
-    """Convolutions, with batch norm from the second one on; the defaults are WG's for CelebA.
+    """Strided convolutions, with batch norm from the second one on; the defaults are WG's for CelebA.
 
     The decoder mirrors them. Where a mirrored layer would end a pixel short of the side that the encoder saw there (25
     pixels from 12), its kernel is 5x5, as in the authors' MultiMNIST.
@@ -49,7 +49,7 @@ class Convolutional(ImageNetwork):
     """Non-linearity; silu is Swish."""
 
     def _sides(self, shape: tuple[int, int, int]) -> list[tuple[int, int]]:
-        """Return (H, W) before the first convolution and after each."""
+        """Return height and width of the feature maps before the first convolution and after each one."""
         if not len(self.channels) == len(self.strides) == len(self.paddings):
             raise SettingsError(
                 f"image network convolutional got {len(self.channels)} channels, {len(self.strides)} strides and "
@@ -75,7 +75,7 @@ class Convolutional(ImageNetwork):
             layers += self._normalise_and_activate(after, batch_norm=number > 0)
             before = after
         sizes = [before * height * width, *self.fully_connected]
-        layers += [nn.Flatten(), dense_layers(sizes, ACTIVATIONS[self.activation], last=True)]
+        layers += [nn.Flatten(), dense_layers(sizes, ACTIVATIONS[self.activation], activate_last=True)]
         if self.dropout:
             layers.append(nn.Dropout(self.dropout))
         return nn.Sequential(*layers), sizes[-1]
@@ -86,7 +86,9 @@ class Convolutional(ImageNetwork):
         hidden = self.decoder_fully_connected
         widths = self.fully_connected[::-1] if hidden is None else hidden
         layers: list[nn.Module] = [
-            dense_layers([inputs, *widths, start[0] * start[1] * start[2]], ACTIVATIONS[self.activation], last=True),
+            dense_layers(
+                [inputs, *widths, start[0] * start[1] * start[2]], ACTIVATIONS[self.activation], activate_last=True
+            ),
             Reshape(start),
         ]
         outputs = [shape[0], *self.channels[:-1]]

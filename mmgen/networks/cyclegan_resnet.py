@@ -23,7 +23,7 @@ Size = Annotated[int, Field(ge=1)]
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class CycleganResnet(ImageNetwork):
-    """Two halvings, residual blocks, and back by two doublings; the blocks work at a quarter of the side.
+    """CycleGAN's network: two layers halve the side, residual blocks work on a quarter of it, two layers double it.
 
     CK do not say how 10 x 10 positions become an image: here they are resized to a quarter of its side before the
     blocks. Nor how wide the flattened representation is: here a layer of ``maps`` channels ends the encoder, as it
@@ -69,6 +69,7 @@ class CycleganResnet(ImageNetwork):
         return nn.Sequential(*layers)
 
     def _quarter_size(self, shape: tuple[int, int, int]) -> tuple[int, int]:
+        """Return height and width divided by 4, the size on which the residual blocks work."""
         if shape[1] % 4 or shape[2] % 4:
             raise SettingsError(
                 f"image network cyclegan-resnet got images of {shape[1]}x{shape[2]}, expected sides divisible by 4; "
@@ -86,7 +87,7 @@ def _normalise_and_activate(channels: int) -> list[nn.Module]:
 
 
 class _Block(nn.Module):
-    """x + conv(relu(conv(x))), each convolution followed by instance norm."""
+    """Residual block x + conv(relu(conv(x))), each convolution followed by instance norm."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()

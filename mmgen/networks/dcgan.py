@@ -22,7 +22,7 @@ Size = Annotated[int, Field(ge=1)]
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class Dcgan(ImageNetwork):
-    """Convolutions 32, 64, 128, 16 down (VE A.4); 1024, 512, 256, 128 channels up from 4x4 (DCGAN)."""
+    """DCGAN's decoder, of 1024 to 128 channels up from 4x4 pixels, with VE's encoder of 32 to 128 channels (A.4)."""
 
     channels: tuple[Size, ...] = (32, 64, 128, 16)
     """Feature maps of the encoder's convolutions."""

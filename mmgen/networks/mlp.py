@@ -14,7 +14,7 @@ __all__ = ["Mlp"]
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class Mlp(ImageNetwork):
-    """Fully connected layers over flattened pixels."""
+    """Fully connected layers on flattened pixels."""
 
     hidden: tuple[Annotated[int, Field(ge=1)], ...] = (512, 512)
     """Sizes of the hidden layers of the encoder; none: its features are the pixels."""
@@ -27,7 +27,9 @@ class Mlp(ImageNetwork):
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
         sizes = [math.prod(shape), *self.hidden]
-        return nn.Sequential(nn.Flatten(), dense_layers(sizes, ACTIVATIONS[self.activation], last=True)), sizes[-1]
+        return nn.Sequential(
+            nn.Flatten(), dense_layers(sizes, ACTIVATIONS[self.activation], activate_last=True)
+        ), sizes[-1]
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
         hidden = self.hidden[::-1] if self.decoder_hidden is None else self.decoder_hidden

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from mmgen.networks._base import ImageNetwork, Reshape, cell_coordinates, dense_layers, sides_in_steps
+from mmgen.networks._base import ImageNetwork, Reshape, cell_coordinates, dense_layers, divide_sides
 from mmgen.networks._convolutions import Conv2d
 
 __all__ = ["Residual"]
@@ -27,7 +27,7 @@ _COARSE = (32, 4)
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class Residual(ImageNetwork):
-    """Convolutions with residual connections on cells of ``cell`` x ``cell`` pixels.
+    """Convolutions with residual connections; images are divided into cells of ``cell`` x ``cell`` pixels.
 
     Every cell knows where it lies and all of z, so an object can be drawn anywhere by the same weights; a coarse map
     made of z says roughly what lies where. Nothing is computed at full resolution: the last layer gives each cell's
@@ -55,7 +55,7 @@ class Residual(ImageNetwork):
         return int(self.patch * 2 ** (len(self.channels) - 1))
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
-        height, width = sides_in_steps("residual", shape, self.step, "patch or channels")
+        height, width = divide_sides("residual", shape, self.step, "patch or channels")
         patches = shape[0] * self.patch**2
         layers: list[nn.Module] = [
             nn.PixelUnshuffle(self.patch),
@@ -66,23 +66,23 @@ class Residual(ImageNetwork):
             layers += [Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
         layers += [
             nn.Flatten(),
-            dense_layers([self.channels[-1] * height * width, self.fully_connected], nn.ReLU, last=True),
+            dense_layers([self.channels[-1] * height * width, self.fully_connected], nn.ReLU, activate_last=True),
         ]
         return nn.Sequential(*layers), self.fully_connected
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
-        return _Cells(self, inputs, shape, sides_in_steps("residual", shape, self.cell, "cell"))
+        return _Cells(self, inputs, shape, divide_sides("residual", shape, self.cell, "cell"))
 
 
 class _Cells(nn.Module):
-    """z [B, inputs] -> pixels [B, C, H, W], drawn on ``sides`` cells."""
+    """Decoder from z [B, inputs] to pixels [B, C, H, W] that first computes a map of ``sides`` cells."""
 
     coordinates: Tensor
 
     def __init__(self, settings: Residual, inputs: int, shape: tuple[int, int, int], sides: tuple[int, int]) -> None:
         super().__init__()
         (channels, coarse), width = _COARSE, settings.width
-        self.hidden = dense_layers([inputs, settings.fully_connected], nn.ReLU, last=True)
+        self.hidden = dense_layers([inputs, settings.fully_connected], nn.ReLU, activate_last=True)
         self.coarse = nn.Sequential(
             nn.Linear(settings.fully_connected, channels * coarse**2),
             Reshape((channels, coarse, coarse)),

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from mmgen.networks._base import ACTIVATIONS, ImageNetwork, cell_coordinates, dense_layers, sides_in_steps
+from mmgen.networks._base import ACTIVATIONS, ImageNetwork, cell_coordinates, dense_layers, divide_sides
 from mmgen.networks._convolutions import Conv2d
 
 __all__ = ["SpatialBroadcast"]
@@ -57,7 +57,7 @@ class SpatialBroadcast(ImageNetwork):
         return max(int(self.patch * 2 ** (len(self.channels) - 1)), self.cell)
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
-        height, width = sides_in_steps(
+        height, width = divide_sides(
             "spatial-broadcast", shape, self.patch * 2 ** (len(self.channels) - 1), "patch or channels"
         )
         activation = ACTIVATIONS[self.activation]
@@ -65,14 +65,14 @@ class SpatialBroadcast(ImageNetwork):
         for before, after in pairwise(self.channels):
             layers += [Conv2d(before, after, 3, 2, 1), activation()]
         sizes = [self.channels[-1] * height * width, *self.fully_connected]
-        return nn.Sequential(*layers, nn.Flatten(), dense_layers(sizes, activation, last=True)), sizes[-1]
+        return nn.Sequential(*layers, nn.Flatten(), dense_layers(sizes, activation, activate_last=True)), sizes[-1]
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
-        return _Broadcast(self, inputs, shape, sides_in_steps("spatial-broadcast", shape, self.cell, "cell"))
+        return _Broadcast(self, inputs, shape, divide_sides("spatial-broadcast", shape, self.cell, "cell"))
 
 
 class _Broadcast(nn.Module):
-    """z [B, inputs] -> pixels [B, C, H, W], drawn on ``sides`` cells."""
+    """Decoder from z [B, inputs] to pixels [B, C, H, W] that copies z to every one of ``sides`` cells."""
 
     coordinates: Tensor
 
@@ -83,7 +83,7 @@ class _Broadcast(nn.Module):
         kernel, width = settings.kernel, settings.width
         activation = ACTIVATIONS[settings.activation]
         sizes = [inputs, *settings.hidden]
-        self.hidden = dense_layers(sizes, activation, last=True)
+        self.hidden = dense_layers(sizes, activation, activate_last=True)
         self.register_buffer("coordinates", cell_coordinates(sides)[None], persistent=False)
         # One layer of both, apart: what coordinates add is the same for all z, and what z adds for all cells.
         self.where = Conv2d(2, width, kernel, 1, kernel // 2)

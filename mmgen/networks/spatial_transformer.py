@@ -23,7 +23,7 @@ Size = Annotated[int, Field(ge=1)]
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class SpatialTransformer(ImageNetwork):
-    """Decoder for pictures of one object on an empty canvas, such as MNIST-A.
+    """Decoder for pictures of one object on an empty canvas, such as MNIST-A: it draws the object and places it.
 
     Size, turn and place are linear maps of coordinates here, which convolutions must learn for every position anew. It
     learns from several times fewer examples, and each costs less: the full canvas is touched once.
@@ -56,7 +56,7 @@ class SpatialTransformer(ImageNetwork):
 
 
 class _DrawAndPlace(nn.Module):
-    """Network [B, inputs] -> [B, C, H, W] that draws a small picture and places it on the canvas."""
+    """Decoder from z [B, inputs] to pixels [B, C, H, W]: draws a small picture and places it on the canvas."""
 
     def __init__(
         self,
@@ -89,9 +89,7 @@ class _DrawAndPlace(nn.Module):
         return self.background + placed
 
     def _sampling_grid(self, affine: Tensor) -> Tensor:
-        """Return the place of each pixel on the sheet [B, H, W, 2]; as F.affine_grid, whose matrix product is slow on
-        CPUs.
-        """
+        """Return each canvas pixel's place on the small picture [B, H, W, 2]; as F.affine_grid, but fast on CPUs."""
         _, height, width = self.shape
         y = ((2 * torch.arange(height, device=affine.device, dtype=affine.dtype) + 1) / height - 1).reshape(1, -1, 1, 1)
         x = ((2 * torch.arange(width, device=affine.device, dtype=affine.dtype) + 1) / width - 1).reshape(1, 1, -1, 1)

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, dense_layers, sides_in_steps
+from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, dense_layers, divide_sides
 from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
 
 __all__ = ["Strided"]
@@ -17,7 +17,7 @@ Size = Annotated[int, Field(ge=1)]
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class Strided(ImageNetwork):
-    """Patches of ``patch`` x ``patch`` pixels become channels; each layer after the first halves the side.
+    """Strided convolutions on patches of ``patch`` x ``patch`` pixels; each layer after the first halves the side.
 
     On CPUs, planes of 32x32 and 64x64 with few channels spend their time moving memory. Folding patches into channels
     first, and unfolding them by a pixel shuffle last, is 10 to 20 times faster than the networks of VE per image.
@@ -50,7 +50,7 @@ class Strided(ImageNetwork):
         return [*norm, ACTIVATIONS[self.activation]()]
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
-        height, width = sides_in_steps("strided", shape, self.step, "patch or channels")
+        height, width = divide_sides("strided", shape, self.step, "patch or channels")
         first = self.channels[0]
         patches = shape[0] * self.patch**2
         layers: list[nn.Module] = [
@@ -62,14 +62,14 @@ class Strided(ImageNetwork):
         for before, after in pairwise(self.channels):
             layers += [Conv2d(before, after, 3, 2, 1, bias=not self.batch_norm), *self._normalise_and_activate(after)]
         sizes = [self.channels[-1] * height * width, *self.fully_connected]
-        layers += [nn.Flatten(), dense_layers(sizes, ACTIVATIONS[self.activation], last=True)]
+        layers += [nn.Flatten(), dense_layers(sizes, ACTIVATIONS[self.activation], activate_last=True)]
         return nn.Sequential(*layers), sizes[-1]
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
-        height, width = sides_in_steps("strided", shape, self.step, "patch or channels")
+        height, width = divide_sides("strided", shape, self.step, "patch or channels")
         widths = list(reversed(self.channels))
         layers: list[nn.Module] = [
-            dense_layers([inputs, *reversed(self.fully_connected)], ACTIVATIONS[self.activation], last=True),
+            dense_layers([inputs, *reversed(self.fully_connected)], ACTIVATIONS[self.activation], activate_last=True),
             nn.Linear(self.fully_connected[0], widths[0] * height * width),
             Reshape((widths[0], height, width)),
             *self._normalise_and_activate(widths[0]),

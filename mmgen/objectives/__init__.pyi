@@ -7,7 +7,7 @@ from ._base import (
     prior_kl as prior_kl,
     relative_weight as relative_weight,
     role as role,
-    warmup as warmup,
+    warmup_weight as warmup_weight,
 )
 from ._members import describe as describe, get as get, import_all as import_all, names as names
 from ._opponent import Adversarial as Adversarial, Opponent as Opponent, keep_unchanged as keep_unchanged

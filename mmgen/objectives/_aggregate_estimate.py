@@ -26,9 +26,9 @@ from torch import Tensor
 from mmgen.core.errors import SettingsError
 from mmgen.core.memory import check_memory
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.objectives._base import Run
+from mmgen.objectives._base import RunSettings
 
-__all__ = ["Aggregate", "estimate_aggregate", "check_examples"]
+__all__ = ["AggregateDensities", "estimate_aggregate", "check_examples"]
 
 _MANY = 2**26
 """Densities that any machine can hold."""
@@ -36,8 +36,8 @@ _HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
 
 
 @dataclass(frozen=True)
-class Aggregate:
-    """Log densities of draws z [B, D], one draw per example of a batch, in nats.
+class AggregateDensities:
+    """Log densities in nats of draws z [B, D] under q(z|x), q(z), its marginals and p(z), one draw per example.
 
     Attributes:
         conditional: log q(z_d | x) of every dimension under its own posterior [B, D].
@@ -55,34 +55,34 @@ class Aggregate:
 
     @property
     def mutual_information(self) -> Tensor:
-        """log q(z|x) - log q(z) [B]."""
+        """Estimate of the mutual information of x and z: log q(z|x) - log q(z) [B]."""
         return self.conditional.sum(1) - self.joint
 
     @property
     def total_correlation(self) -> Tensor:
-        """log q(z) minus the logs of all q(z_d) [B]."""
+        """Estimate of the total correlation: log q(z) minus the sum of log q(z_d) over dimensions [B]."""
         return self.joint - self.marginals.sum(1)
 
     @property
     def between_groups(self) -> Tensor:
-        """log q(z) minus the logs of all q(z_g) [B]."""
+        """Estimate of the correlation between groups: log q(z) minus the sum of log q(z_g) over groups [B]."""
         return self.joint - self.groups.sum(1)
 
     @property
     def within_groups(self) -> Tensor:
-        """The logs of all q(z_g) minus those of all q(z_d) [B]."""
+        """Estimate of the correlation within groups: sum of log q(z_g) minus sum of log q(z_d) [B]."""
         return self.groups.sum(1) - self.marginals.sum(1)
 
     @property
     def dimension_wise(self) -> Tensor:
-        """The logs of all q(z_d) minus those of all p(z_d) [B]."""
+        """Estimate of the divergence of single dimensions: sum of log q(z_d) minus sum of log p(z_d) [B]."""
         return (self.marginals - self.prior).sum(1)
 
 
 def estimate_aggregate(
     z: Tensor, q: DiagonalGaussian, examples: int | None = None, groups: Sequence[int] = ()
-) -> Aggregate:
-    """Return log densities of draws under q(z), estimated from the batch, in at least fp32."""
+) -> AggregateDensities:
+    """Estimate log densities of draws z [B, D] under the aggregated posterior q(z), from a batch, in at least fp32."""
     assert not groups or sum(groups) == z.shape[1]
     if (pairs_held := len(z) ** 2 * z.shape[1]) > _MANY and z.device.type == "cpu":
         held = f"densities of {len(z):,} draws under {len(z):,} posteriors"
@@ -93,7 +93,7 @@ def estimate_aggregate(
     weights = _log_weights(len(z), examples or 0).to(pairs)
 
     def log_mixture(log_density: Tensor) -> Tensor:
-        """Average densities over the examples of the batch: [B of z, B of x] -> [B]."""
+        """Return the log of densities averaged over the examples x of the batch: [B of z, B of x] -> [B]."""
         return (log_density + weights).logsumexp(1)
 
     marginals = (pairs + weights[..., None]).logsumexp(1)
@@ -101,20 +101,20 @@ def estimate_aggregate(
     if groups:
         grouped = torch.stack([log_mixture(part.sum(-1)) for part in pairs.split(list(groups), -1)], 1)
     prior = -0.5 * z.square() - _HALF_LOG_2_PI
-    return Aggregate(pairs.diagonal().T, log_mixture(pairs.sum(-1)), grouped, marginals, prior)
+    return AggregateDensities(pairs.diagonal().T, log_mixture(pairs.sum(-1)), grouped, marginals, prior)
 
 
-def check_examples(examples: int | None, training: Run) -> None:
-    """Refuse a dataset smaller than a batch."""
+def check_examples(examples: int | None, training: RunSettings) -> None:
+    """Refuse a setting ``objective.examples`` smaller than the batch."""
     if examples is not None and examples < training.batch:
         raise SettingsError(
-            f"objective.examples got {examples:,}, expected training.batch = {training.batch:,} at least, of which "
-            "each batch is a part; leave it out for the number of the dataset"
+            f"objective.examples got {examples:,}, expected at least the {training.batch:,} examples of a batch "
+            "(training.batch); leave it out to use the number of training examples"
         )
 
 
 def _log_weights(size: int, examples: int) -> Tensor:
-    """Return logs of the weights of q(z_i | x_j) in the estimate of q(z_i) [B, B]; every row's weights add up to 1.
+    """Return log weights [B, B] with which each q(z_i | x_j) counts in the estimate of q(z_i); rows add up to 1.
 
     Example:
         >>> [round(float(weight), 4) for weight in _log_weights(3, 9).exp()[0] * 9]  # 1 for itself, 8 for the others

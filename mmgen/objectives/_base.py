@@ -22,13 +22,13 @@ __all__ = [
     "Bound",
     "Modalities",
     "Objective",
-    "Run",
-    "check_whole_batch",
+    "RunSettings",
+    "check_single_device",
     "expected_log_likelihood",
     "relative_weight",
     "prior_kl",
     "role",
-    "warmup",
+    "warmup_weight",
 ]
 
 CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
@@ -49,31 +49,31 @@ class Bound:
     is_bound: bool = False
 
 
-class Run(Protocol):
-    """Protocol of the training settings that objectives read (:class:`mmgen.training.settings.TrainingSettings`)."""
+class RunSettings(Protocol):
+    """Protocol of the training settings that objectives read, see :class:`mmgen.training.settings.TrainingSettings`."""
 
     @property
     def steps(self) -> int:
-        """Optimiser steps."""
+        """Number of steps of the optimiser."""
 
     @property
     def batch(self) -> int:
-        """Examples per step, over all devices."""
+        """Number of examples per step, over all devices."""
 
     @property
     def devices(self) -> int:
-        """Processes that share a batch."""
+        """Number of processes that share a batch."""
 
 
 class Objective(ABC):
-    """Base of all objectives; members are frozen pydantic dataclasses."""
+    """Base of all objectives, the functions that training maximises; members are frozen pydantic dataclasses."""
 
     selects: ClassVar[bool] = True
     """Whether its value on validation examples selects the best weights; False keeps the last weights."""
 
     @abstractmethod
     def __call__(self, model: Any, batch: Batch, step: int | None = None) -> Bound:
-        """Compute the objective on a batch, with one sample of z per example by default.
+        """Compute the objective for each example of a batch, by default with one draw of z.
 
         Args:
             model: A model that was built for :attr:`demands`.
@@ -87,11 +87,11 @@ class Objective(ABC):
         """Posteriors, decoders and capabilities that the objective needs of a model."""
 
     def for_training_size(self, examples: int) -> Self:
-        """Return the objective for a number of training examples; by default unchanged."""
+        """Return the objective with settings that depend on the number of training examples; by default unchanged."""
         return self
 
-    def check_run(self, training: Run) -> str:
-        """Return a warning about a run with these training settings; "" if there is none.
+    def check_run(self, training: RunSettings) -> str:
+        """Return a warning if the objective suits these training settings badly; "" otherwise.
 
         Raises:
             SettingsError: The objective cannot be computed with them.
@@ -99,13 +99,13 @@ class Objective(ABC):
         return ""
 
     def ineffective_weights(self, kinds: Collection[str]) -> list[str]:
-        """Return the names of weights without effect if only these kinds of data are generated."""
+        """Return the names of weights that have no effect if only modalities of these kinds are generated."""
         return []
 
     @abstractmethod
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """Return the weight of log p(y|z) in training relative to the divergence to p(z); None if no number expresses
-        it.
+        """Return the weight w of a description y for which training fits q(z|y) to p(y|z)^w p(z); None if no number
+        does.
 
         It is lambda / beta after all annealing: the density that maximises
         E_q[lambda log p(y|z)] - beta KL(q || p(z)) is p(y|z)^(lambda / beta) p(z), normalised.
@@ -119,18 +119,20 @@ class Objective(ABC):
         """
 
 
-def check_distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a choice of modalities after a check that it is not empty and has no repeated name."""
+def check_modality_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of modalities unchanged, or refuse an empty or repeating list."""
     if not names or len(set(names)) < len(names):
-        raise ValueError(f"got {', '.join(names) or 'none'}, expected at least one modality and none twice")
+        raise ValueError(
+            f"got {', '.join(names) or 'no modality'}, expected at least one modality and none twice; name each once"
+        )
     return names
 
 
-Modalities = Annotated[tuple[str, ...], AfterValidator(check_distinct)]
+Modalities = Annotated[tuple[str, ...], AfterValidator(check_modality_names)]
 """Names of the modalities that an objective generates."""
 
 
-def check_whole_batch(name: str, training: Run) -> None:
+def check_single_device(name: str, training: RunSettings) -> None:
     """Refuse several processes for an objective that compares all examples of a batch."""
     if training.devices > 1:
         raise SettingsError(
@@ -139,8 +141,8 @@ def check_whole_batch(name: str, training: Run) -> None:
         )
 
 
-def warmup(step: int | None, steps: int) -> float:
-    """Return the weight of the KL term, from 0 to 1 over the first ``steps`` steps (CK Section 5.3, WG Section 4)."""
+def warmup_weight(step: int | None, steps: int) -> float:
+    """Return the weight of the KL term, which rises from 0 to 1 over ``steps`` steps (CK Section 5.3, WG Section 4)."""
     return 1.0 if step is None or step >= steps else step / steps
 
 
@@ -157,13 +159,13 @@ def relative_weight(weight: float, beta: float) -> float:
 def expected_log_likelihood(
     model: GaussianModel, batch: Batch, q: DiagonalGaussian, names: tuple[str, ...]
 ) -> dict[str, Tensor]:
-    """Return one-sample estimate of E_q[log p(x_m | z)] for each named modality, all from the same z; [B] nats each."""
+    """Estimate E_q[log p(x_m | z)] [B] of each named modality in nats, all from the same draw of z."""
     z = q.sample()
     return {name: model.log_likelihood(name, z, batch) for name in names}
 
 
 def role(model: Model, name: str) -> str:
-    """Return the role of a modality, which selects its weight: image, attributes, text, or its own name.
+    """Return the name by which weights address a modality: "image", "attributes", "text", or its own name.
 
     The role image belongs to the modality called image, else to the main picture, or if that is not generated to the
     first generated one; other pictures have their own names as roles.
@@ -180,5 +182,5 @@ def role(model: Model, name: str) -> str:
 
 
 def prior_kl(q: DiagonalGaussian) -> Tensor:
-    """Return KL(q || p(z)) in nats [B], closed form."""
+    """Return the divergence KL(q || p(z)) from the standard normal prior in nats [B], in closed form."""
     return q.kl(DiagonalGaussian.standard(*q.mean.shape, like=q.mean))

@@ -15,7 +15,7 @@ __all__ = ["Adversarial", "Opponent", "keep_unchanged"]
 
 
 class Opponent(nn.Module, ABC):
-    """Base of opponents: second players of an adversarial objective, with their own parameters and value.
+    """Base of opponents, such as discriminators: networks that an adversarial objective trains against the model.
 
     It is trained and resumed with the model and is no part of the finished model.
     """
@@ -30,7 +30,7 @@ class Opponent(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, model: Any, batch: Batch, other_batch: Batch, step: int | None = None) -> Bound:
-        """Return the opponent's value to maximise [B], without gradients or changes of the model.
+        """Return the value that the opponent maximises [B]; the model gets no gradients and stays as it is.
 
         Args:
             model: The model as it has become in this step.
@@ -41,20 +41,20 @@ class Opponent(nn.Module, ABC):
 
 
 class Adversarial(Objective):
-    """Base of objectives with an opponent; members are frozen pydantic dataclasses, as all objectives are."""
+    """Base of objectives that train an opponent beside the model; members are frozen pydantic dataclasses."""
 
     @abstractmethod
     def opponent(self, model: Any) -> Opponent:
-        """Return a new opponent of a model, with first weights from torch's global generator."""
+        """Return a new opponent for a model, initialised by torch's global generator."""
 
     @abstractmethod
     def __call__(self, model: Any, batch: Batch, step: int | None = None, opponent: Opponent | None = None) -> Bound:
-        """Return the model's value against an opponent, by default a new, untrained one."""
+        """Return the model's value against an opponent; by default against a new, untrained one."""
 
 
 @contextmanager
 def keep_unchanged(model: nn.Module) -> Iterator[None]:
-    """Keep a model unchanged within a block: no gradients, and statistics of batch norm are restored afterwards."""
+    """Protect a model from changes within a block: no gradients, and batch norm statistics are restored afterwards."""
     kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
     try:
         with torch.no_grad():

@@ -20,7 +20,7 @@ __all__ = ["BalancedEdges"]
 
 @dataclass(frozen=True, config=CONFIG)
 class BalancedEdges(Objective):
-    r"""Reconstruction of edges and of all other pairs, each with half the weight, minus the divergence to p(Z).
+    r"""Log-likelihood of a graph in which edges weigh as much as all other pairs, minus the divergence to p(Z).
 
     .. math:: \frac{1}{2 (1 - \rho)} \sum_{ij} \Big[\frac{1 - \rho}{\rho} A_{ij} \log p_{ij} + (1 - A_{ij})
               \log (1 - p_{ij})\Big] - \beta \sum_i KL(q(z_i|X, A) \,\|\, p(z_i))
@@ -43,13 +43,13 @@ class BalancedEdges(Objective):
         return Demands(frozenset([self.given]), generates=(self.graph,), needs=needs)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """Return None: no single number weighs log p(A|Z) here."""
+        """Return None: the likelihood of a graph has no single weight here."""
         return None
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         graph = model.modalities[self.graph]
         if not isinstance(graph, Graph):
-            raise SettingsError(f"objective.graph got '{self.graph}', which is no graph; give the name of one")
+            raise SettingsError(f"objective.graph got '{self.graph}', which is no graph; name a modality of kind graph")
         q, pairs = model.posterior(batch, self.given), graph.pairs(batch)
         parameters = model.decode(self.graph, q.sample())
         scales = graph.sampling_factors(pairs, batch.size)

@@ -14,7 +14,15 @@ from pydantic.dataclasses import dataclass
 from mmgen.core.batch import Batch
 from mmgen.models import USUAL_NEEDS, Demands, GaussianModel
 from mmgen.objectives._aggregate_estimate import check_examples, estimate_aggregate
-from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, Run, check_whole_batch, relative_weight
+from mmgen.objectives._base import (
+    CONFIG,
+    Bound,
+    Modalities,
+    Objective,
+    RunSettings,
+    check_single_device,
+    relative_weight,
+)
 
 __all__ = ["BetaTcvae"]
 
@@ -23,7 +31,7 @@ Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 @dataclass(frozen=True, config=CONFIG)
 class BetaTcvae(Objective):
-    r"""The ELBO with its divergence decomposed.
+    r"""The ELBO with its divergence split into mutual information, total correlation and the rest, each weighted.
 
     .. math:: E_{q(z|x)}[\log p(x|z)] - \alpha \, I(x; z) - \beta \, KL(q(z) \,\|\, \prod_j q(z_j))
               - \gamma \sum_j KL(q(z_j) \,\|\, p(z_j))  \qquad \text{(Chen Eq. 4)}
@@ -54,8 +62,8 @@ class BetaTcvae(Objective):
         """Return 1 / beta if all three weights are beta; else None, since q(z) as a whole is regularised."""
         return relative_weight(1.0, self.beta) if self.alpha == self.beta == self.gamma else None
 
-    def check_run(self, training: Run) -> str:
-        check_whole_batch("beta-tcvae", training)
+    def check_run(self, training: RunSettings) -> str:
+        check_single_device("beta-tcvae", training)
         check_examples(self.examples, training)
         return ""
 

@@ -18,7 +18,7 @@ from mmgen.objectives._base import (
     expected_log_likelihood,
     prior_kl,
     relative_weight,
-    warmup,
+    warmup_weight,
 )
 
 __all__ = ["Bivcca"]
@@ -26,7 +26,7 @@ __all__ = ["Bivcca"]
 
 @dataclass(frozen=True, config=CONFIG)
 class Bivcca(Objective):
-    r"""Weighted mean of the bound through q(z|x) and the bound through q(z|y).
+    r"""Weighted mean of two bounds, one through q(z|x) and one through q(z|y).
 
     .. math:: \mu \, L(q(z|x)) + (1 - \mu) \, L(q(z|y)), \quad
               L(q) = E_q[\log p(x|z) + \lambda \log p(y|z)] - KL(q \,\|\, p(z))  \qquad \text{(VE Section 4)}
@@ -51,11 +51,11 @@ class Bivcca(Objective):
         return Demands(frozenset((side,) for side in both), generates=both)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        r"""Return lambda / beta in both bounds; their shares \mu and 1 - \mu weigh likelihoods and divergence alike."""
+        r"""Return lambda / beta: \mu and 1 - \mu, the weights of the two bounds, do not change this ratio."""
         return relative_weight(self.attributes_weight, self.beta)
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
-        scale = self.beta * warmup(step, self.kl_warmup_steps)
+        scale = self.beta * warmup_weight(step, self.kl_warmup_steps)
         x, y = self.observation, self.description
         terms, bounds = {}, []
         for side, share in ((x, self.mu), (y, 1 - self.mu)):

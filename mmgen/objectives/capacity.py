@@ -17,10 +17,10 @@ from mmgen.objectives._base import (
     Bound,
     Modalities,
     Objective,
-    Run,
-    check_whole_batch,
+    RunSettings,
+    check_single_device,
     relative_weight,
-    warmup,
+    warmup_weight,
 )
 
 __all__ = ["Capacity"]
@@ -28,7 +28,7 @@ __all__ = ["Capacity"]
 
 @dataclass(frozen=True, config=CONFIG)
 class Capacity(Objective):
-    r"""The log-likelihood minus the weighted distance of the divergence from its target capacity C.
+    r"""Log-likelihood minus the weighted distance of the divergence from its target, the capacity C.
 
     .. math:: E_{q(z|x)}[\log p(x|z)] - \gamma \, |KL(q(z|x) \,\|\, p(z)) - C|  \qquad \text{(Burgess Eq. 8)}
 
@@ -58,16 +58,14 @@ class Capacity(Objective):
         return Demands(frozenset([self.given]), generates=self.modalities, inference=inference)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """Return 1 / gamma without a capacity; with one the divergence weighs gamma above C and minus gamma
-        below it.
-        """
+        """Return 1 / gamma for capacity 0; else None: the divergence weighs gamma above C and minus gamma below."""
         return relative_weight(1.0, self.gamma) if self.capacity == 0 else None
 
-    def check_run(self, training: Run) -> str:
-        check_whole_batch("capacity", training)
+    def check_run(self, training: RunSettings) -> str:
+        check_single_device("capacity", training)
         if training.steps >= self.capacity_steps or self.capacity == 0:
             return ""
-        reached = self.capacity * warmup(training.steps, self.capacity_steps)
+        reached = self.capacity * warmup_weight(training.steps, self.capacity_steps)
         return (
             f"C rises over objective.capacity_steps = {self.capacity_steps:,} steps, and the run has "
             f"{training.steps:,}: it ends at {reached:.3g} of {self.capacity:g} nats."
@@ -75,7 +73,7 @@ class Capacity(Objective):
 
     def __call__(self, model: Model, batch: Batch, step: int | None = None) -> Bound:
         trace = model.trace(batch, self.given, None, self.modalities)
-        likely, capacity = trace.expected_log_likelihood, self.capacity * warmup(step, self.capacity_steps)
+        likely, capacity = trace.expected_log_likelihood, self.capacity * warmup_weight(step, self.capacity_steps)
         value = sum(likely.values(), -self.gamma * (trace.total_divergence.mean() - capacity).abs())
         terms = {f"log p({name}|z)": term for name, term in likely.items()} | trace.layer_divergences
         return Bound(value, terms, is_bound=self.capacity == 0 and self.gamma >= 1)

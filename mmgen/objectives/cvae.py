@@ -11,14 +11,14 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.models import Demands, GaussianModel
-from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl, warmup
+from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl, warmup_weight
 
 __all__ = ["Cvae"]
 
 
 @dataclass(frozen=True, config=CONFIG)
 class Cvae(Objective):
-    r"""Bound on the conditional log p(x|y); attributes are seen by encoder and decoder and are not generated.
+    r"""Bound on log p(x|y): encoder and decoder are given the attributes y, which are not generated.
 
     .. math:: E_{q(z|x,y)}[\log p(x|z,y)] - \beta \, KL(q(z|x,y) \,\|\, p(z))
     """
@@ -38,7 +38,7 @@ class Cvae(Objective):
         return Demands(frozenset([(x, y)]), generates=(x,), conditions_on=(y,))
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """Return None: the description is given and not generated, so there is no p(y|z), and p(z|y) is p(z)."""
+        """Return None: y is not generated, so that there is no p(y|z), and p(z|y) is p(z)."""
         return None
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
@@ -46,5 +46,5 @@ class Cvae(Objective):
         q = model.posterior(batch, (x, self.description))
         likelihoods = expected_log_likelihood(model, batch, q, (x,))
         kl = prior_kl(q)
-        scale = self.beta * warmup(step, self.kl_warmup_steps)
+        scale = self.beta * warmup_weight(step, self.kl_warmup_steps)
         return Bound(likelihoods[x] - scale * kl, {f"log p({x}|z)": likelihoods[x], "kl": kl}, scale >= 1)

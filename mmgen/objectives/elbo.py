@@ -14,14 +14,14 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
 from mmgen.models import Demands, Model
-from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, relative_weight, role, warmup
+from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, relative_weight, role, warmup_weight
 
 __all__ = ["Elbo"]
 
 
 @dataclass(frozen=True, config=CONFIG)
 class Elbo(Objective):
-    r"""Evidence lower bound through one posterior.
+    r"""Evidence lower bound on the log-likelihood of all modalities, through one posterior.
 
     .. math:: E_{q(z|g)}\Big[\sum_m \lambda_m \log p(x_m|z)\Big] - \beta \, KL(q(z|g) \,\|\, p(z))  \qquad \text{(VE
     Eq. 1)}
@@ -51,7 +51,7 @@ class Elbo(Objective):
         return Demands(frozenset([self.given]), generates=self.modalities, inference=inference)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """Return lambda_m / beta, for every posterior: one bound weighs the modality against the divergence.
+        """Return lambda_m / beta: the bound weighs modality m against the divergence by this ratio.
 
         Maximised over all densities, q(z|g) is p(z) times the product of p(x_m|z)^(lambda_m / beta); of the description
         alone that leaves p(y|z)^(lambda_y / beta) p(z).
@@ -63,14 +63,14 @@ class Elbo(Objective):
 
     @property
     def _weights(self) -> dict[str, float]:
-        """lambda of the modalities that have a setting; 1 for all others."""
+        """Weight lambda by modality, for modalities that have such a setting; all others weigh 1."""
         return {"image": self.image_weight, "attributes": self.attributes_weight, "text": self.text_weight}
 
     def __call__(self, model: Model, batch: Batch, step: int | None = None) -> Bound:
         trace = model.trace(batch, self.given, None if self.samples == 1 else self.samples, self.modalities)
         likely = trace.expected_log_likelihood
         weights = {name: self._weights.get(role(model, name), 1.0) for name in self.modalities}
-        scale = self.beta * warmup(step, self.kl_warmup_steps)
+        scale = self.beta * warmup_weight(step, self.kl_warmup_steps)
         value = sum((weights[name] * term for name, term in likely.items()), -scale * trace.total_divergence)
         exact = all(weight == 1 for weight in weights.values()) and scale >= 1
         return Bound(

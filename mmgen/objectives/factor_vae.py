@@ -27,7 +27,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 @dataclass(frozen=True, config=CONFIG)
 class FactorVae(Adversarial):
-    r"""The bound of ``elbo`` minus the divergence from q(z) to the product of its marginals.
+    r"""The ELBO minus the weighted total correlation of z, which a discriminator estimates.
 
     .. math:: E_{q(z|x)}[\log p(x|z)] - KL(q(z|x) \,\|\, p(z)) - \gamma \, KL(q(z) \,\|\, \prod_j q(z_j))
               \qquad \text{(Kim, Mnih, Eq. 2)}
@@ -59,7 +59,7 @@ class FactorVae(Adversarial):
         return Demands(frozenset([self.given]), generates=self.modalities, inference=inference)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """Return 1: the total correlation is no divergence of one example's posterior to p(z)."""
+        """Return 1: the total correlation is not part of the divergence of single examples."""
         return 1.0 if self.gamma == 0 else None
 
     def opponent(self, model: GaussianModel) -> Opponent:
@@ -82,7 +82,7 @@ class FactorVae(Adversarial):
 
 
 class _Discriminator(Opponent):
-    """Discriminator between draws of q(z) and of the product of its marginals (Kim, Mnih, Algorithm 2).
+    """Discriminator that tells draws of q(z) from draws of the product of its marginals (Kim, Mnih, Algorithm 2).
 
     Args:
         size: D, dimensions of z.
@@ -109,19 +109,17 @@ class _Discriminator(Opponent):
         }
 
     def logits(self, z: Tensor) -> Tensor:
-        """Return logits of the joint q(z) and of the product of marginals: z [B, D] -> [B, 2]."""
+        """Return logits [B, 2] of the two origins of z [B, D]: q(z), and the product of its marginals."""
         found: Tensor = self.layers(z.to(next(self.parameters()).dtype))
         return found.to(z.dtype)  # fp32 where networks compute in bf16
 
     def log_ratio(self, z: Tensor) -> Tensor:
-        """Return log q(z) - log of the product of q(z_j), nats: z [B, D] -> [B]; its mean over q(z) is the
-        correlation.
-        """
+        """Return log q(z) - log prod_d q(z_d) [B] in nats for z [B, D], as the discriminator estimates it."""
         logits = self.logits(z)
         return logits[:, 0] - logits[:, 1]
 
     def forward(self, model: GaussianModel, batch: Batch, other_batch: Batch, step: int | None = None) -> Bound:
-        """Return half the log-probabilities of what both kinds of draws are; -log 2 where they cannot be told apart."""
+        """Return the mean log-probability of the true origin over a draw of either kind; -log 2 is chance."""
         with keep_unchanged(model):
             joint = model.posterior(batch, self.settings.given).sample()
             apart = permute_dimensions(model.posterior(other_batch, self.settings.given).sample())
@@ -131,5 +129,5 @@ class _Discriminator(Opponent):
 
 
 def permute_dimensions(z: Tensor) -> Tensor:
-    """Permute each dimension independently (Kim, Mnih, Algorithm 1): z [B, D] -> draws of the marginals."""
+    """Permute each dimension of z [B, D] over the batch: draws of the product of marginals (Kim, Mnih, Algorithm 1)."""
     return z.gather(0, torch.rand(z.shape, device=z.device).argsort(0))

@@ -15,7 +15,7 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.models import USUAL_NEEDS, Demands, GaussianModel
 from mmgen.objectives._aggregate_estimate import check_examples, estimate_aggregate
-from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, Run, check_whole_batch
+from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, RunSettings, check_single_device
 
 __all__ = ["Hfvae"]
 
@@ -24,7 +24,7 @@ Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 @dataclass(frozen=True, config=CONFIG)
 class Hfvae(Objective):
-    r"""The ELBO with its divergence decomposed over two levels, groups g of dimensions d.
+    r"""The ELBO with its divergence split over two levels, groups g of dimensions d, each term weighted.
 
     .. math:: E_{q(z|x)}[\log p(x|z)] - \alpha \, I(x; z) - \beta \, KL(q(z) \,\|\, \prod_g q(z_g))
               - \gamma \sum_g KL(q(z_g) \,\|\, \prod_{d \in g} q(z_d)) - \sum_d KL(q(z_d) \,\|\, p(z_d))
@@ -53,8 +53,8 @@ class Hfvae(Objective):
     def _check_weights(self) -> Self:
         if len(self.groups) == 1:
             raise ValueError(
-                f"groups got one group of {self.groups[0]}, beside which there is none to correlate with; give two at "
-                "least, or leave them out"
+                f"groups got one group of {self.groups[0]} dimensions, expected at least two groups, whose correlation "
+                "is weighted; divide z into more groups, or leave groups out"
             )
         if self.gamma != 1 and max(self.groups, default=1) == 1:
             raise ValueError(
@@ -72,8 +72,8 @@ class Hfvae(Objective):
         """Return 1 if all weights are 1; else None, since q(z) as a whole is regularised."""
         return 1.0 if self.alpha == self.beta == self.gamma == 1 else None
 
-    def check_run(self, training: Run) -> str:
-        check_whole_batch("hfvae", training)
+    def check_run(self, training: RunSettings) -> str:
+        check_single_device("hfvae", training)
         check_examples(self.examples, training)
         return ""
 
@@ -84,7 +84,7 @@ class Hfvae(Objective):
         if self.groups and sum(self.groups) != model.latent_size:
             raise SettingsError(
                 f"objective.groups got {', '.join(map(str, self.groups))}, {sum(self.groups)} dimensions together, "
-                f"expected the {model.latent_size} of model.latent_size; change one of the two"
+                f"expected sizes that add up to the {model.latent_size} of model.latent_size; change either"
             )
         q = model.posterior(batch, self.given)
         z = q.sample()

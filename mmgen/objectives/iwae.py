@@ -21,7 +21,7 @@ __all__ = ["Iwae"]
 
 @dataclass(frozen=True, config=CONFIG)
 class Iwae(Objective):
-    r"""Log of the mean of k importance weights, with draws of one posterior.
+    r"""Importance-weighted bound: log of the mean of k importance weights, with draws from one posterior.
 
     .. math:: E_{z_1, \ldots, z_k \sim q(z|g)}\Big[\log \frac{1}{k} \sum_{i=1}^k
               \frac{p(z_i) \prod_m p(x_m|z_i)^{\lambda_m}}{q(z_i|g)}\Big] \qquad \text{(Burda Eq. 8)}
@@ -55,8 +55,8 @@ class Iwae(Objective):
         return Demands(frozenset([self.given]), self.modalities, inference=inference, needs=needs)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        """Return lambda_m: the bound is greatest where q(z|g) is p(z) times the product of p(x_m|z)^lambda_m, for every
-        k.
+        """Return lambda_m: for every k the bound is greatest where q(z|g) is p(z) times the product of
+        p(x_m|z)^lambda_m.
         """
         return self._weights.get(kind or name, 1.0)
 
@@ -65,7 +65,7 @@ class Iwae(Objective):
 
     @property
     def _weights(self) -> dict[str, float]:
-        """lambda of the modalities that have a setting; 1 for all others."""
+        """Weight lambda by modality, for modalities that have such a setting; all others weigh 1."""
         return {"image": self.image_weight, "attributes": self.attributes_weight, "text": self.text_weight}
 
     def __call__(self, model: Model, batch: Batch, step: int | None = None) -> Bound:
@@ -81,7 +81,7 @@ class Iwae(Objective):
 
 
 def log_mean_weight(log_weights: Tensor) -> Tensor:
-    """Return log of the mean of exp(log_weights) over the first axis: [K, B] -> [B]."""
+    """Return the log of the mean weight [B] over K draws, from log weights [K, B]."""
     if len(log_weights) == 1:
         return log_weights[0]  # to the last bit
     return log_weights.logsumexp(0) - math.log(len(log_weights))

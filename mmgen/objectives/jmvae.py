@@ -19,7 +19,7 @@ from mmgen.objectives._base import (
     expected_log_likelihood,
     prior_kl,
     relative_weight,
-    warmup,
+    warmup_weight,
 )
 
 __all__ = ["Jmvae"]
@@ -27,7 +27,7 @@ __all__ = ["Jmvae"]
 
 @dataclass(frozen=True, config=CONFIG)
 class Jmvae(Objective):
-    r"""The divergence from q(z|x,y) to q(z|y) pulls q(z|y) to the aggregate posterior (VE Eq. 3, CK Eq. 5).
+    r"""Joint ELBO minus weighted divergences from q(z|x,y) to q(z|x) and q(z|y), which fit these (VE Eq. 3, CK Eq. 5).
 
     .. math:: elbo_{1,\lambda,1}(x, y) - \alpha \, [KL(q(z|x,y) \,\|\, q(z|y)) + KL(q(z|x,y) \,\|\, q(z|x))]
 
@@ -61,7 +61,7 @@ class Jmvae(Objective):
         return relative_weight(self.attributes_weight, self.beta)
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
-        scale = self.beta * warmup(step, self.kl_warmup_steps)
+        scale = self.beta * warmup_weight(step, self.kl_warmup_steps)
         x, y = self.observation, self.description
         joint = model.posterior(batch, (x, y))
         likelihoods = expected_log_likelihood(model, batch, joint, (x, y))

@@ -16,7 +16,7 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.modalities.attributes import Attributes
 from mmgen.models import USUAL_NEEDS, Demands, GaussianModel, Unit
-from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, prior_kl, relative_weight, role, warmup
+from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, prior_kl, relative_weight, role, warmup_weight
 
 __all__ = ["Mvae"]
 
@@ -26,7 +26,7 @@ Subset = tuple[bool, ...]
 
 @dataclass(frozen=True, config=CONFIG)
 class Mvae(Objective):
-    r"""Objective of MVAE: the sum of ELBOs of all modalities, of each alone, and of random subsets.
+    r"""Objective of MVAE: the sum of the ELBOs of all modalities together, of each alone, and of random subsets.
 
     .. math:: ELBO(x_1, \ldots, x_N) + \sum_i ELBO(x_i) + \sum_{j=1}^k ELBO(X_j), \quad
               ELBO(X) = E_{q(z|X)}\Big[\sum_{x_i \in X} \lambda_i \log p(x_i|z)\Big] - \beta \, KL(q(z|X) \,\|\, p(z))
@@ -75,17 +75,24 @@ class Mvae(Objective):
         ):
             strange = sorted(set(named) - set(self.modalities))
             if strange:
-                raise ValueError(f"{setting} got {strange[0]}, expected some of the modalities {names}")
+                raise ValueError(
+                    f"{setting} got {strange[0]}, expected some of the modalities {names}; name one of them"
+                )
         own = sorted(alone for alone, others in self.predicts.items() if alone in others)
         if own:
             raise ValueError(
-                f"predicts got {own[0]} for {own[0]}, expected other modalities; leave it out, since its own is "
-                "always predicted"
+                f"predicts got {own[0]} for {own[0]}, expected other modalities; leave {own[0]} out, since every "
+                "modality predicts itself"
             )
         if self.subsets and len(self.modalities) < 3 and not self.split_attributes:
-            raise ValueError(f"subsets got {self.subsets}, expected 0: {names} have no subsets but themselves and both")
+            raise ValueError(
+                f"subsets got {self.subsets}, expected 0, since random subsets need at least three modalities and the "
+                f"objective has {names}; leave subsets out"
+            )
         if self.subset_law == "sizes" and not self.subsets:
-            raise ValueError("subset_law got sizes, but subsets got 0; ask for random subsets, or leave the law out")
+            raise ValueError(
+                "subset_law got sizes, but subsets got 0, no random subsets; set subsets too, or leave subset_law out"
+            )
         return self
 
     @property
@@ -111,17 +118,17 @@ class Mvae(Objective):
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         units = self.units(model)
-        chosen = self._select_subsets(len(units))
-        present = torch.stack([_has_unit(batch, unit) for unit in units])  # [U, B]
-        counted = _counted_terms(chosen, present)  # [S, B]
-        q = model.subset_posteriors(batch, units, chosen)
+        subsets = self._select_subsets(len(units))
+        present = torch.stack([_is_unit_present(batch, unit) for unit in units])  # [U, B]
+        counted = _find_valid_terms(subsets, present)  # [S, B]
+        q = model.subset_posteriors(batch, units, subsets)
         z, kl = q.sample(), prior_kl(q)
-        scale = self.beta * warmup(step, self.kl_warmup_steps)
+        scale = self.beta * warmup_weight(step, self.kl_warmup_steps)
         likelihood = torch.zeros_like(kl)  # weighted, [S, B]
         explained = torch.zeros_like(kl)  # how many sums it has, [S, B]
         log_likelihoods: list[Tensor] = []
         for number, unit in enumerate(units):
-            rows = [row for row, subset in enumerate(chosen) if self._must_explain(units, subset, number)]
+            rows = [row for row, subset in enumerate(subsets) if self._must_explain(units, subset, number)]
             counts = counted[rows] & present[number]
             term = _masked_log_likelihood(model, unit, z[rows], batch, counts)
             weights = torch.tensor(
@@ -133,33 +140,33 @@ class Mvae(Objective):
         if self.mean_of_modalities:
             likelihood = likelihood / explained.clamp(min=1.0)
         value = ((likelihood - scale * kl) * counted).sum(0)
-        return Bound(value, self._terms(units, log_likelihoods, (kl * counted).detach()), is_bound=False)
+        return Bound(value, self._log_terms(units, log_likelihoods, (kl * counted).detach()), is_bound=False)
 
     def weight(self, name: str, kind: str | None = None) -> float:
-        """Return lambda of a modality; ``kind`` is its :func:`role` where its name does not tell."""
+        """Return lambda of the modality ``name``; ``kind`` is its :func:`role` if that differs from its name."""
         return self.weights.get(name, 50.0 if (kind or name) == "attributes" else 1.0)
 
     def _term_weight(self, row: int, kind: str, unit: Unit) -> float:
-        """Return lambda of a unit in term ``row``; the first term is the joint one."""
+        """Return the weight of a unit's likelihood in term number ``row``; number 0 is the joint term."""
         return self.weight(unit[0], kind) if row == 0 or self.weigh == "all" else 1.0
 
     def _must_explain(self, units: Sequence[Unit], subset: Subset, number: int) -> bool:
-        """Return whether the posterior of a subset must explain a unit: one of its inputs, or of ``predicts``."""
+        """Return whether unit ``number`` counts in a subset's term: it is in the subset, or ``predicts`` adds it."""
         if subset[number] or sum(subset) > 1:
             return subset[number]
         return units[number][0] in self.predicts.get(units[subset.index(True)][0], ())
 
     def _select_subsets(self, count: int) -> list[Subset]:
-        """Return the subsets of one step: all units, each alone, k random ones."""
+        """Return the subsets of units in one training step: all, each alone, and k random ones."""
         everything = (True,) * count
         alone = [tuple(number == own for number in range(count)) for own in range(count)]
         if count < 2:
             return [everything]
-        random = [random_subset(count, self.subset_law) for _ in range(self.subsets)] if count > 2 else []
+        random = [draw_subset(count, self.subset_law) for _ in range(self.subsets)] if count > 2 else []
         return [everything, *alone, *random]
 
     def units(self, model: GaussianModel) -> list[Unit]:
-        """Return the N modalities of the bound: whole ones, or single attributes."""
+        """Return the units that subsets are made of: N whole modalities, or their single attributes."""
         units: list[Unit] = []
         for name in self.modalities:
             modality = model.modalities[name]
@@ -169,8 +176,8 @@ class Mvae(Objective):
                 units.append((name, None))
         return units
 
-    def _terms(self, units: Sequence[Unit], log_likelihoods: Sequence[Tensor], kl: Tensor) -> dict[str, Tensor]:
-        """Return terms for the log: the joint bound, each modality's own (attributes summed), the random subsets."""
+    def _log_terms(self, units: Sequence[Unit], log_likelihoods: Sequence[Tensor], kl: Tensor) -> dict[str, Tensor]:
+        """Return terms for the training log: joint bound, each modality alone, random subsets."""
         terms = {"kl": kl[0]}
         count = len(units)
         for name in self.modalities:
@@ -186,8 +193,8 @@ class Mvae(Objective):
         return terms
 
 
-def random_subset(count: int, law: str = "subsets") -> Subset:
-    """Draw a subset of 2 to ``count`` - 1 units from torch's global generator; see ``Mvae.subset_law``."""
+def draw_subset(count: int, law: str = "subsets") -> Subset:
+    """Draw a random subset of 2 to ``count`` - 1 units by ``Mvae.subset_law``, from torch's global generator."""
     sizes = range(2, count)
     ways = torch.tensor([math.comb(count, size) if law == "subsets" else 1 for size in sizes], dtype=torch.float64)
     size = sizes[int(torch.multinomial(ways, 1))]
@@ -195,8 +202,8 @@ def random_subset(count: int, law: str = "subsets") -> Subset:
     return tuple(number in held for number in range(count))
 
 
-def _has_unit(batch: Batch, unit: Unit) -> Tensor:
-    """Return True where an example has any part of a unit, bool [B]."""
+def _is_unit_present(batch: Batch, unit: Unit) -> Tensor:
+    """Return for each example whether it has the unit, or any part of it, bool [B]."""
     name, attribute = unit
     present = batch.present[name]
     if present.dim() == 1:
@@ -204,16 +211,16 @@ def _has_unit(batch: Batch, unit: Unit) -> Tensor:
     return present.any(1) if attribute is None else present[:, attribute]
 
 
-def _counted_terms(chosen: Sequence[Subset], present: Tensor) -> Tensor:
-    """Return whether each term counts for each example, bool [S, B]: with two present units, or a single one."""
-    held = torch.tensor(chosen, device=present.device)  # [S, U]
+def _find_valid_terms(subsets: Sequence[Subset], present: Tensor) -> Tensor:
+    """Return the terms that count for each example, bool [S, B]: it has two of the subset's units, or its only one."""
+    held = torch.tensor(subsets, device=present.device)  # [S, U]
     count = (held.unsqueeze(-1) & present).sum(1)
     least = torch.where(held.sum(1) == 1, 1, 2).unsqueeze(-1)
     return count >= least
 
 
 def _masked_log_likelihood(model: GaussianModel, unit: Unit, z: Tensor, batch: Batch, mask: Tensor) -> Tensor:
-    """Return log p(unit | z) where it is wanted, else 0: z [S, B, D], mask [S, B] -> [S, B] nats."""
+    """Return log p(unit | z) [S, B] in nats where ``mask`` [S, B] is True, else 0; z is [S, B, D]."""
     if bool(mask.all()):
         return _unit_log_likelihood(model, unit, z, batch)
     # Decoders run on what counts alone: in weakly supervised training that is a fraction.
@@ -226,6 +233,7 @@ def _masked_log_likelihood(model: GaussianModel, unit: Unit, z: Tensor, batch: B
 
 
 def _unit_log_likelihood(model: GaussianModel, unit: Unit, z: Tensor, batch: Batch) -> Tensor:
+    """Return log p(unit | z) in nats of a whole modality, or of one attribute."""
     name, attribute = unit
     if attribute is None:
         return model.log_likelihood(name, z, batch)

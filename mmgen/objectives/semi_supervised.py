@@ -114,7 +114,7 @@ class SemiSupervised(Objective):
         return Bound(weight * (bound + self.alpha * of_label), terms, exact)
 
     def _validation_value(self, model: SemiSupervisedVAE, batch: Batch, encoding: PictureEncoding) -> Bound:
-        """Return the value for validation: U of all examples, as if none had a label."""
+        """Return the value for validation: U(x) of all examples, as if none had a label."""
         image, name = self.modalities
         hidden = Batch(
             batch.values | {name: torch.zeros_like(batch.values[name])},
@@ -130,13 +130,14 @@ class SemiSupervised(Objective):
         return Bound(bound, {**terms, f"log q({name}|{image})": self._label_log_prob(batch, encoding)}, exact)
 
     def _label_log_prob(self, batch: Batch, encoding: PictureEncoding) -> Tensor:
-        """Return log q(y|x) [B] of the attributes that are known."""
+        """Return log q(y|x) [B] of the known attributes."""
         name = self.modalities[1]
         present = batch.present[name]
         known = encoding.labels.condition_on(batch.values[name], present)
         return (known.probs * _log_probs_of_known(encoding.labels, present)).sum(-1)
 
     def _labelled_terms(self, model: SemiSupervisedVAE, batch: Batch, encoding: PictureEncoding) -> dict[str, Tensor]:
+        """Return L(x, y) and its terms [B] for examples with a label."""
         name = self.modalities[1]
         one_hot = encoding.labels.condition_on(batch.values[name], batch.present[name]).likeliest()
         terms = self._terms(model, batch, encoding, one_hot)
@@ -145,6 +146,7 @@ class SemiSupervised(Objective):
     def _unlabelled_terms(
         self, model: SemiSupervisedVAE, batch: Batch, encoding: PictureEncoding, estimator: str
     ) -> dict[str, Tensor]:
+        """Return U(x) and its terms [B] for examples without a label, by the chosen estimator."""
         name = self.modalities[1]
         q = encoding.labels.condition_on(batch.values[name], batch.present[name])
         entropy = -(q.probs * q.log_probs).sum(-1)
@@ -179,7 +181,7 @@ class SemiSupervised(Objective):
     def _terms(
         self, model: SemiSupervisedVAE, batch: Batch, encoding: PictureEncoding, one_hot: Tensor
     ) -> dict[str, Tensor]:
-        """Return the terms of L(x, y) with one draw of z, for labels [..., B, S]: nats [..., B] each."""
+        """Return the terms of L(x, y) in nats [..., B], with one draw of z, for labels [..., B, S]."""
         # All labels of an example share its noise: each expectation stays what it is, and differences between labels,
         # which q(y|x) learns from, are quieter.
         image, _ = self.modalities
@@ -194,12 +196,12 @@ class SemiSupervised(Objective):
         }
 
     def _all_labels(self, model: SemiSupervisedVAE, q: Labels) -> Tensor:
-        """Return all values of y, one-hot [Y, B, S]."""
+        """Return all combinations of attribute values, one-hot [Y, B, S]."""
         count = math.prod(q.sizes)
         if count > self.most_labels:
             raise SettingsError(
-                f"objective.estimator got enumerate, but {self.modalities[1]} have {count:,} values together, more "
-                f"than objective.most_labels ({self.most_labels}); use objective.estimator=importance"
+                f"objective.estimator got enumerate, but {self.modalities[1]} have {count:,} combinations of values, "
+                f"more than objective.most_labels ({self.most_labels}); use objective.estimator=importance"
             )
         codes = torch.tensor(list(itertools.product(*map(range, q.sizes))), device=q.log_probs.device)
         parts = [torch.nn.functional.one_hot(codes[:, k], size) for k, size in enumerate(q.sizes)]
@@ -213,11 +215,11 @@ def _select_rows(encoding: PictureEncoding, rows: Tensor) -> PictureEncoding:
 
 
 def _sum_terms(terms: dict[str, Tensor]) -> Tensor:
-    """Return L: all terms together, the divergence with its sign."""
+    """Return L(x, y): the sum of all terms, with the divergence subtracted."""
     return sum((-term if key == "kl" else term for key, term in terms.items()), torch.zeros_like(terms["kl"]))
 
 
 def _log_probs_of_known(labels: Labels, present: Tensor) -> Tensor:
-    """Return log-probabilities [B, S] of attributes that are known, 0 of the others."""
+    """Return log-probabilities [B, S] of the values of known attributes, and 0 for unknown attributes."""
     parts = labels.log_probs.split(labels.sizes, -1)
     return torch.cat([part * present[:, k : k + 1] for k, part in enumerate(parts)], -1)

@@ -18,7 +18,7 @@ from mmgen.objectives._base import (
     expected_log_likelihood,
     prior_kl,
     relative_weight,
-    warmup,
+    warmup_weight,
 )
 
 __all__ = ["Telbo"]
@@ -26,7 +26,7 @@ __all__ = ["Telbo"]
 
 @dataclass(frozen=True, config=CONFIG)
 class Telbo(Objective):
-    r"""Sum of three bounds, each with the mean and variance of its own network.
+    r"""Sum of three ELBOs, through q(z|x,y), q(z|x) and q(z|y), each of which has its own network.
 
     .. math:: elbo_{1,\lambda,1}(x, y; \theta, \phi) + elbo_{1,1}(x; \phi_x) + elbo_{\gamma,1}(y; \phi_y)
 
@@ -52,7 +52,7 @@ class Telbo(Objective):
         return Demands(frozenset([both, *((side,) for side in both)]), generates=both)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
-        r"""Return gamma / beta: the bound elbo_{\gamma,1}(y; \phi_y) alone fits a posterior to the description alone.
+        r"""Return gamma / beta: only the bound elbo_{\gamma,1}(y; \phi_y) fits a posterior to the description alone.
 
         Over all densities that bound is greatest at p(y|z)^(gamma / beta) p(z), which is what q(z|y) approaches within
         its family. lambda / beta of the joint bound shapes the decoders, and is the same in VE (both 50).
@@ -60,7 +60,7 @@ class Telbo(Objective):
         return relative_weight(self.private_attributes_weight, self.beta)
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
-        scale = self.beta * warmup(step, self.kl_warmup_steps)
+        scale = self.beta * warmup_weight(step, self.kl_warmup_steps)
         x, y = self.observation, self.description
         joint = model.posterior(batch, (x, y))
         likelihoods = expected_log_likelihood(model, batch, joint, (x, y))

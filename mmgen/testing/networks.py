@@ -27,7 +27,7 @@ def check_network_shape(name: str, shape: tuple[int, int, int]) -> None:
     """Assert shapes, gradients and outputs that depend on inputs, for images of one shape (C, H, W)."""
     torch.manual_seed(0)
     member = mmgen.networks.get(name)
-    network = member(**member.for_sides(shape[1:]))
+    network = member(**member.settings_for_sides(shape[1:]))
     encoder, features = network.encoder(shape)
     decoder = network.decoder(7, shape)
     encoded = encoder(torch.rand(4, *shape))

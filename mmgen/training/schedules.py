@@ -1,14 +1,14 @@
 """Learning-rate schedules by name: functions that return a factor of the learning rate.
 
 The first parameter is the completed fraction of the run; parameters after the ``*`` are settings of ``training`` by
-the same name. :func:`warmup` and :func:`decay` apply besides any schedule, and count steps.
+the same name. :func:`warmup_factor` and :func:`decay_factor` apply besides any schedule, and count steps.
 """
 
 import math
 from bisect import bisect_right
 from itertools import accumulate
 
-__all__ = ["SCHEDULES", "constant", "cosine", "decay", "linear", "stages", "warmup"]
+__all__ = ["SCHEDULES", "constant", "cosine", "decay_factor", "linear", "stages", "warmup_factor"]
 
 _ROUNDING = 1e-9  # a stage begins at its step, whatever the last bit of a quotient says
 _LEAST = 0.01  # where cosine and linear end
@@ -54,21 +54,21 @@ def stages(fraction: float, *, stages: tuple[tuple[float, float], ...]) -> float
     return stages[min(bisect_right(ends, fraction * ends[-1] + _ROUNDING * ends[-1]), len(ends) - 1)][1]
 
 
-def warmup(step: int, steps: int) -> float:
+def warmup_factor(step: int, steps: int) -> float:
     """Rise linearly from 1 / ``steps`` at the first step to 1 at step ``steps``.
 
     Example:
-        >>> [warmup(step, 4) for step in (0, 1, 3, 4)], warmup(0, 0)
+        >>> [warmup_factor(step, 4) for step in (0, 1, 3, 4)], warmup_factor(0, 0)
         ([0.25, 0.5, 1.0, 1.0], 1.0)
     """
     return min(1.0, (step + 1) / max(1, steps))
 
 
-def decay(step: int, factor: float) -> float:
+def decay_factor(step: int, factor: float) -> float:
     """Return ``factor`` to the power of ``step``.
 
     Example:
-        >>> [decay(step, 0.5) for step in (0, 1, 2)]
+        >>> [decay_factor(step, 0.5) for step in (0, 1, 2)]
         [1.0, 0.5, 0.25]
     """
     return factor**step

@@ -15,7 +15,7 @@ from mmgen.training.loggers import LOGGERS
 from mmgen.training.muon import MuonParameters, check_muon
 from mmgen.training.optimizers import OPTIMIZERS, Groups
 from mmgen.training.precision import Precision
-from mmgen.training.schedules import SCHEDULES, decay, warmup
+from mmgen.training.schedules import SCHEDULES, decay_factor, warmup_factor
 
 __all__ = ["TrainingSettings", "merge_settings"]
 
@@ -178,8 +178,8 @@ class TrainingSettings(Settings):
             step: Steps done before it.
             seconds: Training time before it; with ``minutes`` set, the schedule follows the clock.
         """
-        rate = self.learning_rate * warmup(step, self.warmup_steps)
-        rate *= decay(step, self.learning_rate_decay)
+        rate = self.learning_rate * warmup_factor(step, self.warmup_steps)
+        rate *= decay_factor(step, self.learning_rate_decay)
         done = step / max(1, self.steps)
         if self.minutes is not None:
             done = max(done, seconds / (60 * self.minutes))

@@ -16,7 +16,7 @@ from mmgen.core.errors import SettingsError
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models._build import build_model
 from mmgen.models.hierarchical_vae import HierarchicalSettings
-from mmgen.objectives._aggregate_estimate import Aggregate, estimate_aggregate
+from mmgen.objectives._aggregate_estimate import AggregateDensities, estimate_aggregate
 from mmgen.objectives.beta_tcvae import BetaTcvae
 from mmgen.objectives.capacity import Capacity
 from mmgen.objectives.elbo import Elbo
@@ -106,7 +106,7 @@ def test_total_correlation_of_a_gaussian() -> None:
 def test_the_parts_add_up_and_groups_nest() -> None:
     z, q = encodings(8, 4)
 
-    def parts(groups: tuple[int, ...]) -> Aggregate:
+    def parts(groups: tuple[int, ...]) -> AggregateDensities:
         return estimate_aggregate(z, q, 100, groups)
 
     whole = q.log_prob(z) - DiagonalGaussian.standard(8, 4, like=z).log_prob(z)

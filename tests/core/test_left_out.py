@@ -102,7 +102,9 @@ def test_networks_that_do_not_fit_the_pictures_are_told_by_a_dry_run_too(
         main(["train", str(path), "--objective", "elbo", "--dry-run", *options])
     captured = capsys.readouterr()
     assert (stop.value.code, captured.out) == (2, "")
-    assert captured.err.endswith("got images of 8x8, expected sides divisible by 5; change its cell\n")
+    assert captured.err.endswith(
+        "got images of 8x8, expected sides divisible by 5; use images of another size, or change the network's cell\n"
+    )
 
 
 @pytest.mark.parametrize("objective", ["telbo", "jmvae", "bivcca"])

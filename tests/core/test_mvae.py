@@ -23,7 +23,7 @@ from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.networks._attributes import AttributeNetwork, AttributeVectorEncoder
 from mmgen.objectives import mvae
 from mmgen.objectives.elbo import Elbo
-from mmgen.objectives.mvae import Mvae, random_subset
+from mmgen.objectives.mvae import Mvae, draw_subset
 from mmgen.settings.config import build_member
 from mmgen.testing.linear_gaussian import NOISE, Normal
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
@@ -164,7 +164,7 @@ def test_at_the_true_posteriors_it_is_the_sum_of_log_likelihoods(
     member: str, replace_noise: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = (True, False, True, True)
-    monkeypatch.setattr(mvae, "random_subset", lambda count, law: drawn)
+    monkeypatch.setattr(mvae, "draw_subset", lambda count, law: drawn)
     batch = four_observations(6)
     objective = Mvae(modalities=FOUR, weights={}, subsets=1)
     value = objective(four_modalities(member), batch.repeat(replace_noise)).value.reshape(6, -1).mean(1)
@@ -214,7 +214,7 @@ def test_random_subsets_are_uniform_over_all_of_two_to_all_but_one() -> None:
     assert len(subsets) == 10 and len(set(subsets)) == 10
     torch.manual_seed(0)
     draws = 20_000
-    counts = Counter(random_subset(4) for _ in range(draws))
+    counts = Counter(draw_subset(4) for _ in range(draws))
     assert set(counts) == set(subsets)
     error = math.sqrt(0.1 * 0.9 / draws)
     assert max(abs(count / draws - 0.1) for count in counts.values()) < 4 * error
@@ -224,7 +224,7 @@ def test_sizes_may_be_drawn_first() -> None:
     """As published for MVAE19: of four modalities sizes 2 and 3 are equally likely, then the subsets of that size."""
     torch.manual_seed(0)
     draws = 20_000
-    counts = Counter(random_subset(4, "sizes") for _ in range(draws))
+    counts = Counter(draw_subset(4, "sizes") for _ in range(draws))
     assert set(counts) == set(all_subsets(4))
     for subset, count in counts.items():
         likely = 0.5 / math.comb(4, sum(subset))
@@ -237,7 +237,7 @@ def test_the_sampled_objective_is_unbiased(replace_noise: int, monkeypatch: pyte
     repeated = batch.repeat(replace_noise)
     values = []
     for subset in all_subsets(4):
-        monkeypatch.setattr(mvae, "random_subset", lambda count, law, subset=subset: subset)
+        monkeypatch.setattr(mvae, "draw_subset", lambda count, law, subset=subset: subset)
         value = Mvae(modalities=FOUR, weights={}, subsets=1)(model, repeated).value
         values.append(value.reshape(4, -1).mean(1))
     fixed = [[*FOUR], *([name] for name in FOUR)]
@@ -334,7 +334,10 @@ def test_labels_weigh_50_unless_one_says_otherwise() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"modalities": []}, "setting 'objective.modalities': got none, expected at least one modality and none twice"),
+        (
+            {"modalities": []},
+            "setting 'objective.modalities': got no modality, expected at least one modality and none twice",
+        ),
         ({"modalities": ["image", "image"]}, "none twice"),
         ({"weights": {"edges": 2.0}}, "weights got edges, expected some of the modalities image, attributes"),
         ({"predicts": {"image": ["edges"]}}, "predicts got edges"),

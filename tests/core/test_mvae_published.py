@@ -16,7 +16,7 @@ __all__ = ["replace_noise"]
 
 def test_weights_may_be_for_the_joint_term_alone(replace_noise: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As published for MVAE19: in the terms of one modality and of a random subset every likelihood counts 1."""
-    monkeypatch.setattr(mvae, "random_subset", lambda count, law: (True, True, True, False))
+    monkeypatch.setattr(mvae, "draw_subset", lambda count, law: (True, True, True, False))
     model, batch = four_modalities("product-of-experts"), four_observations(4).repeat(replace_noise)
     plain = Mvae(modalities=FOUR, weights={}, subsets=1)(model, batch)
     joint = Mvae(modalities=FOUR, weights={"two": 3.0}, subsets=1, weigh="joint", subset_law="sizes")(model, batch)

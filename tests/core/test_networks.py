@@ -93,7 +93,7 @@ def test_the_sheet_is_placed_where_the_map_says() -> None:
 )
 def test_a_network_follows_the_sides_of_images(name: str, sides: list[int], settings: dict[str, object]) -> None:
     member = mmgen.networks.get(name)
-    assert member.for_sides(sides) == settings
+    assert member.settings_for_sides(sides) == settings
     if settings:
         network, features = member(**settings).encoder((1, sides[0], sides[0]))
         assert network(torch.rand(2, 1, sides[0], sides[0])).shape == (2, features)
@@ -199,7 +199,7 @@ def small_networks() -> list[tuple[str, int, torch.nn.Module]]:
     for side in SIDES:
         for name in mmgen.networks.names():
             member = mmgen.networks.get(name)
-            for settings in ({}, member.for_sides([side])):
+            for settings in ({}, member.settings_for_sides([side])):
                 try:
                     pair = [
                         member(**settings).encoder((1, side, side))[0],

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from torch import nn
 
 from mmgen.training.optimizers import OPTIMIZERS, optimizer_state
-from mmgen.training.schedules import SCHEDULES, constant, cosine, decay, linear, stages, warmup
+from mmgen.training.schedules import SCHEDULES, constant, cosine, decay_factor, linear, stages, warmup_factor
 from mmgen.training.settings import TrainingSettings
 
 FIRST, SECOND, RATE, DECAY = 3.0, -1.0, 0.1, 0.5
@@ -133,9 +133,9 @@ def test_schedules_are_their_closed_forms() -> None:
 
 
 def test_warmup_and_decay_count_steps() -> None:
-    assert [warmup(step, 5) for step in range(7)] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1, 1, 1])
-    assert warmup(0, 0) == 1
-    assert decay(7, 0.9) == pytest.approx(0.9**7)
+    assert [warmup_factor(step, 5) for step in range(7)] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1, 1, 1])
+    assert warmup_factor(0, 0) == 1
+    assert decay_factor(7, 0.9) == pytest.approx(0.9**7)
 
 
 def test_the_rate_is_the_product_of_its_factors() -> None:

@@ -296,7 +296,9 @@ def test_examples_do_not_depend_on_their_neighbours() -> None:
 
 def test_too_many_labels_are_refused() -> None:
     model, batch = toy((2, 3)), without(every_picture((2, 3)))
-    with pytest.raises(SettingsError, match=r"attributes have 6 values together, more than objective.most_labels"):
+    with pytest.raises(
+        SettingsError, match=r"attributes have 6 combinations of values, more than objective.most_labels"
+    ):
         SemiSupervised(most_labels=5)(model, batch)
     assert SemiSupervised(most_labels=5, estimator="importance")(model, batch).value.isfinite().all()
 

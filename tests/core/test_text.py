@@ -167,7 +167,7 @@ def test_a_bidirectional_encoder_adds_what_it_reads_backwards() -> None:
     longer = torch.tensor([[0, 1, 2, PADDING, PADDING]])
     torch.testing.assert_close(encoder(longer), encoder(sentence))
     assert encoder.reverse is not None
-    table = encoder.reverse.table(encoder.unit.embedding.weight)
+    table = encoder.reverse.word_gates(encoder.unit.embedding.weight)
     state = torch.zeros(1, encoder.features)
     for word in (2, 1, 0):
         state = encoder.reverse(table[word], state)
