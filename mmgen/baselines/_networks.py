@@ -17,7 +17,7 @@ from mmgen.core.seeding import stream_key, torch_generator
 from mmgen.models import Model, build_model
 from mmgen.objectives import Bound
 from mmgen.objectives.elbo import Elbo
-from mmgen.posteriors import mean_parts
+from mmgen.posteriors import means_in_slices
 from mmgen.training.batches import Rows
 from mmgen.training.loop import train
 from mmgen.training.task import ALONE, Task, make_parameter_groups
@@ -98,6 +98,6 @@ def encode_images(model: Model, data: BaselineData, part: str) -> NDArray[np.flo
     with torch.inference_mode():
         for chunk in torch.arange(len(rows)).split(_CHUNK):
             points = rows.batch(chunk).select([image])
-            parts = mean_parts(model, points, (image,), precision, generator)
+            parts = means_in_slices(model, points, (image,), precision, generator)
             means += [mean.cpu().numpy() for _, mean in parts]
     return np.concatenate(means)

@@ -220,7 +220,7 @@ class Evaluate(Stage["Scores"]):
         weights: list[Any] = [*self.guidance] if isinstance(self.guidance, list | tuple) else [self.guidance]
         try:
             parts = [part for one in weights for part in (split_list(one) if isinstance(one, str) else [one])]
-            guidances = [Guidance.of(part) for part in parts or [0.0]]
+            guidances = [Guidance.parse(part) for part in parts or [0.0]]
         except UsageError as error:
             raise UsageError(f"--{error}; separate several weights by commas: 1,3:balanced,10") from None
         check_distinct("--guidance", guidances)

@@ -94,7 +94,7 @@ class FitAggregate(Training["TrainedModel"]):
             The aggregate.
         """
         from mmgen.artifacts import read_header
-        from mmgen.posteriors import describe_fit, few_candidates, fit_aggregate
+        from mmgen.posteriors import describe_described_examples, few_candidates_warning, fit_aggregate
 
         mode, (settings, output, base) = self.resume_mode(), self.plan
         command = command or self.command_line(output=output)
@@ -102,7 +102,7 @@ class FitAggregate(Training["TrainedModel"]):
         if settings.base is not None and base is not None and self._base_is_missing(mode):
             # resume asks for a state of the last fit; that of the one it starts from may have ended
             fits.insert(0, (settings.base, base, None, "auto" if mode == "require" else mode))
-        if text := describe_fit(self._model_path, self._dataset_path, settings):
+        if text := describe_described_examples(self._model_path, self._dataset_path, settings):
             self.watch.say(text)
         for fit, made, begun, how in fits:
             encoding, fitting = fit_aggregate(
@@ -110,7 +110,7 @@ class FitAggregate(Training["TrainedModel"]):
             )
             self.watch.follow(encoding)
             self.watch.follow(fitting)
-        if output.exists() and (text := few_candidates(read_header(output).facts, settings.build_target())):
+        if output.exists() and (text := few_candidates_warning(read_header(output).facts, settings.build_target())):
             self.watch.say(text)
         return output
 
@@ -140,8 +140,10 @@ class FitAggregate(Training["TrainedModel"]):
                 )
             load_base(base, settings, self._model_path, self._dataset_path)  # before anything slow
         elif settings.base is not None:
-            base = self._model_path.with_name(f"{self._model_path.stem}-{settings.base.slug}.safetensors")
-        output = self.output or self._model_path.with_name(f"{self._model_path.stem}-{settings.slug}.safetensors")
+            base = self._model_path.with_name(f"{self._model_path.stem}-{settings.base.file_name_part}.safetensors")
+        output = self.output or self._model_path.with_name(
+            f"{self._model_path.stem}-{settings.file_name_part}.safetensors"
+        )
         return _FitPlan(settings, path_of(output), base)
 
     def check_fit(self) -> None:
@@ -206,14 +208,14 @@ class FitAggregate(Training["TrainedModel"]):
     def _base_is_missing(self, mode: str) -> bool:
         """Return True if the posterior to start from has its default name and is not fitted yet."""
         from mmgen.artifacts import check_output
-        from mmgen.posteriors import is_fit
+        from mmgen.posteriors import is_finished_fit
         from mmgen.training.state import state_path
 
         settings, output, base = self.plan
         if settings.base is None or base is None or self.base is not None:
             return False
         check_output(output, "aggregate", base)
-        if is_fit(base, settings.base, self._model_path, self._dataset_path):
+        if is_finished_fit(base, settings.base, self._model_path, self._dataset_path):
             return False
         if mode == "auto" and base.exists() and not state_path(base).exists():
             raise UsageError(

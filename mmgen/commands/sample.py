@@ -131,7 +131,7 @@ class Sample(Drawing["Grid | Draws | list[dict[str, Any]]"]):
             )
         if self.source is None and not self.rows:
             return
-        described = {"--posterior": self.posterior, "--judge": self.judge, "--guidance": Guidance.of(self.guidance)}
+        described = {"--posterior": self.posterior, "--judge": self.judge, "--guidance": Guidance.parse(self.guidance)}
         if ignored := [name for name, value in described.items() if value]:
             raise UsageError(
                 f"--from or --dataset-row got {' and '.join(ignored)} too, which only drawing from a description uses; "

@@ -106,7 +106,7 @@ def encode_with_factors(
     import torch
 
     from mmgen.core.seeding import torch_generator
-    from mmgen.posteriors import mean_parts
+    from mmgen.posteriors import means_in_slices
     from mmgen.training.batches import DatasetRows
 
     assert loaded.observation is not None
@@ -115,7 +115,7 @@ def encode_with_factors(
     means = []
     for start in range(0, len(source), _AT_ONCE):
         batch = source.batch(torch.arange(start, min(start + _AT_ONCE, len(source))))
-        parts = mean_parts(loaded.model, batch, (loaded.observation.name,), precision, generator)
+        parts = means_in_slices(loaded.model, batch, (loaded.observation.name,), precision, generator)
         means += [_number_labels(loaded.model, mean).double().cpu().numpy() for _, mean in parts]
     return Code(np.concatenate(means), factors.values, factors.names)
 

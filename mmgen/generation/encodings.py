@@ -18,7 +18,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.seeding import numpy_generator, torch_generator
 from mmgen.latent import Axis, DiagonalGaussian, Posterior
 from mmgen.models import Model
-from mmgen.posteriors import encode_points, mean_parts
+from mmgen.posteriors import encode_points, means_in_slices
 from mmgen.training.batches import DatasetRows
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def encode_split(loaded: "TrainedModel", dataset: Path, split: str, count: int, 
                 parts.append(encode_points(model, batch, inputs, "32-true"))
                 prior = prior or model.posterior(batch[:1], ())
             else:
-                means += [found for _, found in mean_parts(model, batch, inputs, "32-true", generator)]
+                means += [found for _, found in means_in_slices(model, batch, inputs, "32-true", generator)]
         rows = source.rows[chosen]
     if parts:
         mean = torch.cat([q.mean for q in parts]).cpu()

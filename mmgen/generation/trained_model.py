@@ -186,7 +186,7 @@ class TrainedModel:
             UsageError: The weight is out of range, the model has no p(words | z), or "cfg" no fitted flow.
         """
         guided = copy.copy(self)
-        guided.guidance = Guidance.of(weight)
+        guided.guidance = Guidance.parse(weight)
         guided.posteriors = self._guided.apply(self.posteriors, guided.guidance, seed)
         return guided
 

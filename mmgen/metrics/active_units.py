@@ -14,7 +14,7 @@ from mmgen.core.seeding import torch_generator
 from mmgen.evaluation import needs
 from mmgen.evaluation.settings import POINTS
 from mmgen.metrics._base import Metric, Score
-from mmgen.posteriors import mean_parts
+from mmgen.posteriors import means_in_slices
 
 if TYPE_CHECKING:
     from mmgen.evaluation import Evaluation
@@ -49,7 +49,9 @@ class ActiveUnits(Metric):
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         loaded, points, settings = evaluation.loaded, evaluation.data_points, evaluation.settings
         parts, draws = [], torch_generator(settings.seed, "layers of active units", device=loaded.device)
-        for rows, part in mean_parts(loaded.model, points, evaluation.source_modalities, settings.precision, draws):
+        for rows, part in means_in_slices(
+            loaded.model, points, evaluation.source_modalities, settings.precision, draws
+        ):
             parts.append(part.double())
             yield rows.stop / points.size
         means = torch.cat(parts).cpu()

@@ -19,7 +19,7 @@ from mmgen.evaluation import needs
 from mmgen.evaluation.settings import ENCODINGS
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._base import Metric, Score
-from mmgen.posteriors import encode_parts
+from mmgen.posteriors import encode_in_slices
 from mmgen.training.batches import DatasetRows
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _encode_images(evaluation: "Evaluation") -> DiagonalGaussian:
     found = [
         posterior
         for some in torch.arange(len(source)).split(_READ)
-        for _, posterior in encode_parts(loaded.model, source.batch(some), *fixed)
+        for _, posterior in encode_in_slices(loaded.model, source.batch(some), *fixed)
     ]
     return DiagonalGaussian(*(torch.cat([getattr(one, name) for one in found]) for name in ("mean", "log_sd")))
 

@@ -1,14 +1,14 @@
 from ._aggregate import Aggregate as Aggregate
 from ._arrays import latents_from as latents_from, tensor_from as tensor_from
 from ._base import FitParts as FitParts, Request as Request, Target as Target
-from ._before import describe_fit as describe_fit, is_fit as is_fit
+from ._before import describe_described_examples as describe_described_examples, is_finished_fit as is_finished_fit
 from ._cfg import ClassifierFree as ClassifierFree
 from ._encode import posterior_to_aggregate as posterior_to_aggregate
 from ._encoding import (
     LayeredPosterior as LayeredPosterior,
-    encode_parts as encode_parts,
+    encode_in_slices as encode_in_slices,
     encode_points as encode_points,
-    mean_parts as mean_parts,
+    means_in_slices as means_in_slices,
     posterior_of as posterior_of,
 )
 from ._fit import fit_aggregate as fit_aggregate, load_aggregate as load_aggregate, load_base as load_base
@@ -31,4 +31,4 @@ from ._settings import (
     FitSettings as FitSettings,
     complete_fit_settings as complete_fit_settings,
 )
-from .guided import few_candidates as few_candidates
+from .guided import few_candidates_warning as few_candidates_warning

@@ -33,12 +33,13 @@ class Networks(nn.Module):
     """Operators of :mod:`mmgen.descriptions` that it has networks for, see :meth:`infer_recombined`."""
 
     def infer_recombined(self, recombination: Expression, leaves: list[DiagonalGaussian]) -> DiagonalGaussian:
-        """Return q(u | r) [1, D] of a recombined description by the networks of its :attr:`operators`."""
+        """Return q(u | r) [1, D] of a description r with operators, from its plain parts' posteriors ``leaves``."""
         raise NotImplementedError
 
 
 class Aggregate(nn.Module):
-    """Density over z that is fitted to a target: q(z | attributes), q(z | text), q(z | other data) or q(z).
+    """Density over z, fitted after training, of one condition: q(z | attributes), q(z | text), q(z | other data) or
+    q(z).
 
     The density reads attributes as one-hot codes with a mask, so any part of them may be unknown. A recurrent network,
     trained with the density, reads sentences; its last state is fed to every step of a flow.
@@ -98,12 +99,12 @@ class Aggregate(nn.Module):
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """Operators between descriptions for which there are networks."""
+        """Names of the operators between descriptions that the fit has networks for; () without any."""
         return () if self.networks is None else self.networks.operators
 
     @property
     def given(self) -> Given:
-        """Kind of description that it is conditioned on: "attributes", "text", "nothing" or another modality."""
+        """Kind of condition: "attributes", "text", "nothing", or the name of another modality."""
         if self.condition is None:
             return "nothing"
         if isinstance(self.condition, Attributes | Text):
@@ -111,12 +112,12 @@ class Aggregate(nn.Module):
         return self.condition.name
 
     def attach_model(self, model: Model) -> Self:
-        """Set the model that draws the layers below the top one, and return self."""
+        """Set the model that draws the layers of z below the fitted one; return self."""
         self._model = [model]
         return self
 
     def select_layers(self, z: Tensor) -> Tensor:
-        """Select the fitted layers of z or of encodings [..., D of all layers]."""
+        """Return the fitted layers of z, or of other vectors [..., D of all layers]."""
         if self.layers == "all":
             return z
         latent = self._attached_model.latent
@@ -128,14 +129,15 @@ class Aggregate(nn.Module):
         return self._model[0]
 
     def _complete_layers(self, fitted: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Complete draws of the fitted layers to z of all layers."""
+        """Return z of all layers: the model draws those below the fitted ones."""
         return fitted if self.layers == "all" else self._attached_model.sample_lower_layers(fitted, generator)
 
-    def _log_prob_below(self, z: Tensor) -> Tensor | float:
+    def _log_prob_lower_layers(self, z: Tensor) -> Tensor | float:
+        """Return the model's log density of the layers below the fitted ones, in nats; 0 if all are fitted."""
         return 0.0 if self.layers == "all" else self._attached_model.log_prob_lower_layers(z)
 
     def standardise(self, mean: Tensor, log_sd: Tensor) -> None:
-        """Set shift and scale to mean and standard deviation of the aggregated posterior of encodings.
+        """Set shift and scale so that encodings [N, D] get mean 0 and standard deviation 1.
 
         Args:
             mean: Means [N, D] of the fitted layers, see :meth:`select_layers`.
@@ -145,7 +147,7 @@ class Aggregate(nn.Module):
         self.scale.copy_((mean.var(0) + (2 * log_sd).exp().mean(0)).sqrt().clamp_min(1e-6))
 
     def context(self, condition: Batch | None) -> Tensor | None:
-        """Return the context of the density for B descriptions [B, X]; None for q(z).
+        """Return the vectors [B, X] by which the density depends on B descriptions; None for q(z).
 
         Raises:
             UsageError: The batch has no description of the modality to condition on.
@@ -172,18 +174,18 @@ class Aggregate(nn.Module):
         return self.condition.features(self.reader, value, present).to(self.shift.dtype)
 
     def log_prob(self, z: Tensor, condition: Batch | None) -> Tensor:
-        """Return log q(z | condition) [..., B] in nats for z [..., B, D]."""
+        """Return log q(z | condition) [..., B] in nats for z [..., B, D] of all layers."""
         with torch.autocast(z.device.type, enabled=False):
-            return self.log_fitted(self.select_layers(z), condition) + self._log_prob_below(z)
+            return self.log_prob_of_fitted_layers(self.select_layers(z), condition) + self._log_prob_lower_layers(z)
 
-    def log_fitted(self, fitted: Tensor, condition: Batch | None) -> Tensor:
-        """Return the log density of the fitted layers alone, [..., B, D_fitted] -> [..., B] in nats."""
+    def log_prob_of_fitted_layers(self, fitted: Tensor, condition: Batch | None) -> Tensor:
+        """Return the log density [..., B] in nats of the fitted layers alone, ``fitted`` [..., B, D_fitted]."""
         with torch.autocast(fitted.device.type, enabled=False):
             u = (fitted - self.shift) / self.scale
             return self.density.log_prob(u, self.context(condition)) - self.scale.log().sum()
 
     def training_value(self, z: Tensor, condition: Batch | None) -> Tensor:
-        """Return what a fit to draws z [..., B, D] of the fitted layers maximises, [..., B].
+        """Return the value [..., B] that a fit to draws z [..., B, D] of the fitted layers maximises.
 
         It is log q(z | condition) in nats for families fitted by likelihood, else minus a loss of their own.
         """
@@ -192,7 +194,7 @@ class Aggregate(nn.Module):
             return value - self.scale.log().sum() if self.by_likelihood else value
 
     def sample(self, condition: Batch | None, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draw z [n, B, D]: n draws per description; without a condition B is 1."""
+        """Draw z [n, B, D]: n draws for each of B descriptions; B is 1 without a condition."""
         with torch.autocast(self.shift.device.type, enabled=False):
             batch = condition.size if condition is not None else 1
             u = self.density.sample(self.context(condition), n, batch, generator)
@@ -206,7 +208,7 @@ class Aggregate(nn.Module):
         batch: int,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Draw z [n, B, D] from a weighted combination of descriptions, None for no description."""
+        """Draw z [n, B, D] from a weighted combination of descriptions; None stands for no description."""
         with torch.autocast(self.shift.device.type, enabled=False):
             u = self.density.combined_sample(self._contexts(terms), interval, n, batch, generator)
             return self._complete_layers(self.shift + self.scale * u, generator)
@@ -214,44 +216,48 @@ class Aggregate(nn.Module):
     def combined_log_prob(
         self, z: Tensor, terms: Sequence[tuple[float, Batch | None]], interval: tuple[float, float]
     ) -> Tensor:
-        """Return the log density [..., B] of the draws of :meth:`combined_sample` in nats for z [..., B, D]."""
+        """Return the log density [..., B] in nats of draws of :meth:`combined_sample` at z [..., B, D]."""
         with torch.autocast(z.device.type, enabled=False):
             u = (self.select_layers(z) - self.shift) / self.scale
             value, _ = self.density.combined_log_prob(u, self._contexts(terms), interval)
-            return value - self.scale.log().sum() + self._log_prob_below(z)
+            return value - self.scale.log().sum() + self._log_prob_lower_layers(z)
 
     def _contexts(self, terms: Sequence[tuple[float, Batch | None]]) -> list[tuple[float, Tensor]]:
-        """Return the terms with the contexts of their descriptions; that of no description is zero."""
+        """Return the terms with the context of each description; the context of None is zero."""
         contexts = [(weight, None if words is None else self.context(words)) for weight, words in terms]
         blank = torch.zeros_like(next(context for _, context in contexts if context is not None)[:1])
         return [(weight, blank if context is None else context) for weight, context in contexts]
 
     def sample_reparameterised(self, condition: Batch | None, batch: int) -> tuple[Tensor, Tensor]:
-        """Return draws z [M, B, D] with gradients, and weights [M, B]; see :meth:`Density.sample_reparameterised`."""
+        """Return draws z [M, B, D] with gradients, and their weights [M, B]; see
+        :meth:`Density.sample_reparameterised`.
+        """
         with torch.autocast(self.shift.device.type, enabled=False):
             u, weights = self.density.sample_reparameterised(self.context(condition), batch)
             return self._complete_layers(self.shift + self.scale * u), weights
 
     def sample_with_log_prob(self, condition: Batch | None, batch: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Return draws z [M, B, D] that carry gradients, weights [M, B] and log q(z | condition) [M, B] in nats."""
+        """Return draws z [M, B, D] with gradients, their weights [M, B] and log q(z | condition) [M, B] in nats."""
         with torch.autocast(self.shift.device.type, enabled=False):
             u, weights, log_q = self.density.sample_with_log_prob(self.context(condition), batch)
             z = self._complete_layers(self.shift + self.scale * u)
-            return z, weights, log_q - self.scale.log().sum() + self._log_prob_below(z)
+            return z, weights, log_q - self.scale.log().sum() + self._log_prob_lower_layers(z)
 
     def sample_recombined(self, recombination: Expression, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draw z [n, 1, D] for a description with operators."""
+        """Draw z [n, 1, D] of a description with operators."""
         with torch.autocast(self.shift.device.type, enabled=False):
             q = self.recombined_posterior(recombination)
             return self._complete_layers(q.sample(generator, (n,)), generator)
 
     def log_prob_recombined(self, z: Tensor, recombination: Expression) -> Tensor:
-        """Return log q(z | r) [..., 1] of a description with operators in nats for z [..., 1, D]."""
+        """Return log q(z | r) [..., 1] in nats of a description r with operators, for z [..., 1, D]."""
         with torch.autocast(z.device.type, enabled=False):
-            return self.recombined_posterior(recombination).log_prob(self.select_layers(z)) + self._log_prob_below(z)
+            return self.recombined_posterior(recombination).log_prob(
+                self.select_layers(z)
+            ) + self._log_prob_lower_layers(z)
 
     def recombined_posterior(self, recombination: Expression) -> DiagonalGaussian:
-        """Return q(z | r) [1, D] over the fitted layers, for a description with operators.
+        """Return q(z | r) [1, D] over the fitted layers for a description r with operators.
 
         Raises:
             UsageError: The aggregate has no networks for operators.

@@ -14,7 +14,7 @@ __all__ = ["latents_from", "tensor_from"]
 
 
 def tensor_from(name: str, value: Any, expected: str) -> Tensor:
-    """Convert a tensor, an array or lists of numbers to a dense tensor.
+    """Convert numbers of a caller (tensor, array or nested lists) to a dense tensor.
 
     Args:
         name: Name of the argument, for messages.
@@ -46,7 +46,7 @@ def tensor_from(name: str, value: Any, expected: str) -> Tensor:
 
 
 def latents_from(value: Any, size: int) -> Tensor:
-    """Convert latents [..., size] to a finite tensor in fp32 or fp64.
+    """Convert latents of a caller [..., size] to a finite tensor in fp32 or fp64.
 
     Raises:
         UsageError: ``value`` has another shape or infinite values.

@@ -50,7 +50,7 @@ def effective_size(log_weights: Tensor) -> float:
 
 
 def find_multipliers(log_weights: Tensor, probabilities: Tensor, shares: Tensor) -> Tensor:
-    r"""Find lambda [S] for which weighted draws have the target shares, by Newton's method on the convex dual.
+    r"""Find multipliers lambda [S] that give weighted draws the target shares, by Newton's method on the convex dual.
 
     A ridge of one over the effective sample size, which is a prior N(0, 1) on each lambda, limits the influence of few
     draws; shares are missed by the ridge times lambda. If no weight is finite, lambda is 0.
@@ -75,10 +75,11 @@ def find_multipliers(log_weights: Tensor, probabilities: Tensor, shares: Tensor)
     strength = max(_LEAST_RIDGE, 1 / size)
     ridge = strength * torch.eye(len(shares), dtype=values.dtype, device=values.device)
 
-    def dual(values: Tensor) -> Tensor:
+    def dual_objective(values: Tensor) -> Tensor:
+        """Return the dual objective of multipliers [S], which is minimal where shares are met."""
         return (weights + probabilities @ values).logsumexp(0) - values @ shares + strength / 2 * values @ values
 
-    value = dual(values)
+    value = dual_objective(values)
     for _ in range(_STEPS):
         part = (weights + probabilities @ values).softmax(0)
         mean = part @ probabilities
@@ -89,14 +90,14 @@ def find_multipliers(log_weights: Tensor, probabilities: Tensor, shares: Tensor)
         if decrement < _CLOSE:
             break
         length = 1.0
-        while (new := dual(values - length * step)) > value - 0.25 * length * decrement and length > 1e-6:
+        while (new := dual_objective(values - length * step)) > value - 0.25 * length * decrement and length > 1e-6:
             length /= 2
         values, value = values - length * step, new
     return values
 
 
 class Candidates(NamedTuple):
-    """Draws of q(z|y) for balancing a description.
+    """Draws of q(z|y) with the log weights by which one description is balanced.
 
     Attributes:
         z: The draws [K, D].
@@ -114,7 +115,7 @@ class Candidates(NamedTuple):
 
 
 class Balanced(NamedTuple):
-    """Result of balancing one description, with measures of its quality.
+    """Multipliers that balance one description, with measures of how well they do.
 
     Attributes:
         multipliers: lambda [S].
@@ -131,13 +132,13 @@ class Balanced(NamedTuple):
 
 
 def description_key(likelihood: WordLikelihood, words: Batch, expression: Expression | None) -> str:
-    """Return a string that identifies one description, by its codes and its expression."""
+    """Return a string that is equal for equal descriptions: their codes and their expression."""
     codes = [values.tolist() for values in likelihood.codes(words).values()]
     return repr((codes, None if expression is None else [part.tolist() for part in expression.disjoint_boxes]))
 
 
 class _ShareErrors(NamedTuple):
-    """Distances of shares from their targets.
+    """Distances of attribute values' shares among weighted draws from the target shares.
 
     Attributes:
         all_within: Whether each distance is within two of its standard errors.
@@ -148,8 +149,8 @@ class _ShareErrors(NamedTuple):
     largest: float
 
 
-def _share_errors(log_weights: Tensor, before: Tensor, probabilities: Tensor) -> _ShareErrors:
-    """Compare shares under log weights [K] with those under log weights ``before`` [K]."""
+def _compare_shares(log_weights: Tensor, before: Tensor, probabilities: Tensor) -> _ShareErrors:
+    """Return how far shares under ``log_weights`` [K] are from those under the log weights ``before`` [K]."""
     part, whole = log_weights.double().softmax(0), before.double().softmax(0)
     mean, shares = part @ probabilities, whole @ probabilities
     influence = part[:, None] * (probabilities - mean) - whole[:, None] * (probabilities - shares)
@@ -160,8 +161,8 @@ def _share_errors(log_weights: Tensor, before: Tensor, probabilities: Tensor) ->
     )
 
 
-def _missed_mass(log_weights: Tensor, heaviest: float) -> float:
-    """Return the share of probability mass that K draws may have missed."""
+def _bound_missed_mass(log_weights: Tensor, heaviest: float) -> float:
+    """Return a bound on the share of probability that K draws miss, given the largest possible log weight."""
     # K draws miss latents that hold 1/K of the density once in three times. They count if they may be heavier than
     # every draw: as likely as the likeliest of them, and lifted by lambda as much as any.
     most = math.exp(min(heaviest - float(log_weights.logsumexp(0)), 50.0))
@@ -169,7 +170,7 @@ def _missed_mass(log_weights: Tensor, heaviest: float) -> float:
 
 
 class Balance:
-    """Function of latents and a description that returns the term which balanced guidance adds to log weights.
+    """Function of z and a description that returns the term by which balanced guidance changes log weights.
 
     Args:
         likelihood: p(words | z) of the model.
@@ -180,7 +181,7 @@ class Balance:
     """
 
     def __init__(self, likelihood: WordLikelihood, draw: Callable[[Batch, Expression | None, int], Candidates]) -> None:
-        likelihood.attributes("balanced guidance needs", "guide without :balanced")
+        likelihood.require_attributes("balanced guidance needs", "guide without :balanced")
         self._likelihood = likelihood
         self._draw = draw
         self._results: dict[str, Balanced] = {}
@@ -188,7 +189,7 @@ class Balance:
     def __call__(
         self, z: Tensor, condition: Batch, expression: Expression | None, parameters: Tensor | None = None
     ) -> Tensor:
-        """Return sum of lambda p(a_k = v | z) in nats and fp64: z [..., B, D] -> [..., B], or [K, D] -> [K]."""
+        """Return the sum of lambda p(a_k = v | z) over all v, nats, fp64: z [..., B, D] -> [..., B], [K, D] -> [K]."""
         if z.dim() == 2:
             return self._log_weight(z, condition, expression, parameters)
         rows = []
@@ -211,7 +212,7 @@ class Balance:
     def _balance_description(
         self, condition: Batch, expression: Expression | None, positions: tuple[int, ...]
     ) -> Balanced:
-        """Balance a description with enough draws to measure its shares."""
+        """Compute multipliers of one description, from as many draws as its shares need."""
         # lambda comes from every other draw, and the rest measure its error. If shares are within their error without
         # it, or no farther off, lambda is 0, since it would only add noise. A lambda that lifts some latents far above
         # others may lift rare ones, so it has to hold for the maximal number of draws; if these are too few, the mass
@@ -225,10 +226,10 @@ class Balance:
                 drawn.weights[fit], probabilities[fit], drawn.target_weights[fit].softmax(0) @ probabilities[fit]
             )
             weights = drawn.weights + probabilities @ values
-            plain = _share_errors(
+            plain = _compare_shares(
                 drawn.weights, drawn.target_weights, probabilities
             )  # nothing of it is fitted, so that all draws are fresh
-            share_errors = _share_errors(weights[fresh], drawn.target_weights[fresh], probabilities[fresh])
+            share_errors = _compare_shares(weights[fresh], drawn.target_weights[fresh], probabilities[fresh])
             if plain.all_within or plain.largest <= share_errors.largest:
                 values, weights, share_errors = torch.zeros_like(values), drawn.weights, plain
             effective = effective_size(weights[fresh])
@@ -238,7 +239,7 @@ class Balance:
                 break
             number = 2 * number if not enough else _MOST
         if not enough and values.any():
-            missed_mass = _missed_mass(weights[fresh], float(drawn.weights.max() + added.max()))
+            missed_mass = _bound_missed_mass(weights[fresh], float(drawn.weights.max() + added.max()))
             share_errors = share_errors._replace(largest=min(share_errors.largest + missed_mass, 1.0))
         means = [
             float(weights_of.softmax(0) @ drawn.likelihood.exp())
@@ -250,7 +251,7 @@ class Balance:
 
     @property
     def diagnostics(self) -> dict[str, float]:
-        """The worst values over all descriptions so far; {} if none of them leaves attributes unspecified."""
+        """Worst measures of balance over all descriptions so far; {} if none of them leaves attributes unspecified."""
         results = list(self._results.values())
         if not results:
             return {}
@@ -262,7 +263,7 @@ class Balance:
 
     @property
     def notice(self) -> str:
-        """Warning about descriptions that are balanced only roughly; "" if there is none."""
+        """Warning about descriptions whose shares are kept only roughly; "" if there are none."""
         results = list(self._results.values())
         rough = [result for result in results if result.miss > _FAR]
         undoing = [result for result in results if result.retained_gain < 0.5]
@@ -283,8 +284,8 @@ class Balance:
         )
 
     def _unspecified(self, condition: Batch, expression: Expression | None) -> tuple[int, ...]:
-        """Return positions of unspecified attributes; () for an empty description."""
-        name = self._likelihood.attributes().name
+        """Return positions of the attributes that a description leaves unspecified; () if it specifies none."""
+        name = self._likelihood.require_attributes().name
         specified = (
             condition.present[name][0].cpu().numpy()
             if expression is None

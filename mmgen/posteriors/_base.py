@@ -19,7 +19,7 @@ __all__ = ["DensityTask", "FitParts", "Request", "Target", "drop_attributes"]
 
 
 class Request(NamedTuple):
-    """Properties of a requested fit: the kind of description to condition on, and the model's data and objective."""
+    """Request for a fit: the condition, and the data and objective of the model."""
 
     given: Given
     data: DataSettings
@@ -27,7 +27,7 @@ class Request(NamedTuple):
 
     @property
     def description(self) -> Description | None:
-        """The modality that the fit is conditioned on; None for q(z)."""
+        """Specification of the modality that the fit is conditioned on; None for q(z)."""
         if self.given in ("attributes", "text"):
             found: Description | None = getattr(self.data, self.given)
             return found
@@ -60,7 +60,7 @@ class FitParts(NamedTuple):
 
 
 class Target(ABC):
-    """Base of targets of a fit, with their settings; members are frozen pydantic dataclasses."""
+    """Base of targets of a fit: the densities that it approximates, such as the aggregated posterior."""
 
     posterior: ClassVar[str]
     """Name of the fitted posterior: "aggregate", "true" or "scan"."""
@@ -72,31 +72,31 @@ class Target(ABC):
 
     @property
     def learns_unlabelled(self) -> bool:
-        """True if encodings without a description are training examples too, as those of an empty description."""
+        """True if the fit also learns from encodings of examples without a description."""
         return False
 
     @property
     def weights(self) -> Weights:
-        """Powers of p(y|z) in the fitted density, for names and tables."""
+        """Powers of p(y|z) in the fitted density by name, for names and tables."""
         return {}
 
     @property
     def base(self) -> "Target | None":
-        """The target of the finished fit that this one starts from; None for a fit from scratch."""
+        """Target of the finished fit that this fit starts from; None for a fit from scratch."""
         return None
 
     @property
-    def suffix(self) -> str:
-        """Text after the name of the posterior in tables, such as " with operators"."""
+    def name_suffix(self) -> str:
+        """Text that tables add to the name of the posterior, such as " with operators"."""
         return ""
 
     @property
-    def slug(self) -> list[str]:
-        """Parts of file names that distinguish its settings, such as ["w300"]."""
+    def file_name_parts(self) -> list[str]:
+        """Parts of file names that distinguish settings of the target, such as ["w300"]."""
         return []
 
     def complete_settings(self, request: Request) -> Self:
-        """Return the settings with numbers that follow from the model.
+        """Return the target with settings filled in that follow from the model.
 
         Raises:
             UsageError: The model does not support the target.
@@ -104,24 +104,24 @@ class Target(ABC):
         return self
 
     def check(self, model: Model, given: Given, layers: Layers) -> None:
-        """Refuse models to which the density cannot be fitted, before any work.
+        """Refuse a model to which the target cannot be fitted, before any work.
 
         Raises:
             UsageError: The density cannot be fitted to the model.
         """
         return
 
-    def networks(self, latent_size: int, condition: Condition) -> Networks | None:
-        """Build the networks that are trained besides the density; None if there are none."""
+    def build_networks(self, latent_size: int, condition: Condition) -> Networks | None:
+        """Build the networks that the target trains besides the density; None if it has none."""
         return None
 
     @abstractmethod
-    def task(self, parts: FitParts) -> Task:
-        """Build the training task over batches of encodings."""
+    def build_task(self, parts: FitParts) -> Task:
+        """Build the training task, which fits the density to batches of encodings."""
 
 
 def drop_attributes(batch: Batch, name: str, keep_all: float) -> Batch:
-    """Hide attributes at random, so that one density can be fitted to all partial descriptions."""
+    """Hide attributes of a batch at random, so that one density can be fitted to all partial descriptions."""
     # A description stays whole with probability ``keep_all``. Otherwise the number of attributes that stay is uniform
     # on 0 .. A, and so is the choice of them. Attributes that are unknown in the data stay unknown.
     present = batch.present[name]

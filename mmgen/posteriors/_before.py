@@ -11,11 +11,11 @@ from mmgen.settings.config import validate
 from mmgen.training.model_run import read_experiment
 from mmgen.training.state import is_finished, state_path
 
-__all__ = ["describe_fit", "is_fit"]
+__all__ = ["describe_described_examples", "is_finished_fit"]
 
 
-def is_fit(path: Path, settings: FitSettings, model_path: Path, dataset_path: Path) -> bool:
-    """Return True if ``path`` is a finished fit of these settings to this model and dataset, not being continued."""
+def is_finished_fit(path: Path, settings: FitSettings, model_path: Path, dataset_path: Path) -> bool:
+    """Return True if ``path`` holds a finished fit of these settings, model and dataset that no run is continuing."""
     if not path.exists() or state_path(path).exists():
         return False
     try:
@@ -29,8 +29,8 @@ def is_fit(path: Path, settings: FitSettings, model_path: Path, dataset_path: Pa
     return has_same_parents and finished == settings and is_finished(header)
 
 
-def describe_fit(model_path: Path, dataset_path: Path, settings: FitSettings) -> str:
-    """Describe in one sentence how many examples with a description a fit has; "" if training had all descriptions.
+def describe_described_examples(model_path: Path, dataset_path: Path, settings: FitSettings) -> str:
+    """Describe in one sentence how many examples with a description a fit has; "" if all have one.
 
     Raises:
         DataError: There are too few described examples.

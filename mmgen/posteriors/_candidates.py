@@ -23,7 +23,7 @@ LogWeight = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Resampled:
-    """Resampled latents, with the number and effective sample size of their candidates.
+    """Latents that were drawn from weighted candidates, with the number and effective sample size of the candidates.
 
     Attributes:
         z: The latents [n, D].
@@ -45,7 +45,7 @@ def resample(
     generator: torch.Generator | None,
     max_candidates: int | None = None,
 ) -> Resampled:
-    """Draw n latents in proportion to weights, each from its own candidates.
+    """Draw n latents in proportion to weights, each from candidates of its own.
 
     Args:
         draw: Draws candidates.
@@ -91,7 +91,7 @@ def resample(
 
 @dataclass(frozen=True)
 class SharedDraws:
-    """Draws from an unconditional density that are resampled for every description.
+    """Pool of draws from an unconditional density, from which latents are resampled for every description.
 
     Attributes:
         z: The draws [P, D].
@@ -103,20 +103,20 @@ class SharedDraws:
 
     @classmethod
     def draw(cls, draw: Draw, latent_size: int, least_count: int = _MOST) -> "SharedDraws":
-        """Draw 60,000 latents, or fewer if they have many dimensions, but at least ``least_count``."""
+        """Draw the pool: 60,000 latents, or fewer of many dimensions, but at least ``least_count``."""
         count = max(least_count, min(_POOL, _POOL_BYTES // (4 * latent_size)))
         parts = [draw(min(_AT_ONCE, count - start)) for start in range(0, count, _AT_ONCE)]
         return cls(torch.cat(parts))
 
     def resample(self, log_weights: Tensor, n: int, generator: torch.Generator | None) -> Resampled:
-        """Resample n draws with replacement, with probabilities proportional to exp(weights) [P]."""
+        """Draw n latents of the pool with replacement, in proportion to their weights [P]."""
         probability = log_weights.double().softmax(0)
         rows = torch.multinomial(probability, n, replacement=True, generator=generator)
         return Resampled(self.z[rows], float(1 / probability.square().sum()), len(probability))
 
 
 def log_mean_weight(log_weights: Tensor) -> tuple[float, float]:
-    """Return the log of the mean of K weights, given their logarithms [K], and its standard error sqrt(1/ESS - 1/K)."""
+    """Return the log of the mean of K weights, from log weights [K], and its standard error sqrt(1/ESS - 1/K)."""
     log_weights = log_weights.double()
     count = len(log_weights)
     total = log_weights.logsumexp(0)

@@ -34,7 +34,7 @@ __all__ = ["ClassifierFree"]
 
 
 class ClassifierFree(GuidedPosterior):
-    """A fitted flow under classifier-free guidance.
+    """Posterior under classifier-free guidance, which combines the velocities of a fitted rectified flow.
 
     Args:
         fitted: The flow.
@@ -54,8 +54,8 @@ class ClassifierFree(GuidedPosterior):
             )
         if fitted.is_unconditional:
             raise UsageError(
-                f"guidance {guidance} got q(z), which reads no description; fit with --given attributes or text, or "
-                "use guidance by p(words | z), such as 3"
+                f"guidance {guidance} got q(z), expected a posterior that reads descriptions; fit one with --given "
+                "attributes or text, or use guidance by p(words | z), such as 3"
             )
         self._base, self.guidance = fitted, guidance
         self.name, self.size, self.reads = fitted.name, fitted.size, fitted.reads
@@ -115,25 +115,25 @@ class ClassifierFree(GuidedPosterior):
 
     def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
         aggregate = self._base.aggregate
-        return aggregate.combined_sample(self._terms(words), self._interval, n, words.size, generator)
+        return aggregate.combined_sample(self._velocity_terms(words), self._interval, n, words.size, generator)
 
     @torch.no_grad()
     def log_density(self, z: Tensor, words: Batch) -> Tensor:
-        return self._base.aggregate.combined_log_prob(z, self._terms(words), self._interval)
+        return self._base.aggregate.combined_log_prob(z, self._velocity_terms(words), self._interval)
 
     @property
     def _interval(self) -> tuple[float, float]:
         return self.guidance.start, self.guidance.end
 
-    def _terms(self, words: Batch) -> Sequence[tuple[float, Batch | None]]:
-        """Return the weights of the velocities and their descriptions, None for no description."""
+    def _velocity_terms(self, words: Batch) -> Sequence[tuple[float, Batch | None]]:
+        """Return weights of the flow's velocities, each with its descriptions; None stands for no description."""
         scale, name, device = self.guidance.weight, self.reads[0], str(words.device)
         excluded = [(-scale, batch_of_queries(codes, name, device)) for codes in self._excluded]
         return [(1 + scale, words), *excluded, (scale * (len(excluded) - 1), None)]
 
 
 def _excluded_values(expression: Expression) -> list[np.ndarray]:
-    """Return a description uint8 [A] for each value that a description without alternatives excludes by NOT."""
+    """Return a description uint8 [A] for each value that an expression excludes by NOT."""
     found = []
     (box,) = expression.boxes
     for attribute, allowed in enumerate(box):

@@ -29,7 +29,7 @@ class CandidateStatistics:
         self._most = 0
 
     def add(self, resampled: Resampled, draws: int) -> None:
-        """Add the candidates of n draws for one description."""
+        """Record the candidates of ``draws`` draws for one description."""
         self._effective.append(resampled.effective)
         self._most = max(self._most, resampled.candidates)
         self._alike += resampled.effective > _ALIKE * resampled.candidates
@@ -40,7 +40,7 @@ class CandidateStatistics:
 
     @property
     def diagnostics(self) -> dict[str, float | int]:
-        """Smallest and median effective sample size, most candidates, and the settings; {} without draws."""
+        """Smallest and median effective sample size, number of candidates, and the settings; {} before any draw."""
         if not self._effective:
             return {}
         return {
@@ -53,12 +53,12 @@ class CandidateStatistics:
 
     @property
     def _more_candidates_option(self) -> str:
-        """Return the option for the same guidance with four times as many candidates."""
+        """Option that asks for the same guidance with four times as many candidates."""
         return f"--guidance {replace(self._guidance, candidates=min(4 * self._guidance.candidates, 2**20))}"
 
     @property
     def notices(self) -> list[str]:
-        """Warnings: few effective candidates, or candidates that are nearly alike."""
+        """Warnings about too few effective candidates, and about candidates that are nearly alike."""
         warnings, all_descriptions = [], f"of {len(self._effective):,} descriptions"
         if self._few:
             some_descriptions = f"for {len(self._few):,} {all_descriptions}"

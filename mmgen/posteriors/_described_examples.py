@@ -35,23 +35,23 @@ _LEAST = 2
 
 
 class Fit(Protocol):
-    """Protocol of the settings of a fit, :class:`mmgen.posteriors.FitSettings`."""
+    """Protocol of the parts of :class:`mmgen.posteriors.FitSettings` that this module reads."""
 
     @property
     def aggregate(self) -> Any:
-        """Settings with ``given`` and ``examples``."""
+        """Settings of the density, with ``given`` and ``examples``."""
 
     @property
     def data(self) -> DataSettings:
-        """The model's data."""
+        """Settings of the model's data."""
 
     def build_target(self) -> Target:
-        """Build the target."""
+        """Build the target that the settings name."""
 
 
 @dataclass(frozen=True)
 class DescribedExamples:
-    """Training examples that a model was trained on together with their description.
+    """Training examples whose description the model was trained with.
 
     Attributes:
         size: Number of training examples.
@@ -76,12 +76,12 @@ class DescribedExamples:
 
 
 def hides_descriptions(data: DataSettings) -> bool:
-    """Return True if training hides the descriptions of some examples."""
+    """Return True if training hid the descriptions of some examples (``data.paired``, ``data.labelled``)."""
     return data.labelled is not None or data.paired != 1
 
 
 def examples_described_in_training(model: ExperimentSettings, dataset: Dataset) -> DescribedExamples:
-    """Determine which training examples a model uses with their description."""
+    """Return which training examples the model was trained on together with their description."""
     data, objective = model.data, model.build_objective()
     size = len(dataset.split(data.split, "train"))
     uses_undescribed = learns_unlabelled(objective)
@@ -97,12 +97,12 @@ def examples_described_in_training(model: ExperimentSettings, dataset: Dataset) 
 
 
 def needs_descriptions(data: DataSettings, inputs: Sequence[str], examples: DescribedExamples) -> bool:
-    """Return True if examples can be encoded only with their description, as by q(z | image, attributes) of TELBO."""
+    """Return True if encoding an example needs its description, as q(z | image, attributes) of TELBO does."""
     return any(data.modalities[name].describes for name in inputs) and not examples.uses_undescribed
 
 
 def learns_from_undescribed(settings: Fit, examples: DescribedExamples) -> bool:
-    """Return True if a fit learns from encodings without a description: q(z), or q(z | nothing known)."""
+    """Return True if a fit also learns from encodings without a description, as q(z) does."""
     options = settings.aggregate
     if options.given == "nothing":
         return True
@@ -112,7 +112,7 @@ def learns_from_undescribed(settings: Fit, examples: DescribedExamples) -> bool:
 def training_positions(
     rows: NDArray[np.int64], is_validation: NDArray[np.bool_], settings: Fit, examples: DescribedExamples
 ) -> NDArray[np.int64]:
-    """Return positions of training encodings, described ones repeated as often as in training."""
+    """Return positions of the encodings to learn from; described ones are repeated as often as in training."""
     if settings.aggregate.given == "nothing" or examples.rows is None:
         return np.flatnonzero(~is_validation)
     known = examples.contains(rows)
@@ -137,8 +137,8 @@ def check_described(examples: DescribedExamples, settings: Fit, needs_descriptio
     if (reads or needs_descriptions) and examples.described_count < _LEAST:
         way = "use --given nothing" if reads and not needs_descriptions else "fit to a model that was trained with more"
         raise DataError(
-            f"this fit got the descriptions of {number_in_words}, as many as the model was trained with, expected at "
-            f"least {_LEAST}; {way}"
+            f"this fit has the descriptions of only {number_in_words}, since the model was trained with no others, "
+            f"expected at least {_LEAST}; {way}"
         )
     if not reads:
         sentence = (

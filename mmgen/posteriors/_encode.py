@@ -34,7 +34,7 @@ _BATCH = 512
 
 
 def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
-    """Return the inputs of the posterior to aggregate: of those with the image, the trained one with most modalities.
+    """Return the inputs of the encoder whose posteriors a fit aggregates: image and most other modalities.
 
     For data without pictures, the first modality that is no description takes the place of the image. The posterior
     is q(z|x) for CK's model and BiVCCA, and q(z|x,y) for TELBO, JMVAE and MVAE (VE Appendix A.1): the one that decoders
@@ -57,7 +57,7 @@ def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
 
 
 def split_rows(dataset: Dataset, split: str, part: str) -> np.ndarray:
-    """Return the rows of a split that a fit learns from ("train") or is validated on ("val"), int64."""
+    """Return rows int64 of a split: those a fit learns from ("train"), or is validated on ("val")."""
     if not dataset.splits_edges(split):
         return dataset.split(split, part)
     order = numpy_generator(0, "nodes that a fit is validated on").permutation(dataset.size)
@@ -65,20 +65,20 @@ def split_rows(dataset: Dataset, split: str, part: str) -> np.ndarray:
     return np.sort(order[:validation_count] if part == "val" else order[validation_count:])
 
 
-def _first_of_each_kind(modalities: Mapping[str, Description]) -> list[Description]:
-    """Return the first modality of each kind of words: attributes and text."""
+def _first_description_of_each_kind(modalities: Mapping[str, Description]) -> list[Description]:
+    """Return the first attributes and the first text among modalities."""
     first = {each.kind: each for each in reversed(list(modalities.values())) if each.kind in COLUMNS}
     return list(first.values())
 
 
 def _description_column(description: Description, stored: np.ndarray, has_description: np.ndarray) -> np.ndarray:
-    """Blank the stored descriptions of rows that training used without them."""
+    """Return stored descriptions with those of other rows than ``has_description`` blanked."""
     blank = description.padding if isinstance(description, TextDescription) else UNKNOWN
     return np.where(has_description[:, None], stored, stored.dtype.type(blank))
 
 
 class LatentRows(Rows):
-    """Cached encodings as training examples: ``mean``, ``log_sd`` [B, D], and their descriptions.
+    """Cached encodings as training examples: ``mean`` and ``log_sd`` [B, D] with their descriptions.
 
     Args:
         latents: The encodings.
@@ -101,7 +101,7 @@ class LatentRows(Rows):
         self.mean = select_layers(torch.from_numpy(latents.mean[positions])).to(device)
         self.log_sd = select_layers(torch.from_numpy(latents.log_sd[positions])).to(device)
         self.described = {
-            each.name: each for each in _first_of_each_kind(data.modalities) if each.kind in latents.columns
+            each.name: each for each in _first_description_of_each_kind(data.modalities) if each.kind in latents.columns
         }
         self.columns = {
             name: torch.from_numpy(each.torch_rows(latents.columns[each.kind][positions])).to(device)
@@ -124,7 +124,7 @@ class LatentRows(Rows):
 
 @dataclass(frozen=True)
 class Encoding:
-    """Settings that determine the encodings of a dataset.
+    """Settings that determine how a model encodes a dataset for a fit.
 
     Attributes:
         model_path: The model's checkpoint.
@@ -151,7 +151,7 @@ class Encoding:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Settings for the header of the file."""
+        """Settings for the header of the file of encodings."""
         return {
             "through": list(self.inputs),
             "split": self.split,
@@ -169,13 +169,13 @@ class Encoding:
         }
 
     def path(self) -> Path:
-        """Return the default path of the encodings, beside the model; other settings have another path."""
+        """Default path of the file of encodings, beside the model; other settings have another path."""
         key = canonical_json([self.settings, self.seed, self.parents])
         short = hashlib.sha256(key.encode("ascii")).hexdigest()[:8]
         return self.model_path.with_name(f"{self.model_path.stem}-latents-{short}.h5")
 
     def choose_rows(self, dataset: Dataset) -> np.ndarray:
-        """Choose the rows to encode, training examples before those of validation, int64."""
+        """Return the rows to encode, int64: training examples, then those of validation."""
         generator = numpy_generator(self.seed, "encoded examples")
         train, validation = (generator.permutation(split_rows(dataset, self.split, part)) for part in ("train", "val"))
         known = self.described_examples.contains(train)
@@ -185,7 +185,7 @@ class Encoding:
         return np.concatenate([np.sort(chosen), np.sort(validation[: max(1, self.number // 10)])])
 
     def has_description(self, dataset: Dataset, rows: np.ndarray) -> np.ndarray:
-        """Return True for rows to encode with their description: those that training used so, and validation rows."""
+        """Return True for each row to encode with its description: rows that training used so, and validation rows."""
         return self.described_examples.contains(rows) | np.isin(rows, split_rows(dataset, self.split, "val"))
 
     def read_finished(self, out: Path) -> Latents | None:
@@ -202,7 +202,7 @@ class Encoding:
 
 
 def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, command: str = "") -> Work[Latents]:
-    """Return the work of encoding training and validation examples into the file ``out``; a finished one is reused."""
+    """Return the work that writes encodings of training and validation examples to ``out``, or reads finished ones."""
     with Dataset.open(encoding.dataset_path) as dataset:
         rows = encoding.choose_rows(dataset)
 
@@ -213,7 +213,7 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
             return finished
         with Dataset.open(encoding.dataset_path) as dataset:
             source = DatasetRows(dataset, rows, device, modalities=encoding.inputs)
-            described = _first_of_each_kind(dataset.modalities)
+            described = _first_description_of_each_kind(dataset.modalities)
             has_description = encoding.has_description(dataset, source.rows)
             hidden = [name for name, each in dataset.modalities.items() if each.describes]
             means, log_sds = [], []

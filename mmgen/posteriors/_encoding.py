@@ -15,7 +15,7 @@ from mmgen.latent.posterior import Posterior
 from mmgen.models import Model
 from mmgen.training.precision import autocast
 
-__all__ = ["LayeredPosterior", "encode_parts", "encode_points", "mean_parts", "posterior_of"]
+__all__ = ["LayeredPosterior", "encode_in_slices", "encode_points", "means_in_slices", "posterior_of"]
 
 _CHUNK = 512
 """Examples encoded together."""
@@ -23,7 +23,7 @@ _CHUNK = 512
 
 @dataclass(frozen=True)
 class LayeredPosterior:
-    """Posterior q(z | inputs) [N, D] of a model with several layers of z, or with labels as part of z.
+    """Posterior q(z | inputs) [N, D] that is no single Gaussian: of several layers of z, or with labels in z.
 
     Draws and densities are of all layers together.
 
@@ -44,14 +44,14 @@ class LayeredPosterior:
     @cached_property
     @torch.no_grad()
     def mean(self) -> Tensor:
-        """Means [N, D], equal for equal seeds; see :meth:`mmgen.models.Model.means`."""
+        """Means [N, D]; with layers of z they depend on draws, which follow from the seed."""
         generator = torch_generator(self.seed, "layers of means", device=self.points.device)
-        parts = mean_parts(self.model, self.points, self.inputs, self.precision, generator)
+        parts = means_in_slices(self.model, self.points, self.inputs, self.precision, generator)
         return torch.cat([mean for _, mean in parts])
 
     @property
     def sd(self) -> Tensor:
-        """Standard deviations, which do not exist here.
+        """Standard deviations, which such a posterior lacks: raises an error.
 
         Raises:
             UsageError: Always; the message names the alternative.
@@ -73,7 +73,7 @@ class LayeredPosterior:
 
     @torch.no_grad()
     def label_log_probabilities(self, name: str) -> Tensor | None:
-        """Return log q(y_k | inputs) [N, A, V] of attributes that are part of z, in nats; None if they are not.
+        """Return log q(y_k | inputs) [N, A, V] in nats of attributes that are part of z; None for other modalities.
 
         Args:
             name: Name of the modality of attributes.
@@ -88,11 +88,11 @@ class LayeredPosterior:
         return torch.cat(tables)
 
     def draw_lower_layers(self, generator: torch.Generator) -> DiagonalGaussian:
-        """Draw the layers below the top once, and return the Gaussian [N, D]; see :meth:`Model.encode`."""
+        """Draw all layers below the top once, and return q of the top given them, as a Gaussian [N, D]."""
         return encode_points(self.model, self.points, self.inputs, self.precision, generator)
 
     def __getitem__(self, rows: slice) -> "LayeredPosterior":
-        """Return the posterior of some of the examples, with means by new draws of lower layers."""
+        """Return the posterior of some of the examples, whose means come from new draws of lower layers."""
         return LayeredPosterior(self.model, self.points[rows], self.inputs, self.precision, self.seed)
 
     @cached_property
@@ -109,7 +109,7 @@ class LayeredPosterior:
 def posterior_of(
     model: Model, points: Batch, inputs: tuple[str, ...], precision: str = "auto", seed: int = 0
 ) -> DiagonalGaussian | LayeredPosterior:
-    """Return q(z | inputs) [N, D] of examples for any kind of model; it has ``mean``, ``sample`` and ``log_prob``.
+    """Return q(z | inputs) [N, D] of examples from any kind of model, with ``mean``, ``sample`` and ``log_prob``.
 
     Args:
         model: The model.
@@ -146,30 +146,34 @@ def encode_points(
     Raises:
         ValueError: There are layers to draw, but no generator.
     """
-    parts = [posterior for _, posterior in encode_parts(model, points, inputs, precision, generator)]
+    parts = [posterior for _, posterior in encode_in_slices(model, points, inputs, precision, generator)]
     return DiagonalGaussian(torch.cat([q.mean for q in parts]), torch.cat([q.log_sd for q in parts]))
 
 
-def encode_parts(
+def encode_in_slices(
     model: Model,
     points: Batch,
     inputs: tuple[str, ...],
     precision: str = "auto",
     generator: torch.Generator | None = None,
 ) -> Iterator[tuple[slice, DiagonalGaussian]]:
-    """Yield slices of rows with q(z | inputs) [n, D], so that progress can be reported; see :func:`encode_points`."""
+    """Yield slices of rows with their q(z | inputs) [n, D], so that progress can be reported; see
+    :func:`encode_points`.
+    """
     if generator is None and "gaussian" not in model.capabilities:
-        raise ValueError("generator got None, expected a generator for this model with layers of z; see posterior_of")
+        raise ValueError(
+            "generator got None, expected a torch.Generator, since this model has several layers of z; give one"
+        )
     for rows in _row_slices(points.size):
         with autocast(points.device, precision):
             posterior = model.encode(points[rows], inputs, generator)
         yield rows, DiagonalGaussian(_to_at_least_float32(posterior.mean), _to_at_least_float32(posterior.log_sd))
 
 
-def mean_parts(
+def means_in_slices(
     model: Model, points: Batch, inputs: tuple[str, ...], precision: str, generator: torch.Generator
 ) -> Iterator[tuple[slice, Tensor]]:
-    """Yield slices of rows with means of q(z | inputs) [n, D]; see :meth:`Model.means`."""
+    """Yield slices of rows with their means of q(z | inputs) [n, D]; see :meth:`Model.means`."""
     for rows in _row_slices(points.size):
         with autocast(points.device, precision):
             means = model.means(points[rows], inputs, generator)

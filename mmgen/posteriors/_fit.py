@@ -41,7 +41,7 @@ def fit_aggregate(
     resume: Resume = "auto",
     base_path: Path | None = None,
 ) -> tuple[Work[Latents], Work[TrainingResult]]:
-    """Return two pieces of work to run in order: encoding of the examples, and the fit to the encodings.
+    """Return two works to run in order: one encodes the examples, the other fits a density to their encodings.
 
     Args:
         model_path: Model checkpoint.
@@ -58,7 +58,10 @@ def fit_aggregate(
         UsageError: The dataset has other modalities than the model's, or a file would be written over something else.
     """
     if (base_path is not None) != (settings.base is not None):
-        raise UsageError("--from is for guided fits and SCAN with operators, which need it; leave it out elsewhere")
+        raise UsageError(
+            "guided fits and SCAN with operators need --from, the fit to start from, and no others take it; "
+            "give it with those, or leave it out"
+        )
     target = settings.build_target()
     fabric = make_fabric(settings.training)
     _, trained, model = load_model(model_path, fabric.device)
@@ -103,11 +106,13 @@ def fit_aggregate(
         )
         if len(rows.mean) < 2:
             raise DataError(
-                f"this fit got the encodings of {len(rows.mean)} training examples, expected 2 at least, which have a "
-                "spread; raise --examples, or fit to a model of more data"
+                f"this fit got the encodings of {len(rows.mean)} training examples, expected at least 2, "
+                "since one has no spread; raise --examples, or fit to a model of more data"
             )
         if not (torch.isfinite(rows.mean).all() and torch.isfinite(rows.log_sd).all()):
-            raise DataError(f"{latents_path} holds encodings that are not finite: the model diverged; train it again")
+            raise DataError(
+                f"{latents_path} holds encodings that are not finite, since the model diverged; train it again"
+            )
 
         parent_ids, base = {"latents": latents.header.content_id}, None
         if base_path is not None:
@@ -116,7 +121,7 @@ def fit_aggregate(
             aggregate.load_state_dict({**aggregate.state_dict(), **base.state_dict()})
             parent_ids["base"] = header.content_id
         keep_all = settings.aggregate.keep_all
-        task = target.task(FitParts(aggregate, base, model, keep_all, rows.mean, rows.log_sd))
+        task = target.build_task(FitParts(aggregate, base, model, keep_all, rows.mean, rows.log_sd))
         facts = {"latent_size": model.latent_size}
         return TaskParts(task, rows, validation, parent_ids, facts=facts)
 
@@ -141,7 +146,7 @@ def fit_aggregate(
 def load_base(
     path: Path, settings: FitSettings, model_path: Path, dataset_path: Path, device: torch.device | str = "cpu"
 ) -> tuple[Header, Aggregate]:
-    """Load the fit from which another one starts; see :attr:`FitSettings.base`.
+    """Load the finished fit that another fit starts from (:attr:`FitSettings.base`), after a check that it suits.
 
     Raises:
         UsageError: The file is a fit of another posterior, of another model or dataset, or with other settings.
@@ -160,7 +165,7 @@ def load_base(
         or base_settings.base is not None
     ):
         raise UsageError(
-            f"{path} is {base_settings.name}, expected {expected_settings.name}, which this fit starts from"
+            f"{path} is a fit {base_settings.name}, expected the fit {expected_settings.name} to start from; give that"
         )
     if (base_settings.aggregate.target, base_settings.settings_to_match) != (
         expected_settings.aggregate.target,
@@ -175,7 +180,7 @@ def load_base(
 
 
 def load_aggregate(path: Path, device: torch.device | str = "cpu") -> tuple[Header, FitSettings, Aggregate]:
-    """Load a fitted density in evaluation mode, with its header and settings.
+    """Load a fitted density for evaluation, with its header and settings.
 
     Raises:
         ArtifactError: The file is no fitted density, or its tensors do not fit its settings.
@@ -189,7 +194,7 @@ def load_aggregate(path: Path, device: torch.device | str = "cpu") -> tuple[Head
 
 
 def _check_model(model: Model, path: Path, layers: Layers) -> None:
-    """Refuse models whose encodings are points or hold labels, and layers "top" for a model of one layer."""
+    """Refuse models whose encodings are points or hold labels, and ``--layers top`` for a model of one layer."""
     if "density" not in model.capabilities:
         raise UsageError(
             f"{path} has a deterministic encoder, whose encodings are points without a density; use a variational model"

@@ -25,7 +25,7 @@ BALANCED, CFG = "balanced", "cfg"
 
 @dataclass(frozen=True)
 class Guidance:
-    """Settings of guidance; False as a truth value if the weight is 0.
+    """Settings of guidance; an instance of weight 0 counts as False.
 
     Attributes:
         weight: w of p(y|z)^w, or s of classifier-free guidance; 0 for no guidance.
@@ -36,11 +36,11 @@ class Guidance:
         start, end: Part of the path of a flow, within 0 (noise) and 1, on which classifier-free guidance acts.
 
     Example:
-        >>> Guidance.of("3:balanced").method, bool(Guidance.of(0)), str(Guidance.of(0.5))
+        >>> Guidance.parse("3:balanced").method, bool(Guidance.parse(0)), str(Guidance.parse(0.5))
         ('balanced', False, '0.5')
-        >>> Guidance.of("cfg:0.5").weight, str(Guidance.of("cfg:1:start=0.2:end=0.8"))
+        >>> Guidance.parse("cfg:0.5").weight, str(Guidance.parse("cfg:1:start=0.2:end=0.8"))
         (0.5, 'cfg:1:start=0.2:end=0.8')
-        >>> str(Guidance.of("10:balanced:effective=100:candidates=65536"))
+        >>> str(Guidance.parse("10:balanced:effective=100:candidates=65536"))
         '10:balanced:effective=100:candidates=65536'
     """
 
@@ -66,7 +66,7 @@ class Guidance:
         return ":".join(parts)
 
     @classmethod
-    def of(cls, value: "AnyGuidance") -> "Guidance":
+    def parse(cls, value: "AnyGuidance") -> "Guidance":
         """Parse guidance: a weight with options, such as "3:balanced", "3:effective=100:candidates=65536" or "cfg:0.5".
 
         Raises:
@@ -98,7 +98,7 @@ class Guidance:
 
 
 def _parse_options(options: Sequence[str], free: bool) -> dict[str, Any] | None:
-    """Parse the options after a weight; None if one is unknown, repeated or out of range."""
+    """Return settings from the options after a weight; None if one is unknown, repeated or out of range."""
     settings: dict[str, Any] = {"method": CFG} if free else {}
     ranges = {"start": (0.0, 1.0), "end": (0.0, 1.0)} if free else dict.fromkeys(_CANDIDATES, (1, _MOST_CANDIDATES))
     for option in options:
@@ -120,11 +120,11 @@ def _parse_options(options: Sequence[str], free: bool) -> dict[str, Any] | None:
 NO_GUIDANCE = Guidance()
 
 AnyGuidance = Annotated[Guidance | float | str, SkipValidation]
-"""Guidance as users type it: 3, "3", "3:balanced" or "cfg:0.5"; see :meth:`Guidance.of`."""
+"""Guidance as users type it: 3, "3", "3:balanced" or "cfg:0.5"; see :meth:`Guidance.parse`."""
 
 
 def parse_guidance(values: AnyGuidance | Sequence[AnyGuidance]) -> list[Guidance]:
-    """Parse one guidance or several into a list.
+    """Parse one value of guidance, or several, into a list.
 
     Raises:
         UsageError: A value is no guidance.
@@ -134,5 +134,5 @@ def parse_guidance(values: AnyGuidance | Sequence[AnyGuidance]) -> list[Guidance
         ['0', '3.5']
     """
     if isinstance(values, Sequence) and not isinstance(values, str):
-        return [Guidance.of(value) for value in values]
-    return [Guidance.of(values)]
+        return [Guidance.parse(value) for value in values]
+    return [Guidance.parse(values)]

@@ -122,14 +122,16 @@ class Guided(GuidedPosterior):
 
     @property
     def diagnostics(self) -> dict[str, float | int]:
-        """Effective sample sizes of candidates and quality of balance over all descriptions so far."""
+        """Effective sample sizes of candidates, and measures of balance, over all descriptions so far."""
         return self._statistics.diagnostics | (self._balance.diagnostics if self._balance is not None else {})
 
     def select_words(self, points: Batch, name: str | None) -> Batch:
         return self.unguided.select_words(points, name)
 
     def condition_on(self, expression: Expression | None) -> Posterior:
-        """Return the guided posterior of one description; NOT and OR affect p(words | z) only, not the base."""
+        """Return the guided posterior of one description; NOT and OR change p(words | z), not the posterior it starts
+        from.
+        """
         if expression is None:
             return self
         if expression.operators & {*OPERATORS}:
@@ -154,7 +156,8 @@ class Guided(GuidedPosterior):
         return self.unguided.log_density(z, words) + self.log_weight(z, words) - log_z
 
     def log_weight(self, z: Tensor, words: Batch, parameters: Tensor | None = None) -> Tensor:
-        """Return the log density that guidance adds to the base, fp64, up to log Z: w log p(y|z) and balance.
+        """Return the log of the factor by which guidance multiplies the posterior, without its normaliser, in nats and
+        fp64.
 
         Args:
             z: Latents [..., B, D], or [K, D] for one description.
@@ -167,7 +170,7 @@ class Guided(GuidedPosterior):
         return self._log_weight(z, words, self._expression, parameters)
 
     def find_guiding_modality(self, words: Batch) -> str | None:
-        """Return the modality y whose p(y|z) guides for these descriptions; None for empty descriptions."""
+        """Return the name of the modality y whose p(y|z) guides; None for empty descriptions."""
         return (
             self.likelihood.select_modality(words, self.unguided.reads)
             if self.likelihood.specified_modalities(words)
@@ -176,7 +179,9 @@ class Guided(GuidedPosterior):
 
     @torch.no_grad()
     def normaliser(self, words: Batch) -> tuple[Tensor, Tensor]:
-        """Estimate log Z_w of B descriptions [B] with standard errors [B], in nats; equal ones share their estimate."""
+        """Estimate log Z_w [B] of B descriptions with standard errors [B], in nats; equal descriptions share an
+        estimate.
+        """
         pairs = [pair for _, pair in self._log_normalisers(words)]
         values, errors = torch.tensor(pairs, dtype=torch.float64, device=words.device).unbind(1)
         return values, errors
@@ -195,7 +200,7 @@ class Guided(GuidedPosterior):
 
     @torch.no_grad()
     def _draw_for_description(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
-        """Draw z [n, 1, D] for one description."""
+        """Draw z [n, 1, D] of one description."""
         expression, base = self._expression, self.unguided
         specified = self.likelihood.specified_modalities(words)
         if expression is None and not specified:
@@ -228,7 +233,7 @@ class Guided(GuidedPosterior):
     ) -> Tensor:
         likelihood = self.likelihood
         if self._balance is not None:
-            name = likelihood.attributes().name
+            name = likelihood.require_attributes().name
             specified = likelihood.specified_modalities(words)
             if expression is None and specified and name not in specified:
                 raise UsageError(
@@ -244,7 +249,7 @@ class Guided(GuidedPosterior):
 
     @property
     def _shared_draws(self) -> SharedDraws:
-        """Return the shared draws of an unconditional base."""
+        """Pool of draws from an unconditional posterior that guidance starts from."""
         more = (
             f", {self.guidance.candidates}" if self.guidance.candidates > CANDIDATES else ""
         )  # its pool may be larger
@@ -268,7 +273,7 @@ class Guided(GuidedPosterior):
         return known[key]
 
     def _shared_logits(self, name: str) -> Tensor:
-        """Return the attribute decoder's output for the shared draws [P, S]."""
+        """Return logits of attributes [P, S], decoded from the pool of draws."""
         pool = self._shared_draws
         if name not in pool.logits:
             with torch.no_grad(), torch.autocast(pool.z.device.type, enabled=False):
@@ -278,9 +283,9 @@ class Guided(GuidedPosterior):
 
     @torch.no_grad()
     def _shared_weights(self, words: Batch, expression: Expression | None) -> Tensor:
-        """Return log weights of the shared draws for a description [P]."""
+        """Return log weights [P] of the pool of draws for one description."""
         pool, likelihood = self._shared_draws, self.likelihood
-        name = likelihood.select_modality(words) if expression is None else likelihood.attributes().name
+        name = likelihood.select_modality(words) if expression is None else likelihood.require_attributes().name
         known = self._shared_logits(name) if likelihood.is_attributes(name) else None
         parts = []
         for start in range(0, len(pool.z), _LATENTS):
@@ -291,11 +296,11 @@ class Guided(GuidedPosterior):
 
     @torch.no_grad()
     def _draw_candidates(self, words: Batch, expression: Expression | None, count: int) -> Candidates:
-        """Draw ``count`` latents for balancing a description, or return the shared draws."""
+        """Draw ``count`` latents for balancing a description, or return the pool of draws."""
         z, logits = None, None
         reads = self.unguided.reads
         if self.unguided.is_unconditional:
-            z, logits = self._shared_draws.z, self._shared_logits(self.likelihood.attributes().name)
+            z, logits = self._shared_draws.z, self._shared_logits(self.likelihood.require_attributes().name)
         else:
             key = description_key(self.likelihood, words, expression)
             generator = torch_generator(self._seed, "balance", self.name, key, device=str(words.device))
@@ -308,9 +313,9 @@ class Guided(GuidedPosterior):
         return Candidates(z, self.guidance.weight * log_words, log_words - likelihood_of_base, log_words, logits)
 
     def _log_normalisers(self, words: Batch) -> list[tuple[bytes, tuple[float, float]]]:
-        """Return for each description its key, and log Z_w with its standard error."""
+        """Return a key of each description, with log Z_w and its standard error."""
         expression = self._expression
-        name = self.find_guiding_modality(words) if expression is None else self.likelihood.attributes().name
+        name = self.find_guiding_modality(words) if expression is None else self.likelihood.require_attributes().name
         pairs = []
         for row in range(words.size):
             if name is None:

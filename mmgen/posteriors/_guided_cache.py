@@ -16,7 +16,7 @@ _GUIDED = 8
 
 
 class GuidedCache:
-    """Cache of the guided posteriors of one model with their draws.
+    """Cache of a model's posteriors under each guidance, together with their draws.
 
     Args:
         likelihood: p(words | z) of the model.
@@ -28,7 +28,7 @@ class GuidedCache:
         self._pools: Pools = {}
 
     def apply(self, posteriors: Posteriors, guidance: Guidance, seed: int) -> Posteriors:
-        """Return posteriors under guidance: all, the fitted one alone for "cfg", or as they are for a weight of 0.
+        """Return the posteriors under guidance: all of them, only the fitted one for "cfg"; unchanged for weight 0.
 
         Raises:
             UsageError: The model has no p(words | z), or for "cfg" no fitted rectified flow.
@@ -54,7 +54,7 @@ class GuidedCache:
         return posteriors.apply_guidance(self._guide(guidance, seed))
 
     def _guide(self, guidance: Guidance, seed: int) -> Callable[[Posterior], GuidedPosterior]:
-        """Return a function that guides a posterior; see :class:`Guided`."""
+        """Return a function that puts a posterior under this guidance; see :class:`Guided`."""
 
         def guide_posterior(base: Posterior) -> GuidedPosterior:
             key = base.name, guidance, seed

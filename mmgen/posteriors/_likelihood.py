@@ -17,7 +17,8 @@ __all__ = ["WordLikelihood", "log_prob_of_expression"]
 
 
 def log_prob_of_expression(modality: Attributes, logits: Tensor, expression: Expression) -> Tensor:
-    r"""Return log p(expression | z) in nats and fp64, attributes being independent given z: logits [..., S] -> [...].
+    r"""Return log p(expression | z) [...] in nats and fp64 from attribute logits [..., S], attributes being independent
+    given z.
 
     .. math:: \log \sum_{parts} \prod_k \sum_{v \in part_k} p(y_k = v \mid z)
     """
@@ -32,7 +33,7 @@ def log_prob_of_expression(modality: Attributes, logits: Tensor, expression: Exp
 
 
 class WordLikelihood:
-    """p(words | z) of a model that generates attributes or text.
+    """Likelihood p(words | z) of a model that generates attributes or text.
 
     Args:
         model: The model.
@@ -45,17 +46,17 @@ class WordLikelihood:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Modalities of words that the model generates, text before attributes; empty for conditional decoders."""
+        """Names of the modalities of words that the model generates, text first; () for conditional decoders."""
         parts = [part.name for part in (self.data.text, self.data.attributes) if part is not None]
         return () if self.model.conditional_on else tuple(name for name in parts if name in self.model.generates)
 
     def specified_modalities(self, words: Batch) -> tuple[str, ...]:
-        """Return the modalities in which descriptions specify something, generated or not, attributes first."""
+        """Return the modalities in which the descriptions specify something, generated or not, attributes first."""
         parts = [part.name for part in (self.data.attributes, self.data.text) if part is not None]
         return tuple(name for name in parts if name in words.values and bool(words.present[name].any()))
 
     def select_modality(self, words: Batch, preferred: Sequence[str] = ()) -> str:
-        """Select the modality y of p(y | z) for descriptions: a preferred one, else text before attributes.
+        """Return the modality y whose p(y | z) these descriptions use: a preferred one, else text before attributes.
 
         Args:
             words: Descriptions that are not empty.
@@ -70,13 +71,15 @@ class WordLikelihood:
             text = self.data.text
             raise UsageError(
                 f"guidance needs p({' and '.join(specified) or 'words'} | z), but {self.path} generates "
-                f"{' and '.join(self.names)} alone: describe by that"
+                f"{' and '.join(self.names)} alone; describe by {' and '.join(self.names)}"
                 f"{' in whole captions' if text and text.name in self.names else ''}"
             )
         return next((name for name in preferred if name in able), able[0])
 
-    def attributes(self, subject: str = "NOT and OR need", advice: str = "describe by that") -> Attributes:
-        """Return the attributes that the model generates.
+    def require_attributes(
+        self, subject: str = "NOT and OR need", advice: str = "describe without NOT and OR"
+    ) -> Attributes:
+        """Return the attributes that the model generates, or raise an error that names ``subject`` and ``advice``.
 
         Args:
             subject: Beginning of the error message, such as "NOT and OR need".
@@ -89,16 +92,16 @@ class WordLikelihood:
         modality = self.model.modalities.get(info.name) if info is not None else None
         if not isinstance(modality, Attributes):
             raise UsageError(
-                f"{subject} p(attributes | z), but {self.path} generates {' and '.join(self.names)} alone: {advice}"
+                f"{subject} p(attributes | z), but {self.path} generates {' and '.join(self.names)} alone; {advice}"
             )
         return modality
 
     def is_attributes(self, name: str) -> bool:
-        """Return True if a modality is the attributes of the data."""
+        """Return True if the modality ``name`` is the attributes of the data."""
         return self.data.attributes is not None and name == self.data.attributes.name
 
     def codes(self, words: Batch) -> dict[str, Tensor]:
-        """Return the codes of descriptions by modality, -1 where a description leaves them unspecified."""
+        """Return the codes of descriptions by modality, with -1 for what they leave unspecified."""
         parts = [part.name for part in (self.data.attributes, self.data.text) if part is not None]
         selected = words.select(parts)
         return {
@@ -129,7 +132,7 @@ class WordLikelihood:
         """
         if expression is None and not self.specified_modalities(words):
             return z.new_zeros(z.shape[:-1])
-        name = self.select_modality(words, preferred) if expression is None else self.attributes().name
+        name = self.select_modality(words, preferred) if expression is None else self.require_attributes().name
         with torch.autocast(z.device.type, enabled=False):
             alone = z.dim() == 2
             if parameters is None or not self.is_attributes(name):
@@ -137,20 +140,20 @@ class WordLikelihood:
             if alone:
                 parameters = parameters[:, None]
             if expression is not None:
-                value = log_prob_of_expression(self.attributes(), parameters, expression)
+                value = log_prob_of_expression(self.require_attributes(), parameters, expression)
             else:
                 value = self.model.modalities[name].log_prob(parameters, words.values[name], words.present[name])
             return value[:, 0] if alone else value
 
     def value_probabilities(self, z: Tensor, positions: Sequence[int], parameters: Tensor | None = None) -> Tensor:
-        """Return p(a_k = v | z) [..., S] in fp64, over the S values v of some attributes k.
+        """Return p(a_k = v | z) [..., S] in fp64 for all S values v of the attributes at ``positions``.
 
         Args:
             z: Latents [..., D].
             positions: Indices of the attributes.
             parameters: Output of the decoder of attributes for z, if known.
         """
-        modality = self.attributes()
+        modality = self.require_attributes()
         with torch.autocast(z.device.type, enabled=False):
             logits = self.model.decode(modality.name, z) if parameters is None else parameters
             table = modality.log_probabilities(logits).double().exp()

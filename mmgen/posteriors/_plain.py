@@ -33,12 +33,12 @@ class Prior(Posterior):
         return self.model.posterior(words, ()).log_prob(z)
 
     def gaussian(self, words: Batch) -> DiagonalGaussian:
-        """Return the posterior of B descriptions as a diagonal Gaussian [B, D]; a model of several layers has none."""
+        """Return the posterior of B descriptions as a diagonal Gaussian [B, D]; refuse a model of several layers."""
         return _gaussian_posterior(self.model, self.path, self.name, words, ())
 
 
 class Encoder(Posterior):
-    """The encoder q(z | words): the model's own inference network.
+    """Posterior q(z | words) of the model's own inference network.
 
     Args:
         model: The model.
@@ -56,7 +56,8 @@ class Encoder(Posterior):
         self._captions_spell_attributes = data.text is not None and bool(data.text.slots)
 
     def informative_modalities(self, words: Batch) -> tuple[str, ...]:
-        """Return the modalities to condition on: those present, without a caption that only spells the attributes.
+        """Return the modalities of descriptions to condition on; a caption that only repeats the attributes is left
+        out.
 
         Free text has more information than attributes, so both are used. For an empty description it is the first
         modality that the network reads.
@@ -80,7 +81,7 @@ class Encoder(Posterior):
         return points.select([name])
 
     def gaussian(self, words: Batch) -> DiagonalGaussian:
-        """Return the posterior of B descriptions as a diagonal Gaussian [B, D]; a model of several layers has none."""
+        """Return the posterior of B descriptions as a diagonal Gaussian [B, D]; refuse a model of several layers."""
         return _gaussian_posterior(self.model, self.path, self.name, words, self._conditioning_modalities(words))
 
     def _conditioning_modalities(self, words: Batch) -> tuple[str, ...]:
@@ -147,7 +148,7 @@ class Fitted(Posterior):
 
 
 class Recombined(Posterior):
-    """Posterior of one description with operators (AND, IN COMMON, IGNORE), by the networks of a fitted density.
+    """Posterior of one description with operators (AND, IN COMMON, IGNORE), by the operators of a fitted density.
 
     Args:
         fitted: The fitted posterior.
@@ -170,6 +171,7 @@ class Recombined(Posterior):
 def _gaussian_posterior(
     model: Model, path: Path, name: str, words: Batch, conditions: tuple[str, ...]
 ) -> DiagonalGaussian:
+    """Return q(z | conditions) as a diagonal Gaussian [B, D], or refuse a model of several layers."""
     posterior = model.posterior(words, conditions)
     if isinstance(posterior, DiagonalGaussian):
         return posterior

@@ -24,7 +24,7 @@ __all__ = ["GuidedPosterior", "Posterior", "Posteriors"]
 
 
 class Posterior(ABC):
-    """Base of posteriors q(z | words), including densities such as p(z) that ignore descriptions.
+    """Base of posteriors q(z | words), including densities such as p(z) that ignore the words.
 
     Attributes:
         name: The name that users type: "prior", "own", "aggregate", "true" or "scan".
@@ -66,7 +66,7 @@ class Posterior(ABC):
 
     @abstractmethod
     def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
-        """Draw as :meth:`sample` does, without checks of arguments."""
+        """Draw z as :meth:`sample` does, without checks of arguments."""
 
     @abstractmethod
     def log_density(self, z: Tensor, words: Batch) -> Tensor:
@@ -74,12 +74,12 @@ class Posterior(ABC):
 
     @property
     def unguided(self) -> "Posterior":
-        """The posterior without guidance."""
+        """This posterior without guidance."""
         return self
 
     @property
     def is_unconditional(self) -> bool:
-        """True if no description changes the density: p(z) or a learned q(z)."""
+        """True if no description changes the density, as for p(z) or a learned q(z)."""
         return not self.reads
 
     @property
@@ -89,12 +89,12 @@ class Posterior(ABC):
 
     @property
     def base(self) -> str:
-        """Name of the density that guidance starts from: its own name, or "learned prior" for q(z)."""
+        """Name in tables of the unguided density: its own name, or "learned prior" for q(z)."""
         return self.name
 
     @property
     def formula(self) -> str:
-        """The density in symbols, without weights: "q_agg(z|y)"."""
+        """Density in symbols, without weights: "q_agg(z|y)"."""
         return posterior_name(self.name)
 
     @property
@@ -108,11 +108,11 @@ class Posterior(ABC):
         return posterior_title(self.name, **self.weights)
 
     def select_words(self, points: Batch, name: str | None) -> Batch:
-        """Select the modalities of examples that condition the density; ``name`` is the one to evaluate."""
+        """Return the modalities of examples that condition the density; ``name`` is the modality to evaluate."""
         return points
 
     def condition_on(self, expression: Expression | None) -> "Posterior":
-        """Return the posterior of one description with NOT, OR or operators; a plain one (None) returns self.
+        """Return the posterior of one description with NOT, OR or operators; for None, a plain description, self.
 
         Args:
             expression: Negation and alternatives, or a recombination by operators; None for a plain description.
@@ -129,7 +129,7 @@ class Posterior(ABC):
 
 
 class GuidedPosterior(Posterior):
-    """Base of posteriors that guidance has changed, by p(words | z) or by a flow itself.
+    """Base of posteriors under guidance, by p(words | z) or by a flow itself.
 
     Attributes:
         guidance: Weight and method.
@@ -144,16 +144,16 @@ class GuidedPosterior(Posterior):
 
     @property
     def diagnostics(self) -> dict[str, float | int]:
-        """Figures of the draws so far; none by default."""
+        """Numbers that measure the quality of the draws so far; {} by default."""
         return {}
 
     @abstractmethod
     def find_guiding_modality(self, words: Batch) -> str | None:
-        """Return the modality that guides for these descriptions; None if they say nothing."""
+        """Return the name of the modality that guides; None for descriptions that specify nothing."""
 
 
 class Posteriors(Mapping[str, Posterior]):
-    """The posteriors of a trained model by name.
+    """Mapping from names to the posteriors of a trained model: "prior", "own" (its encoder) and a fitted one.
 
     Args:
         members: The posteriors; the last one is the default.
@@ -203,11 +203,13 @@ class Posteriors(Mapping[str, Posterior]):
 
     @property
     def default(self) -> str:
-        """Name of the fitted posterior, else of the encoder, else of the prior."""
+        """Name of the posterior to use by default: the fitted one, else the encoder, else the prior."""
         return list(self._members)[-1]
 
     def apply_guidance(self, guide: Callable[[Posterior], Posterior] | None, fitted_only: bool = False) -> Self:
-        """Return these posteriors, or the fitted one alone, each guided by ``guide``; None removes guidance."""
+        """Return these posteriors, or only the fitted one, each changed by the function ``guide``; None removes
+        guidance.
+        """
         return type(self)(self._every, self._path, self._model_path, guide, fitted_only)
 
     def unguided(self, name: str) -> Posterior:
@@ -215,6 +217,7 @@ class Posteriors(Mapping[str, Posterior]):
         return type(self)(self._every, self._path, self._model_path)[name]
 
     def _unknown_posterior(self, name: str) -> UsageError:
+        """Return the error for a name that no posterior has."""
         if name in mmgen.posteriors.names() and mmgen.posteriors.get(name).posterior == name:
             return UsageError(
                 f"{self._path} has no fitted posterior '{name}'; make one with: "

@@ -24,7 +24,7 @@ __all__ = ["OperatorTask", "Operators", "draw_recombination"]
 
 
 class Operators(nn.Module):
-    """Networks that combine two posteriors into one, one network for each operator: [B, 4, D] -> [B, 2, D].
+    """Networks that combine two posteriors into one, a network for each operator: [B, 4, D] -> [B, 2, D].
 
     Args:
         hidden: Channels of the hidden layers.
@@ -35,13 +35,15 @@ class Operators(nn.Module):
         self.networks = nn.ModuleList(_make_network((4, *hidden, 2)) for _ in OPERATORS)
 
     def forward(self, operator: str, left: DiagonalGaussian, right: DiagonalGaussian) -> DiagonalGaussian:
-        """Return the posterior [B, D] of two posteriors [B, D] combined by an operator."""
+        """Return the posterior [B, D] of the operator's combination of two posteriors [B, D]."""
         stacked = torch.stack([left.mean, left.log_sd, right.mean, right.log_sd], -2)
         mean, log_sd = self.networks[OPERATORS.index(operator)](stacked).unbind(-2)
         return DiagonalGaussian(mean, log_sd.clamp(-7, 4))
 
     def combine(self, recombination: Expression, leaves: list[DiagonalGaussian]) -> DiagonalGaussian:
-        """Return the posterior of a nested recombination; ``leaves`` are those of its plain descriptions in order."""
+        """Return the posterior of a nested recombination from ``leaves``, the posteriors of its plain descriptions in
+        order.
+        """
         if not recombination.operands:
             return leaves.pop(0)
         left, right = (self.combine(part, leaves) for part in recombination.operands)
@@ -58,7 +60,7 @@ def _make_network(widths: tuple[int, ...]) -> nn.Sequential:
 def draw_recombination(
     batch: Batch, name: str, operator: str
 ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """Draw two descriptions whose combination by an operator is true of each example: (left, right, result).
+    """Draw for each example two descriptions whose combination by an operator is true of it: (left, right, result).
 
     Each is a pair of codes and masks [B, A].
     """
@@ -87,7 +89,7 @@ def draw_recombination(
 
 
 def _draw_further_attributes(batch: Batch, name: str, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Draw attributes of other examples where ``mask`` has none, each half the time: codes and mask [B, A]."""
+    """Add attributes of other examples where ``mask`` has none, each with probability 1/2: codes and mask [B, A]."""
     order = torch.randperm(len(mask), device=mask.device)
     values, present = batch.values[name][order], batch.present[name][order]
     return values, present & ~mask & (torch.rand(mask.shape, device=mask.device) < 0.5)
@@ -98,7 +100,7 @@ def _mask_codes(values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class OperatorTask(Task):
-    """Training task of the operators of a finished SCAN: minus KL(q(z|x) || q(z|r)).
+    """Training task of the operators of a finished SCAN, which maximises minus KL(q(z|x) || q(z|r)).
 
     Each operator is trained on a third of the examples.
 

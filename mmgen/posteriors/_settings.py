@@ -25,7 +25,7 @@ _READER = TextNetwork(embedding=32, hidden=128, dropout=0.0)
 
 
 def _convert_target_name(target: Any) -> Any:
-    """Convert the boolean of ``name = true`` in TOML and --set to the name of the target "true"."""
+    """Convert the boolean that ``name = true`` is in TOML and --set to "true", the name of the target."""
     return {**target, "name": "true"} if isinstance(target, dict) and target.get("name") is True else target
 
 
@@ -65,7 +65,7 @@ def _default_training(**changes: Any) -> TrainingSettings:
 
 
 class FitSettings(Settings):
-    """Settings that determine a fitted posterior, given a model."""
+    """Settings that determine a fitted posterior of a given model."""
 
     aggregate: AggregateSettings = Field(default_factory=AggregateSettings)
     training: TrainingSettings = Field(default_factory=_default_training)
@@ -76,14 +76,14 @@ class FitSettings(Settings):
     def name(self) -> str:
         """Name of the posterior in tables."""
         target = self.build_target()
-        return posterior_name(target.posterior, **target.weights, given=self.aggregate.given) + target.suffix
+        return posterior_name(target.posterior, **target.weights, given=self.aggregate.given) + target.name_suffix
 
     @property
-    def slug(self) -> str:
-        """Part of a file name, unique for target, weights and family: "true-w300-realnvp"."""
+    def file_name_part(self) -> str:
+        """Part of a file name that is unique for target, weights and family: "true-w300-realnvp"."""
         options, target = self.aggregate, self.build_target()
         # A weight of q(z) is always 1.
-        parts = [target.posterior, *(target.slug if options.given != "nothing" else [])]
+        parts = [target.posterior, *(target.file_name_parts if options.given != "nothing" else [])]
         parts += [self.family_name] if target.family is None else []
         usual = ("attributes",) if self.data.attributes else ("attributes", "text")
         parts += [options.given] if options.given is not None and options.given not in usual else []
@@ -101,17 +101,17 @@ class FitSettings(Settings):
 
     @property
     def settings_to_match(self) -> tuple[Any, ...]:
-        """Values of the settings, besides the target, that must be equal if one fit starts from another."""
+        """Values of settings, except the target, that a fit and the fit it starts from must share."""
         options = self.aggregate
         return options.given, options.family, options.text_network, options.layers, options.keep_all, self.data
 
     @property
     def family_name(self) -> str:
-        """Name of the family."""
+        """Name of the family of densities."""
         return str((self.aggregate.family or {"name": self.build_target().family or _FAMILY})["name"])
 
     def build_family(self) -> Family:
-        """Build the family that the settings name."""
+        """Build the family of densities that the settings name."""
         family: Family = build_member(
             mmgen.densities, {"name": self.family_name, **(self.aggregate.family or {})}, "aggregate.family"
         )
@@ -123,7 +123,7 @@ class FitSettings(Settings):
         return target
 
     def build(self, latent_size: int) -> Aggregate:
-        """Build the density over ``latent_size`` latents."""
+        """Build the density over z of ``latent_size`` dimensions."""
         data, options, target = self.data, self.aggregate, self.build_target()
         condition: Condition = None
         if options.given == "attributes":
@@ -138,13 +138,13 @@ class FitSettings(Settings):
             self.build_family(),
             options.text_network,
             options.layers,
-            lambda: target.networks(latent_size, condition),
+            lambda: target.build_networks(latent_size, condition),
             described=described,
         )
 
 
 def fit_defaults(given: Given) -> FitSettings:
-    """Return the default settings for a kind of description."""
+    """Return the default settings of a fit for a kind of condition."""
     if given != "text":
         return FitSettings(aggregate=AggregateSettings(given=given))
     return FitSettings(
@@ -154,7 +154,7 @@ def fit_defaults(given: Given) -> FitSettings:
 
 
 def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> FitSettings:
-    """Validate settings over the defaults, and fill in values that follow from the model.
+    """Check settings of a fit, and fill in defaults and values that follow from the model.
 
     Raises:
         SettingsError: Some keys or values are wrong; the message names all of them.
@@ -189,7 +189,7 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
         )
     if target.needs_likelihood and not settings.build_family().by_likelihood:
         raise UsageError(
-            f"--family got {settings.family_name}, whose log density takes too long for target "
+            f"--family got {settings.family_name}, whose log density takes too long for --target "
             f"{settings.aggregate.target['name']}, which needs it at every step; use --family {_FAMILY}"
         )
     target = target.complete_settings(request)

@@ -19,14 +19,14 @@ __all__ = ["AggregatedTarget"]
 
 
 class AggregatedTask(DensityTask):
-    """Training task that fits a density to cached encodings, by maximum likelihood or a loss of its own."""
+    """Training task that fits a density to cached encodings, by maximum likelihood or by a loss of its family."""
 
     def __init__(self, aggregate: Aggregate, keep_all: float) -> None:
         super().__init__(aggregate, keep_all)
         self.quantity = "minus KL" if aggregate.by_likelihood else "minus loss"
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
-        """Return a one-sample estimate of minus KL(q(z|x) || q(z|y)) [B] in nats (CK Section 3).
+        """Return a one-sample estimate of minus KL(q(z|x) || q(z|y)) [B] in nats, up to a constant (CK Section 3).
 
         For a family with a loss of its own it is minus that loss.
         """
@@ -49,6 +49,6 @@ class AggregatedTarget(Target):
     def learns_unlabelled(self) -> bool:
         return True
 
-    def task(self, parts: FitParts) -> Task:
+    def build_task(self, parts: FitParts) -> Task:
         parts.aggregate.standardise(parts.mean, parts.log_sd)
         return AggregatedTask(parts.aggregate, parts.keep_all)

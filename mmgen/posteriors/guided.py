@@ -44,8 +44,8 @@ _FEW = 8
 """Effective number of candidates below which there is a warning: the bias is of the order of one over it."""
 
 
-def few_candidates(facts: Mapping[str, Any], target: Target) -> str:
-    """Return a warning about a fit with too few effective candidates; "" if there were enough.
+def few_candidates_warning(facts: Mapping[str, Any], target: Target) -> str:
+    """Return a warning about a fit whose candidates were too few; "" if there were enough.
 
     Args:
         facts: Facts in the header of the finished file.
@@ -65,7 +65,7 @@ def few_candidates(facts: Mapping[str, Any], target: Target) -> str:
 
 
 def draw_candidates(base: Aggregate, model: Model, batch: Batch, guidance: float, count: int) -> tuple[Tensor, Tensor]:
-    """Draw M candidates from q(z|y) [M, B, D] for each description; return them with normalised log weights [M, B]."""
+    """Draw M candidates z [M, B, D] from q(z|y) for each description, with normalised log weights [M, B]."""
     assert base.condition is not None
     z = base.sample(batch, count)
     log_likelihood = model.log_likelihood(base.condition.name, z, batch)
@@ -73,7 +73,7 @@ def draw_candidates(base: Aggregate, model: Model, batch: Batch, guidance: float
 
 
 class GuidedTask(DensityTask):
-    """Task that fits a density to draws of a fitted one, reweighted by the frozen model's p(y|z)^w.
+    """Training task that fits a density to draws of a fitted one, weighted by the frozen model's p(y|z)^w.
 
     Args:
         aggregate: The density to fit; at first a copy of ``base``.
@@ -100,7 +100,7 @@ class GuidedTask(DensityTask):
         self._frozen = (base, model)
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
-        """Return E log q(z|y) over z ~ q_w in nats, or minus the family's loss, with eight draws for each description.
+        """Return E log q(z|y) over z ~ q_w in nats, or minus the family's loss, from eight draws for each description.
 
         A step uses an eighth of its descriptions, value [B / 8]. Validation uses all of them, value [B], an eighth at a
         time, so both need the same memory.
@@ -113,7 +113,7 @@ class GuidedTask(DensityTask):
         return Bound(torch.cat([part.value for part in parts]), terms)
 
     def _value_by_description(self, batch: Batch) -> Bound:
-        """Return the value of every description of a batch [B]."""
+        """Return the value [B] of each description of a batch."""
         base, model = self._frozen
         batch = self.hide_attributes(batch)
         with torch.no_grad():
@@ -129,10 +129,11 @@ class GuidedTask(DensityTask):
 
 
 def _parse_guidance(value: Any) -> Any:
+    """Convert a setting to a weight above 0, or refuse it."""
     if isinstance(value, str) and ":" in value:
         raise ValueError(
-            f"got {value!r}, expected a number alone, such as 3: a fit cannot be balanced, only draws by sample and "
-            "eval; the number of its candidates is --set aggregate.target.candidates"
+            f"got {value!r}, expected a number without options, such as 3; a fit cannot be balanced, but draws of "
+            "mmgen sample and eval can; set the number of candidates by --set aggregate.target.candidates"
         )
     try:
         number = math.nan if isinstance(value, bool) else float(value)
@@ -163,14 +164,15 @@ class GuidedTarget(Target):
         return AggregatedTarget()
 
     @property
-    def slug(self) -> list[str]:
+    def file_name_parts(self) -> list[str]:
         return [f"guided-w{format_weight(self.guidance)}"]
 
     def complete_settings(self, request: Request) -> Self:
         given, refused = request.given, f"--guidance got {self.guidance:g}"
         if request.description is None:
             raise UsageError(
-                f"{refused} with --given nothing, expected attributes or text, by which to guide; leave one of both out"
+                f"{refused} with --given nothing, expected attributes or text, by which to guide; leave --guidance "
+                "or --given out"
             )
         if not request.is_generated:
             raise UsageError(
@@ -179,7 +181,7 @@ class GuidedTarget(Target):
             )
         return self
 
-    def task(self, parts: FitParts) -> Task:
+    def build_task(self, parts: FitParts) -> Task:
         aggregate, base, model, keep_all, *_ = parts
         assert base is not None, "a guided fit starts from q_agg"
         return GuidedTask(aggregate, base, model, keep_all, self.guidance, self.candidates)

@@ -41,7 +41,7 @@ _OPERATOR_HIDDEN = (64, 64)
 
 
 class ScanNetworks(Networks):
-    """Networks of SCAN: p(y|z) of symbols y, and operators if they are learned."""
+    """Networks of SCAN besides its density: p(y|z) of symbols y, and operators if they are learned."""
 
     def __init__(self, latent_size: int, condition: Condition, target: "ScanTarget") -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class ScanNetworks(Networks):
             self.operators = OPERATORS
 
     def log_likelihood(self, z: Tensor, batch: Batch) -> Tensor:
-        """Return log p(y|z) [B] of the known symbols in nats for z [B, D]."""
+        """Return log p(y|z) [B] of the known symbols in nats, for z [B, D]."""
         name = self.symbols.name
         value: Tensor = self.symbols.log_prob(self.decoder(z), batch.values[name], batch.present[name])
         return value
@@ -122,11 +122,11 @@ class ScanTarget(Target):
         return replace(self, operators=False) if self.operators else None
 
     @property
-    def suffix(self) -> str:
+    def name_suffix(self) -> str:
         return " with operators" if self.operators else ""
 
     @property
-    def slug(self) -> list[str]:
+    def file_name_parts(self) -> list[str]:
         words = {"symbols_weight": "symbols", "beta": "beta", "images_weight": "images"}
         changed = [key for key in words if getattr(self, key) != getattr(ScanTarget(), key)]
         parts = [f"{words[key]}-w{format_weight(getattr(self, key))}" for key in changed]
@@ -142,19 +142,21 @@ class ScanTarget(Target):
 
     def check(self, model: Model, given: Given, layers: Layers) -> None:
         if given == "nothing":
-            raise UsageError("--target scan got --given nothing, expected --given attributes or text")
+            raise UsageError("--target scan got --given nothing, expected attributes or text; leave --given out")
         if self.operators and given == "text":
-            raise UsageError("aggregate.target.operators got --given text, expected --given attributes; use that")
+            raise UsageError(
+                "aggregate.target.operators needs --given attributes, but got --given text; use --given attributes"
+            )
         if layers == "all" and len(model.latent.layers) > 1:
             raise UsageError(
                 "--target scan got a model of several layers of z, expected one layer; fit to the top layer alone with "
                 "--layers top"
             )
 
-    def networks(self, latent_size: int, condition: Condition) -> Networks:
+    def build_networks(self, latent_size: int, condition: Condition) -> Networks:
         return ScanNetworks(latent_size, condition, self)
 
-    def task(self, parts: FitParts) -> Task:
+    def build_task(self, parts: FitParts) -> Task:
         networks = parts.aggregate.networks
         assert isinstance(networks, ScanNetworks)
         if self.operators:

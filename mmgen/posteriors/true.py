@@ -29,6 +29,7 @@ __all__ = ["ExactTarget"]
 
 
 def _parse_text_weight(value: Any) -> Any:
+    """Convert the setting to a weight, or to "training"; refuse anything else."""
     if value is None or value == "training":
         return value
     try:
@@ -99,11 +100,11 @@ class ExactTarget(Target):
         return {"text_weight": self.text_weight}
 
     @property
-    def slug(self) -> list[str]:
+    def file_name_parts(self) -> list[str]:
         return [f"w{format_weight(self.weights['text_weight'])}"]
 
     def complete_settings(self, request: Request) -> Self:
-        """Return the settings with the weight as a number.
+        """Return the target with its weight as a number, also for the weight "training".
 
         If z does not depend on the description, because there is none or decoders see it (CVAE), there is no p(y|z) to
         weight: the target is p(z), with weight 1.
@@ -122,7 +123,7 @@ class ExactTarget(Target):
             reason = f"this model has no p({given} | z)"
             reason = "with --given nothing there is none" if request.description is None else reason
             raise UsageError(
-                f"--text-weight got {self._weight_in_words}, expected nothing: it weighs p(words | z), and {reason}"
+                f"--text-weight got {self._weight_in_words}, but it weighs p(words | z), and {reason}; leave it out"
             )
         if isinstance(self.text_weight, float):
             return self
@@ -137,7 +138,8 @@ class ExactTarget(Target):
 
     @property
     def _weight_in_words(self) -> str:
+        """Return the weight as users set it: "training", or a number."""
         return format_weight(self.text_weight) if isinstance(self.text_weight, float) else str(self.text_weight)
 
-    def task(self, parts: FitParts) -> Task:
+    def build_task(self, parts: FitParts) -> Task:
         return ExactTask(parts.aggregate, parts.model, parts.keep_all, self.weights["text_weight"])

@@ -20,7 +20,7 @@ from mmgen.generation.samples import save_samples
 from mmgen.metrics._evaluate import evaluate
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.posteriors import Aggregate, complete_fit_settings, fit_aggregate, load_aggregate
-from mmgen.posteriors.guided import GuidedTarget, GuidedTask, draw_candidates, few_candidates
+from mmgen.posteriors.guided import GuidedTarget, GuidedTask, draw_candidates, few_candidates_warning
 from mmgen.testing.densities import ATTRIBUTES
 from mmgen.training.model_run import load_model
 from mmgen.training.state import state_path
@@ -142,9 +142,9 @@ def test_validation_looks_at_every_description_and_a_step_at_an_eighth() -> None
 def test_too_few_candidates_are_told() -> None:
     target = GuidedTarget()
     few = {"validation_terms": {"log of effective candidates": math.log(2.5)}}
-    assert "effective number of 64 candidates is 2.5" in few_candidates(few, target)
-    assert few_candidates({"validation_terms": {"log of effective candidates": math.log(20)}}, target) == ""
-    assert few_candidates({}, target) == ""
+    assert "effective number of 64 candidates is 2.5" in few_candidates_warning(few, target)
+    assert few_candidates_warning({"validation_terms": {"log of effective candidates": math.log(20)}}, target) == ""
+    assert few_candidates_warning({}, target) == ""
     guided = GuidedTask(attribute_base(), attribute_base(), speaking(), 1.0, 3.0, 16)(DESCRIPTIONS, None)
     assert few["validation_terms"].keys() <= guided.terms.keys()
 
@@ -172,7 +172,7 @@ def test_a_guided_fit_is_written_and_named_with_its_weight(folder: Path) -> None
     guided = run(folder, "guided", GUIDED, base)
     header, settings, fitted = load_aggregate(guided)
     assert settings.aggregate.target == {"name": "guided", "guidance": 3.0, "candidates": 64}
-    assert settings.slug == "aggregate-guided-w3-realnvp-text"
+    assert settings.file_name_part == "aggregate-guided-w3-realnvp-text"
     assert {parent.role: parent.content_id for parent in header.parents}["base"] == read_header(base).content_id
     before = load_aggregate(base)[2].state_dict()
     assert any(not torch.equal(before[name], value) for name, value in fitted.state_dict().items())
@@ -213,12 +213,12 @@ def test_only_a_plain_aggregate_of_the_model_is_guided(folder: Path) -> None:
     base = run(folder, "base", {})
     guided = run(folder, "guided", GUIDED, base)
     exact = run(folder, "true", {"target": {"name": "true"}})
-    for other, message in ((guided, r"is q_agg guided \(w = 3\)"), (exact, r"is q_true\(w = 20\)")):
-        with pytest.raises(UsageError, match=f"{message}, expected q_agg, which this fit starts from"):
+    for other, message in ((guided, r"is a fit q_agg guided \(w = 3\)"), (exact, r"is a fit q_true\(w = 20\)")):
+        with pytest.raises(UsageError, match=f"{message}, expected the fit q_agg to start from"):
             run(folder, "again", GUIDED, other)
     with pytest.raises(UsageError, match="expected the family, target and condition"):
         run(folder, "again", {**GUIDED, "family": {"name": "gaussian"}}, base)
-    with pytest.raises(UsageError, match="--from is for guided fits and SCAN with operators"):
+    with pytest.raises(UsageError, match="guided fits and SCAN with operators need --from"):
         run(folder, "again", GUIDED)
     assert not (folder / "again.safetensors").exists()
 

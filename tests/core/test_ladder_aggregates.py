@@ -107,7 +107,7 @@ def test_of_the_top_layer_what_lies_below_is_the_models_own(
         torch.testing.assert_close(left.T.cov(), LAYER_SD**2 * torch.eye(2).double(), rtol=0, atol=0.01)
         some = z[:50]
         own = DiagonalGaussian(some[:, 2:] @ UP.T, torch.full((50, 2), LAYER_SD).double().log()).log_prob(some[:, :2])
-        expected = aggregate.log_fitted(some[:, 2:], None) + own
+        expected = aggregate.log_prob_of_fitted_layers(some[:, 2:], None) + own
         torch.testing.assert_close(aggregate.log_prob(some, None), expected)
         drawn, _, log_q = aggregate.sample_with_log_prob(None, 1)
         torch.testing.assert_close(log_q, aggregate.log_prob(drawn, None))
@@ -174,7 +174,7 @@ def test_from_a_trained_ladder_to_pictures(trained: Path, tmp_path: Path, layers
     tiny = {"aggregate": {"family": {"name": "gaussian"}, "given": given, "layers": layers}}
     tiny |= {"training": {"steps": 2, "batch": 8, "device": "cpu"}}
     settings = complete_fit_settings(tiny, load_model(trained)[1])
-    assert settings.slug.endswith("-top") == (layers == "top")
+    assert settings.file_name_part.endswith("-top") == (layers == "top")
     out = trained.with_name(f"{given}-{layers}.safetensors")
     for work in fit_aggregate(trained, trained.with_name("tiny.h5"), settings, out):
         work.run()

@@ -12,7 +12,7 @@ from mmgen.baselines._networks import NoiselessTask
 from mmgen.core.errors import UsageError
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models._base import GaussianModel
-from mmgen.posteriors import LayeredPosterior, encode_parts, encode_points, posterior_of
+from mmgen.posteriors import LayeredPosterior, encode_in_slices, encode_points, posterior_of
 from mmgen.testing.linear_gaussian import WEIGHTS
 from mmgen.testing.models import small_model
 from tests.core.linear_ladder import UP, ladder_observations, linear_ladder
@@ -34,7 +34,7 @@ def test_layers_are_not_drawn_without_a_generator(name: str) -> None:
     with pytest.raises(ValueError, match="expected a generator"):
         untyped(model, batch, case.inputs, "32-true")
     with pytest.raises(ValueError, match="expected a generator"):
-        list(encode_parts(model, batch, case.inputs, "32-true"))
+        list(encode_in_slices(model, batch, case.inputs, "32-true"))
 
 
 @EVERY_MODEL

@@ -26,9 +26,9 @@ def scan(**settings: Any) -> tuple[Aggregate, Task]:
     target = mmgen.posteriors.get("scan")(**settings)
     torch.manual_seed(0)
     family = mmgen.densities.get("gaussian")(hidden=(64,))
-    aggregate = Aggregate(3, ATTRIBUTES, family, networks=lambda: target.networks(3, ATTRIBUTES))
+    aggregate = Aggregate(3, ATTRIBUTES, family, networks=lambda: target.build_networks(3, ATTRIBUTES))
     model: Any = None
-    return aggregate, target.task(FitParts(aggregate, None, model, 0.5, torch.zeros(0), torch.zeros(0)))
+    return aggregate, target.build_task(FitParts(aggregate, None, model, 0.5, torch.zeros(0), torch.zeros(0)))
 
 
 def encodings(number: int, seed: int = 0) -> Batch:
@@ -136,7 +136,7 @@ def test_what_is_unknown_is_no_symbol() -> None:
 def test_sentences_have_symbols_too() -> None:
     target, text = mmgen.posteriors.get("scan")(decoder_hidden=8), Text("text", ("a", "b"), 2)
     family = mmgen.densities.get("gaussian")(hidden=(16,))
-    aggregate = Aggregate(3, text, family, networks=lambda: target.networks(3, text))
+    aggregate = Aggregate(3, text, family, networks=lambda: target.build_networks(3, text))
     task = ScanTask(aggregate, target, keep_all=0.5)  # type: ignore[arg-type]
     words = Batch({"text": torch.tensor([[0, 1], [1, 2]])}, {"text": torch.ones(2, dtype=torch.bool)})
     bound = task(encodings(2) | words, None)
@@ -202,7 +202,12 @@ def test_operators_reach_the_moments_of_what_is_meant() -> None:
 
 def test_it_says_what_it_is_and_refuses_what_it_is_not() -> None:
     settings = FitSettings.model_validate({"aggregate": {"target": {"name": "scan"}, "given": "attributes"}})
-    assert (settings.name, settings.slug, settings.family_name, settings.base) == ("q_scan", "scan", "gaussian", None)
+    assert (settings.name, settings.file_name_part, settings.family_name, settings.base) == (
+        "q_scan",
+        "scan",
+        "gaussian",
+        None,
+    )
     target = {"name": "scan", "operators": True}
     operators = FitSettings.model_validate({"aggregate": {"target": target, "given": "attributes"}})
     assert (operators.name, operators.slug) == ("q_scan with operators", "scan-operators")
@@ -214,7 +219,7 @@ def test_it_says_what_it_is_and_refuses_what_it_is_not() -> None:
     with pytest.raises(UsageError, match="has none"):
         aggregate.recombined_posterior(parse("colour=red AND size=big", ATTRIBUTES))
     model: Any = None
-    with pytest.raises(UsageError, match="expected --given attributes or text"):
+    with pytest.raises(UsageError, match="expected attributes or text; leave --given out"):
         mmgen.posteriors.get("scan")().check(model, "nothing", "all")
-    with pytest.raises(UsageError, match="expected --given attributes"):
+    with pytest.raises(UsageError, match="needs --given attributes, but got --given text"):
         mmgen.posteriors.get("scan")(operators=True).check(model, "text", "all")

@@ -11,7 +11,7 @@ import mmgen.posteriors._fit as fit
 from mmgen.artifacts import Dataset, Latents, find_parent, read_checkpoint, read_latents
 from mmgen.core.errors import DataError
 from mmgen.core.notation import UNKNOWN
-from mmgen.posteriors import complete_fit_settings, is_fit
+from mmgen.posteriors import complete_fit_settings, is_finished_fit
 from mmgen.posteriors._encode import LatentRows
 from mmgen.settings.config import merge
 from mmgen.training.batches import DatasetRows
@@ -204,4 +204,4 @@ def test_a_guided_fit_has_the_descriptions_of_its_base(bars: Path, tmp_path: Pat
     fitted(model, bars, base, "guided", target={"name": "guided", "guidance": 2.0})
     assert [len(rows) for rows in seen] == [12, HELD_OUT] * 2
     base.with_name("a.last.safetensors").unlink()
-    assert is_fit(base, fit.load_aggregate(base)[1], model, bars)
+    assert is_finished_fit(base, fit.load_aggregate(base)[1], model, bars)

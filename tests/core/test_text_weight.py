@@ -150,7 +150,7 @@ def test_the_training_weight_is_the_default_and_is_written_as_a_number() -> None
     for asked in ({}, {"text_weight": "training"}):
         settings = complete_fit_settings({"aggregate": {"target": {"name": "true", **asked}}}, model)
         assert settings.model_dump(mode="json")["aggregate"]["target"]["text_weight"] == pytest.approx(300)
-        assert settings.name == "q_true(w = 300)" and settings.slug == "true-w300-realnvp"
+        assert settings.name == "q_true(w = 300)" and settings.file_name_part == "true-w300-realnvp"
     exact = complete_fit_settings({"aggregate": {"target": {"name": True, "text_weight": "1"}}}, model)
     assert exact.build_target().weights == {"text_weight": 1.0} and exact.name == "q_true(w = 1), exact"
     assert complete_fit_settings({}, model).aggregate.target == {"name": "aggregate"}

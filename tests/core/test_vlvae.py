@@ -301,7 +301,10 @@ def test_what_cannot_be_fitted_is_said(folder: Path) -> None:
     with pytest.raises(SettingsError, match=r"dropout' got 0\.3, expected 0"):
         complete_fit_settings({"aggregate": {"text_network": {"dropout": 0.3}}}, trained)
     assert isinstance(complete_fit_settings({}, trained), FitSettings)
-    slugs = [complete_fit_settings({"aggregate": {"given": given}}, trained).slug for given in ("text", "attributes")]
+    slugs = [
+        complete_fit_settings({"aggregate": {"given": given}}, trained).file_name_part
+        for given in ("text", "attributes")
+    ]
     assert slugs == ["aggregate-realnvp-text", "aggregate-realnvp"]  # two fits, two files
 
 

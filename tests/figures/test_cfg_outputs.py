@@ -80,7 +80,7 @@ def test_not_moves_away_from_the_excluded_value(flows: Path) -> None:
     [
         (["sample", "elbo", "--given", "colour=red", "--guidance", "cfg:1"], "needs a fitted rectified flow, but"),
         (["sample", "elbo-attributes", "--given", "colour=red", "--guidance", "cfg:1"], "a fitted rectified flow;"),
-        (["sample", "nothing", "--given", "colour=red", "--guidance", "cfg:1"], "got q(z), which reads no description"),
+        (["sample", "nothing", "--given", "colour=red", "--guidance", "cfg:1"], "got q(z), expected a posterior"),
         (["sample", "attributes", "--guidance", "cfg:1"], "an empty description"),
         (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg"], "guidance got cfg, expected"),
         (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg:0"], "above 0, such as cfg:0.5"),
@@ -91,7 +91,7 @@ def test_not_moves_away_from_the_excluded_value(flows: Path) -> None:
         (["sample", "attributes", "--given", "colour=red", "--posterior", "prior", "--guidance", "cfg:1"], "prior"),
         (["eval", "attributes", "--guidance", "cfg:1,cfg:1"], "--guidance got cfg:1 twice"),
         (["fit-aggregate", "elbo", "--target", "true", "--family", "rectified-flow"], "use --family realnvp"),
-        (["fit-aggregate", "elbo", "--guidance", "cfg:1"], "expected a number alone"),
+        (["fit-aggregate", "elbo", "--guidance", "cfg:1"], "expected a number without options"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_one_sentence(

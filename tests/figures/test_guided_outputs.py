@@ -173,7 +173,7 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
         (["report", "cvae", "--guidance", "2"], "guidance needs a decoder"),
         (
             ["fit-aggregate", "elbo", "--given", "attributes", "--guidance", "3:balanced"],
-            "got '3:balanced', expected a number alone, such as 3: a fit cannot be balanced",
+            "got '3:balanced', expected a number without options, such as 3; a fit cannot be balanced",
         ),
         (["fit-aggregate", "elbo", "--given", "attributes", "--guidance", "many"], "got 'many', expected a number"),
         (["plot", "hierarchy", "labels", "--given", "big red"], "reads attributes"),

@@ -300,7 +300,7 @@ def test_expressions_need_guidance(text: str) -> None:
 @pytest.mark.parametrize("weight", [-1.0, -1e-9, math.nan, math.inf, -math.inf, 1e9])
 def test_weights_that_are_none_are_refused(weight: float) -> None:
     refusing: list[Callable[[], Any]] = [
-        lambda: Guidance.of(weight),
+        lambda: Guidance.parse(weight),
         lambda: loaded().guided(weight),
         lambda: loaded().sample("colour=red", 2, guidance=weight),
     ]

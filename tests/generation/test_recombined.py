@@ -19,7 +19,7 @@ def recombining(operators: bool = True) -> TrainedModel:
     toy = loaded()
     torch.manual_seed(1)
     target, family = mmgen.posteriors.get("scan")(operators=operators), mmgen.densities.get("gaussian")(hidden=(8,))
-    aggregate = Aggregate(2, ATTRIBUTES, family, networks=lambda: target.networks(2, ATTRIBUTES))
+    aggregate = Aggregate(2, ATTRIBUTES, family, networks=lambda: target.build_networks(2, ATTRIBUTES))
     fitted = Fitted("scan", aggregate.eval(), 2)
     source = toy.path, toy.header
     return TrainedModel(source, source, toy.settings, toy.model, toy.device, fitted)

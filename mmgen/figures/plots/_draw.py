@@ -56,7 +56,7 @@ def draw_plot(
     """
     member: Plot = plots.get(name)
     options = PlotOptions(
-        tuple(descriptions), number, tuple(sources), tuple(targets), tuple(metrics), guidance=Guidance.of(guidance),
+        tuple(descriptions), number, tuple(sources), tuple(targets), tuple(metrics), guidance=Guidance.parse(guidance),
         rows=tuple(rows), by=by, straight=straight,
     )  # fmt: skip
     member.check(name, options)

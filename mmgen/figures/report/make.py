@@ -163,7 +163,7 @@ def make_report(
         ArtifactError: A file cannot be read, or a report cannot show it.
     """
     report_files = gather_files(paths)
-    if Guidance.of(guidance) and not report_files.groups:
+    if Guidance.parse(guidance) and not report_files.groups:
         raise UsageError("got guidance, but no model to guide; leave guidance out, or give the file of a model")
     models = [group.header.content_id for group in report_files.groups]
     find_page_link(out, "explore", models, explore)  # refuse a wrong file before the work starts

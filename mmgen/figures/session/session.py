@@ -156,7 +156,7 @@ def open_session(group: ModelFiles, seed: int, device: str = "cpu", guidance: An
         session.sources.insert(0, Source(own.title, model, own.name, group.model, model.description_kind or "nothing"))
     elif model.model.conditional_on:
         session.sources.insert(0, Source("p(z), the decoder sees y", model, "prior", group.model))
-    if weight := Guidance.of(guidance):
+    if weight := Guidance.parse(guidance):
         session.sources += _guide_sources(session, weight)
     session.sources, session.priors = (
         _sort_sources(_make_names_distinct(session.sources)),
