@@ -19,7 +19,7 @@ from mmgen.figures.plots._base import PlotOptions
 from mmgen.models._build import build_model
 from mmgen.results.score import Score
 from mmgen.settings import plugins, registry
-from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
+from mmgen.testing.linear_gaussian import draw_observations, exact_log_marginal, make_linear_gaussian
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
 from mmgen.training.players import make_optimizers
 from mmgen.training.settings import TrainingSettings
@@ -43,9 +43,9 @@ def run_blocks(page: str, together: bool = False) -> list[dict[str, Any]]:
 
 def test_the_objective_of_the_page_is_the_bound_that_it_says() -> None:
     names, _ = run_blocks("how-to-add-an-objective.md")
-    bound = names["TextSide"]()(linear_gaussian(0.3, -0.2), observations(200).repeat(50))
+    bound = names["TextSide"]()(make_linear_gaussian(0.3, -0.2), draw_observations(200).repeat(50))
     assert bound.is_bound
-    exact = exact_log_marginal(observations(200), ("image", "attributes"))
+    exact = exact_log_marginal(draw_observations(200), ("image", "attributes"))
     assert bound.value.mean() < exact.mean()
 
 

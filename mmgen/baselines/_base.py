@@ -17,10 +17,10 @@ from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.settings.registry import format_unknown_name
 from mmgen.training.batches import DatasetRows, Rows
-from mmgen.training.labelling import label_seed, labelled_examples
+from mmgen.training.labelling import choose_labelled_examples, label_seed
 from mmgen.training.masked import MaskedRows
 from mmgen.training.model_run import ExperimentSettings
-from mmgen.training.pairing import paired_count, paired_examples
+from mmgen.training.pairing import choose_paired_examples, paired_count
 from mmgen.training.precision import resolve_device
 
 __all__ = ["Baseline", "LabelReader", "LabelSupply", "BaselineData"]
@@ -98,7 +98,9 @@ class BaselineData:
     @cached_property
     def _rows(self) -> dict[str, DatasetRows]:
         split, images = self.settings.data.split, (self.image.name,)
-        return {p: DatasetRows.of_split(self.dataset, split, p, self.device, images) for p in ("train", "val", "test")}
+        return {
+            p: DatasetRows.open_split(self.dataset, split, p, self.device, images) for p in ("train", "val", "test")
+        }
 
     def rows(self, part: str) -> DatasetRows:
         """Return the examples of the part "train", "val" or "test" of the split."""
@@ -111,9 +113,9 @@ class BaselineData:
     def _choose_labelled(self, supply: LabelSupply) -> NDArray[np.int64]:
         rows = self.rows("train")
         if supply.count is None:
-            return paired_examples(len(rows), supply.share, self.seed)
+            return choose_paired_examples(len(rows), supply.share, self.seed)
         codes = rows.read_stored(self.attributes.name, torch.arange(len(rows))).cpu().numpy()
-        return labelled_examples(codes, supply.count, label_seed(self.settings.data, self.seed))
+        return choose_labelled_examples(codes, supply.count, label_seed(self.settings.data, self.seed))
 
     def count_labelled(self, supply: LabelSupply) -> int:
         """Return the number of training examples that keep their label."""

@@ -102,7 +102,7 @@ def measure_density(
             described = _find_numbers(dataset, modality)
             scheme = split if split is not None else dataset.default_scheme
             rows = {
-                part: DatasetRows.of_split(dataset, scheme, part, _CPU, (described.name,))
+                part: DatasetRows.open_split(dataset, scheme, part, _CPU, (described.name,))
                 for part in ("train", "val", "test")
             }
             train, val, test = (_read_numbers(one, described, seed, part) for part, one in rows.items())

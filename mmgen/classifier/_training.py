@@ -164,7 +164,9 @@ def _training_stage(
         classifier = build_classifier(settings.network, described, info.names, info.values, tuple(identity["told"]))
         moves = settings.augment and described.picture_shape == described.event_shape
         augmentation = choose_augmentation(info.names, info.values) if moves else None
-        rows, validation = (DatasetRows.of_split(dataset, identity["split"], part, device) for part in ("train", "val"))
+        rows, validation = (
+            DatasetRows.open_split(dataset, identity["split"], part, device) for part in ("train", "val")
+        )
         task = ClassifierTask(classifier, described.name, info.name, augmentation)
         return TaskParts(task, rows, validation, extra_settings={"classifier": describe_classifier(classifier)})
 

@@ -36,7 +36,7 @@ from mmgen.posteriors import Guided, Posterior
 from mmgen.results.score import ExampleValues, Score
 from mmgen.settings.arguments import check_arguments
 from mmgen.settings.kinds import Count, Seed
-from mmgen.training.batches import batch_of
+from mmgen.training.batches import make_batch
 from mmgen.training.precision import autocast
 
 __all__ = [
@@ -335,7 +335,7 @@ def image_log_likelihood(loaded: TrainedModel, images: Tensor | np.ndarray, samp
     if loaded.attributes is not None:
         unknown = torch.full((len(pixels), len(loaded.attributes.names)), UNKNOWN, dtype=torch.uint8)
         values[loaded.attributes.name] = unknown
-    points = batch_of(loaded.settings.data.modalities, values).to(loaded.device)
+    points = make_batch(loaded.settings.data.modalities, values).to(loaded.device)
     result = quantities_under_prior(
         run_generator(compute_image_terms(loaded, points, ("prior",), samples, seed)), "prior"
     )["log p(x)"]

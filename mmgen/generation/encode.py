@@ -16,7 +16,7 @@ from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.posteriors import LayeredPosterior, posterior_of
 from mmgen.settings.arguments import format_value
 from mmgen.settings.registry import format_unknown_name
-from mmgen.training.batches import batch_of
+from mmgen.training.batches import make_batch
 
 if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel
@@ -58,7 +58,7 @@ def encode_pictures(
     sources = loaded.encoder_inputs if described else (main,)
     if not loaded.model.has_posterior(sources):
         sources = loaded.encoder_inputs
-    batch = batch_of(loaded.settings.data.modalities, values).to(loaded.device)
+    batch = make_batch(loaded.settings.data.modalities, values).to(loaded.device)
     return posterior_of(loaded.model, batch, sources)
 
 
@@ -122,7 +122,7 @@ def infer_posterior(
             f"got different numbers of pictures by modality, {sizes}, "
             f"expected equal numbers; give one picture of each modality per example"
         )
-    batch = batch_of(loaded.observed, tensors)
+    batch = make_batch(loaded.observed, tensors)
     if described is not None:
         batch = batch | described.repeat(batch.size)
     # These pictures are few, and draws from their posterior should not depend on the processor.

@@ -145,7 +145,7 @@ def encode_split(loaded: "TrainedModel", dataset: Path, split: str, count: int, 
     scheme, inputs, model = loaded.settings.data.split, _inputs_to_encode(loaded), loaded.model
     with Dataset.open(dataset) as data:
         if data.splits_edges(scheme):
-            source = DatasetRows.of_split(data, scheme, "train", loaded.device, modalities=inputs)
+            source = DatasetRows.open_split(data, scheme, "train", loaded.device, modalities=inputs)
         else:
             source = DatasetRows(data, data.split(scheme, split), loaded.device, modalities=inputs, seed=seed)
         every = len(source)

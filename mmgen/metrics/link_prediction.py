@@ -101,7 +101,7 @@ class LinkPrediction(Metric):
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         loaded, settings = evaluation.loaded, evaluation.settings
         name, graph = next((n, m) for n, m in loaded.model.modalities.items() if isinstance(m, Graph))
-        rows = DatasetRows.of_split(evaluation.dataset, evaluation.split, settings.part, loaded.device)
+        rows = DatasetRows.open_split(evaluation.dataset, evaluation.split, settings.part, loaded.device)
         nodes = rows.batch(torch.arange(len(rows)))
         means = loaded.model.means(nodes, loaded.encoder_inputs)
         parameters = torch.empty_like(means)

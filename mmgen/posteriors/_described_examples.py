@@ -89,7 +89,7 @@ def examples_described_in_training(model: ExperimentSettings, dataset: Dataset) 
     if not hides_descriptions(data):
         return DescribedExamples(size, None, uses_undescribed, share)
     words = [name for name, each in data.modalities.items() if each.describes]
-    rows = DatasetRows.of_split(dataset, data.split, "train", torch.device("cpu"), words)
+    rows = DatasetRows.open_split(dataset, data.split, "train", torch.device("cpu"), words)
     described = examples_with_description(rows, objective, data, model.training.seed)
     return DescribedExamples(
         size, None if described is None else np.sort(rows.rows[described]), uses_undescribed, share

@@ -24,7 +24,7 @@ from mmgen.modalities.text import TextDescription
 from mmgen.models import DataSettings, Model
 from mmgen.posteriors._described_examples import DescribedExamples, needs_descriptions
 from mmgen.posteriors._encoding import encode_points
-from mmgen.training.batches import DatasetRows, Rows, batch_of
+from mmgen.training.batches import DatasetRows, Rows, make_batch
 from mmgen.training.masked import hide_modalities
 from mmgen.training.model_run import ExperimentSettings
 
@@ -118,7 +118,7 @@ class LatentRows(Rows):
     def batch(self, indices: Tensor) -> Batch:
         indices = indices.to(self.mean.device)
         encoded = {"mean": self.mean[indices], "log_sd": self.log_sd[indices]}
-        labels = batch_of(self.described, {name: column[indices] for name, column in self.columns.items()})
+        labels = make_batch(self.described, {name: column[indices] for name, column in self.columns.items()})
         return Batch(encoded, {name: all_present(value) for name, value in encoded.items()}) | labels
 
 

@@ -30,7 +30,7 @@ _CHECKS = {
     "model": "models.check_model",
     "objective": "objectives.check_objective",
     "network": "networks.check_network",
-    "judge network": "networks.check_judge_network",
+    "judge network": "networks.check_classifier_network",
     "likelihood": "likelihoods.check_likelihood",
     "inference": "inference.check_inference",
     "aggregate family": "densities.check_family",
@@ -44,7 +44,7 @@ _NEEDS_FOLDER = ("recipe", "metric")
 
 @dataclass(frozen=True)
 class Subject:
-    """A member to be checked, with its room and name.
+    """Member of a room to be checked: kind and name, such as "objective elbo".
 
     Attributes:
         room: Kind of member: "objective".
@@ -59,7 +59,8 @@ class Subject:
 
 
 def members_of(distribution: str) -> list[Subject]:
-    """Return the members of an installed distribution, or of a file that ``mmgen.settings.registry.add_code`` added.
+    """Return the members that an installed distribution brings, or a file that :func:`mmgen.settings.registry.add_code`
+    added.
 
     Args:
         distribution: Name of the distribution, or of the file without its folder.
@@ -78,7 +79,7 @@ def members_of(distribution: str) -> list[Subject]:
 
 
 def check(member: Subject, **settings: Any) -> None:
-    """Run all checks that members of its room must pass.
+    """Run all checks that a member of this kind must pass.
 
     Args:
         member: The member to check.
@@ -108,14 +109,14 @@ def check(member: Subject, **settings: Any) -> None:
 
 
 def _describe_failure(member: Subject, error: AssertionError) -> str:
-    """Format the message of a failed check: the docstring of the check and the values."""
+    """Return the message of a failed check: what the check asserts, and the values."""
     every = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     frames = [frame for frame in every if f"{__name__}." in frame.f_globals["__name__"]]
     found = str(error).strip()
     if not frames:
-        return f"{member} breaks a promise: {found}"
+        return f"{member} fails a check: {found}"
     last = traceback.extract_tb(error.__traceback__)
     here = [summary.line or "" for summary in last if summary.filename == frames[-1].f_code.co_filename]
     promise = getattr(frames[-1].f_globals.get(frames[-1].f_code.co_name), "__doc__", None) or ""
-    said = f" It promises: {' '.join(promise.split())}" if promise else ""
-    return f"{member} breaks a promise: {found or here[-1].removeprefix('assert ') + ' does not hold'}.{said}"
+    said = f" The check: {' '.join(promise.split())}" if promise else ""
+    return f"{member} fails a check: {found or here[-1].removeprefix('assert ') + ' does not hold'}.{said}"

@@ -29,7 +29,9 @@ CONDITION = Batch(
 
 
 def check_family(name: str) -> None:
-    """Assert that densities integrate to one, match their draws, are repeatable, differentiable and precise."""
+    """Check a family of densities: they integrate to one, match their draws, are repeatable, differentiable and
+    precise.
+    """
     check_integral(name, ATTRIBUTES)
     check_integral(name, None)
     check_samples(name)
@@ -38,7 +40,7 @@ def check_family(name: str) -> None:
 
 
 def make_random_density(name: str, latent_size: int, attributes: Attributes | None) -> Aggregate:
-    """Return a density far from its initial state, in float64."""
+    """Return a density with random weights, far from its initial state, in float64."""
     torch.manual_seed(3)
     aggregate = Aggregate(latent_size, attributes, mmgen.densities.get(name).example()).double()
     with torch.no_grad():
@@ -49,16 +51,17 @@ def make_random_density(name: str, latent_size: int, attributes: Attributes | No
     return aggregate
 
 
-def _grid() -> tuple[torch.Tensor, float]:
+def _make_grid() -> tuple[torch.Tensor, float]:
+    """Return points of a square grid in two dimensions, and the area of its cells."""
     axis = torch.linspace(-13, 13, 131, dtype=torch.float64)
     return torch.cartesian_prod(axis, axis).unsqueeze(1), (axis[1] - axis[0]).item() ** 2
 
 
 @torch.no_grad()
 def check_integral(name: str, attributes: Attributes | None) -> None:
-    """Assert that the density integrates to one in two dimensions, for each description and for none."""
+    """Check that the density integrates to one over two dimensions, for each description and for none."""
     aggregate = make_random_density(name, 2, attributes)
-    grid, area = _grid()
+    grid, area = _make_grid()
     for row in range(3 if attributes else 1):
         condition = CONDITION[row : row + 1] if attributes else None
         total = aggregate.log_prob(grid, condition).exp().sum().item() * area
@@ -67,9 +70,9 @@ def check_integral(name: str, attributes: Attributes | None) -> None:
 
 @torch.no_grad()
 def check_samples(name: str) -> None:
-    """Assert that draws have the mean and sd of the density on a grid, for each description of a batch."""
+    """Check that draws have the mean and standard deviation of the density, for each description of a batch."""
     aggregate = make_random_density(name, 2, ATTRIBUTES)
-    grid, _ = _grid()
+    grid, _ = _make_grid()
     drawn = aggregate.sample(CONDITION, 6_000, torch.Generator().manual_seed(0))
     assert drawn.shape == (6_000, 3, 2)
     for row in range(3):
@@ -82,7 +85,7 @@ def check_samples(name: str) -> None:
 
 
 def check_draws(name: str) -> None:
-    """Assert that equal generators give equal draws, and that reparameterised draws have gradients and weights."""
+    """Check that equal generators give equal draws, and that reparameterised draws have gradients and weights."""
     aggregate = make_random_density(name, 4, ATTRIBUTES)
     z = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
     again = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
@@ -96,7 +99,7 @@ def check_draws(name: str) -> None:
 
 
 def check_precision(name: str) -> None:
-    """Assert that densities stay in full precision under autocast."""
+    """Check that densities stay in full precision under autocast."""
     torch.manual_seed(0)
     aggregate = Aggregate(4, ATTRIBUTES, mmgen.densities.get(name).example())
     z = torch.randn(3, 4)

@@ -15,14 +15,14 @@ GIVEN = (("image",), ("attributes",), ("image", "attributes"))
 
 
 def check_inference(name: str) -> None:
-    """Assert the properties of all posteriors of an inference: those of each query, and those of subsets."""
+    """Check all posteriors of an inference: those of each set of inputs, and those of subsets."""
     for inputs in GIVEN:
         check_posterior(name, inputs)
     check_subsets(name)
 
 
 def build_inference(name: str, inputs: tuple[str, ...]) -> Inference | None:
-    """Build the inference for one query; None if it refuses the query."""
+    """Build the inference for one set of inputs; None if it refuses this set."""
     torch.manual_seed(0)
     try:
         made = mmgen.inference.get(name)(inference_parts(), frozenset([inputs]))
@@ -38,7 +38,7 @@ def _change_other_modalities(batch: Batch, inputs: tuple[str, ...]) -> Batch:
 
 
 def check_posterior(name: str, inputs: tuple[str, ...]) -> None:
-    """Assert shapes, gradients, independence of other modalities and of order, and an error for missing ones."""
+    """Check a posterior's shapes, gradients, independence of other modalities, and error for missing ones."""
     inference = build_inference(name, inputs)
     if inference is None:
         assert any(build_inference(name, other) for other in GIVEN), (
@@ -60,7 +60,7 @@ def check_posterior(name: str, inputs: tuple[str, ...]) -> None:
 
 
 def check_subsets(name: str) -> None:
-    """Assert that an inference with ``any_subset`` has a posterior for each subset, equal to the direct one."""
+    """Check that an inference with ``any_subset`` has a posterior for each subset, equal to that of :meth:`infer`."""
     inference, batch = next(filter(None, (build_inference(name, inputs) for inputs in reversed(GIVEN)))), small_batch()
     units = [("image", None), ("attributes", None)]
     chosen = [[True, False], [False, True], [True, True]]

@@ -10,7 +10,7 @@ __all__ = ["check_likelihood"]
 
 
 def check_likelihood(name: str) -> None:
-    """Assert one value per image, broadcasting, fp32 densities, and samples whose mean is ``mean``."""
+    """Check a likelihood: one value per image, broadcasting, fp32 densities, and draws whose mean is ``mean``."""
     likelihood = mmgen.likelihoods.get(name)()
     torch.manual_seed(0)
     parameters = torch.randn(7, 4, likelihood.parameters_per_value, 3, 3, dtype=torch.float64)

@@ -26,7 +26,7 @@ WEIGHTS = {
 
 
 class Normal(Modality):
-    """N(x | parameters, NOISE^2 I)."""
+    """Modality with the density N(x | parameters, NOISE^2 I)."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -44,7 +44,7 @@ class Normal(Modality):
 
 
 def exact_posterior(batch: Batch, inputs: tuple[str, ...]) -> DiagonalGaussian:
-    """Return p(z | inputs) by conjugacy: precision I + sum W'W / s^2, mean C sum W'x / s^2."""
+    """Return the exact p(z | inputs): precision I + sum W'W / s^2, mean C sum W'x / s^2."""
     precision = torch.ones(2, dtype=torch.float64)
     weighted = torch.zeros(batch.size, 2, dtype=torch.float64)
     for name in inputs:
@@ -57,7 +57,7 @@ def exact_posterior(batch: Batch, inputs: tuple[str, ...]) -> DiagonalGaussian:
 
 
 def exact_log_marginal(batch: Batch, names: tuple[str, ...]) -> Tensor:
-    """Return log p(x_names), Gaussian with covariance W W' + s^2 I."""
+    """Return the exact log p(x_names), Gaussian with covariance W W' + s^2 I."""
     weights = torch.cat([WEIGHTS[name] for name in names])
     observed = torch.cat([batch.values[name] for name in names], -1)
     covariance = weights @ weights.T + NOISE**2 * torch.eye(len(weights), dtype=torch.float64)
@@ -66,7 +66,7 @@ def exact_log_marginal(batch: Batch, names: tuple[str, ...]) -> Tensor:
 
 
 class OffsetInference(Inference):
-    """The exact posteriors plus trainable offsets (0: exact), one pair per set of inputs."""
+    """Inference with the exact posteriors plus trainable offsets (0: exact), one pair for each set of inputs."""
 
     def __init__(self, mean_offset: float = 0.0, log_sd_offset: float = 0.0) -> None:
         super().__init__()
@@ -94,8 +94,8 @@ class OffsetInference(Inference):
         return DiagonalGaussian(torch.stack([q.mean for q in subsets]), torch.stack([q.log_sd for q in subsets]))
 
 
-def linear_gaussian(mean_offset: float = 0.0, log_sd_offset: float = 0.0) -> MultimodalVAE:
-    """Return the model in float64."""
+def make_linear_gaussian(mean_offset: float = 0.0, log_sd_offset: float = 0.0) -> MultimodalVAE:
+    """Return a linear Gaussian model in float64, whose posteriors and likelihoods are known in closed form."""
     decoders: dict[str, nn.Module] = {}
     for name, weights in WEIGHTS.items():
         decoder = nn.Linear(2, len(weights), bias=False, dtype=torch.float64)
@@ -105,8 +105,8 @@ def linear_gaussian(mean_offset: float = 0.0, log_sd_offset: float = 0.0) -> Mul
     return MultimodalVAE(2, modalities, decoders, OffsetInference(mean_offset, log_sd_offset))
 
 
-def observations(size: int, seed: int = 0) -> Batch:
-    """Draw observations from the model."""
+def draw_observations(size: int, seed: int = 0) -> Batch:
+    """Draw observations from the model of :func:`make_linear_gaussian`."""
     generator = torch.Generator().manual_seed(seed)
     z = torch.randn(size, 2, generator=generator, dtype=torch.float64)
     values = {}
@@ -117,7 +117,7 @@ def observations(size: int, seed: int = 0) -> Batch:
 
 
 class ShiftedPosterior(Inference):
-    """q(z | x, y) of x = W z + B d(y) + noise: the exact posterior plus offsets (0: exact)."""
+    """Inference with the exact q(z | x, y) of x = W z + B d(y) + noise, plus trainable offsets (0: exact)."""
 
     def __init__(
         self, shift: nn.Linear, condition: Attributes, mean_offset: float = 0.0, log_sd_offset: float = 0.0
@@ -137,8 +137,8 @@ class ShiftedPosterior(Inference):
         return DiagonalGaussian(exact.mean + self.mean_offset, exact.log_sd + self.log_sd_offset)
 
 
-def conditional_linear_gaussian(mean_offset: float = 0.0, log_sd_offset: float = 0.0) -> MultimodalVAE:
-    """Return p(z) p(x | z, y) with x = W z + B d(y) + noise, y one attribute of two values, in float64."""
+def make_conditional_linear_gaussian(mean_offset: float = 0.0, log_sd_offset: float = 0.0) -> MultimodalVAE:
+    """Return a model p(z) p(x | z, y) in float64 with x = W z + B d(y) + noise, y one attribute of two values."""
     condition = Attributes("attributes", ("a",), (("no", "yes"),))
     width = condition.description_size
     decoder = nn.Linear(2 + width, 4, bias=False, dtype=torch.float64)
@@ -149,16 +149,16 @@ def conditional_linear_gaussian(mean_offset: float = 0.0, log_sd_offset: float =
     return MultimodalVAE(2, {"image": Normal("image")}, {"image": decoder}, inference, condition)
 
 
-def conditional_observations(size: int, seed: int = 0) -> Batch:
-    """Draw images with attribute codes for :func:`conditional_linear_gaussian`."""
-    images = observations(size, seed)
+def draw_conditional_observations(size: int, seed: int = 0) -> Batch:
+    """Draw images with attribute codes for :func:`make_conditional_linear_gaussian`."""
+    images = draw_observations(size, seed)
     codes, known = (torch.arange(size) % 2)[:, None], torch.ones(size, 1, dtype=torch.bool)
     values = {"image": images.values["image"], "attributes": codes}
     return Batch(values, {"image": images.present["image"], "attributes": known})
 
 
 def exact_log_conditional(model: MultimodalVAE, batch: Batch) -> Tensor:
-    """Return log p(x | y) = log N(x; B d(y), W W' + s^2 I) of the conditional model."""
+    """Return the exact log p(x | y) = log N(x; B d(y), W W' + s^2 I) of the conditional model."""
     inference = model.inference
     assert isinstance(inference, ShiftedPosterior)
     described = inference.condition.describe(batch.values["attributes"], batch.present["attributes"]).double()

@@ -18,7 +18,7 @@ _SETTINGS = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, d
 
 
 def check_metric(name: str, folder: Path) -> None:
-    """Train a small model that a metric accepts, and check the metric's scores; see :func:`check_scores`.
+    """Check the scores of a metric on a small model that it accepts, trained here; see :func:`check_scores`.
 
     Args:
         name: Name of the metric.
@@ -29,7 +29,7 @@ def check_metric(name: str, folder: Path) -> None:
 
 
 def accepts_evaluation(name: str, evaluation: Evaluation) -> bool:
-    """Return whether a metric accepts the model and data of an evaluation."""
+    """Return whether a metric can be computed for the model and data of an evaluation."""
     try:
         metrics.get(name)().check(evaluation)
     except UsageError:
@@ -38,7 +38,7 @@ def accepts_evaluation(name: str, evaluation: Evaluation) -> bool:
 
 
 def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
-    """Assert that a metric finishes, and that its scores are finite, complete and convertible to JSON.
+    """Check that a metric finishes, and that its scores are finite, complete and convertible to JSON.
 
     Args:
         name: The metric.
@@ -71,7 +71,8 @@ def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
 
 
 def small_evaluation(folder: Path, device: str = "cpu") -> Evaluation:
-    """Make a model of two attributes and small pictures, a classifier of them, and their data, in ``folder``.
+    """Train a model of two attributes and small pictures, with a classifier and data, in ``folder``; return its
+    evaluation.
 
     The model is barely trained: scores are what they are, and finite.
 
@@ -100,7 +101,7 @@ def small_evaluation(folder: Path, device: str = "cpu") -> Evaluation:
 
 
 def small_graph_evaluation(folder: Path) -> Evaluation:
-    """Make a graph auto-encoder of forty nodes in two groups, and its data, in ``folder``."""
+    """Train a graph auto-encoder of forty nodes in two groups, with data, in ``folder``; return its evaluation."""
     from mmgen.generation import load
     from mmgen.training.model_run import complete_settings, train_model
 
@@ -119,7 +120,7 @@ def small_graph_evaluation(folder: Path) -> Evaluation:
 
 
 def _write_graph(path: Path, nodes: int = 40) -> None:
-    """Write a graph of two groups of nodes; every tenth edge is for the test, every ninth other for validation."""
+    """Write a dataset of a graph with two groups of nodes, some of whose edges are held back."""
     import numpy as np
 
     from mmgen.modalities.graph import GraphDescription
@@ -145,7 +146,7 @@ def _write_graph(path: Path, nodes: int = 40) -> None:
 
 
 def _write_pictures(path: Path, number: int = 120) -> None:
-    """Write squares [1, 16, 16] that are light at the left or the right side, in one of three tones."""
+    """Write a dataset of pictures [1, 16, 16] that are light at the left or the right, in one of three tones."""
     import numpy as np
 
     codes = np.stack([np.arange(number) % 3, np.arange(number) // 3 % 2], 1).astype(np.uint8)

@@ -15,7 +15,7 @@ _COUNT, _LATENTS = 5, 4
 
 
 def check_modality(name: str) -> None:
-    """Assert that rows fit the description, and that networks, pictures and files of the example work."""
+    """Check a kind of modality: rows fit its specification, and networks, pictures and files of its example work."""
     if name == "graph":  # it joins the rows of a dataset, so that no example stands alone
         return
     described, stored = mmgen.modalities.get(name).example(_COUNT)
@@ -29,7 +29,7 @@ def check_modality(name: str) -> None:
 
 
 def _check_networks(described: Description) -> None:
-    """Assert shapes of features, log-likelihoods and draws, gradients, and no effect of absent values."""
+    """Check shapes of features, log-likelihoods and draws, gradients, and that absent values have no effect."""
     torch.manual_seed(0)
     batch, modality = example_batch(described, _COUNT), described.modality()
     value, present = batch.values[described.name], batch.present[described.name]
@@ -54,7 +54,7 @@ def _check_networks(described: Description) -> None:
 
 
 def _check_pictures_and_files(described: Description) -> None:
-    """Assert that pictures have the declared shape and range, and that every declared file is written."""
+    """Check that pictures have the declared shape and range, and that every declared kind of file is written."""
     values = example_batch(described, _COUNT).values[described.name].numpy()
     if described.picture_shape is not None:
         picture = described.picture(values)

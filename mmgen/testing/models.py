@@ -19,7 +19,9 @@ __all__ = ["check_divergences", "check_model", "check_prior", "check_trace", "ch
 
 
 def check_model(name: str) -> None:
-    """Assert that traces, prior and divergences agree with the densities, and that objectives train all parameters."""
+    """Check that traces, prior and divergences of a model agree with its densities, and that all parameters are
+    trained.
+    """
     check_trace(name)
     check_prior(name)
     check_divergences(name)
@@ -27,7 +29,7 @@ def check_model(name: str) -> None:
 
 
 def small_model(name: str) -> tuple[Model, Case]:
-    """Build the member for the first small case that suits it, and return both.
+    """Build a model of this kind for the first small case that suits it; return model and case.
 
     It generates what the case has, or no more than the first modality where it can do no more.
 
@@ -52,7 +54,7 @@ def small_model(name: str) -> tuple[Model, Case]:
 
 
 def _make_case(name: str) -> tuple[Model, Batch, Case]:
-    """Return the member, a batch in double precision and the case."""
+    """Return a model of this kind, a batch in double precision, and the case of data and settings."""
     model, case = small_model(name)
     batch = case.batch()
 
@@ -63,7 +65,7 @@ def _make_case(name: str) -> tuple[Model, Batch, Case]:
 
 
 def check_trace(name: str) -> None:
-    """Assert that log ratios are log p(z) - log q(z | x) of the same draws, and likelihoods the model's."""
+    """Check that log ratios are log p(z) - log q(z | x) of the draws, and likelihoods those of the model."""
     model, batch, case = _make_case(name)
     trace = model.trace(batch, case.inputs, samples=7)
     assert trace.z.shape == (7, batch.size, model.latent_size)
@@ -84,7 +86,7 @@ def check_trace(name: str) -> None:
 
 
 def check_prior(name: str) -> None:
-    """Assert that draws of the prior follow its density, by Stein's identity for f(z) = z and f(z) = 1.
+    """Check that draws of the prior follow its density, by Stein's identity for f(z) = z and f(z) = 1.
 
     E_p[d log p / dz] = 0 and E_p[z . d log p / dz] = -D; neither knows the constant of normalisation. Layers of
     modalities that are part of z are discrete: what is asked of them is that each draw's probability is as it is drawn.
@@ -105,7 +107,7 @@ def check_prior(name: str) -> None:
 
 @torch.no_grad()
 def _check_discrete(model: Model, points: Tensor, discrete: int) -> None:
-    """Assert that values of the first ``discrete`` places are drawn as often as log_below says."""
+    """Check that discrete values, the first ``discrete`` entries of z, are drawn by their probabilities."""
     log_p = model.log_prob_lower_layers(points)
     values, which, counts = points[:, :discrete].unique(dim=0, return_inverse=True, return_counts=True)
     expected = torch.stack([log_p[which == kind][0].exp() for kind in range(len(values))])
@@ -117,7 +119,7 @@ def _check_discrete(model: Model, points: Tensor, discrete: int) -> None:
 
 @torch.no_grad()
 def check_divergences(name: str) -> None:
-    """Assert that the divergence of each layer equals E_q[log q - log p] over many draws."""
+    """Check that the divergence of each layer is the mean of log q - log p over many draws of q."""
     model, batch, case = _make_case(name)
     torch.manual_seed(1)
     trace = model.trace(batch, case.inputs, samples=4_000, names=())
@@ -128,7 +130,7 @@ def check_divergences(name: str) -> None:
 
 
 def check_training(name: str) -> None:
-    """Assert that ELBO and IWAE give every parameter a gradient, or refuse several draws."""
+    """Check that ELBO and IWAE give every parameter a gradient, or refuse several draws."""
     for member in (Elbo, Iwae):
         for samples in (1, 3):
             model, case = small_model(name)

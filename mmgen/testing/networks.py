@@ -9,14 +9,20 @@ from mmgen.modalities.image import ImageDescription
 from mmgen.settings.config import build_member
 from mmgen.testing.small import refuses
 
-__all__ = ["check_judge_canvas", "check_judge_features", "check_judge_network", "check_network", "check_network_shape"]
+__all__ = [
+    "check_classifier_network_shape",
+    "check_classifier_features",
+    "check_classifier_network",
+    "check_network",
+    "check_network_shape",
+]
 
 _SHAPES = ((1, 64, 64), (3, 32, 32))
 _CANVASES = ((1, 16, 16), (1, 28, 28), (3, 32, 32), (1, 50, 50), (1, 64, 64))
 
 
 def check_network(name: str) -> None:
-    """Assert shapes, gradients to all weights, outputs that depend on inputs, and refusal of misspelt settings."""
+    """Check a family of image networks: shapes, gradients, dependence on inputs, and refusal of misspelt settings."""
     for shape in _SHAPES:
         check_network_shape(name, shape)
     with refuses(SettingsError, "no_setting_is_called_so"):
@@ -24,7 +30,7 @@ def check_network(name: str) -> None:
 
 
 def check_network_shape(name: str, shape: tuple[int, int, int]) -> None:
-    """Assert shapes, gradients and outputs that depend on inputs, for images of one shape (C, H, W)."""
+    """Check shapes, gradients and dependence on inputs of image networks for one image shape (C, H, W)."""
     torch.manual_seed(0)
     member = mmgen.networks.get(name)
     network = member(**member.settings_for_sides(shape[1:]))
@@ -41,23 +47,23 @@ def check_network_shape(name: str, shape: tuple[int, int, int]) -> None:
         assert all(parameter.grad is not None for parameter in part.parameters())
 
 
-def check_judge_network(name: str) -> None:
-    """Assert that a classifier network takes every size, and that its logits are affine in its features."""
+def check_classifier_network(name: str) -> None:
+    """Check that a classifier network takes images of every size, and that logits are affine in its features."""
     for shape in _CANVASES:
-        check_judge_canvas(name, shape)
-    check_judge_features(name)
+        check_classifier_network_shape(name, shape)
+    check_classifier_features(name)
 
 
-def check_judge_canvas(name: str, shape: tuple[int, int, int]) -> None:
-    """Assert that images of a shape (C, H, W) give one vector of logits for each attribute."""
+def check_classifier_network_shape(name: str, shape: tuple[int, int, int]) -> None:
+    """Check that images of a shape (C, H, W) give one vector of logits for each attribute."""
     with torch.device("meta"):  # shapes without arithmetic
         network = mmgen.classifier.get(name).for_description(ImageDescription(shape=shape, layout="bytes"), (2, 5))
         logits = network.eval()(torch.rand(3, *shape))
     assert [tuple(part.shape) for part in logits] == [(3, 2), (3, 5)]
 
 
-def check_judge_features(name: str) -> None:
-    """Assert that features are finite, differ between pictures, and determine all logits by an affine function."""
+def check_classifier_features(name: str) -> None:
+    """Check that features are finite, differ between pictures, and determine all logits by an affine function."""
     torch.manual_seed(0)
     described = ImageDescription(shape=(1, 16, 16), layout="bytes")
     network = mmgen.classifier.get(name).for_description(described, (2, 5, 5, 2, 5, 5), 3).eval()

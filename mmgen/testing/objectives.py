@@ -15,12 +15,12 @@ from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models import Model, build_model
 from mmgen.objectives import Adversarial, Objective
 from mmgen.testing.linear_gaussian import (
-    conditional_linear_gaussian,
-    conditional_observations,
+    draw_conditional_observations,
+    draw_observations,
     exact_log_conditional,
     exact_log_marginal,
-    linear_gaussian,
-    observations,
+    make_conditional_linear_gaussian,
+    make_linear_gaussian,
 )
 from mmgen.testing.small import CASES, Case, small_cases
 from mmgen.training.settings import TrainingSettings
@@ -30,17 +30,17 @@ _COPIES = 2_000
 _PARTS = 20
 """Batches that they come in."""
 
-__all__ = ["check_bound", "check_objective", "check_training", "replace_noise", "unweighted"]
+__all__ = ["check_bound", "check_objective", "check_training", "replace_noise", "make_unweighted_objective"]
 
 
 def check_objective(name: str) -> None:
-    """Assert that an objective trains every parameter and, if a bound, lies below the exact log-likelihood."""
+    """Check that an objective trains every parameter and, if it is a bound, lies below the exact log-likelihood."""
     check_training(name)
     check_bound(name)
 
 
 def check_training(name: str) -> None:
-    """Assert shape, finiteness and named terms of an objective, and gradients to every parameter of its model."""
+    """Check an objective's shape, finiteness and terms, and that every parameter of its model gets a gradient."""
     objective = mmgen.objectives.get(name)()
     case = _find_case(objective)
     torch.manual_seed(0)
@@ -57,7 +57,7 @@ def check_training(name: str) -> None:
 
 
 def _check_opponent(name: str, objective: Adversarial, model: Model, batch: Batch) -> None:
-    """Assert that the opponent trains all its parameters, names valid settings, and does not change the model."""
+    """Check that the opponent trains all its parameters, has valid settings and does not change the model."""
     before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
     model.zero_grad(set_to_none=True)
     opponent = objective.opponent(model)
@@ -76,7 +76,7 @@ def _check_opponent(name: str, objective: Adversarial, model: Model, batch: Batc
 
 
 def _find_case(objective: Objective) -> Case:
-    """Return the first small case with the modalities that an objective looks at, and a model for it."""
+    """Return the first small case, data and model settings, that suits an objective."""
     found = next((case for case in small_cases() if _is_suitable(case, objective)), None)
     names = " and ".join(objective.demands.modalities)
     assert found is not None, f"no small data have {names}, which it looks at: their kind needs a method example"
@@ -84,6 +84,7 @@ def _find_case(objective: Objective) -> Case:
 
 
 def _is_suitable(case: Case, objective: Objective) -> bool:
+    """Return whether the case has the modalities of an objective, and a model that it accepts."""
     if not case.data.modalities.keys() >= {*objective.demands.modalities}:
         return False
     try:
@@ -94,7 +95,8 @@ def _is_suitable(case: Case, objective: Objective) -> bool:
 
 
 def check_bound(name: str) -> bool:
-    """Assert that an objective that claims to be a bound lies below log p(x), or log p(x | y) if it conditions on y.
+    """Check that a bound lies below the exact log p(x), or log p(x | y) if it conditions on y; return whether it is
+    one.
 
     Every weight of a likelihood is 1. The model is linear and Gaussian, so that the log-likelihood is known exactly,
     and its encoder is moved off the exact posterior. The bound holds in expectation: a mean over 2,000 draws of z is
@@ -103,17 +105,17 @@ def check_bound(name: str) -> bool:
     Returns:
         True if the objective claims to be a bound.
     """
-    objective = unweighted(name)
+    objective = make_unweighted_objective(name)
     case = _find_case(objective)
     if case != CASES[0]:
         model = build_model(case.model, objective.demands, case.data)
         assert not objective(model, case.batch()).is_bound, f"{name} says that it is a bound, which nothing here tells"
         return False
     if objective.demands.conditions_on:
-        model, batch = conditional_linear_gaussian(0.3, -0.2), conditional_observations(20)
+        model, batch = make_conditional_linear_gaussian(0.3, -0.2), draw_conditional_observations(20)
         exact = exact_log_conditional(model, batch)
     else:
-        model, batch = linear_gaussian(0.3, -0.2), observations(20)
+        model, batch = make_linear_gaussian(0.3, -0.2), draw_observations(20)
         exact = exact_log_marginal(batch, objective.demands.generates)
     torch.manual_seed(0)
     if not objective(model, batch).is_bound:
@@ -126,7 +128,7 @@ def check_bound(name: str) -> bool:
     return True
 
 
-def unweighted(name: str) -> Objective:
+def make_unweighted_objective(name: str) -> Objective:
     """Return the objective with every weight of a likelihood at 1."""
     member = mmgen.objectives.get(name)
     weights = {field.name: 1.0 for field in fields(member) if field.name.endswith("_weight")}  # type: ignore[arg-type]  # every member is a dataclass, which the base need not be
@@ -135,7 +137,7 @@ def unweighted(name: str) -> Objective:
 
 @contextmanager
 def replace_noise() -> Iterator[int]:
-    """Replace noise by the points +-1 in both dimensions, so that means of quadratics are exact.
+    """Replace noise within a block by the points +-1 in two dimensions, so that means of quadratics are exact.
 
     Yields:
         The number of copies, 4, which a batch is repeated to.

@@ -16,7 +16,7 @@ NUMBER = 24
 
 
 def check_recipe(name: str, folder: Path, **settings: Any) -> None:
-    """Assert that content depends on the seed and not on chunks, that facts are recorded, and that splits are disjoint.
+    """Check a dataset recipe: content depends on the seed alone, facts are recorded, splits are disjoint.
 
     Args:
         name: The recipe.

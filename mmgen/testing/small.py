@@ -53,7 +53,7 @@ SMALL_LABELLED = SemiSupervisedSettings(latent_size=3, image_network={"name": "m
 
 
 def small_batch(size: int = 5) -> Batch:
-    """Return examples of :data:`SMALL_DATA`, all present."""
+    """Return a batch of ``size`` examples of :data:`SMALL_DATA`, all values present."""
     generator = torch.Generator().manual_seed(1)
     return Batch(
         {
@@ -71,7 +71,7 @@ SMALL_GRAPH = DataSettings.from_descriptions(
 
 
 def small_graph(size: int = 5) -> Batch:
-    """Return the nodes of :data:`SMALL_GRAPH`: a triangle, and a pair beside it."""
+    """Return a batch of the nodes of :data:`SMALL_GRAPH`: a triangle, and a pair beside it."""
     features = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.0], [0.0, 0.0]])
     values = {"graph": torch.arange(5), "features": features}
     shared = {"edges": torch.tensor([[0, 0, 1, 3], [1, 2, 2, 4]]), "unknown": torch.zeros(2, 0, dtype=torch.int64)}
@@ -81,7 +81,7 @@ def small_graph(size: int = 5) -> Batch:
 
 
 def example_batch(described: Description, count: int = 5) -> Batch:
-    """Return the example of a kind of data as a batch."""
+    """Return the example rows of a specification of a modality as a batch."""
     _, stored = type(described).example(count)
     values, present = described.tensors(
         torch.from_numpy(described.torch_rows(stored)), View(lambda: torch.arange(count), (0,))
@@ -91,7 +91,7 @@ def example_batch(described: Description, count: int = 5) -> Batch:
 
 @dataclass(frozen=True)
 class Case:
-    """Data and model settings for a check.
+    """Small data, a batch of them and model settings, for checks.
 
     Attributes:
         data: What there is.
@@ -117,25 +117,26 @@ CASES = (
 
 
 def small_cases() -> list[Case]:
-    """Return :data:`CASES`, then a case with attributes for every further kind of data that brings an example."""
+    """Return :data:`CASES`, and a case with attributes for every other kind of modality that has an example."""
     found = list(CASES)
     for kind, member in mmgen.modalities.import_all().items():
         if kind in ("image", "graph") or member.describes:  # these have cases already
             continue
         described, _ = member.example()
         labels, _ = AttributesDescription.example()
-        batch = partial(_with_attributes, described, labels)
+        batch = partial(_add_attributes, described, labels)
         names = (described.name, labels.name)
         found.append(Case(DataSettings.from_descriptions(described, labels), batch, names[:1], names, SMALL_MODEL))
     return found
 
 
-def _with_attributes(described: Description, labels: AttributesDescription) -> Batch:
+def _add_attributes(described: Description, labels: AttributesDescription) -> Batch:
+    """Return a batch of a modality's example rows with random attributes beside them."""
     return example_batch(described) | example_batch(labels)
 
 
 def inference_parts() -> InferenceParts:
-    """Return the parts from which an inference over :data:`SMALL_DATA` is built."""
+    """Return the parts from which checks build an inference over :data:`SMALL_DATA`."""
     networks = {
         "image": build_member(mmgen.networks, SMALL_MODEL.image_network, "image_network"),
         "attributes": SMALL_MODEL.attribute_network,
@@ -147,7 +148,7 @@ def inference_parts() -> InferenceParts:
 
 @contextmanager
 def refuses(error: type[Exception], words: str = "") -> Iterator[None]:
-    """Assert that the block raises ``error`` with ``words`` in its message."""
+    """Check that the block raises ``error`` with ``words`` in its message."""
     try:
         yield
     except error as refusal:

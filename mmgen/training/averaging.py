@@ -14,7 +14,7 @@ __all__ = ["AveragedWeights"]
 
 
 class AveragedWeights:
-    """An exponential moving average of the trainable parameters of a task.
+    """Exponential moving average of the trainable parameters of a task.
 
     After step t the mean moves towards the weights by 1 - min(decay, (1 + t) / (10 + t)): early steps, which are far
     from the end, are forgotten fast. Buffers, such as the statistics of batch norm, are not averaged.
@@ -31,13 +31,13 @@ class AveragedWeights:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Move the mean towards the weights after a step, counted from 1."""
+        """Move the averages towards the weights after training step ``step``, counted from 1."""
         decay = min(self.decay, (1 + step) / (10 + step))
         torch._foreach_lerp_(list(self.means.values()), list(self._parameters.values()), 1 - decay)
 
     @contextmanager
-    def applied(self) -> Iterator[None]:
-        """Give the task the averaged weights within a block, and its own afterwards."""
+    def apply(self) -> Iterator[None]:
+        """Replace the task's weights by their averages within a block, and restore them afterwards."""
         self._swap()
         try:
             yield
@@ -45,7 +45,7 @@ class AveragedWeights:
             self._swap()
 
     def load(self, means: Mapping[str, Tensor]) -> None:
-        """Restore the mean of a saved run.
+        """Restore the averages of a saved run.
 
         Raises:
             ValueError: A tensor is missing, has another shape or is not finite.
@@ -58,6 +58,7 @@ class AveragedWeights:
 
     @torch.no_grad()
     def _swap(self) -> None:
+        """Exchange weights and averages."""
         for name, parameter in self._parameters.items():
             own = parameter.detach().clone()
             parameter.copy_(self.means[name])

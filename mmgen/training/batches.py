@@ -16,14 +16,14 @@ from mmgen.core.errors import DataError, UsageError
 from mmgen.modalities import ROWS, Description, View
 from mmgen.modalities.image import ImageDescription
 
-__all__ = ["DatasetRows", "Order", "Rows", "batch_of"]
+__all__ = ["DatasetRows", "Order", "Rows", "make_batch"]
 
 _MEAN_ROWS = 4096
 _READ_ROWS = 65536  # rows per read: large enough that decompression dominates, small enough to stay far below the data
 
 
 class Rows(ABC):
-    """Base of training examples that are read by row number, in batches."""
+    """Base of training examples that are read in batches, by row number."""
 
     origin: str = ""
     """Source of the examples, for messages; "" if unknown."""
@@ -39,7 +39,8 @@ class Rows(ABC):
         """Return the examples at ``indices`` (int64 [B], any device); random parts are equal in every call."""
 
     def view(self, indices: Tensor, seed: int, *view: str | int) -> Batch:
-        """Return the examples in one view, such as a training step: random parts follow from seed, view and row.
+        """Return the examples at ``indices`` with random parts, such as drawn pixels, that ``seed``, ``view`` and row
+        determine.
 
         Rows without random parts are the same in every view.
         """
@@ -47,7 +48,7 @@ class Rows(ABC):
 
 
 class Order:
-    """Endless sequence of shuffled epochs, as indices of examples by step.
+    """Order in which a training sees its examples: shuffled epochs without end, as indices by step.
 
     The order follows from the seed, so that a resumed run needs only its step.
 
@@ -69,6 +70,7 @@ class Order:
         self._permutation = torch.empty(0, dtype=torch.int64)
 
     def _shuffle_epoch(self, epoch: int) -> Tensor:
+        """Return the indices of all examples in the order of an epoch."""
         from mmgen.core.seeding import torch_generator
 
         if epoch != self._epoch:
@@ -78,7 +80,7 @@ class Order:
         return self._permutation
 
     def __getitem__(self, step: int) -> Tensor:
-        """Return indices [B] of the examples of a step; a batch may span two epochs."""
+        """Return the indices [B] of the examples of a step; a batch may span two epochs."""
         start, positions, parts = step * self.batch, self.batch, []
         while positions:
             epoch, offset = divmod(start, self.size)
@@ -88,7 +90,7 @@ class Order:
         return torch.cat(parts)
 
 
-def batch_of(descriptions: Mapping[str, Description], values: Mapping[str, Tensor]) -> Batch:
+def make_batch(descriptions: Mapping[str, Description], values: Mapping[str, Tensor]) -> Batch:
     """Make a batch from values by modality: pixels float [B, C, H, W], codes [B, A] (255 unknown), words [B, T].
 
     Args:
@@ -155,10 +157,10 @@ class DatasetRows(Rows):
         self.validation_batch = len(self.rows) if self._shared else self.validation_batch
 
     @classmethod
-    def of_split(
+    def open_split(
         cls, dataset: Dataset, scheme: str, part: str, device: torch.device, modalities: Collection[str] | None = None
     ) -> "DatasetRows":
-        """Open the rows of one part (train, val, test) of a split scheme.
+        """Open the rows of one part (train, val, test) of a split.
 
         Raises:
             UsageError: The scheme divides rows that a modality needs together, such as the nodes of a graph.
@@ -176,13 +178,13 @@ class DatasetRows(Rows):
         return rows
 
     def _load_modality(self, name: str, description: Description) -> np.ndarray:
-        """Read a modality of all rows in the form that stays in memory; row numbers for a modality without rows."""
+        """Read one modality of all rows in its form in memory; a modality without rows is the row numbers."""
         if not description.has_rows:
             return self.rows
-        return description.torch_rows(self._gather(partial(self.dataset.read_packed, name)))
+        return description.torch_rows(self._read_in_slices(partial(self.dataset.read_packed, name)))
 
-    def _gather(self, read_slice: Callable[[slice], np.ndarray]) -> np.ndarray:
-        """Read rows in order, in slices: one pass over the compressed chunks."""
+    def _read_in_slices(self, read_slice: Callable[[slice], np.ndarray]) -> np.ndarray:
+        """Read the chosen rows in order by large slices, so that each compressed chunk is read once."""
         parts = []
         for start in range(0, self.dataset.size, _READ_ROWS):
             inside = self.rows[np.searchsorted(self.rows, start) : np.searchsorted(self.rows, start + _READ_ROWS)]
@@ -205,13 +207,13 @@ class DatasetRows(Rows):
         return Batch(values, present, self._shared)
 
     def read_stored(self, name: str, indices: Tensor) -> Tensor:
-        """Return rows of a modality in stored form (bits, bytes or codes), on the device."""
+        """Return the rows of a modality at ``indices`` in stored form (bits, bytes or codes), on the device."""
         if name in self._in_memory:
             return self._in_memory[name].index_select(0, indices.to(self.device))
         return self._read_from_file(name, indices.cpu().numpy()).to(self.device)
 
     def mean_image(self, name: str) -> Tensor:
-        """Compute the mean image of a modality [C, H, W], float64; of drawn pixels, the mean of probabilities."""
+        """Return the mean image [C, H, W] of a picture modality in float64; of drawn pixels, the mean probabilities."""
         info = self.modalities[name]
         assert isinstance(info, ImageDescription)
         total = torch.zeros(info.shape, dtype=torch.float64)
@@ -226,17 +228,19 @@ class DatasetRows(Rows):
 
     def _read_from_file(self, name: str, indices: np.ndarray) -> Tensor:
         # HDF5 needs increasing, distinct rows; the inverse restores the requested order.
+        """Read the rows of a modality at ``indices`` from the file."""
         unique, inverse = np.unique(self.rows[indices], return_inverse=True)
         return torch.from_numpy(self.modalities[name].torch_rows(self.dataset.read_packed(name, unique))[inverse])
 
 
 def _example_bytes(description: Description) -> int:
-    """Return the bytes of one example in memory."""
+    """Return the number of bytes that one example of a modality takes in memory."""
     stored = description.arrays()[ROWS]
     return math.prod(stored.shape) * np.dtype(stored.dtype).itemsize
 
 
 def _fits_in_memory(size: int, device: torch.device) -> bool:
+    """Return whether ``size`` bytes take less than half of the device's memory."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return size < free // 2

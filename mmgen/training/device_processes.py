@@ -58,7 +58,7 @@ def start_processes(count: int, variables: Mapping[str, str]) -> None:
 
 @contextmanager
 def wait_for_connection() -> Iterator[None]:
-    """Mark a block in which this process waits for the others to connect; an error in it ends them."""
+    """Mark the block in which this process waits for the others to connect; an error in it kills them."""
     try:
         yield
     except BaseException:
@@ -68,7 +68,7 @@ def wait_for_connection() -> Iterator[None]:
 
 
 def describe_failed_process(patience: float = _LAST_WORDS) -> str | None:
-    """Describe in a sentence another process that has failed or fails within ``patience`` seconds; None if none."""
+    """Return a sentence on another process that fails within ``patience`` seconds; None if none does."""
     until = time.monotonic() + patience
     while _processes:
         for rank, process in enumerate(_processes, 1):
@@ -85,7 +85,7 @@ def describe_failed_process(patience: float = _LAST_WORDS) -> str | None:
 
 
 def _watch_processes() -> None:
-    """End this process once another one has failed, since it might wait for it for ever."""
+    """End this process once another one has failed, since it might wait for that one without end."""
     while any(process.poll() is None for process in _processes):
         if any(process.poll() for process in _processes):
             break

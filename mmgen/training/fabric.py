@@ -20,7 +20,7 @@ __all__ = ["make_fabric"]
 
 
 def make_fabric(settings: TrainingSettings) -> "Fabric":
-    """Choose devices and precision of a run; with several devices, start the other processes.
+    """Choose devices and precision of a run and return its Fabric; with several devices, start the other processes.
 
     Raises:
         UsageError: The machine has fewer devices.
@@ -53,7 +53,7 @@ def make_fabric(settings: TrainingSettings) -> "Fabric":
 
 
 def _check_devices(settings: TrainingSettings, device_type: str) -> None:
-    """Refuse more processes than cores or examples, before any is started."""
+    """Refuse more processes than the machine's cores or the batch's examples allow, before any is started."""
     cores = joblib.cpu_count()
     if device_type == "cpu" and settings.devices > A_CORE * cores:
         raise UsageError(
@@ -69,7 +69,7 @@ def _check_devices(settings: TrainingSettings, device_type: str) -> None:
 
 
 def _start_other_processes(fabric: "Fabric", devices: int) -> None:
-    """Start the other processes, unless a launcher such as torchrun or Slurm has started them already."""
+    """Start the other processes, unless a launcher such as torchrun or Slurm has started them."""
     from lightning_fabric.plugins.environments import LightningEnvironment
 
     owner = os.environ.pop(OWNER, "")

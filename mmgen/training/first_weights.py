@@ -21,7 +21,7 @@ _LAYERS = (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)
 
 
 def set_first_weights(model: Model, settings: ModelSettings, rows: DatasetRows) -> None:
-    """Initialise the weights of a model in place, by its settings.
+    """Initialise the weights of a model in place, as its settings say.
 
     Args:
         model: A new model; draws are from torch's global generator.
@@ -42,7 +42,7 @@ def set_first_weights(model: Model, settings: ModelSettings, rows: DatasetRows) 
 
 @torch.no_grad()
 def _initialise_glorot(model: nn.Module) -> None:
-    """Draw weights of linear layers and convolutions uniform within sqrt(6 / (inputs + outputs)), with biases 0."""
+    """Draw weights of linear layers and convolutions uniformly within sqrt(6 / (inputs + outputs)); set biases to 0."""
     # The last layer of a Gaussian is two matrices side by side, mean and log sd.
     heads = {id(_weight_layers(head)[-1]) for head in model.modules() if isinstance(head, GaussianHead)}
     for layer in _weight_layers(model):
@@ -53,12 +53,13 @@ def _initialise_glorot(model: nn.Module) -> None:
 
 
 def _weight_layers(module: nn.Module) -> list[nn.Linear | nn.Conv2d | nn.ConvTranspose2d]:
+    """Return the linear layers and convolutions of a module."""
     return [part for part in module.modules() if isinstance(part, _LAYERS)]
 
 
 @torch.no_grad()
 def _set_output_bias(name: str, decoder: nn.Module, output: Tensor) -> None:
-    """Set the bias of a decoder's last layer to an output [C, H, W], or to its mean by channel."""
+    """Set the bias of a decoder's last layer to the image ``output`` [C, H, W], or to its mean by channel."""
     with_weights = [part for part in decoder.modules() if any(True for _ in part.parameters(recurse=False))]
     bias = with_weights[-1].bias if isinstance(with_weights[-1], _LAYERS) else None
     if bias is None or bias.numel() not in (output.numel(), len(output)):

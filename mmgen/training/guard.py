@@ -5,11 +5,11 @@ from torch import Tensor
 
 from mmgen.core.errors import TrainingError
 
-__all__ = ["Guard"]
+__all__ = ["NanGuard"]
 
 
-class Guard:
-    """Check for NaN that collects loss terms and gradient norms on the device and tests many steps at once.
+class NanGuard:
+    """Check for values that are not finite, which collects numbers on the device and tests many steps at once.
 
     Args:
         interval: Steps between checks: 1 on a CPU; more on a GPU, where each check waits for it.
@@ -26,7 +26,7 @@ class Guard:
         self._count = 0
 
     def add(self, step: int, figures: dict[str, Tensor]) -> None:
-        """Add scalars of ``step``; after every ``interval`` steps raise if one of them is not finite."""
+        """Add numbers of a step by name; after every ``interval`` steps raise an error if one is not finite."""
         if not self._rows:
             self._first_step = step
         self.names = list(figures)
@@ -35,7 +35,7 @@ class Guard:
             self.check()
 
     def check(self) -> None:
-        """Test the steps since the last check; raise if a scalar is not finite.
+        """Test the steps since the last check; raise an error if a number is not finite.
 
         Raises:
             TrainingError: A scalar is not finite; the message names player, step and terms.
@@ -62,7 +62,7 @@ class Guard:
         self._rows = []
 
     def means(self) -> dict[str, float]:
-        """Return the mean of every scalar since the last call, after a check."""
+        """Return the mean of every number by name since the last call, after a check."""
         self.check()
         assert self._sums is not None, "no step has been taken"
         result = dict(zip(self.names, (self._sums / self._count).tolist(), strict=True))

@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LabelledRows",
-    "codes_of",
+    "read_codes",
     "describe_labelled",
     "examples_with_label",
     "label_seed",
-    "labelled_examples",
+    "choose_labelled_examples",
     "make_labelled_rows",
     "learns_unlabelled",
 ]
 
 
-def labelled_examples(codes: NDArray[np.uint8], count: int, seed: int) -> NDArray[np.int64]:
-    """Choose the examples that keep their label [count] at random, with equally many of each class.
+def choose_labelled_examples(codes: NDArray[np.uint8], count: int, seed: int) -> NDArray[np.int64]:
+    """Choose at random the ``count`` examples that keep their label, equally many of each class; return their indices.
 
     Combinations of values take turns, so that their counts differ by one at most while examples last. A smaller count
     is the beginning of a larger one. Examples without all of their attributes are never chosen.
@@ -51,7 +51,7 @@ def labelled_examples(codes: NDArray[np.uint8], count: int, seed: int) -> NDArra
 
     Example:
         >>> codes = np.array([[0], [0], [0], [1], [1], [255]], np.uint8)
-        >>> chosen = labelled_examples(codes, 4, seed=0)
+        >>> chosen = choose_labelled_examples(codes, 4, seed=0)
         >>> sorted(codes[chosen, 0].tolist())
         [0, 0, 1, 1]
     """
@@ -74,14 +74,14 @@ def labelled_examples(codes: NDArray[np.uint8], count: int, seed: int) -> NDArra
     return shuffled[np.lexsort((np.arange(len(shuffled)), turn))][:count].astype(np.int64)
 
 
-def codes_of(rows: DatasetRows, name: str) -> NDArray[np.uint8]:
-    """Return attribute codes of all rows [N, A], 255 unknown."""
+def read_codes(rows: DatasetRows, name: str) -> NDArray[np.uint8]:
+    """Read the attribute codes of all rows [N, A], 255 unknown."""
     codes: NDArray[np.uint8] = rows.read_stored(name, torch.arange(len(rows))).cpu().numpy()
     return codes
 
 
 class LabelledRows(MaskedRows):
-    """Rows of few labels: labelled examples first, repeated up to their share, then all others without their label.
+    """Training rows for few labels: labelled examples, repeated up to their share, then all others without label.
 
     Args:
         rows: Whole examples.
@@ -111,7 +111,7 @@ class LabelledRows(MaskedRows):
 
 
 def learns_unlabelled(objective: "Objective") -> bool:
-    """Return True for an objective that learns from examples without a description."""
+    """Return True if an objective also learns from examples without a description."""
     return "subsets" in objective.demands.needs or bool(objective.demands.marginalises)
 
 
@@ -122,12 +122,12 @@ def _label_attributes(objective: "Objective", data: "DataSettings") -> Attribute
 
 
 def label_seed(data: "DataSettings", seed: int) -> int:
-    """Return the seed of the choice of labelled examples: ``data.labelled_seed``, else the seed of the training."""
+    """Return the seed that chooses the labelled examples: ``data.labelled_seed``, else the seed of the training."""
     return seed if data.labelled_seed is None else data.labelled_seed
 
 
 def check_labelled(data: "DataSettings") -> None:
-    """Check that at most one kind of weak supervision is set.
+    """Refuse settings that combine several kinds of weak supervision, or lack the one that they refine.
 
     Raises:
         SettingsError: Two kinds are set, or ``labelled_share`` or ``labelled_seed`` without ``labelled``.
@@ -149,7 +149,7 @@ def check_labelled(data: "DataSettings") -> None:
 def examples_with_label(
     rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int
 ) -> NDArray[np.int64] | None:
-    """Return the examples that keep their label [count]; None if all do, or if the objective uses no labels.
+    """Return indices of the training examples that keep their label; None if all keep it or none is used.
 
     Args:
         rows: The training part of a split.
@@ -163,11 +163,11 @@ def examples_with_label(
     labels = _label_attributes(objective, data)
     if data.labelled is None or labels is None:
         return None
-    return labelled_examples(codes_of(rows, labels.name), data.labelled, label_seed(data, seed))
+    return choose_labelled_examples(read_codes(rows, labels.name), data.labelled, label_seed(data, seed))
 
 
 def make_labelled_rows(rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int) -> Rows:
-    """Make the training rows for ``data.labelled``: few examples with their label, all others without.
+    """Return the training rows for ``data.labelled``: few examples with their label, all others without.
 
     Objectives that learn from pictures alone get the labelled examples and all others without their label; those that
     need the label get only the labelled ones; those without attributes get all examples unchanged.
@@ -189,7 +189,7 @@ def make_labelled_rows(rows: DatasetRows, objective: "Objective", data: "DataSet
 
 
 def describe_labelled(size: int, objective: "Objective", data: "DataSettings") -> str:
-    """Describe in one sentence how many of ``size`` examples are labelled; "" if all are.
+    """Describe in one sentence how many of ``size`` training examples are labelled; "" if all are.
 
     Raises:
         SettingsError: See :func:`check_labelled`.
@@ -232,4 +232,5 @@ def describe_labelled(size: int, objective: "Objective", data: "DataSettings") -
 
 
 def _format_factor(ratio: float) -> str:
+    """Format how many times more often labelled examples are drawn."""
     return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"

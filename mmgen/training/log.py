@@ -11,7 +11,7 @@ from mmgen.artifacts.content_id import one_line_json
 from mmgen.artifacts.files import make_internal_folder, make_write_error, open_internal_file, write_text_atomic
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import LOG_ENDING, MAX_LOG_BYTES, MalformedError, parse_json, printable, read_text
-from mmgen.training.loggers import Logger, RunFacts, logger
+from mmgen.training.loggers import Logger, RunFacts, logger_class
 
 __all__ = ["RunLog", "log_path"]
 
@@ -22,7 +22,7 @@ def log_path(out: Path) -> Path:
 
 
 class RunLog:
-    """Log of a run: a file with one JSON object per line, each with a ``step``, and further loggers on request.
+    """Log of a run: a file with a JSON object on each line, and loggers of other programs if the user asks for them.
 
     If a logger fails during the run (no network, an expired account, a full disk), it is dropped with a warning and
     training goes on. If the log file itself cannot be written, training stops.
@@ -42,7 +42,9 @@ class RunLog:
         self, path: Path, after_step: int, log_to: Sequence[str] = (), settings: Mapping[str, Any] | None = None
     ) -> None:
         self.path, self.finished = path, False
-        logger_types = [logger(name) for name in log_to]  # what is not installed is said before anything is written
+        logger_types = [
+            logger_class(name) for name in log_to
+        ]  # what is not installed is said before anything is written
         write_text_atomic(path, "".join(_read_lines(path, after_step)) if after_step else "")
         folder = path.with_suffix("")
         run = RunFacts(path.name.removesuffix(LOG_ENDING), folder, settings or {}, after_step)
@@ -64,7 +66,7 @@ class RunLog:
             raise make_write_error(Path(error.filename or path), error) from error
 
     def write(self, record: dict[str, Any]) -> None:
-        """Append one line and write it to disk at once, so that a killed run loses at most this line.
+        """Append one line, on disk at once, so that a killed run loses at most this line.
 
         Raises:
             ArtifactError: The file cannot be written.
@@ -88,7 +90,7 @@ class RunLog:
             self._call_logger(current, partial(current.close, self.finished))
 
     def _call_logger(self, logger: Logger, call: Callable[[], None]) -> None:
-        """Call a logger; after any error it is not called again."""
+        """Call a logger; drop it after any error."""
         try:
             call()
         except Exception as error:  # of libraries that talk to servers, each with errors of its own
@@ -122,6 +124,7 @@ def _read_lines(path: Path, last_step: int) -> list[str]:
 
 
 def _flatten_numbers(record: dict[str, Any], prefix: str = "") -> list[tuple[str, float]]:
+    """Return all numbers of a nested record as pairs of a name, such as "terms/kl", and the number."""
     scalars: list[tuple[str, float]] = []
     for key, value in record.items():
         if isinstance(value, dict):

@@ -25,7 +25,7 @@ from mmgen.training.averaging import AveragedWeights
 from mmgen.training.batches import Order, Rows
 from mmgen.training.fabric import make_fabric
 from mmgen.training.log import RunLog, log_path
-from mmgen.training.loggers import logger
+from mmgen.training.loggers import logger_class
 from mmgen.training.players import Player, make_optimizers, make_players
 from mmgen.training.precision import resolve_precision
 from mmgen.training.settings import TrainingSettings
@@ -46,7 +46,7 @@ Resume = str
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """Result of a training: the file, steps, best validation value (nats per example by default) and seconds."""
+    """Result of a training: path of the artifact, number of steps, best validation value and seconds."""
 
     path: Path
     steps: int
@@ -97,7 +97,7 @@ def train(
     resume: Resume = "auto",
     fabric: "Fabric | None" = None,
 ) -> Work[TrainingResult]:
-    """Train by maximising a task's value; write the weights that are best on validation examples, or the last ones.
+    """Return the work that trains a task and writes its best weights on validation examples, or its last ones.
 
     Args:
         task: The task to train; at the end it has the last weights.
@@ -131,7 +131,7 @@ def train(
 
 
 class _Run:
-    """One run of the training loop, with its players, state and files."""
+    """State of a training run: its players, files and progress."""
 
     def __init__(
         self,
@@ -156,6 +156,7 @@ class _Run:
         self.players = self._prepare(resume)
 
     def _prepare(self, resume: Resume) -> list[Player]:
+        """Restore a saved state, if ``resume`` allows, and return the players of the run."""
         settings = self.settings
         self.task.to(self.fabric.device)
         optimizers = make_optimizers(self.task, settings)
@@ -165,7 +166,7 @@ class _Run:
         # Files: that all can be written, and that nothing is lost or missed.
         path = state_path(self.out)
         for name in settings.log_to:
-            logger(name)
+            logger_class(name)
         for file in (self.out, path, log_path(self.out)):
             check_replaceable(file)  # before any work, not when the first of them is saved
         if resume == "auto" and not path.exists():
@@ -195,7 +196,7 @@ class _Run:
         settings, state = self.settings, self.state
         if state.finished:
             return TrainingResult(self.out, state.step, state.best, state.seconds)
-        names = ["order", *(f"order {k}" for k in range(1, max(player.batches for player in self.players)))]
+        names = ["order", *(f"order {k}" for k in range(1, max(player.batch_count for player in self.players)))]
         orders = [Order(len(self.rows), settings.batch, settings.seed, name) for name in names]
         log = None
         if self.fabric.is_global_zero:
@@ -208,7 +209,7 @@ class _Run:
                 while state.step < settings.steps and not self._is_out_of_time():
                     self._train_step([order[state.step] for order in orders])
                     state.step += 1
-                    state.seconds = self._common_seconds(before + time.monotonic() - began)
+                    state.seconds = self._seconds_of_first_process(before + time.monotonic() - began)
                     if state.step % settings.log_every == 0 or state.step == settings.steps:
                         yield Progress(state.step, self._log_figures(log), self._seconds_left())
                     if state.step % settings.validate_every == 0 and state.step < settings.steps:
@@ -224,8 +225,8 @@ class _Run:
                     log.close()
         return TrainingResult(self.out, state.step, state.best, state.seconds)
 
-    def _common_seconds(self, seconds: float) -> float:
-        """Return the seconds of the first process, the same in every process, for time limits and schedules."""
+    def _seconds_of_first_process(self, seconds: float) -> float:
+        """Return the seconds that the first process has counted, so that all processes stop at the same step."""
         fabric = self.fabric
         if fabric.world_size == 1 or self.settings.minutes is None:
             return seconds
@@ -236,6 +237,7 @@ class _Run:
         return float(shared)
 
     def _seconds_left(self) -> float | None:
+        """Return the seconds until the time limit; None without one."""
         return None if self.settings.minutes is None else max(0.0, 60 * self.settings.minutes - self.state.seconds)
 
     def _is_out_of_time(self) -> bool:
@@ -247,17 +249,17 @@ class _Run:
         # Each process takes its share of the batch, and its own stream of noise.
         shares = [indices[self.fabric.global_rank :: self.fabric.world_size] for indices in batches]
         torch.manual_seed(stream_key(settings.seed, "step", step, self.fabric.global_rank))
-        batch_counts = {player.batches for player in self.players}
+        batch_counts = {player.batch_count for player in self.players}
         views = {k: self.rows.view(torch.cat(shares[:k]), settings.seed, "step", step) for k in batch_counts}
         for player in self.players:
-            self._update_player(player, views[player.batches])
+            self._update_player(player, views[player.batch_count])
             self.in_step = True
         if self.average is not None:
             self.average.update(step + 1)
         self.in_step = False
 
     def _update_player(self, player: Player, batch: Batch) -> None:
-        """Update one player's parameters from the gradient of its value."""
+        """Update one player's parameters by the gradient of its value."""
         settings, step, optimizer = player.settings, self.state.step, player.optimizer
         rate = settings.learning_rate_at(step, self.state.seconds)
         for group in optimizer.param_groups:
@@ -278,7 +280,7 @@ class _Run:
         optimizer.step()
 
     def _log_figures(self, log: RunLog | None) -> dict[str, float]:
-        """Write the mean figures since the last line to the log; return those for the progress bar."""
+        """Write figures averaged since the last line to the log; return those for the progress bar."""
         state = self.state
         rate = state.step / state.seconds * self.settings.batch if state.seconds else 0.0
         progress: dict[str, float] = {}
@@ -303,7 +305,7 @@ class _Run:
         """Validate, save the weights if they are the best so far, and save the state."""
         for player in self.players:
             player.guard.check()
-        with self._averaged():
+        with self._use_averaged_weights():
             figures = validate(self.players[0].module, self.validation, self.settings)
         if self.fabric.is_global_zero:
             assert log is not None
@@ -320,7 +322,7 @@ class _Run:
             if is_first_state:  # before the weights, which are of no use to a run that cannot be gone on with
                 self._save_state()
             if replaces:
-                with self._averaged():
+                with self._use_averaged_weights():
                     self.save(self.out, self._make_facts(selected, terms))
                 if not self.out.exists():  # whether later weights are better is told by the file of the best
                     raise RuntimeError(f"save got {self.out}, expected it to write this file")
@@ -330,12 +332,12 @@ class _Run:
                 self._save_state()
         self.fabric.barrier()
 
-    def _averaged(self) -> AbstractContextManager[None]:
-        """Give the task its averaged weights within a block, if the settings ask for them."""
-        return nullcontext() if self.average is None else self.average.applied()
+    def _use_averaged_weights(self) -> AbstractContextManager[None]:
+        """Replace the task's weights by their averages within a block, if the settings ask for it."""
+        return nullcontext() if self.average is None else self.average.apply()
 
     def _replaces_saved_weights(self, selected: float | None) -> bool:
-        """Return whether the current weights replace those in the artifact: the best by validation, or the last."""
+        """Return whether the current weights go into the artifact: if best so far, or always for ``keep`` "last"."""
         state = self.state
         if selected is None:
             return True
@@ -346,7 +348,7 @@ class _Run:
         return better or self.settings.keep == "last"
 
     def _make_facts(self, figures: dict[str, float], terms: dict[str, float]) -> dict[str, Any]:
-        """Return the facts in the artifact's header, with the best value as "validation_bound" and its error."""
+        """Return facts for the artifact's header, with the best value as "validation_bound" and its error."""
         return {
             "step": self.state.step,
             **{f"validation_{name.replace('/', '_').replace(' ', '_')}": figure for name, figure in figures.items()},
@@ -366,7 +368,7 @@ class _Run:
         self.saved_step = self.state.step
 
     def _describe_saved_files(self) -> str:
-        """Describe the files of a run that met a NaN; the weights from before it are saved first if possible."""
+        """Describe the files of a run that met a NaN; save weights from before it if possible."""
         # A GPU is asked too late: the weights have gone on since, as have those of players that moved before the one
         # that met it. Running statistics may have seen the NaN.
         weights_precede_nan = self.fabric.device.type == "cpu" and not self.in_step
@@ -380,6 +382,7 @@ class _Run:
         return f"{state_path(self.out)} has the run at step {self.saved_step}{best}"
 
     def _stop_on_signal(self, request: StopRequest) -> None:
+        """Save the state and raise Interrupted if a signal has asked to stop."""
         number = request.signal_number or 0
         if self.fabric.world_size > 1:
             # A signal reaches the processes at different steps; all must leave at the same one.

@@ -14,7 +14,7 @@ __all__ = ["MaskedRows", "supervised_row_count", "hide_modalities"]
 
 
 class MaskedRows(Rows):
-    """Rows of examples with modalities hidden: hidden ones are not present and have the value 0.
+    """Training rows in which modalities of some rows are hidden: absent, with the value 0.
 
     Args:
         rows: Whole examples.
@@ -47,6 +47,7 @@ class MaskedRows(Rows):
         return self._apply_masks(self.rows.view(self._example[positions], seed, *view), positions)
 
     def _apply_masks(self, batch: Batch, indices: Tensor) -> Batch:
+        """Hide the modalities that the rows at ``indices`` hide."""
         for name in batch.values:
             if (is_shown := self._is_shown.get(name, self._default_is_shown)) is not None:
                 batch = hide_modalities(batch, (name,), is_shown[indices])
@@ -54,7 +55,7 @@ class MaskedRows(Rows):
 
 
 def hide_modalities(batch: Batch, names: Collection[str], is_shown: Tensor) -> Batch:
-    """Hide modalities of some examples of a batch: values become 0 and are marked as not present.
+    """Hide modalities of some examples of a batch: values become 0 and count as absent.
 
     Args:
         batch: B examples.
@@ -70,7 +71,7 @@ def hide_modalities(batch: Batch, names: Collection[str], is_shown: Tensor) -> B
 
 
 def supervised_row_count(count: int, unsupervised: int, share: float | None) -> int:
-    """Return the number of rows of ``count`` supervised examples, repeated until they are at least a share of all rows.
+    """Return the number of rows of ``count`` supervised examples when repeated to a ``share`` of all rows.
 
     Without a share it is ``count``.
 
@@ -83,5 +84,5 @@ def supervised_row_count(count: int, unsupervised: int, share: float | None) -> 
 
 
 def _broadcast(mask: Tensor, like: Tensor) -> Tensor:
-    """Reshape [B] to [B, 1, ...] with as many axes as ``like``."""
+    """Reshape a mask [B] to [B, 1, ...] with as many axes as ``like``."""
     return mask.view(-1, *[1] * (like.ndim - 1))

@@ -55,13 +55,13 @@ class ExperimentSettings(Settings):
     training: TrainingSettings = Field(default_factory=TrainingSettings)
 
     def build_objective(self) -> Objective:
-        """Make the objective from its settings."""
+        """Build the objective from its settings."""
         objective: Objective = build_member(mmgen.objectives, self.objective, "objective", setting_names(type(self)))
         return objective
 
     @property
     def modalities(self) -> dict[str, Description]:
-        """The modalities that the objective uses, by name."""
+        """Specifications of the modalities that the objective uses, by name."""
         used = self.build_objective().demands.modalities
         return {name: each for name, each in self.data.modalities.items() if name in used}
 
@@ -79,7 +79,7 @@ def _settings_class(name: str) -> type[ExperimentSettings]:
 
 
 def read_experiment(values: Mapping[str, Any]) -> ExperimentSettings:
-    """Validate settings; ``model.name`` chooses the kind of model, by default a multimodal VAE.
+    """Return checked settings of an experiment; ``model.name`` chooses the kind of model, by default multimodal-vae.
 
     Raises:
         UsageError: There is no such kind of model.
@@ -89,11 +89,11 @@ def read_experiment(values: Mapping[str, Any]) -> ExperimentSettings:
     name = model.get("name", _DEFAULT_MODEL) if isinstance(model, Mapping) else _DEFAULT_MODEL
     if not isinstance(name, str):
         raise SettingsError(f"setting 'model.name' got {name!r}, expected one of {', '.join(mmgen.models.names())}")
-    return validate(_settings_class(name), values, further_names=_objective_leaves(values.get("objective")))
+    return validate(_settings_class(name), values, further_names=_objective_setting_names(values.get("objective")))
 
 
-def _objective_leaves(objective: Any) -> list[str]:
-    """List dotted names of the settings of the objective."""
+def _objective_setting_names(objective: Any) -> list[str]:
+    """Return the names of the objective's settings, with dots between nested ones."""
     name = objective.get("name") if isinstance(objective, Mapping) else None
     if name not in mmgen.objectives.names():
         return []
@@ -101,7 +101,7 @@ def _objective_leaves(objective: Any) -> list[str]:
 
 
 def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSettings:
-    """Validate settings and fill in values that follow from the dataset and the objective.
+    """Return checked settings with all values filled in that follow from the dataset and the objective.
 
     Raises:
         SettingsError: Some keys or values are wrong; the message names all of them.
@@ -122,7 +122,7 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
 
 
 def _captions_for_attributes(settings: ExperimentSettings, dataset: Dataset) -> dict[str, Any]:
-    """Return settings of the objective that replace attributes by captions, for a dataset that has captions alone."""
+    """Return the objective's settings with captions in place of attributes, if the data have captions only."""
     objective, defaults = settings.objective, to_json_values(settings.build_objective())
     if "attributes" in dataset.modalities or "text" not in dataset.modalities:
         return objective
@@ -188,7 +188,7 @@ def describe_unused_modalities(settings: ExperimentSettings, user_settings: Mapp
 
 
 def _check_weights(settings: ExperimentSettings, user_settings: Any) -> None:
-    """Refuse a weight set by the user for a modality that the objective does not generate."""
+    """Refuse a weight that the user set for a modality that the objective does not generate."""
     if not isinstance(user_settings, Mapping):
         return
     objective, modalities = settings.build_objective(), settings.data.modalities
@@ -207,7 +207,7 @@ def _check_weights(settings: ExperimentSettings, user_settings: Any) -> None:
 
 
 def _used_modalities(objective: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the modalities that an objective uses; () if it refuses its settings."""
+    """Return the modalities that an objective uses; () if its settings are wrong."""
     try:
         built: Objective = build_member(mmgen.objectives, objective, "objective")
     except SettingsError:
@@ -228,7 +228,7 @@ def train_model(
     resume: Resume = "auto",
     start: Path | None = None,
 ) -> Work[TrainingResult]:
-    """Train a model on the training part of a split, validate on its validation part, and write the best to ``out``.
+    """Return the work that trains a model on a split's training part and writes the best weights to ``out``.
 
     Args:
         dataset_path: Dataset file.
@@ -254,7 +254,7 @@ def train_model(
         used = objective.demands.modalities
         model = build_model(settings.model, objective.demands, settings.data)
         with Dataset.open(dataset_path) as dataset:
-            rows, validation = (DatasetRows.of_split(dataset, split, part, device, used) for part in ("train", "val"))
+            rows, validation = (DatasetRows.open_split(dataset, split, part, device, used) for part in ("train", "val"))
             run_settings = {"dataset": dataset.header.content_id}
         if start is None:
             set_first_weights(model, settings.model, rows)
@@ -277,7 +277,7 @@ def train_model(
 
 
 def check_data(dataset: Dataset, path: Path, *described: Description | None) -> None:
-    """Refuse a dataset without the modalities that the model or aggregate at ``path`` was made for.
+    """Refuse a dataset that differs in one of the modalities which the model or fit at ``path`` was made for.
 
     Raises:
         UsageError: It lacks one, or has one of other words, another shape, or grey where all was black and white.

@@ -26,14 +26,14 @@ _POLYNOMIAL = (3.4445, -4.7750, 2.0315)
 
 
 def is_orthogonalised(parameter: Tensor, muon_parameters: MuonParameters) -> bool:
-    """Return whether Muon updates a parameter by orthogonalised momentum; all others are updated as by AdamW."""
+    """Return whether Muon updates a parameter by orthogonalised momentum; it updates others as AdamW does."""
     if parameter.dim() < (3 if muon_parameters == "kernels" else 2) or not parameter.numel():
         return False
     return 1 < len(parameter) < parameter.numel()
 
 
 def check_muon(parameters: Iterable[Tensor], muon_parameters: MuonParameters) -> None:
-    """Refuse parameters without any that Muon updates by orthogonalised momentum.
+    """Refuse Muon for parameters none of which it would update by orthogonalised momentum.
 
     Raises:
         SettingsError: There is no kernel, or no matrix.
@@ -47,8 +47,7 @@ def check_muon(parameters: Iterable[Tensor], muon_parameters: MuonParameters) ->
 
 
 def orthogonalise(matrix: Tensor) -> Tensor:
-    r"""Replace all singular values of a matrix [R, C] by about 1: U S V^T becomes U V^T, by a few Newton-Schulz
-    iterations.
+    r"""Set all singular values of a matrix [R, C] to about 1, U S V^T -> U V^T, by a few Newton-Schulz iterations.
 
     Each iteration maps every singular value s to a s + b s^3 + c s^5, which is done by products of matrices alone.
     Singular values from 0.002 of the Frobenius norm end between 0.68 and 1.21; smaller ones have grown up to 485-fold.
@@ -67,7 +66,8 @@ def orthogonalise(matrix: Tensor) -> Tensor:
 
 
 class Muon(Optimizer):
-    r"""The optimiser Muon for groups with ``"orthogonal"``, and AdamW for all others, with decoupled weight decay.
+    r"""Optimiser Muon for groups of parameters marked ``"orthogonal"``, AdamW for all others; weight decay is
+    decoupled.
 
     .. math:: m \leftarrow \mu m + (1 - \mu) g, \quad
               W \leftarrow W - \eta \, r \sqrt{\max(R, C)} \; \mathrm{orthogonalise}(\mu m + (1 - \mu) g)
@@ -127,6 +127,7 @@ class Muon(Optimizer):
         return loss
 
     def _update_by_muon(self, parameter: nn.Parameter, group: dict[str, Any]) -> None:
+        """Update a parameter by its orthogonalised momentum."""
         gradient, state = parameter.grad, self.state[parameter]
         assert gradient is not None
         if not state:
@@ -140,6 +141,7 @@ class Muon(Optimizer):
         parameter.add_(orthogonalise(ahead).view_as(parameter), alpha=-group["lr"] * length)
 
     def _update_by_adam(self, parameters: list[nn.Parameter], group: dict[str, Any]) -> None:
+        """Update parameters as AdamW does."""
         for parameter in parameters:
             if not self.state[parameter]:
                 self.state[parameter] = {

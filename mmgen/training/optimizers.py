@@ -27,27 +27,27 @@ Groups = list[dict[str, Any]]
 
 
 def adam(groups: Groups, rate: float, *, adam_betas: tuple[float, float], adam_epsilon: float) -> Optimizer:
-    """Make Adam, with weight decay as part of the gradient (Kingma, Ba, 2015)."""
+    """Return the optimiser Adam, with weight decay as part of the gradient (Kingma, Ba, 2015)."""
     return torch.optim.Adam(groups, lr=rate, betas=adam_betas, eps=adam_epsilon, fused=True)
 
 
 def adamw(groups: Groups, rate: float, *, adam_betas: tuple[float, float], adam_epsilon: float) -> Optimizer:
-    """Make AdamW, whose weight decay multiplies weights by 1 - rate * decay (Loshchilov, Hutter)."""
+    """Return the optimiser AdamW, whose weight decay multiplies weights by 1 - rate * decay (Loshchilov, Hutter)."""
     return torch.optim.AdamW(groups, lr=rate, betas=adam_betas, eps=adam_epsilon, fused=True)
 
 
 def rmsprop(groups: Groups, rate: float, *, momentum: float) -> Optimizer:
-    """Make RMSprop: the gradient over the root of its running mean square (Tieleman, Hinton, 2012)."""
+    """Return the optimiser RMSprop: the gradient over the root of its running mean square (Tieleman, Hinton, 2012)."""
     return torch.optim.RMSprop(groups, lr=rate, momentum=momentum)
 
 
 def sgd(groups: Groups, rate: float, *, momentum: float) -> Optimizer:
-    """Make stochastic gradient descent, with a velocity where there is momentum (Sutskever et al., 2013)."""
+    """Return stochastic gradient descent, with a velocity if momentum is above 0 (Sutskever et al., 2013)."""
     return torch.optim.SGD(groups, lr=rate, momentum=momentum)
 
 
 def adagrad(groups: Groups, rate: float, *, adagrad_epsilon: float) -> Optimizer:
-    """Make Adagrad: the gradient over the root of the sum of all its squares (Duchi, Hazan, Singer, 2011)."""
+    """Return the optimiser Adagrad: the gradient over the root of all its squares' sum (Duchi, Hazan, Singer, 2011)."""
     return torch.optim.Adagrad(groups, lr=rate, eps=adagrad_epsilon)
 
 
@@ -60,7 +60,8 @@ def muon(
     muon_parameters: MuonParameters,
     muon_scale: float,
 ) -> Optimizer:
-    """Make Muon for kernels of convolutions, or for all matrices (Jordan et al.); all else moves as under adamw.
+    """Return the optimiser Muon for kernels of convolutions or all matrices (Jordan et al.); other parameters use
+    AdamW.
 
     Raises:
         SettingsError: There is none of them.
@@ -81,7 +82,7 @@ OPTIMIZERS = {one.__name__: one for one in (adam, adamw, rmsprop, sgd, adagrad, 
 
 
 def optimizer_state(optimizer: Optimizer, group: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Return the tensors that an optimiser stores for one parameter, by a trial step on a single number.
+    """Return the tensors that an optimiser stores for one parameter, found by a trial step on a single number.
 
     Args:
         optimizer: One of torch's optimisers.

@@ -28,7 +28,7 @@ __all__ = [
     "examples_with_description",
     "effective_paired_share",
     "paired_count",
-    "paired_examples",
+    "choose_paired_examples",
     "make_training_rows",
 ]
 
@@ -36,7 +36,7 @@ _WHOLE = ""
 
 
 def paired_count(size: int, share: float) -> int:
-    """Return N_p, the rounded number of ``size`` examples that stay paired.
+    """Return the number of ``size`` examples that stay paired for a share ``data.paired``, rounded.
 
     Raises:
         DataError: A share above 0 leaves no example.
@@ -54,8 +54,8 @@ def paired_count(size: int, share: float) -> int:
     return count
 
 
-def paired_examples(size: int, share: float, seed: int) -> NDArray[np.int64]:
-    """Choose the examples that stay paired [N_p] at random; a larger share includes those of a smaller one.
+def choose_paired_examples(size: int, share: float, seed: int) -> NDArray[np.int64]:
+    """Choose at random the examples that stay paired [N_p]; a larger share includes those of a smaller one.
 
     Args:
         size: Number of training examples N.
@@ -66,7 +66,7 @@ def paired_examples(size: int, share: float, seed: int) -> NDArray[np.int64]:
 
 
 class PairedRows(MaskedRows):
-    """Rows of few pairs: paired examples first, then each modality of every other example in a shuffled row of its own.
+    """Training rows for few pairs: paired examples, then each modality of all others in a row of its own, shuffled.
 
     Row numbers do not reveal which picture and which description belong together.
 
@@ -94,7 +94,7 @@ class PairedRows(MaskedRows):
 
 
 def make_training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed: int) -> Rows:
-    """Make the training rows for ``data.paired`` and ``data.labelled``, by default all rows unchanged.
+    """Return the training rows for ``data.paired`` and ``data.labelled``, by default all rows unchanged.
 
     Objectives that learn from subsets of modalities (mvae) get the paired examples and the others split; those that
     need whole examples get the paired ones, as WG train JMVAE; those of a single modality get all examples.
@@ -132,7 +132,7 @@ def make_training_rows(rows: Rows, objective: "Objective", data: "DataSettings",
 def examples_with_description(
     rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int
 ) -> NDArray[np.int64] | None:
-    """Return the examples that training uses with their description; None for all, or if the objective uses none.
+    """Return the examples that training uses with their description; None if it uses all so, or no descriptions.
 
     Args:
         rows: The training part of a split.
@@ -148,11 +148,11 @@ def examples_with_description(
     names = objective.demands.modalities
     if data.paired == 1 or len(names) < 2 or not any(data.modalities[name].describes for name in names):
         return None
-    return paired_examples(len(rows), data.paired, seed)
+    return choose_paired_examples(len(rows), data.paired, seed)
 
 
 def effective_paired_share(size: int, objective: "Objective", data: "DataSettings") -> float | None:
-    """Return ``least_paired_share`` if it makes paired examples more frequent; None otherwise.
+    """Return ``least_paired_share`` if it makes training draw paired examples more often; None otherwise.
 
     It has no effect if all examples are paired or none is, if the objective needs whole examples or uses a single
     modality, and if paired rows already have that share.

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from mmgen.core.batch import Batch
-from mmgen.training.guard import Guard
+from mmgen.training.guard import NanGuard
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.task import BOUND, Task
 
@@ -20,7 +20,7 @@ __all__ = ["Player", "make_optimizers", "make_players"]
 
 
 class _PlayerModule(nn.Module):
-    """Module of one player's task with dictionaries as inputs and outputs, as Fabric's wrappers need."""
+    """Module that computes one player's value, with dictionaries as inputs and outputs as Fabric needs them."""
 
     def __init__(self, task: Task, player: str) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class _PlayerModule(nn.Module):
 
 @dataclass(frozen=True)
 class Player:
-    """One player of a training: its parameters, its optimiser and its check for NaN.
+    """Player of a training, such as the model or a discriminator: its parameters, optimiser and check for NaN.
 
     Attributes:
         name: Its name in the task.
@@ -53,16 +53,16 @@ class Player:
         others: Parameters of the other players; () for a single player.
         guard: The check of its figures for NaN.
         settings: Its training settings.
-        batches: Number of batches that it needs in a step.
+        batch_count: Number of batches that it needs in a step.
     """
 
     name: str
     module: nn.Module
     optimizer: Optimizer
     others: tuple[nn.Parameter, ...]
-    guard: Guard
+    guard: NanGuard
     settings: TrainingSettings
-    batches: int
+    batch_count: int
 
     @contextmanager
     def freeze_others(self) -> Iterator[None]:
@@ -77,7 +77,7 @@ class Player:
 
 
 def make_optimizers(task: Task, settings: TrainingSettings) -> dict[str, Optimizer]:
-    """Make an optimiser for each player of a task."""
+    """Return an optimiser for each player of a task, by name."""
     assert all(player.isidentifier() for player in task.players), f"players {task.players} are not called by words"
     optimizers = {}
     for player in task.players:
@@ -96,16 +96,16 @@ def make_optimizers(task: Task, settings: TrainingSettings) -> dict[str, Optimiz
 def make_players(
     task: Task, optimizers: Mapping[str, Optimizer], fabric: "Fabric", settings: TrainingSettings
 ) -> list[Player]:
-    """Make the players of a task, in their order, on the devices of the run."""
+    """Return the players of a task, in their order, on the devices of the run."""
     parameters_by_player = {
         name: [p for group in optimizer.param_groups for p in group["params"]] for name, optimizer in optimizers.items()
     }
     players = []
     for name, optimizer in optimizers.items():
         others = tuple(p for other, parameters in parameters_by_player.items() if other != name for p in parameters)
-        guard = Guard(1 if fabric.device.type == "cpu" else 20, name if others else "")
-        player_settings, batches = task.player_settings(name, settings), task.batches(name)
-        unwrapped = Player(name, _PlayerModule(task, name), optimizer, others, guard, player_settings, batches)
+        guard = NanGuard(1 if fabric.device.type == "cpu" else 20, name if others else "")
+        player_settings, batch_count = task.player_settings(name, settings), task.batch_count(name)
+        unwrapped = Player(name, _PlayerModule(task, name), optimizer, others, guard, player_settings, batch_count)
         with unwrapped.freeze_others():  # so that processes exchange gradients of the player's own parameters alone
             module, wrapped = fabric.setup(unwrapped.module, optimizer)
         players.append(replace(unwrapped, module=module, optimizer=wrapped))

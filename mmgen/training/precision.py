@@ -27,7 +27,7 @@ def _cpu_flags() -> frozenset[str]:
 
 
 def resolve_device(name: str) -> torch.device:
-    """Return the device for ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
+    """Return the torch device that a setting names: ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
 
     Raises:
         UsageError: The name is unknown, or this machine has no such device.
@@ -46,7 +46,7 @@ def resolve_device(name: str) -> torch.device:
 
 
 def resolve_precision(precision: str, device: torch.device) -> Literal["32-true", "bf16-mixed"]:
-    """Resolve ``auto`` on a device: bf16 autocast if its hardware multiplies bf16, else fp32."""
+    """Return the precision to use: ``auto`` is bf16 on devices that multiply it in hardware, else fp32."""
     if precision == "bf16-mixed":
         return "bf16-mixed"
     if precision == "32-true":
@@ -59,7 +59,7 @@ def resolve_precision(precision: str, device: torch.device) -> Literal["32-true"
 
 
 def autocast(device: torch.device, precision: str = "auto") -> AbstractContextManager[object]:
-    """Return a context in which networks run in the resolved precision."""
+    """Return a context in which networks compute in the precision that :func:`resolve_precision` returns."""
     if resolve_precision(precision, device) == "bf16-mixed":
         return torch.autocast(device.type, torch.bfloat16)
     return nullcontext()

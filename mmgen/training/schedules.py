@@ -15,12 +15,12 @@ _LEAST = 0.01  # where cosine and linear end
 
 
 def constant(fraction: float) -> float:
-    """Return 1: the learning rate is constant."""
+    """Return the learning rate's factor 1 at every fraction of the run."""
     return 1.0
 
 
 def cosine(fraction: float) -> float:
-    """Fall from 1 to 0.01 along half a cosine.
+    """Return the learning rate's factor at a fraction of the run: it falls from 1 to 0.01 along half a cosine.
 
     Example:
         >>> [round(cosine(fraction), 6) for fraction in (0.0, 0.5, 1.0)]
@@ -30,7 +30,7 @@ def cosine(fraction: float) -> float:
 
 
 def linear(fraction: float) -> float:
-    """Fall from 1 to 0.01 linearly.
+    """Return the learning rate's factor at a fraction of the run: it falls from 1 to 0.01 linearly.
 
     Example:
         >>> [round(linear(fraction), 6) for fraction in (0.0, 0.5, 1.0)]
@@ -40,7 +40,7 @@ def linear(fraction: float) -> float:
 
 
 def stages(fraction: float, *, stages: tuple[tuple[float, float], ...]) -> float:
-    """Return the factor of the stage at a fraction of the run; ``stages`` are pairs (duration, factor).
+    """Return the learning rate's factor at a fraction of the run; ``stages`` are pairs (duration, factor).
 
     Args:
         fraction: Part of the run that is done, 0 to 1.
@@ -55,7 +55,7 @@ def stages(fraction: float, *, stages: tuple[tuple[float, float], ...]) -> float
 
 
 def warmup_factor(step: int, steps: int) -> float:
-    """Rise linearly from 1 / ``steps`` at the first step to 1 at step ``steps``.
+    """Return the learning rate's factor at a step of a warm-up: it rises linearly to 1 at step ``steps``.
 
     Example:
         >>> [warmup_factor(step, 4) for step in (0, 1, 3, 4)], warmup_factor(0, 0)
@@ -65,7 +65,7 @@ def warmup_factor(step: int, steps: int) -> float:
 
 
 def decay_factor(step: int, factor: float) -> float:
-    """Return ``factor`` to the power of ``step``.
+    """Return the learning rate's factor after ``step`` steps that each multiply it by ``factor``.
 
     Example:
         >>> [decay_factor(step, 0.5) for step in (0, 1, 2)]

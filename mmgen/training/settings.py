@@ -25,7 +25,7 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 def _choice_of(noun: str, functions: Collection[str]) -> tuple[Any, Any]:
-    """Return annotations of a setting with the names of ``functions`` as choices: a validator and a JSON schema."""
+    """Return annotations for a setting whose choices are names of ``functions``: a validator and a JSON schema."""
 
     def check(name: str) -> str:
         if name not in functions:
@@ -37,7 +37,7 @@ def _choice_of(noun: str, functions: Collection[str]) -> tuple[Any, Any]:
 
 @cache
 def _settings_of_function(function: Callable[..., Any]) -> list[str]:
-    """Return the names of a function's settings: its keyword-only parameters."""
+    """Return the names of a function's own settings, its keyword-only parameters."""
     parameters = inspect.signature(function).parameters.values()
     return [one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
 
@@ -144,7 +144,7 @@ class TrainingSettings(Settings):
         return self
 
     def for_player(self, player_settings: Mapping[str, Any]) -> "TrainingSettings":
-        """Return these settings with a player's changes; another optimiser drops this one's settings.
+        """Return these settings with a player's changes; another optimiser drops settings of this one.
 
         Raises:
             SettingsError: Unknown settings, or settings that contradict each other.
@@ -153,7 +153,7 @@ class TrainingSettings(Settings):
         return validate(TrainingSettings, found["training"], "training")
 
     def check_optimizer(self, parameters: Callable[[], Iterable[Tensor]]) -> None:
-        """Refuse an optimiser that is not made for any of the parameters, before any work.
+        """Refuse an optimiser that suits none of the parameters, before any work.
 
         Args:
             parameters: Makes parameters of the same shapes; called only if shapes matter.
@@ -165,7 +165,7 @@ class TrainingSettings(Settings):
             check_muon(parameters(), self.muon_parameters)
 
     def build_optimizer(self, groups: Groups) -> Optimizer:
-        """Make the optimiser for groups of parameters."""
+        """Build the optimiser for groups of parameters."""
         function: Callable[..., Optimizer] = OPTIMIZERS[self.optimizer]
         return function(
             groups, self.learning_rate, **{name: getattr(self, name) for name in _settings_of_function(function)}
@@ -190,7 +190,7 @@ class TrainingSettings(Settings):
 
 
 def merge_settings(values: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge nested settings, the second over the first; another optimiser drops the former one's settings.
+    """Return nested settings with ``overrides`` over ``values``; another optimiser drops settings of the former one.
 
     Example:
         >>> preset = {"training": {"steps": 9, "optimizer": "muon", "muon_scale": 0.8}}

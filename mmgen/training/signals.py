@@ -15,14 +15,14 @@ _REPEAT = (
 
 
 class StopRequest:
-    """A request to stop: the number of the signal, or None."""
+    """Request to stop a run, with the number of the signal; None if there was none."""
 
     signal_number: int | None = None
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Convert the first SIGINT or SIGTERM to a request to stop; a second one ends the process."""
+    """Turn the first SIGINT or SIGTERM within a block into a request to stop; a second one ends the process."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request  # only the main thread may install handlers

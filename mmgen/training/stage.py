@@ -30,7 +30,7 @@ M = TypeVar("M", bound=nn.Module)
 
 @dataclass(frozen=True)
 class TaskParts:
-    """Task and data of a training stage, built once its files are read.
+    """Task, examples and settings of a training stage, built after its files are read.
 
     Attributes:
         task: The task, with its first weights.
@@ -51,7 +51,7 @@ class TaskParts:
 
 @dataclass(frozen=True)
 class Stage:
-    """A training stage: kind of artifact, settings, parents, and the function that builds its task.
+    """Training stage: the kind of artifact, its settings and parents, and the function that builds its task.
 
     Attributes:
         kind: Kind of artifact to write.
@@ -76,7 +76,7 @@ class Stage:
 
 
 def run_stage(stage: Stage, out: Path, resume: Resume = "auto", fabric: "Fabric | None" = None) -> Work[TrainingResult]:
-    """Build a stage's task and return the work of training it and writing it to ``out``.
+    """Return the work that builds a stage's task, trains it and writes the artifact ``out``.
 
     Args:
         stage: The stage.
@@ -122,7 +122,7 @@ def run_stage(stage: Stage, out: Path, resume: Resume = "auto", fabric: "Fabric 
 
 
 def add_facts(path: Path, kind: str, facts: Mapping[str, Any]) -> None:
-    """Rewrite a finished artifact with further facts, such as measurements, whole or not at all."""
+    """Add facts, such as measurements, to the header of a finished artifact, which is rewritten atomically."""
     header, tensors = read_checkpoint(path, kind)
     write_checkpoint(
         path,

@@ -32,7 +32,7 @@ _TRAINING_SETTINGS = ("l2_attributes_decoder",)
 
 
 def settings_from_start(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings for a run that starts from a model: its networks, its split and its objective's modalities.
+    """Return settings of a run that starts from the model at ``path``: its networks, split and modalities, unless set.
 
     Another objective inherits only modalities and their weights, the same one all its weights. The number of draws of
     z, annealing and training settings are not inherited.
@@ -62,7 +62,7 @@ def settings_from_start(path: Path, values: Mapping[str, Any]) -> dict[str, Any]
 
 
 def initialisation_settings(path: Path) -> dict[str, Any]:
-    """Return the settings by which the weights of the model at ``path`` were initialised; {} if not recorded."""
+    """Return the settings that initialised the weights of the model at ``path``; {} if not recorded."""
     model_settings = require_kind(path, "model").settings.get("model", {})
     return {key: model_settings[key] for key in ("initial_weights", "output_bias") if key in model_settings}
 
@@ -70,7 +70,7 @@ def initialisation_settings(path: Path) -> dict[str, Any]:
 def load_start_weights(
     path: Path, model: nn.Module, data_settings: DataSettings, modalities: Collection[str], dataset_id: str
 ) -> str:
-    """Copy the weights of the model at ``path`` into ``model``; return its content id.
+    """Copy the weights of the model at ``path`` into ``model``; return the content id of the file.
 
     Args:
         path: The model to start from.

@@ -87,7 +87,7 @@ def mark_finished(out: Path) -> None:
 
 
 def describe_interruption(out: Path) -> str:
-    """Describe in a sentence that the training of ``out`` was interrupted, by its state or header; "" if it was not."""
+    """Return a sentence if the training of ``out`` was interrupted, by its state or header; "" otherwise."""
     path = state_path(out)
     try:
         header = read_header(path)
@@ -102,7 +102,7 @@ def describe_interruption(out: Path) -> str:
 
 
 def _describe_interruption_without_state(out: Path) -> str:
-    """Describe in a sentence that the training of ``out`` was interrupted and has no readable state; "" otherwise."""
+    """Return a sentence if the training of ``out`` was interrupted and lacks a readable state; "" otherwise."""
     try:
         header = read_header(out)
     except (ArtifactError, OSError):
@@ -113,7 +113,7 @@ def _describe_interruption_without_state(out: Path) -> str:
 
 
 def _moment_prefixes(players: Mapping[str, Any]) -> dict[str, str]:
-    """Return the prefix of the names of each player's moments in a training state."""
+    """Return by player the prefix that its optimiser's tensors have in a training state."""
     return {name: "optimizer." if len(players) == 1 else f"optimizer.{name}." for name in players}
 
 
@@ -128,7 +128,7 @@ def save_state(
     with_tensors: bool = True,
     average: AveragedWeights | None = None,
 ) -> None:
-    """Write a ``training-state`` artifact atomically (no pickle: named tensors and JSON).
+    """Write a training state atomically, an artifact of named tensors and JSON without pickle.
 
     Args:
         path: The file.
@@ -177,7 +177,7 @@ def load_state(
     precision: str,
     average: AveragedWeights | None = None,
 ) -> RunState:
-    """Load a training state into ``task`` and the ``optimizers`` of its players.
+    """Load a training state into a task and the optimisers of its players; return the progress of the run.
 
     A state of a finished run without tensors changes nothing. One with tensors continues if the settings have more
     steps and the learning rate does not depend on their number.
@@ -206,7 +206,7 @@ def load_state(
 
 
 def _read_progress(facts: dict[str, Any]) -> RunState:
-    """Read the progress of a run from the facts of a file."""
+    """Return the progress of a run from the facts of a file's header."""
     step, best, seconds, finished = (facts.get(name) for name in ("step", "best", "seconds", "finished"))
     number = _finite_or_none(seconds)
     if type(step) is not int or step < 0:
@@ -227,7 +227,7 @@ def _finite_or_none(value: Any) -> float | None:
 
 
 def _load_tensors(tensors: dict[str, Tensor], task: nn.Module, optimizers: Mapping[str, Optimizer]) -> None:
-    """Load weights and moments from ``tensors``; raise torch's errors where they do not fit."""
+    """Load weights and optimiser tensors; raise torch's errors if they do not fit."""
     weights = {n.removeprefix("task."): t for n, t in tensors.items() if n.startswith("task.")}
     for name, _ in task.named_parameters():
         if name not in weights:
@@ -244,7 +244,7 @@ def _load_tensors(tensors: dict[str, Tensor], task: nn.Module, optimizers: Mappi
 
 
 def _load_moments(prefix: str, tensors: dict[str, Tensor], optimizer: Optimizer) -> None:
-    """Load the moments of one player, whose names begin with ``prefix``; raise ValueError where they do not fit."""
+    """Load one player's optimiser tensors, whose names begin with ``prefix``; raise ValueError if they do not fit."""
     groups = [(optimizer_state(optimizer, group), group["params"]) for group in optimizer.param_groups]
     parameters = [(p, expected) for expected, moment in groups for p in moment]
     moments: dict[int, dict[str, Tensor]] = {}
@@ -269,7 +269,7 @@ def _load_moments(prefix: str, tensors: dict[str, Tensor], optimizer: Optimizer)
 
 
 def _check_moments(facts: dict[str, Any], state: RunState, optimizers: Mapping[str, Optimizer]) -> None:
-    """Refuse a state without the moments of its optimisers, or with those of another step."""
+    """Refuse a state that lacks its optimisers' tensors, or has those of another step."""
     expected_counts = facts.get("parameters_with_moments")  # not said before format version 2
     for player, optimizer in optimizers.items():
         with_moments = [
@@ -303,7 +303,7 @@ def _check_moments(facts: dict[str, Any], state: RunState, optimizers: Mapping[s
 def _check_settings(
     path: Path, header: Header, settings: dict[str, Any], precision: str, has_tensors: bool = True
 ) -> bool:
-    """Refuse a state of other settings; return True if the settings ask for more steps than a finished run made."""
+    """Refuse a state of other settings; return True if they ask for more steps than a finished run made."""
     saved, requested = (_flatten(json.loads(json.dumps(values))) for values in (header.settings, settings))
     is_finished_run = bool(header.facts.get("finished"))
     extends = is_finished_run and _only_adds_steps(saved, requested)
@@ -331,7 +331,7 @@ def _check_settings(
 
 
 def _only_adds_steps(saved: dict[str, Any], requested: dict[str, Any]) -> bool:
-    """Return whether settings differ only by more steps, and the learning rate does not depend on their number."""
+    """Return whether settings differ only by more steps, on which the learning rate does not depend."""
     differ = {key for key in saved.keys() | requested.keys() if saved.get(key) != requested.get(key)}
     constant = requested.get("training.schedule") == "constant" and requested.get("training.minutes") is None
     before, now = (values.get("training.steps") for values in (saved, requested))
@@ -341,10 +341,12 @@ def _only_adds_steps(saved: dict[str, Any], requested: dict[str, Any]) -> bool:
 
 
 def _shorten(value: Any) -> str:
+    """Return a value as text of limited length."""
     return printable(repr(value), 80)
 
 
 def _flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested settings as one table with dotted names."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, dict):

@@ -31,7 +31,7 @@ class Task(nn.Module, ABC):
 
     A task has one player, or several as in a game: each has its own parameters, value to maximise and optimiser. In
     every step all players are updated in their order. They share the same batch; a player may need further ones (see
-    :meth:`batches`).
+    :meth:`batch_count`).
     """
 
     quantity: str = BOUND
@@ -44,7 +44,7 @@ class Task(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
-        """Return the value to maximise on a batch.
+        """Return the value that a player maximises on a batch.
 
         Args:
             batch: B examples.
@@ -59,16 +59,16 @@ class Task(nn.Module, ABC):
             figures |= figures_by_name(self, player, self(batch, None, player))
         return figures
 
-    def batches(self, player: str) -> int:
+    def batch_count(self, player: str) -> int:
         """Return the number of batches that a player needs in each step."""
         return 1
 
     def player_settings(self, player: str, settings: "TrainingSettings") -> "TrainingSettings":
-        """Return the training settings of a player: those of the run, possibly with changes such as the optimiser."""
+        """Return the training settings of a player: those of the run, perhaps with another optimiser."""
         return settings
 
     def player_parameters(self, player: str) -> list[nn.Parameter]:
-        """Return the parameters of a player, in the order of their numbers in a training state (except for muon's).
+        """Return the parameters of a player, in the order in which a training state numbers them.
 
         By default those of the submodule with the player's name; a single player has all parameters.
         """
@@ -86,7 +86,7 @@ class Task(nn.Module, ABC):
         return make_parameter_groups(self.player_parameters(player), weight_decay)
 
     def saved_tensors(self) -> dict[str, Tensor]:
-        """Return the tensors that the finished artifact holds."""
+        """Return the tensors that the finished artifact holds, by name."""
         return dict(self.state_dict())
 
 
@@ -102,7 +102,7 @@ def make_parameter_groups(
     decayed: Iterable[nn.Parameter] = (),
     extra_decay: float = 0.0,
 ) -> list[dict[str, Any]]:
-    """Group trainable ``parameters`` with ``weight_decay``, and ``decayed`` ones with ``extra_decay`` added to it.
+    """Group trainable parameters by weight decay: ``decayed`` ones get ``extra_decay`` in addition.
 
     Raises:
         SettingsError: ``extra_decay`` is set, but there are no ``decayed`` parameters.
@@ -165,7 +165,7 @@ class ModelTask(Task):
             self, self.opponent.name, self.opponent(self.model, batch, batch, None)
         )
 
-    def batches(self, player: str) -> int:
+    def batch_count(self, player: str) -> int:
         return 2 if self._opponent_named(player) else 1
 
     def player_settings(self, player: str, settings: "TrainingSettings") -> "TrainingSettings":
@@ -173,7 +173,7 @@ class ModelTask(Task):
         return settings.for_player(opponent.training_settings) if opponent else settings
 
     def player_parameters(self, player: str) -> list[nn.Parameter]:
-        """List parameters with those of attribute decoders last, the order in training states."""
+        """Return a player's parameters, those of attribute decoders last, as training states number them."""
         if opponent := self._opponent_named(player):
             return list(opponent.parameters())
         last = {id(p) for p in self.model.label_parameters()}
@@ -190,5 +190,5 @@ class ModelTask(Task):
         return dict(self.model.state_dict())
 
     def _opponent_named(self, player: str) -> Opponent | None:
-        """Return the opponent if it is the player of this name."""
+        """Return the opponent if it is the player of this name; else None."""
         return self.opponent if self.opponent is not None and player == self.opponent.name else None

@@ -17,7 +17,7 @@ from mmgen.baselines._logistic import fit_regression
 from mmgen.cli._main import main
 from mmgen.core.errors import DataError, UsageError
 from mmgen.training.model_run import ExperimentSettings, complete_settings
-from mmgen.training.pairing import paired_examples
+from mmgen.training.pairing import choose_paired_examples
 
 SIZE, TRAIN = 400, 240
 READERS = [name for name, member in mmgen.baselines.import_all().items() if member.answers == "labels"]
@@ -121,7 +121,7 @@ def test_networks_have_the_weights_that_are_best_on_validation_images(
 def test_labels_of_what_is_not_paired_change_nothing(method: str, bars: Path, tmp_path: Path) -> None:
     """All labels but those of the pairs, of validation and of test are turned round."""
     other, settings = tmp_path / "turned.h5", settings_of(bars, steps=30, validate_every=10)
-    keep = set(paired_examples(TRAIN, 0.05, settings.training.seed).tolist()) | set(range(TRAIN, SIZE))
+    keep = set(choose_paired_examples(TRAIN, 0.05, settings.training.seed).tolist()) | set(range(TRAIN, SIZE))
     with Dataset.open(bars) as source:
         codes = source.read_attributes("attributes")
         turned = np.array([[c if n in keep else (c + 1) % 3] for n, (c,) in enumerate(codes)], np.uint8)
@@ -138,7 +138,7 @@ def test_pairs_are_those_of_training_and_unknown_labels_are_none(bars: Path) -> 
     with Dataset.open(bars) as dataset:
         material = BaselineData(dataset, settings_of(bars, seed=5))
         chosen = material.labelled_positions(LabelSupply(0.1))
-        assert chosen.tolist() == paired_examples(TRAIN, 0.1, 5).tolist()
+        assert chosen.tolist() == choose_paired_examples(TRAIN, 0.1, 5).tolist()
         whole = material.labelled_rows(LabelSupply(0.1))
         assert len(whole) == 24
         pixels = material.pixels("train")

@@ -17,7 +17,7 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import ArtifactError, DataError, UsageError
 from mmgen.modalities.image import ImageDescription
 from mmgen.settings.config import validate
-from mmgen.testing.networks import check_judge_canvas, check_judge_features
+from mmgen.testing.networks import check_classifier_features, check_classifier_network_shape
 from mmgen.training.state import state_path
 
 NAMES = ("side", "height")
@@ -54,13 +54,13 @@ def settings(**training: object) -> ClassifierSettings:
 @pytest.mark.parametrize("name", classifier.names())
 @pytest.mark.parametrize("shape", [(1, 16, 16), (1, 28, 28), (3, 32, 32), (1, 50, 50), (1, 64, 64)])
 def test_every_network_takes_every_canvas(name: str, shape: tuple[int, int, int]) -> None:
-    check_judge_canvas(name, shape)
+    check_classifier_network_shape(name, shape)
     assert classifier.describe(name)
 
 
 @pytest.mark.parametrize("name", classifier.names())
 def test_every_network_has_features_that_its_heads_read(name: str) -> None:
-    check_judge_features(name)
+    check_classifier_features(name)
 
 
 @pytest.mark.parametrize("told", [(), ("side",)])

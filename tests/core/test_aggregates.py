@@ -21,7 +21,7 @@ from mmgen.posteriors.aggregate import AggregatedTask
 from mmgen.posteriors.true import ExactTask
 from mmgen.testing import densities
 from mmgen.testing.densities import ATTRIBUTES, CONDITION, make_random_density
-from mmgen.testing.linear_gaussian import linear_gaussian
+from mmgen.testing.linear_gaussian import make_linear_gaussian
 from mmgen.training.batches import Rows
 from mmgen.training.loop import train
 from mmgen.training.settings import TrainingSettings
@@ -163,7 +163,7 @@ def fit(tmp_path: Path, family: str, target: str, model: MultimodalVAE, steps: i
 )
 def test_the_aggregate_of_a_known_mixture_is_recovered(family: str, tmp_path: Path) -> None:
     """Mean difference of log densities under draws from the truth is KL(truth || fit), estimated: close to zero."""
-    aggregate = fit(tmp_path, family, "aggregate", linear_gaussian(), steps=450 if family == "mixture" else 700)
+    aggregate = fit(tmp_path, family, "aggregate", make_linear_gaussian(), steps=450 if family == "mixture" else 700)
     rows = Encodings(4_000, 2)
     z = rows.mean + rows.noise * torch.randn(rows.mean.shape, generator=torch.Generator().manual_seed(1))
     batch = rows.batch(torch.arange(len(rows)))
@@ -182,7 +182,7 @@ def test_the_aggregate_of_a_known_mixture_is_recovered(family: str, tmp_path: Pa
 
 def test_target_true_finds_the_posterior_of_the_text(tmp_path: Path) -> None:
     """Given nothing the true posterior is the prior: a fitted Gaussian must become N(0, I)."""
-    aggregate = fit(tmp_path, "gaussian", "true", linear_gaussian(), steps=250, attributes=None)
+    aggregate = fit(tmp_path, "gaussian", "true", make_linear_gaussian(), steps=250, attributes=None)
     z = aggregate.sample(None, 20_000, torch.Generator().manual_seed(0)).squeeze(1)
     torch.testing.assert_close(z.mean(0), torch.zeros(2), atol=0.06, rtol=0)
     torch.testing.assert_close(z.std(0), torch.ones(2), atol=0.06, rtol=0)
@@ -196,7 +196,7 @@ def test_the_bound_of_target_true_is_tight_at_the_true_posterior() -> None:
             zero = torch.zeros_like(z[:, :1])
             return torch.cat([2 * z[:, :1], zero, zero, zero, zero], -1)
 
-    model = linear_gaussian()
+    model = make_linear_gaussian()
     model.decoders["attributes"] = Logits()
     model.modalities["attributes"] = ATTRIBUTES
     torch.manual_seed(0)

@@ -37,7 +37,7 @@ def test_averaged_weights_act_within_their_block_alone() -> None:
     average = AveragedWeights(task, 0.5)
     own, mean = task.line.weight.item(), 7.0
     average.means["line.weight"].fill_(mean)
-    with average.applied():
+    with average.apply():
         assert task.line.weight.item() == mean
     assert (task.line.weight.item(), average.means["line.weight"].item()) == (own, mean)
 

@@ -62,7 +62,7 @@ def test_an_untrained_model_says_the_mean_training_picture(dataset_path: Path) -
     torch.manual_seed(0)
     model = build_model(settings.model, settings.build_objective().demands, settings.data)
     with Dataset.open(dataset_path) as dataset:
-        rows = DatasetRows.of_split(dataset, "official-400", "train", torch.device("cpu"))
+        rows = DatasetRows.open_split(dataset, "official-400", "train", torch.device("cpu"))
         streamed = DatasetRows(dataset, rows.rows, torch.device("cpu"), resident=False)
         exact = dataset.read_image("image", rows.rows).astype(np.float64).mean(0) / 255
         np.testing.assert_allclose(rows.mean_image("image").numpy(), exact, atol=1e-12)
@@ -78,7 +78,7 @@ def test_first_weights_are_glorots(dataset_path: Path) -> None:
     torch.manual_seed(0)
     model = build_model(settings.model, settings.build_objective().demands, settings.data)
     with Dataset.open(dataset_path) as dataset:
-        rows = DatasetRows.of_split(dataset, "official-400", "train", torch.device("cpu"))
+        rows = DatasetRows.open_split(dataset, "official-400", "train", torch.device("cpu"))
         set_first_weights(model, settings.model, rows)
     layers = [part for part in model.modules() if isinstance(part, nn.Linear)]
     assert len(layers) == 6

@@ -23,7 +23,7 @@ from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.factor_vae import FactorVae
 from mmgen.objectives.hfvae import Hfvae
 from mmgen.settings.config import validate
-from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
+from mmgen.testing.linear_gaussian import draw_observations, exact_log_marginal, make_linear_gaussian
 from mmgen.testing.objectives import replace_noise
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
 from mmgen.training import model_run
@@ -134,14 +134,14 @@ def test_densities_are_single_precision_at_least() -> None:
 )
 def test_with_weights_of_one_the_exact_posterior_gives_the_likelihood(objective: Any) -> None:
     """log p(x|z) - log q(z|x) + log p(z) = log p(x) at every draw, whatever is estimated of q(z)."""
-    batch = observations(20)
-    bound = objective.for_training_size(1000)(linear_gaussian(), batch)
+    batch = draw_observations(20)
+    bound = objective.for_training_size(1000)(make_linear_gaussian(), batch)
     torch.testing.assert_close(bound.value, exact_log_marginal(batch, ("image", "attributes")))
     assert bound.is_bound
 
 
 def test_values_are_weighed_parts() -> None:
-    model, batch = linear_gaussian(0.2, -0.3), observations(9)
+    model, batch = make_linear_gaussian(0.2, -0.3), draw_observations(9)
     torch.manual_seed(4)
     one = BetaTcvae(alpha=0.5, beta=3.0, gamma=2.0, examples=50)(model, batch)
     torch.manual_seed(4)
@@ -159,12 +159,12 @@ def test_groups_have_all_dimensions() -> None:
     with pytest.raises(
         SettingsError, match=r"got 2, 1, 3 dimensions together, expected .* the 2 of model\.latent_size"
     ):
-        Hfvae(groups=(2, 1))(linear_gaussian(), observations(3))
+        Hfvae(groups=(2, 1))(make_linear_gaussian(), draw_observations(3))
 
 
 def test_capacity_holds_the_divergence() -> None:
     """Against the means of elbo's terms: gamma times the distance of the batch's mean divergence from C."""
-    model, batch = linear_gaussian(0.3), observations(6)
+    model, batch = make_linear_gaussian(0.3), draw_observations(6)
     with replace_noise() as copies:
         several = batch.repeat(copies)
         terms = Elbo(modalities=("image",))(model, several).terms

@@ -20,7 +20,7 @@ from mmgen.models._build import build_model
 from mmgen.objectives._base import Objective
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.factor_vae import FactorVae, permute_dimensions
-from mmgen.testing.linear_gaussian import linear_gaussian, observations
+from mmgen.testing.linear_gaussian import draw_observations, make_linear_gaussian
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL
 from mmgen.training.batches import Order, Rows
 from mmgen.training.log import log_path
@@ -94,7 +94,7 @@ def test_without_its_weight_it_is_elbo_bit_for_bit(tmp_path: Path) -> None:
 
 def test_it_is_the_bound_minus_the_logits_difference() -> None:
     """On the linear-Gaussian model: elbo with the same draw of z, minus gamma (D_0 - D_1) there."""
-    model, batch, objective = linear_gaussian(0.3), observations(7), FactorVae(**SMALL)
+    model, batch, objective = make_linear_gaussian(0.3), draw_observations(7), FactorVae(**SMALL)
     opponent = objective.opponent(model)
     values = []
     for one in (Elbo(modalities=("image",)), FactorVae(gamma=0.0)):
@@ -133,7 +133,7 @@ def test_the_discriminator_learns_as_it_says() -> None:
     own = optimizers["discriminator"]
     assert isinstance(own, torch.optim.Adam)
     assert (own.defaults["betas"], own.defaults["lr"], own.defaults["eps"]) == ((0.5, 0.9), 0.01, 1e-8)
-    published = FactorVae().opponent(linear_gaussian())
+    published = FactorVae().opponent(make_linear_gaussian())
     assert [p.shape for p in published.parameters() if p.dim() == 2] == [(1000, 2), *[(1000, 1000)] * 5, (2, 1000)]
 
 

@@ -45,7 +45,7 @@ def test_features_that_are_not_there_are_refused(tmp_path: Path) -> None:
 def test_a_pair_that_is_listed_twice_is_refused(tmp_path: Path) -> None:
     write_small(tmp_path / "g.h5", edges=np.array([[0, 1], [0, 1]], np.int32))
     with Dataset.open(tmp_path / "g.h5") as dataset, pytest.raises(ArtifactError, match="lists a pair twice"):
-        DatasetRows.of_split(dataset, "links", "train", torch.device("cpu"))
+        DatasetRows.open_split(dataset, "links", "train", torch.device("cpu"))
 
 
 def test_rows_of_a_graph_are_none(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_graph_comes_back_from_its_file(graphs: Path) -> None:
         assert (described.nodes, described.features, dataset.size) == (40, "features", 40)
         assert dataset.splits_edges("links")
         cpu = torch.device("cpu")
-        parts = {part: DatasetRows.of_split(dataset, "links", part, cpu) for part in ("train", "val", "test")}
+        parts = {part: DatasetRows.open_split(dataset, "links", part, cpu) for part in ("train", "val", "test")}
         batches = {part: rows.batch(torch.arange(len(rows))) for part, rows in parts.items()}
         assert batches["train"].shared.keys() == {"graph.edges", "graph.unknown", "graph.features"}
         known = {tuple(pair) for pair in batches["train"].shared["graph.edges"].T.tolist()}
@@ -112,7 +112,7 @@ def test_pairs_that_cannot_be_are_refused(tmp_path: Path, array: str, row: objec
     with h5py.File(tmp_path / "nodes.h5", "r+") as file:
         file["modalities/graph"][array][0] = row
     with Dataset.open(tmp_path / "nodes.h5", verify=False) as dataset, pytest.raises(ArtifactError, match=says):
-        DatasetRows.of_split(dataset, "links", "train", torch.device("cpu"))
+        DatasetRows.open_split(dataset, "links", "train", torch.device("cpu"))
     with pytest.raises(ArtifactError, match="is damaged"):
         Dataset.open(tmp_path / "nodes.h5")
 

@@ -24,7 +24,7 @@ from mmgen.posteriors.guided import GuidedTarget, GuidedTask, draw_candidates, f
 from mmgen.testing.densities import ATTRIBUTES
 from mmgen.training.model_run import load_model
 from mmgen.training.state import state_path
-from tests.core.test_text import PADDING, batch_of, model, reading_aggregate
+from tests.core.test_text import PADDING, make_batch, model, reading_aggregate
 from tests.core.test_text_weight import speaking, trained_with
 from tests.core.test_vlvae import DATA, folder
 from tests.program import exit_code
@@ -96,7 +96,7 @@ def test_the_guided_aggregate_of_attributes_is_what_it_says() -> None:
 def test_the_guided_aggregate_of_captions_is_what_it_says() -> None:
     """Captions that hardly repeat are guided as well as those that do: one is 15 times as frequent."""
     speaker, base = model(), reading_aggregate("mixture", components=6, hidden=(32,)).requires_grad_(False)
-    captions = batch_of(torch.tensor([[0, 1, 2], [2, PADDING, PADDING]]))
+    captions = make_batch(torch.tensor([[0, 1, 2], [2, PADDING, PADDING]]))
     order = torch.zeros(256, dtype=torch.int64)
     order[::16] = 1
     fitted = guide(

@@ -17,10 +17,10 @@ from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.settings.config import build_member
 from mmgen.testing.linear_gaussian import (
     NOISE,
+    draw_observations,
     exact_log_marginal,
     exact_posterior,
-    linear_gaussian,
-    observations,
+    make_linear_gaussian,
 )
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
 
@@ -37,7 +37,7 @@ def test_two_draws_give_the_bound_that_quadrature_gives(monkeypatch: pytest.Monk
     So L_2 = log p(x) - |a|^2 / 2 + E log cosh(|a| v / sqrt 2), v ~ N(0, 1), since e_1 - e_2 along a is N(0, 2). The
     objective's own expectation is over four numbers, by Gauss and Hermite.
     """
-    offset, batch = 0.3, observations(3)
+    offset, batch = 0.3, draw_observations(3)
     nodes, weights = np.polynomial.hermite_e.hermegauss(12)
     weights = weights / weights.sum()
     grid = torch.tensor(list(itertools.product(nodes, repeat=4)), dtype=torch.float64).reshape(-1, 2, 2)
@@ -52,7 +52,7 @@ def test_two_draws_give_the_bound_that_quadrature_gives(monkeypatch: pytest.Monk
         {n: v.repeat_interleave(len(grid), 0) for n, v in batch.values.items()}, batch.repeat(len(grid)).present
     )
     with torch.no_grad():
-        found = (objective(2)(linear_gaussian(offset), copies).value.reshape(3, -1) * shares).sum(1)
+        found = (objective(2)(make_linear_gaussian(offset), copies).value.reshape(3, -1) * shares).sum(1)
     length = (offset / exact_posterior(batch, BOTH).sd).square().sum(-1).sqrt().numpy()  # |a|
     v, share = np.polynomial.hermite_e.hermegauss(60)
     mean = (np.log(np.cosh(length[:, None] * v / math.sqrt(2))) * share / share.sum()).sum(1)
@@ -62,7 +62,7 @@ def test_two_draws_give_the_bound_that_quadrature_gives(monkeypatch: pytest.Monk
 
 def test_the_bound_rises_with_every_draw_towards_the_exact_log_likelihood() -> None:
     """L_1 <= L_2 <= ... <= log p(x, y), L_1 = log p(x, y) - KL(q || p(z|x,y)); means over 20 examples, 1,000 times."""
-    model, batch = linear_gaussian(0.3, -0.2), observations(20)
+    model, batch = make_linear_gaussian(0.3, -0.2), draw_observations(20)
     exact = exact_log_marginal(batch, BOTH)
     means = []
     for samples in (1, 2, 5, 20):
@@ -82,8 +82,8 @@ def test_the_bound_rises_with_every_draw_towards_the_exact_log_likelihood() -> N
 @pytest.mark.parametrize("samples", [1, 3])
 def test_the_bound_is_tight_at_the_true_posterior_whatever_is_drawn(samples: int) -> None:
     """Then every weight is p(x, y) itself; with one draw the divergence is a mean, and only the mean is tight."""
-    batch = observations(20)
-    value = objective(samples)(linear_gaussian(), batch.repeat(1_000)).value.reshape(20, -1)
+    batch = draw_observations(20)
+    value = objective(samples)(make_linear_gaussian(), batch.repeat(1_000)).value.reshape(20, -1)
     exact = exact_log_marginal(batch, BOTH)
     if samples > 1:
         torch.testing.assert_close(value, exact[:, None].expand_as(value))
@@ -92,7 +92,7 @@ def test_the_bound_is_tight_at_the_true_posterior_whatever_is_drawn(samples: int
 
 @pytest.mark.parametrize("weights", [{}, {"attributes_weight": 50.0, "image_weight": 0.5}])
 def test_one_draw_is_the_elbo(weights: dict[str, float]) -> None:
-    model, batch = linear_gaussian(0.3, -0.2), observations(6)
+    model, batch = make_linear_gaussian(0.3, -0.2), draw_observations(6)
     values = []
     for member in ("elbo", "iwae"):
         settings = {"given": BOTH, **weights} | ({"samples": 1} if member == "iwae" else {})
@@ -104,7 +104,7 @@ def test_one_draw_is_the_elbo(weights: dict[str, float]) -> None:
 
 def test_the_gradient_is_that_of_the_log_weights_by_their_normalised_weights() -> None:
     """Burda Eq. 14 and 15, for the decoder: sum_i w_i (x - W z_i) z_i' / s^2, the w_i adding up to one."""
-    model, batch = linear_gaussian(0.3, -0.2), observations(6)
+    model, batch = make_linear_gaussian(0.3, -0.2), draw_observations(6)
     q = model.posterior(batch, BOTH)
     torch.manual_seed(3)
     z = q.sample(shape=(4,)).detach()
@@ -125,7 +125,7 @@ def test_the_gradient_is_that_of_the_log_weights_by_their_normalised_weights() -
 
 
 def test_an_example_is_encoded_once_however_often_z_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, batch, seen = linear_gaussian(), observations(6), []
+    model, batch, seen = make_linear_gaussian(), draw_observations(6), []
     infer = model.inference.infer
     monkeypatch.setattr(model.inference, "infer", lambda part, given: seen.append(part.size) or infer(part, given))
     objective(50)(model, batch)
@@ -134,7 +134,7 @@ def test_an_example_is_encoded_once_however_often_z_is_drawn(monkeypatch: pytest
 
 def test_weights_make_it_no_bound_and_are_said_to_aggregates() -> None:
     member = objective(5, attributes_weight=50.0)
-    assert not member(linear_gaussian(), observations(4)).is_bound
+    assert not member(make_linear_gaussian(), draw_observations(4)).is_bound
     assert (member.training_weight("attributes"), member.training_weight("text")) == (50.0, 1.0)
 
 
@@ -169,7 +169,7 @@ def test_images_alone_and_images_with_sentences() -> None:
 
 def test_elbo_averages_over_its_draws() -> None:
     """With one it is what it always was, bit for bit; with five the mean of five, and the same divergence."""
-    model, batch = linear_gaussian(0.3, -0.2), observations(6)
+    model, batch = make_linear_gaussian(0.3, -0.2), draw_observations(6)
     q = model.posterior(batch, BOTH)
     kl = q.kl(DiagonalGaussian.standard(6, 2, like=q.mean))
     for samples, shape in ((1, ()), (5, (5,))):

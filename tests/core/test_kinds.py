@@ -29,7 +29,7 @@ from mmgen.networks._attributes import AttributeNetwork
 from mmgen.networks._text import TextNetwork
 from mmgen.networks.mlp import Mlp
 from mmgen.settings.config import to_json_values, validate
-from mmgen.training.batches import DatasetRows, batch_of
+from mmgen.training.batches import DatasetRows, make_batch
 from tests.program import exit_code
 
 CPU = torch.device("cpu")
@@ -129,7 +129,7 @@ def test_batches_hold_what_people_would_give(kind: str, resident: bool, tmp_path
         rows = DatasetRows(dataset, np.arange(6), CPU, resident=resident)
         batch = rows.batch(torch.tensor([5, 0, 5]))
     unpacked = torch.from_numpy(example.description.torch_rows(example.description.unpack(example.stored)))
-    given = batch_of({"x": example.description}, {"x": unpacked.float() if kind == "image" else unpacked})[[5, 0, 5]]
+    given = make_batch({"x": example.description}, {"x": unpacked.float() if kind == "image" else unpacked})[[5, 0, 5]]
     # Patches are given at the middle of each level, and seen with noise over the whole of it.
     noise = 1 / 256 if kind == "patch" else 0.0
     torch.testing.assert_close(batch.values["x"], given.values["x"], rtol=0, atol=noise)
@@ -145,7 +145,7 @@ def test_a_model_reads_and_says_it(kind: str) -> None:
     assert kind in NETWORKS or example.description.network_settings_class() is not None
     networks = networks_by_kind(data, NETWORKS, {})
     unpacked = torch.from_numpy(example.description.torch_rows(example.description.unpack(example.stored)))
-    batch = batch_of(data.modalities, {"x": unpacked.float() if kind == "image" else unpacked})
+    batch = make_batch(data.modalities, {"x": unpacked.float() if kind == "image" else unpacked})
     value, present = batch.values["x"], batch.present["x"]
     modality = example.description.modality()
     encoder, features = modality.encoder(networks[kind])

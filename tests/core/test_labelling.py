@@ -17,7 +17,7 @@ from mmgen.core.errors import DataError, SettingsError, UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.figures.plots._draw import draw_plot
 from mmgen.training.batches import DatasetRows
-from mmgen.training.labelling import LabelledRows, labelled_examples
+from mmgen.training.labelling import LabelledRows, choose_labelled_examples
 from mmgen.training.model_run import ExperimentSettings, complete_settings, train_model
 from mmgen.training.pairing import PairedRows, describe_rows, make_training_rows
 from tests.program import exit_code
@@ -72,20 +72,20 @@ def test_labels_are_balanced_over_combinations_of_values(count: int) -> None:
     generator = np.random.default_rng(1)
     codes = np.stack([generator.integers(0, 3, 400), generator.integers(0, 2, 400)], 1).astype(np.uint8)
     codes[generator.random(400) < 0.2, 1] = UNKNOWN
-    chosen = labelled_examples(codes, count, seed=3)
+    chosen = choose_labelled_examples(codes, count, seed=3)
     assert len(set(chosen.tolist())) == count
     assert (codes[chosen] != UNKNOWN).all()
     often = Counter(map(tuple, codes[chosen].tolist()))
     assert max(often.values()) - min(often.values() if len(often) == 6 else [0]) <= 1
-    assert chosen.tolist() == labelled_examples(codes, 80, seed=3)[:count].tolist()
-    assert chosen.tolist() != labelled_examples(codes, count, seed=4).tolist()
+    assert chosen.tolist() == choose_labelled_examples(codes, 80, seed=3)[:count].tolist()
+    assert chosen.tolist() != choose_labelled_examples(codes, count, seed=4).tolist()
 
 
 def test_a_rare_value_gives_all_that_it_has() -> None:
     codes = np.array([[0]] * 20 + [[1]] * 2, np.uint8)
-    assert Counter(codes[labelled_examples(codes, 10, 0), 0].tolist()) == {0: 8, 1: 2}
+    assert Counter(codes[choose_labelled_examples(codes, 10, 0), 0].tolist()) == {0: 8, 1: 2}
     with pytest.raises(DataError, match=r"got 30, but 22 of 22 training examples have a complete label; choose fewer"):
-        labelled_examples(codes, 30, 0)
+        choose_labelled_examples(codes, 30, 0)
 
 
 def test_which_ones_they_are_follows_a_seed_of_its_own(bars: Path) -> None:
@@ -134,7 +134,10 @@ def test_hidden_labels_change_nothing_where_the_same_are_chosen(bars: Path, tmp_
         for row in others:  # as long as the same ones are chosen
             for code in range(3):
                 codes[row] = code
-                if code != row % 3 and set(labelled_examples(codes[:TRAIN, None].astype(np.uint8), 12, 4)) <= keep:
+                if (
+                    code != row % 3
+                    and set(choose_labelled_examples(codes[:TRAIN, None].astype(np.uint8), 12, 4)) <= keep
+                ):
                     break
                 codes[row] = UNKNOWN
         assert (codes[others] != UNKNOWN).sum() > 10

@@ -23,7 +23,7 @@ from mmgen.objectives.iwae import Iwae
 from mmgen.objectives.telbo import Telbo
 from mmgen.settings.config import merge
 from mmgen.testing import models
-from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
+from mmgen.testing.linear_gaussian import draw_observations, exact_log_marginal, make_linear_gaussian
 from mmgen.testing.small import SMALL_DATA
 from mmgen.training.model_run import ExperimentSettings, read_experiment
 from tests.core.linear_ladder import exact_log_image, ladder_observations, linear_ladder, lower_covariance
@@ -166,9 +166,9 @@ def test_bounds_of_a_ladder_rise_to_the_exact_log_likelihood() -> None:
 
 def test_l_k_of_the_linear_gaussian_model_is_what_quadrature_says() -> None:
     """k = 1 of a flat model: log p(x) - KL(q || p(z | x)), exactly."""
-    model, batch = linear_gaussian(0.3, -0.2), observations(8)
+    model, batch = make_linear_gaussian(0.3, -0.2), draw_observations(8)
     value, error = _bounds(model, batch, 1, 3_000)
-    q, exact_q = model.posterior(batch, ("image",)), linear_gaussian().posterior(batch, ("image",))
+    q, exact_q = model.posterior(batch, ("image",)), make_linear_gaussian().posterior(batch, ("image",))
     exact = exact_log_marginal(batch, ("image",)) - q.kl(exact_q)
     assert ((value - exact).abs() < 5 * error).all()
 

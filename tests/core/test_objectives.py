@@ -18,15 +18,15 @@ from mmgen.testing import objectives
 from mmgen.testing.linear_gaussian import (
     NOISE,
     WEIGHTS,
-    conditional_linear_gaussian,
-    conditional_observations,
+    draw_conditional_observations,
+    draw_observations,
     exact_log_conditional,
     exact_log_marginal,
     exact_posterior,
-    linear_gaussian,
-    observations,
+    make_conditional_linear_gaussian,
+    make_linear_gaussian,
 )
-from mmgen.testing.objectives import unweighted
+from mmgen.testing.objectives import make_unweighted_objective
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
 
 BOUNDS = ("bivcca", "cvae", "elbo", "iwae", "jmvae")
@@ -130,7 +130,7 @@ def test_bounds_lie_below_the_exact_log_likelihood(name: str) -> None:
 
 
 def test_cvae_is_tight_at_the_true_posterior(replace_noise: int) -> None:
-    model, batch = conditional_linear_gaussian(), conditional_observations(20)
+    model, batch = make_conditional_linear_gaussian(), draw_conditional_observations(20)
     bound = mmgen.objectives.get("cvae")()(model, batch.repeat(replace_noise))
     assert bound.is_bound
     torch.testing.assert_close(bound.value.reshape(20, -1).mean(1), exact_log_conditional(model, batch))
@@ -140,28 +140,28 @@ def test_cvae_is_tight_at_the_true_posterior(replace_noise: int) -> None:
 @pytest.mark.parametrize("given", [("image", "attributes")])
 def test_elbo_is_tight_at_the_true_posterior(given: tuple[str, ...], replace_noise: int) -> None:
     objective = mmgen.objectives.get("elbo")(given=given)
-    bound = objective(linear_gaussian(), observations(20).repeat(replace_noise))
+    bound = objective(make_linear_gaussian(), draw_observations(20).repeat(replace_noise))
     assert bound.is_bound
-    exact = exact_log_marginal(observations(20), ("image", "attributes"))
+    exact = exact_log_marginal(draw_observations(20), ("image", "attributes"))
     torch.testing.assert_close(bound.value.reshape(20, -1).mean(1), exact)
 
 
 @pytest.mark.parametrize("name", ["image", "attributes"])
 def test_elbo_of_one_modality_is_tight_too(name: str, replace_noise: int) -> None:
     objective = mmgen.objectives.get("elbo")(modalities=(name,), given=(name,))
-    value = objective(linear_gaussian(), observations(20).repeat(replace_noise)).value
-    torch.testing.assert_close(value.reshape(20, -1).mean(1), exact_log_marginal(observations(20), (name,)))
+    value = objective(make_linear_gaussian(), draw_observations(20).repeat(replace_noise)).value
+    torch.testing.assert_close(value.reshape(20, -1).mean(1), exact_log_marginal(draw_observations(20), (name,)))
 
 
 def test_telbo_at_the_true_posteriors_is_the_sum_of_three_log_likelihoods(replace_noise: int) -> None:
-    objective = unweighted("telbo")
-    value = objective(linear_gaussian(), observations(20).repeat(replace_noise)).value.reshape(20, -1).mean(1)
+    objective = make_unweighted_objective("telbo")
+    value = objective(make_linear_gaussian(), draw_observations(20).repeat(replace_noise)).value.reshape(20, -1).mean(1)
     parts = [("image", "attributes"), ("image",), ("attributes",)]
-    torch.testing.assert_close(value, sum(exact_log_marginal(observations(20), part) for part in parts))
+    torch.testing.assert_close(value, sum(exact_log_marginal(draw_observations(20), part) for part in parts))
 
 
 def test_weighted_or_annealed_objectives_do_not_claim_to_be_bounds() -> None:
-    model, batch = linear_gaussian(), observations(4)
+    model, batch = make_linear_gaussian(), draw_observations(4)
     assert not mmgen.objectives.get("elbo")(attributes_weight=50.0)(model, batch).is_bound
     assert not mmgen.objectives.get("elbo")(kl_warmup_steps=10)(model, batch, step=3).is_bound
     assert mmgen.objectives.get("elbo")(kl_warmup_steps=10)(model, batch, step=10).is_bound
@@ -169,7 +169,7 @@ def test_weighted_or_annealed_objectives_do_not_claim_to_be_bounds() -> None:
 
 
 def test_beta_and_warmup_scale_the_divergence_alone(replace_noise: int) -> None:
-    model, batch = linear_gaussian(), observations(4).repeat(replace_noise)
+    model, batch = make_linear_gaussian(), draw_observations(4).repeat(replace_noise)
     plain = mmgen.objectives.get("elbo")()(model, batch)
     beta = mmgen.objectives.get("elbo")(beta=3.0)(model, batch)
     half = mmgen.objectives.get("elbo")(kl_warmup_steps=10)(model, batch, step=5)
@@ -197,8 +197,8 @@ OFFSETS = (0.25, -0.3)
 
 
 def _setting(copies: int):
-    model = linear_gaussian(*OFFSETS)
-    batch = observations(6)
+    model = make_linear_gaussian(*OFFSETS)
+    batch = draw_observations(6)
     exact = {g: exact_posterior(batch, g) for g in (("image",), ("attributes",), ("image", "attributes"))}
     moved = {g: DiagonalGaussian(q.mean + OFFSETS[0], q.log_sd + OFFSETS[1]) for g, q in exact.items()}
     return model, batch, batch.repeat(copies), moved

@@ -21,11 +21,11 @@ from mmgen.training.batches import DatasetRows, Rows
 from mmgen.training.model_run import ExperimentSettings, complete_settings, train_model
 from mmgen.training.pairing import (
     PairedRows,
+    choose_paired_examples,
     describe_rows,
     effective_paired_share,
     make_training_rows,
     paired_count,
-    paired_examples,
 )
 from mmgen.training.state import state_path
 
@@ -79,7 +79,7 @@ def test_every_example_is_whole_once_or_alone_once_in_each_modality(share: float
     held = rows_of(rows)
     whole = [row for row in held if len(row) == 3]
     assert len(whole) == paired and held[:paired] == whole
-    assert {n for row in whole for n in row.values()} == set(paired_examples(40, share, 3).tolist())
+    assert {n for row in whole for n in row.values()} == set(choose_paired_examples(40, share, 3).tolist())
     assert all(len(set(row.values())) == 1 for row in whole)
     alone = Counter((name, n) for row in held[paired:] for name, n in row.items())
     rest = set(range(40)) - {row["image"] for row in whole}
@@ -99,12 +99,12 @@ def test_row_numbers_do_not_say_what_belonged_together() -> None:
 
 def test_pairs_are_nested_reproducible_and_of_their_seed() -> None:
     shares = (0.01, 0.05, 0.3, 1.0)
-    chosen = [paired_examples(1000, share, 7).tolist() for share in shares]
+    chosen = [choose_paired_examples(1000, share, 7).tolist() for share in shares]
     assert [len(set(part)) for part in chosen] == [10, 50, 300, 1000]
     for small, large in pairwise(chosen):
         assert large[: len(small)] == small
-    assert paired_examples(1000, 0.05, 7).tolist() == chosen[1]
-    assert paired_examples(1000, 0.05, 8).tolist() != chosen[1]
+    assert choose_paired_examples(1000, 0.05, 7).tolist() == chosen[1]
+    assert choose_paired_examples(1000, 0.05, 8).tolist() != chosen[1]
     # Chosen evenly: of 300 in 1000, each half holds 150 +- 10.
     assert abs(sum(n < 500 for n in chosen[2]) - 150) < 40
 
@@ -133,7 +133,7 @@ def test_whole_rows_can_be_drawn_more_often() -> None:
     rows = PairedRows(Numbered(40), ("image", "attributes"), 0.05, seed=0, paired_share=0.25)
     assert len(rows) == 25 + 76
     counts = Counter(row["image"] for row in rows_of(rows)[:25])
-    assert sorted(counts.values()) == [12, 13] and set(counts) == set(paired_examples(40, 0.05, 0).tolist())
+    assert sorted(counts.values()) == [12, 13] and set(counts) == set(choose_paired_examples(40, 0.05, 0).tolist())
     assert len(PairedRows(Numbered(40), ("image", "attributes"), 0.9, seed=0, paired_share=0.25)) == 36 + 8, (
         "never fewer"
     )

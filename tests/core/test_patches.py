@@ -32,7 +32,7 @@ def patches(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_numbers_are_levels_with_noise_less_their_mean(patches: Path) -> None:
     """The dropped pixel comes back as minus the sum; differences of pixels are those of levels, within one level."""
     with Dataset.open(patches) as dataset:
-        rows = DatasetRows.of_split(dataset, "official", "test", CPU)
+        rows = DatasetRows.open_split(dataset, "official", "test", CPU)
         levels = dataset.read("patch", np.arange(100, 120)).reshape(20, -1).astype(float)
         seen = rows.batch(torch.arange(20)).values["patch"].double().numpy()
     whole = 256 * np.concatenate([seen, -seen.sum(1, keepdims=True)], 1)
@@ -44,7 +44,7 @@ def test_numbers_are_levels_with_noise_less_their_mean(patches: Path) -> None:
 def test_training_draws_noise_in_every_view_and_evaluations_once(patches: Path) -> None:
     """The draw of a row depends on the row and the view alone; evaluations see one draw, whatever their seed."""
     with Dataset.open(patches) as dataset:
-        rows = DatasetRows.of_split(dataset, "official", "train", CPU)
+        rows = DatasetRows.open_split(dataset, "official", "train", CPU)
         some = torch.tensor([5, 2])
         first, again, other = (rows.view(some, 0, "step", n).values["patch"] for n in (0, 0, 1))
         assert first.equal(again) and not first.equal(other)

@@ -210,11 +210,11 @@ def test_it_says_what_it_is_and_refuses_what_it_is_not() -> None:
     )
     target = {"name": "scan", "operators": True}
     operators = FitSettings.model_validate({"aggregate": {"target": target, "given": "attributes"}})
-    assert (operators.name, operators.slug) == ("q_scan with operators", "scan-operators")
-    assert operators.base is not None and operators.base.slug == "scan"
+    assert (operators.name, operators.file_name_part) == ("q_scan with operators", "scan-operators")
+    assert operators.base is not None and operators.base.file_name_part == "scan"
     target = {"name": "scan", "images_weight": 30, "beta": 0.5}
     weighed = FitSettings.model_validate({"aggregate": {"target": target, "given": "attributes"}})
-    assert weighed.slug == "scan-beta-w0.5-images-w30"
+    assert weighed.file_name_part == "scan-beta-w0.5-images-w30"
     aggregate, _ = scan()
     with pytest.raises(UsageError, match="has none"):
         aggregate.recombined_posterior(parse("colour=red AND size=big", ATTRIBUTES))

@@ -15,9 +15,9 @@ from mmgen.posteriors import complete_fit_settings, is_finished_fit
 from mmgen.posteriors._encode import LatentRows
 from mmgen.settings.config import merge
 from mmgen.training.batches import DatasetRows
-from mmgen.training.labelling import labelled_examples
+from mmgen.training.labelling import choose_labelled_examples
 from mmgen.training.model_run import complete_settings, load_model, train_model
-from mmgen.training.pairing import paired_examples
+from mmgen.training.pairing import choose_paired_examples
 from tests.core.test_labelling import SIZE, TRAIN, write
 from tests.core.test_vlvae import SMALL, folder
 from tests.program import exit_code
@@ -116,7 +116,9 @@ def test_a_fit_is_given_the_descriptions_that_training_showed(
         codes = source.read_stored("attributes", torch.arange(TRAIN)).numpy()
         shown = set(range(TRAIN))
         if described < TRAIN:
-            chosen = labelled_examples(codes, 12, 4) if "labelled" in data else paired_examples(TRAIN, 0.1, 0)
+            chosen = (
+                choose_labelled_examples(codes, 12, 4) if "labelled" in data else choose_paired_examples(TRAIN, 0.1, 0)
+            )
             shown = set(chosen.tolist())
     assert set(learned.rows[known].tolist()) <= shown and len(set(learned.rows[known])) == min(described, len(shown))
     if len(validation) > 1:  # one alone with --examples 5
@@ -142,7 +144,7 @@ def test_labels_that_were_kept_back_change_nothing(
 ) -> None:
     """The same weights bit for bit where they are taken away: from descriptions, encodings and first weights."""
     codes = np.arange(SIZE) % 3
-    kept = labelled_examples(codes[:TRAIN, None].astype(np.uint8), 12, 4)
+    kept = choose_labelled_examples(codes[:TRAIN, None].astype(np.uint8), 12, 4)
     codes[np.setdiff1d(np.arange(TRAIN), kept)] = UNKNOWN
     bare = write(tmp_path / "bare.h5", codes)
     model = trained(bars, tmp_path / "m.safetensors", LABELLED, name=name)
@@ -156,7 +158,7 @@ def test_captions_are_kept_back_too(folder: Path, tmp_path: Path, seen: list[Lat
     path = folder / "d.h5"
     model = trained(path, tmp_path / "m.safetensors", FEW, SMALL, modalities=["image", "text"])
     latents = read_latents(find_parent(fitted(model, path), "latents"))
-    shown = paired_examples(320, 0.1, 0)
+    shown = choose_paired_examples(320, 0.1, 0)
     assert sorted(seen[0].rows.tolist()) == sorted(shown.tolist()) and len(seen[1]) == 40
     hidden = ~np.isin(latents.rows, [*shown, *range(320, 400)])
     assert (latents.columns["text"][hidden] == 5).all() and (latents.columns["text"][~hidden] < 5).all()
@@ -170,7 +172,9 @@ def test_too_few_descriptions_are_refused(bars: Path, tmp_path: Path) -> None:
         ({"name": "telbo"}, {"labelled": 1}, 1, "fit to a model that was trained with more"),
     ):
         model = trained(bars, tmp_path / "m.safetensors", data, **objective)
-        with pytest.raises(DataError, match=f"descriptions of {count} of 120 training examples, .* at least 2; {way}"):
+        with pytest.raises(
+            DataError, match=f"descriptions of only {count} of 120 training examples, .* at least 2; {way}"
+        ):
             fitted(model, bars)
         (tmp_path / "m.safetensors").unlink()
         (tmp_path / "m.last.safetensors").unlink()

@@ -54,13 +54,13 @@ def model(network: TextDecoder | None = None) -> MultimodalVAE:
     return MultimodalVAE(2, {"text": text}, {"text": network}, ImageOnly.__new__(ImageOnly))
 
 
-def batch_of(tokens: Tensor) -> Batch:
+def make_batch(tokens: Tensor) -> Batch:
     return Batch({"text": tokens}, {"text": torch.ones(len(tokens), dtype=torch.bool)})
 
 
 def test_the_probabilities_of_all_sentences_add_up_to_one() -> None:
     z = 2 * torch.randn(7, 1, 2, dtype=torch.float64)
-    log_p = model().log_likelihood("text", z.expand(7, len(ALL), 2), batch_of(ALL))
+    log_p = model().log_likelihood("text", z.expand(7, len(ALL), 2), make_batch(ALL))
     assert log_p.shape == (7, 40)
     torch.testing.assert_close(log_p.exp().sum(1), torch.ones(7, dtype=torch.float64))
     assert log_p.exp().max() > 0.2, "a test of sentences that are all alike would show little"
@@ -89,9 +89,9 @@ def test_a_sentence_is_the_product_of_its_words() -> None:
             if word == PADDING:
                 break
     given = model(network)
-    torch.testing.assert_close(given.log_likelihood("text", z, batch_of(tokens)), expected)
+    torch.testing.assert_close(given.log_likelihood("text", z, make_batch(tokens)), expected)
     with torch.no_grad():
-        torch.testing.assert_close(given.log_likelihood("text", z, batch_of(tokens)), expected)
+        torch.testing.assert_close(given.log_likelihood("text", z, make_batch(tokens)), expected)
     probabilities = given.word_probabilities("text", z, tokens)
     chosen = probabilities.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
     torch.testing.assert_close(chosen.log().sum(-1), expected)
@@ -100,10 +100,10 @@ def test_a_sentence_is_the_product_of_its_words() -> None:
 def test_word_by_word_equals_all_words_at_once() -> None:
     """Importance sampling takes another path than training; both broadcast sentences over latents."""
     z = torch.randn(5, len(ALL), 2, dtype=torch.float64)
-    at_once = model().log_likelihood("text", z, batch_of(ALL))
+    at_once = model().log_likelihood("text", z, make_batch(ALL))
     with torch.no_grad():
-        torch.testing.assert_close(model().log_likelihood("text", z, batch_of(ALL)), at_once)
-    torch.testing.assert_close(model().log_likelihood("text", z[3], batch_of(ALL)), at_once[3])
+        torch.testing.assert_close(model().log_likelihood("text", z, make_batch(ALL)), at_once)
+    torch.testing.assert_close(model().log_likelihood("text", z[3], make_batch(ALL)), at_once[3])
 
 
 def test_padding_is_certain_after_the_end() -> None:
@@ -123,7 +123,7 @@ def test_draws_follow_the_probabilities(seed: int) -> None:
     drawn = model().sample("text", z.expand(count, 2), torch.Generator().manual_seed(0))
     again = model().sample("text", z.expand(count, 2), torch.Generator().manual_seed(0))
     assert torch.equal(drawn, again) and drawn.dtype == torch.int64
-    expected = model().log_likelihood("text", z.expand(40, 2), batch_of(ALL)).exp()
+    expected = model().log_likelihood("text", z.expand(40, 2), make_batch(ALL)).exp()
     observed = (drawn.unsqueeze(1) == ALL).all(-1).double().mean(0)
     assert observed.sum() == 1, "only sentences that end once"
     error = (expected * (1 - expected) / count).sqrt()
@@ -201,12 +201,12 @@ def test_the_text_bound_against_quadrature() -> None:
     prior = log_normal(GRID, torch.zeros(2, dtype=torch.float64), 1.0)
     with torch.no_grad():
         spread = GRID.unsqueeze(1).expand(-1, len(ALL), -1)
-        likelihood = speaking.log_likelihood("text", spread, batch_of(ALL))  # [grid, sentences]
+        likelihood = speaking.log_likelihood("text", spread, make_batch(ALL))  # [grid, sentences]
     evidence = ((likelihood + prior.unsqueeze(1)).exp().sum(0) * CELL).log()
     assert evidence.exp().sum().item() == pytest.approx(1.0, abs=1e-6)
     task = ExactTask(aggregate, speaking, keep_all=1.0)
     for number in evidence.topk(3).indices.tolist():
-        one = batch_of(ALL[number : number + 1])
+        one = make_batch(ALL[number : number + 1])
         log_q = aggregate.log_prob(GRID.unsqueeze(1), one).squeeze(1)
         posterior = likelihood[:, number] + prior - evidence[number]
         divergence = (log_q.exp() * (log_q - posterior)).sum() * CELL
@@ -223,18 +223,18 @@ def test_target_true_recovers_the_posterior_of_each_sentence() -> None:
     prior = log_normal(GRID, torch.zeros(2, dtype=torch.float64), 1.0)
     chosen = torch.tensor([[0, 1, 2], [2, PADDING, PADDING]])
     with torch.no_grad():
-        likelihood = speaking.log_likelihood("text", GRID.unsqueeze(1).expand(-1, 2, -1), batch_of(chosen))
+        likelihood = speaking.log_likelihood("text", GRID.unsqueeze(1).expand(-1, 2, -1), make_batch(chosen))
     aggregate = reading_aggregate("gaussian")
     task = ExactTask(aggregate, speaking, keep_all=1.0)
     optimiser = torch.optim.Adam(task.parameters(), lr=1e-2)
-    batch = batch_of(chosen.repeat(64, 1))
+    batch = make_batch(chosen.repeat(64, 1))
     for step in range(250):
         for group in optimiser.param_groups:
             group["lr"] = 1e-2 * (1 - step / 250)
         optimiser.zero_grad()
         (-task(batch, step).value.mean()).backward()
         optimiser.step()
-    z = aggregate.sample(batch_of(chosen), 20_000, torch.Generator().manual_seed(0)).detach()
+    z = aggregate.sample(make_batch(chosen), 20_000, torch.Generator().manual_seed(0)).detach()
     for row in range(2):
         weight = (likelihood[:, row] + prior).softmax(0).unsqueeze(-1)
         mean = (weight * GRID).sum(0)
@@ -254,7 +254,7 @@ def test_the_decomposition_of_the_fitted_divergence() -> None:
     encodings = torch.stack([log_normal(GRID, m, s) for m, s in zip(means, sds, strict=True)])  # [images, grid]
     mixture = encodings.logsumexp(0) - math.log(3)  # q^y, CK Eq. 4
     aggregate = reading_aggregate("realnvp").requires_grad_(False)
-    one = batch_of(torch.tensor([[0, 1, PADDING]]))
+    one = make_batch(torch.tensor([[0, 1, PADDING]]))
     log_q = aggregate.log_prob(GRID.unsqueeze(1), one).squeeze(1)
 
     def divergence(p: Tensor, q: Tensor) -> Tensor:
@@ -291,7 +291,7 @@ def test_the_aggregate_of_each_sentence_is_recovered(family: str) -> None:
         which = torch.randint(2, (number,), generator=generator)
         cluster = torch.randint(2, (number,), generator=generator)
         mean = centres[which, cluster] + spread * torch.randn(number, 2, generator=generator)
-        batch = batch_of(captions[which])
+        batch = make_batch(captions[which])
         values = {"mean": mean, "log_sd": torch.full((number, 2), math.log(noise)), **batch.values}
         return which, Batch(values, batch.present)
 

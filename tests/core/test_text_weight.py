@@ -24,7 +24,7 @@ from mmgen.posteriors import Aggregate, complete_fit_settings
 from mmgen.posteriors.true import ExactTask
 from mmgen.results.score import read_scores
 from mmgen.testing.densities import ATTRIBUTES
-from mmgen.testing.linear_gaussian import linear_gaussian, observations
+from mmgen.testing.linear_gaussian import draw_observations, make_linear_gaussian
 from mmgen.training.model_run import ExperimentSettings
 
 LAMBDA, GAMMA, BETA = 30.0, 20.0, 0.4
@@ -95,7 +95,7 @@ def test_every_objective_weighs_the_description_as_it_says(name: str, monkeypatc
     if "attributes" not in objective.demands.generates:
         assert found is None
         return
-    model, batch = linear_gaussian(), observations(20)
+    model, batch = make_linear_gaussian(), draw_observations(20)
     mean = torch.randn(20, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
     probed = DiagonalGaussian(mean, torch.zeros_like(mean))
     fixed = DiagonalGaussian(torch.zeros_like(mean), torch.zeros_like(mean))
@@ -195,7 +195,7 @@ class Logits(torch.nn.Module):
 
 
 def speaking() -> MultimodalVAE:
-    model = linear_gaussian()
+    model = make_linear_gaussian()
     model.decoders["attributes"] = Logits()
     model.modalities["attributes"] = ATTRIBUTES
     return model

@@ -23,7 +23,7 @@ from mmgen.settings.config import merge
 from mmgen.settings.extends import load_preset
 from mmgen.settings.presets import preset_names as preset_names
 from mmgen.training.batches import DatasetRows, Order
-from mmgen.training.guard import Guard
+from mmgen.training.guard import NanGuard
 from mmgen.training.log import log_path
 from mmgen.training.model_run import complete_settings, load_model, read_experiment, train_model
 from mmgen.training.state import describe_interruption, state_path
@@ -206,7 +206,7 @@ def test_checkpoint_loads_to_the_same_model(dataset_path: Path, tmp_path: Path) 
 
 
 def test_guard_names_step_and_term() -> None:
-    guard = Guard(interval=3)
+    guard = NanGuard(interval=3)
     good = {"bound": torch.tensor(1.0), "kl": torch.tensor(2.0), "gradient norm": torch.tensor(1.0)}
     guard.add(6, good)
     guard.add(7, {**good, "kl": torch.tensor(torch.nan), "bound": torch.tensor(torch.nan)})

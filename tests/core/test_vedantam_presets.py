@@ -10,7 +10,7 @@ from mmgen.models._build import build_model
 from mmgen.settings.config import merge
 from mmgen.settings.extends import load_preset
 from mmgen.settings.presets import preset_names as preset_names
-from mmgen.training.batches import batch_of
+from mmgen.training.batches import make_batch
 from mmgen.training.model_run import ExperimentSettings, read_experiment
 
 VEDANTAM = [name for name in preset_names() if name.startswith("vedantam/")]
@@ -39,7 +39,7 @@ def test_a_step_of_every_preset(name: str) -> None:
     codes = np.stack([generator.integers(0, len(v), 2) for v in settings.data.attributes.values], 1)
     bound = objective(
         model,
-        batch_of(settings.data.modalities, {"image": images, "attributes": torch.from_numpy(codes).byte()}),
+        make_batch(settings.data.modalities, {"image": images, "attributes": torch.from_numpy(codes).byte()}),
         step=1,
     )
     assert bound.value.isfinite().all()

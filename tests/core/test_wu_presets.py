@@ -85,7 +85,7 @@ def test_a_step_of_every_preset(name: str, paths: dict[str, Path], complete: Nam
     torch.manual_seed(0)
     model = build_model(settings.model, objective.demands, settings.data)
     with Dataset.open(paths[data_of(name)]) as dataset:
-        rows = DatasetRows.of_split(dataset, "iid", "train", torch.device("cpu"))
+        rows = DatasetRows.open_split(dataset, "iid", "train", torch.device("cpu"))
     bound = objective(model, rows.batch(torch.arange(4)), step=1)
     assert bound.value.isfinite().all() and all(term.isfinite().all() for term in bound.terms.values())
     (-bound.value.mean()).backward()

@@ -69,7 +69,7 @@ def test_not_moves_away_from_the_excluded_value(flows: Path) -> None:
     posterior = guided.posteriors["aggregate"].condition_on(descriptions.expression(0))
     assert isinstance(posterior, ClassifierFree)
     words = descriptions.batch(guided, 0)
-    (own, described), (away, excluded), (rest, none) = posterior._terms(words)
+    (own, described), (away, excluded), (rest, none) = posterior._velocity_terms(words)
     assert (own, away, rest, none) == (3.0, -2.0, 0.0, None) and described is words
     assert excluded is not None
     np.testing.assert_array_equal(excluded.present["attributes"].numpy(), [[False, True]])

@@ -155,7 +155,7 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
         (["sample", "cvae", "--given", "colour=red", "--guidance", "3"], "guidance needs a decoder"),
         (["sample", "elbo", "--given", "colour=red", "--guidance", "3:even"], "such as 3, or 3:balanced"),
         (["eval", "elbo-attributes", "--guidance", "0:balanced"], "expected a weight above 0, such as 3:balanced"),
-        (["sample", "jmvae", "--given", "big red", "--guidance", "3:balanced"], "alone: guide without :balanced"),
+        (["sample", "jmvae", "--given", "big red", "--guidance", "3:balanced"], "alone; guide without :balanced"),
         (["sample", "both", "--given", "big red", "--guidance", "3:balanced"], "got a caption, expected attributes"),
         (["sample", "elbo-attributes", "--given", "colour=red OR colour=blue"], "which needs guidance by p(words | z)"),
         (["eval", "elbo-attributes", "--guidance", "1,,3"], "--guidance got nothing, expected a number from 0"),

@@ -26,8 +26,8 @@ from mmgen.testing.linear_gaussian import (
     NOISE,
     WEIGHTS,
     Normal,
-    conditional_linear_gaussian,
-    conditional_observations,
+    draw_conditional_observations,
+    make_conditional_linear_gaussian,
 )
 from mmgen.testing.metrics import accepts_evaluation, small_evaluation
 from mmgen.training.model_run import complete_settings, train_model
@@ -127,9 +127,9 @@ def test_retrieval_weighs_draws_of_the_whole_posterior() -> None:
 
 def test_log_likelihood_of_images_is_not_asked_of_a_conditional_model() -> None:
     """Its decoder has seen a description with every picture, and none that is unknown."""
-    asked = loaded(conditional_linear_gaussian())
+    asked = loaded(make_conditional_linear_gaussian())
     asked.path = "cvae.safetensors"
-    images = conditional_observations(3).values["image"]
+    images = draw_conditional_observations(3).values["image"]
     with pytest.raises(UsageError, match=r"log p\(image\) of cvae\S+, .* has log p\(image \| attributes\) alone"):
         image_log_likelihood(asked, images, 10, 0)
 

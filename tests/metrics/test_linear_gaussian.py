@@ -29,17 +29,17 @@ from mmgen.testing.linear_gaussian import (
     NOISE,
     WEIGHTS,
     Normal,
-    conditional_linear_gaussian,
-    conditional_observations,
+    draw_conditional_observations,
+    draw_observations,
     exact_log_conditional,
     exact_log_marginal,
     exact_posterior,
-    linear_gaussian,
-    observations,
+    make_conditional_linear_gaussian,
+    make_linear_gaussian,
 )
 from tests.posteriors.stand_in import draws_and_densities, stand_ins
 
-POINTS = observations(30)
+POINTS = draw_observations(30)
 BOTH = ("image", "attributes")
 EXACT = {
     "log p(x)": exact_log_marginal(POINTS, ("image",)),
@@ -99,7 +99,7 @@ def scores(model: Any, points: Batch = POINTS, **settings: Any) -> dict[tuple[st
 @pytest.mark.parametrize("proposal", ["mixture", "image", "joint", "description"])
 def test_any_posterior_will_do(proposal: str) -> None:
     """Wrong posteriors, and still every quantity of every point, from whichever of them the samples come."""
-    found = scores(linear_gaussian(0.2, 0.35), samples=20_000, text_samples=5_000, proposal=proposal)
+    found = scores(make_linear_gaussian(0.2, 0.35), samples=20_000, text_samples=5_000, proposal=proposal)
     for quantity, exact in EXACT.items():
         score = found["prior", quantity, "importance"]
         drawn_from = {"image": "q(z|image)", "joint": "q(z|image, attributes)", "description": "q(z|attributes)"}
@@ -114,7 +114,7 @@ def test_any_posterior_will_do(proposal: str) -> None:
 
 def test_with_the_exact_posterior_one_sample_is_enough() -> None:
     """Given both, weights of log p(x, y) are all the same; those of log p(x) are not, and converge."""
-    found = scores(linear_gaussian(), samples=2, text_samples=2000, proposal="joint")
+    found = scores(make_linear_gaussian(), samples=2, text_samples=2000, proposal="joint")
     values = torch.tensor(found["prior", "log p(x,y)", "importance"].points.values)
     torch.testing.assert_close(values.double(), EXACT["log p(x,y)"], rtol=0, atol=1e-4)
     assert found["prior", "log p(x,y)", "bound"].details["log_weight_variance"] < 1e-20
@@ -128,7 +128,7 @@ def test_variance_of_log_weights() -> None:
     (1 - r^2)^2 / 2 + (a r / s)^2 in each dimension.
     """
     shift, widening = 0.15, 0.2
-    found = scores(linear_gaussian(shift, widening), samples=20_000, text_samples=2, proposal="image")
+    found = scores(make_linear_gaussian(shift, widening), samples=20_000, text_samples=2, proposal="image")
     ratio = torch.tensor(widening).double().exp()
     exact = (1 - ratio**2) ** 2 / 2 + (shift * ratio / exact_posterior(POINTS, ("image",)).sd[0]) ** 2
     score = found["prior", "log p(x)", "importance"]
@@ -138,7 +138,7 @@ def test_variance_of_log_weights() -> None:
 
 def test_image_given_text_through_the_models_own_posterior() -> None:
     """CK Eq. 6 with the exact q(z|y) = p(z|y) is log p(x|y) itself."""
-    found = scores(linear_gaussian(), samples=4000, text_samples=2)
+    found = scores(make_linear_gaussian(), samples=4000, text_samples=2)
     score = found["own", "log p(x|y)", "importance"]
     assert score.value == pytest.approx(float(EXACT["log p(x|y)"].mean()), abs=0.02)
 
@@ -165,7 +165,7 @@ class ExactExpert(nn.Module):
 
 def composed(family: type[Inference]) -> Any:
     """The linear-Gaussian model with experts that are right, and modalities that may be missing."""
-    model = linear_gaussian()
+    model = make_linear_gaussian()
     inference = family(InferenceParts(2, {}, {}, 1), frozenset())
     for name in WEIGHTS:
         inference.experts[name] = ExactExpert(name, inference)
@@ -221,7 +221,7 @@ def test_more_modalities_than_image_and_description() -> None:
     model = composed(ProductOfExperts)
     WEIGHTS["edges"] = WEIGHTS["image"]
     try:
-        points = observations(30)
+        points = draw_observations(30)
         model.decoders["edges"] = nn.Linear(2, 4, bias=False, dtype=torch.float64)
         model.decoders["edges"].weight.data.copy_(WEIGHTS["edges"])
         model.modalities["edges"] = Masked("edges")
@@ -264,7 +264,7 @@ def test_given_text_is_not_given_attributes_too(
     attributes of the points are known, and so are the draws that log p(y) comes from."""
     monkeypatch.setitem(WEIGHTS, "text", torch.tensor([[0.9, 0.0], [0.0, 0.6]], dtype=torch.float64))
     told = three_modalities(family, slots)
-    points = observations(30)
+    points = draw_observations(30)
     points.present["attributes"][:] = known
     monkeypatch.setattr("tests.metrics.test_linear_gaussian.loaded", lambda model: told)
     monkeypatch.setattr("mmgen.evaluation.needs.check_modalities", lambda *_: None)  # there is no dataset here
@@ -286,7 +286,7 @@ def test_given_text_is_not_given_attributes_too(
 
 def test_of_several_ways_to_say_a_thing_one_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(WEIGHTS, "text", torch.tensor([[0.9, 0.0], [0.0, 0.6]], dtype=torch.float64))
-    told, points = three_modalities(ProductOfExperts, ()), observations(3)
+    told, points = three_modalities(ProductOfExperts, ()), draw_observations(3)
     assert told.encoder.informative_modalities(points) == ("attributes", "text")
     points.present["text"][:] = False
     assert told.encoder.informative_modalities(points) == ("attributes",)
@@ -306,7 +306,7 @@ def test_posteriors_that_a_model_lacks() -> None:
         def infer(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
             return exact_posterior(batch, given)
 
-    model = linear_gaussian()
+    model = make_linear_gaussian()
     model.inference = OnlyImages()
     assert proposal_conditions(loaded(model), "auto") == proposal_conditions(loaded(model), "image") == ("image",)
     with pytest.raises(UsageError, match=r"--proposal got joint, .* expected one of auto, image, mixture"):
@@ -318,7 +318,7 @@ def test_posteriors_that_a_model_lacks() -> None:
 
 def test_a_conditional_model_says_log_p_of_x_given_y_itself() -> None:
     """x = W z + B d(y) + noise: log p(x|y) = log N(x; B d(y), W W' + s^2 I)."""
-    model, points = conditional_linear_gaussian(), conditional_observations(30)
+    model, points = make_conditional_linear_gaussian(), draw_conditional_observations(30)
     found = scores(model, points, samples=2, proposal="joint")
     assert {quantity for _, quantity, _ in found} == {"log p(x|y)"}
     score = found["prior", "log p(x|y)", "importance"]

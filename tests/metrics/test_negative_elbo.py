@@ -14,15 +14,15 @@ from mmgen.results.score import Score
 from mmgen.testing.linear_gaussian import (
     NOISE,
     WEIGHTS,
-    conditional_linear_gaussian,
+    draw_observations,
     exact_log_marginal,
     exact_posterior,
-    linear_gaussian,
-    observations,
+    make_conditional_linear_gaussian,
+    make_linear_gaussian,
 )
 from tests.metrics.test_linear_gaussian import loaded
 
-POINTS = observations(40)
+POINTS = draw_observations(40)
 
 
 def scores(model: Any, samples: int) -> dict[str, Score]:
@@ -49,7 +49,7 @@ def scores(model: Any, samples: int) -> dict[str, Score]:
 @pytest.mark.parametrize(("mean_offset", "log_sd_offset"), [(0.0, 0.0), (0.3, 0.2)])
 def test_bound_and_parts_have_their_closed_forms(mean_offset: float, log_sd_offset: float) -> None:
     """-E log p(x|z) = ((x - W m)^2 + sum_d w_d^2 s_d^2) / 2 noise^2 + constant; -ELBO = -log p(x) + KL(q, p(z|x))."""
-    found = scores(linear_gaussian(mean_offset, log_sd_offset), 4000)
+    found = scores(make_linear_gaussian(mean_offset, log_sd_offset), 4000)
     exact, weights, x = exact_posterior(POINTS, ("image",)), WEIGHTS["image"], POINTS.values["image"]
     q = DiagonalGaussian(exact.mean + mean_offset, exact.log_sd + log_sd_offset)
     squares = (x - q.mean @ weights.T).square().sum(-1) + (q.variance * weights.square().sum(0)).sum(-1)
@@ -68,4 +68,4 @@ def test_bound_and_parts_have_their_closed_forms(mean_offset: float, log_sd_offs
 
 def test_a_conditional_model_has_no_bound_on_pictures_alone() -> None:
     with pytest.raises(UsageError, match=r"negative-elbo needs p\(image \| z\), and this model has none"):
-        scores(conditional_linear_gaussian(), 1)
+        scores(make_conditional_linear_gaussian(), 1)

@@ -103,11 +103,11 @@ def test_a_proposal_that_misses_a_mode_is_told(mixed: list[dict[str, Score]]) ->
 
 def test_proposals_that_agree_are_not_said_to_disagree() -> None:
     """A model without a second mode: x says all of z, by whichever posterior."""
-    from mmgen.testing.linear_gaussian import linear_gaussian
+    from mmgen.testing.linear_gaussian import make_linear_gaussian
     from tests.metrics.test_linear_gaussian import scores as of_linear
 
     for proposal in ("mixture", "image", "joint"):
-        found = of_linear(linear_gaussian(0.1, 0.2), samples=2000, text_samples=2000, proposal=proposal)
+        found = of_linear(make_linear_gaussian(0.1, 0.2), samples=2000, text_samples=2000, proposal=proposal)
         assert [score.quantity for score in found.values() if score.warnings] == []
 
 

@@ -13,7 +13,7 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.metrics.retrieval import Ranks, Retrieval
-from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
+from mmgen.testing.linear_gaussian import draw_observations, exact_log_marginal, make_linear_gaussian
 from tests.metrics.test_linear_gaussian import loaded
 from tests.posteriors.stand_in import stand_ins
 
@@ -88,8 +88,8 @@ def exact_pairs(points: Batch) -> Tensor:
 
 def test_ranks_are_those_of_the_closed_form() -> None:
     """With exact posteriors and many draws every score agrees with ranks by log p(y|x) and log p(x|y) - log p(x)."""
-    points = observations(40, seed=3)
-    found = scores_of(linear_gaussian(), points, samples=3000)
+    points = draw_observations(40, seed=3)
+    found = scores_of(make_linear_gaussian(), points, samples=3000)
     evidence = exact_pairs(points).numpy()
     said = evidence + exact_log_marginal(points, ("attributes",)).numpy()
     same = np.eye(40, dtype=bool)
@@ -114,7 +114,7 @@ def test_ranks_are_those_of_the_closed_form() -> None:
 def test_a_model_that_ignores_the_text_is_at_chance() -> None:
     """Its p(y|z) and q(z|y) know nothing: all pictures tie for a description, and of descriptions each is the likeliest
     as often as it is right, once. Two examples share a description, and their pictures are right for either."""
-    model, points = linear_gaussian(0.3, 0.2), observations(20)
+    model, points = make_linear_gaussian(0.3, 0.2), draw_observations(20)
     model.decoders["attributes"].weight.data.zero_()
     words = points.values["attributes"].clone()
     prior = lambda z, batch: model.log_prior(z)  # noqa: E731
@@ -134,10 +134,10 @@ def test_a_model_that_ignores_the_text_is_at_chance() -> None:
 
 
 def test_what_cannot_be_asked() -> None:
-    model = linear_gaussian()
+    model = make_linear_gaussian()
     model.inference.has_posterior = lambda given: given == ("image", "attributes")
     with pytest.raises(UsageError, match=r"draws from q\(z \| image\), and this model has no such posterior"):
-        scores_of(model, observations(4))
-    one = observations(1)
+        scores_of(model, draw_observations(4))
+    one = draw_observations(1)
     with pytest.raises(UsageError, match="at least two examples"):
-        scores_of(linear_gaussian(), one)
+        scores_of(make_linear_gaussian(), one)

@@ -51,12 +51,12 @@ def test_no_score_in_percent_has_an_error_of_zero(tmp_path: Path) -> None:
     loaded = loaded_painter(Path("m.safetensors"), split="compositional")
     names = [name for name in metrics.names() if metrics.get(name).unit == "%"]
     assert {"correctness", "coverage", "compositionality", "label-accuracy"} <= set(names)
-    for of_split in ("compositional", "iid"):
-        of_iid = EvaluationSettings(**{**settings.model_dump(), "split": of_split})
-        asked = [name for name in names if name != "compositionality" or of_split == "compositional"]
+    for open_split in ("compositional", "iid"):
+        of_iid = EvaluationSettings(**{**settings.model_dump(), "split": open_split})
+        asked = [name for name in names if name != "compositionality" or open_split == "compositional"]
         evaluation = Evaluation(loaded, dataset, Judge(), ("own",), of_iid)
         suited = [name for name in asked if accepts_evaluation(name, evaluation)]
-        assert set(suited) >= ({"beta-score", "factor-score"} if of_split == "iid" else {"compositionality"})
+        assert set(suited) >= ({"beta-score", "factor-score"} if open_split == "iid" else {"compositionality"})
         for score in evaluate(evaluation, suited).run():
             if score.unit == "%":
                 assert score.stderr is None or score.stderr > 0, (score.metric, score.protocol)

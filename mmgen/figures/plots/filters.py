@@ -129,7 +129,7 @@ def _principal_components(session: Session, pixels: _Pixels, count: int) -> tupl
     """Compute principal components of training examples as pictures [n, H, W]; also return how many were read."""
     with Dataset.open(dataset_path_of(session)) as dataset:
         split = session.model.settings.data.split
-        rows = DatasetRows.of_split(dataset, split, "train", torch.device("cpu"), (pixels.name,))
+        rows = DatasetRows.open_split(dataset, split, "train", torch.device("cpu"), (pixels.name,))
         examples = min(len(rows), _EXAMPLES)
         chosen = torch.linspace(0, len(rows) - 1, examples).round().long()
         parts = [rows.batch(some).values[pixels.name].flatten(1).double().numpy() for some in chosen.split(1000)]

@@ -7,13 +7,13 @@ import importlib
 
 from mmgen.training.loggers._base import Logger, RunFacts
 
-__all__ = ["LOGGERS", "Logger", "RunFacts", "logger"]
+__all__ = ["LOGGERS", "Logger", "RunFacts", "logger_class"]
 
 LOGGERS = ("tensorboard", "wandb", "mlflow")
 
 
-def logger(name: str) -> type[Logger]:
-    """Return the class of a logger by name, one of :data:`LOGGERS`.
+def logger_class(name: str) -> type[Logger]:
+    """Return the class of the logger called ``name``, one of :data:`LOGGERS`.
 
     Raises:
         UsageError: Its library is not installed.

@@ -18,7 +18,7 @@ __all__ = ["Logger", "RunFacts", "run_id"]
 
 @dataclass(frozen=True)
 class RunFacts:
-    """Name, folder and settings of a run for loggers.
+    """Name, folder and settings of a run, from which a logger starts.
 
     Attributes:
         name: Name of the artifact without its ending: "telbo-seed1".
@@ -54,7 +54,7 @@ class Logger(ABC):
 
     @classmethod
     def check_installed(cls) -> None:
-        """Raise a UsageError if the logger's library is not installed."""
+        """Refuse a logger whose library is not installed."""
         try:
             with outside_current_folder():
                 importlib.import_module(cls.library)
@@ -74,7 +74,7 @@ class Logger(ABC):
 
 
 def run_id(run: RunFacts, logger: str, new_id: str = "") -> str:
-    """Return the id of a continued run at a logger, as stored in the run's folder; else store and return ``new_id``."""
+    """Return the id of a continued run at its logger's program, as stored before; store and return ``new_id`` else."""
     path = run.folder / f"{logger}-run"
     try:
         if run.after_step and path.exists() and (stored_id := read_text(path).strip()):
