@@ -31,9 +31,9 @@ def test_layers_are_not_drawn_without_a_generator(name: str) -> None:
         assert isinstance(encode_points(model, batch, case.inputs, "32-true"), DiagonalGaussian)
         return
     untyped: Any = encode_points  # which types refuse as well, where they are looked at
-    with pytest.raises(ValueError, match="expected a torch.Generator"):
+    with pytest.raises(ValueError, match=r"expected a torch\.Generator"):
         untyped(model, batch, case.inputs, "32-true")
-    with pytest.raises(ValueError, match="expected a torch.Generator"):
+    with pytest.raises(ValueError, match=r"expected a torch\.Generator"):
         list(encode_in_slices(model, batch, case.inputs, "32-true"))
 
 
