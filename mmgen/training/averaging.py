@@ -53,7 +53,7 @@ class AveragedWeights:
         for name, mean in self.means.items():
             saved = means.get(name)
             if saved is None or saved.shape != mean.shape or not saved.isfinite().all():
-                raise ValueError(f"it lacks a finite average of the weights '{name}'")
+                raise ValueError(f"the state lacks a finite average of the weights '{name}'")
             mean.copy_(saved)
 
     @torch.no_grad()

@@ -61,7 +61,9 @@ class Order:
 
     def __init__(self, size: int, batch: int, seed: int, stream: str = "order") -> None:
         if size == 0:
-            raise DataError("the training split holds no examples; check --split and the dataset")
+            raise DataError(
+                "the training part of the split holds no examples, expected at least one; choose another with --split"
+            )
         self.size = size
         self.batch = batch
         self.seed = seed

@@ -203,7 +203,7 @@ def describe_labelled(size: int, objective: "Objective", data: "DataSettings") -
         raise DataError(f"data.labelled got {count:,}, expected at most the {size:,} training examples; choose fewer")
     if labels is None:
         settings = "labels change" if share is None else "labels and data.labelled_share change"
-        return f"This objective looks at {' and '.join(objective.demands.modalities)} alone, so {settings} nothing."
+        return f"This objective uses {' and '.join(objective.demands.modalities)} alone, so {settings} nothing."
     draw = "of training.seed" if data.labelled_seed is None else str(data.labelled_seed)
     sentence = (
         f"{count:,} of {size:,} training examples are labelled, balanced over {', '.join(labels.names)} (draw {draw})"

@@ -325,7 +325,9 @@ class _Run:
                 with self._use_averaged_weights():
                     self.save(self.out, self._make_facts(selected, terms))
                 if not self.out.exists():  # whether later weights are better is told by the file of the best
-                    raise RuntimeError(f"save got {self.out}, expected it to write this file")
+                    raise RuntimeError(
+                        f"the function save did not write {self.out}, as it must; write the artifact there"
+                    )
             elif self.state.finished:
                 mark_finished(self.out)
             if not is_first_state:

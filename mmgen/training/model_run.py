@@ -159,14 +159,14 @@ def describe_unused_modalities(settings: ExperimentSettings, user_settings: Mapp
                     for key, value in choice.items()
                 )
                 raise SettingsError(
-                    f"{name} looks at {_join_words(used)}, but the dataset holds no {lacking[0]}; use {chosen}"
+                    f"{name} uses {_join_words(used)}, but the dataset holds no {lacking[0]}; choose others by {chosen}"
                 )
         return ""  # what the model says of it when it is built is enough
     _check_weights(settings, (user_settings or {}).get("objective"))
     unused = [name for name in data.modalities if name not in used]
     if not unused:
         return ""
-    sentence = f"{name} looks at {_join_words(used)}, and leaves out {_join_words(unused)} of this dataset"
+    sentence = f"{name} uses {_join_words(used)}, and leaves out {_join_words(unused)} of this dataset"
     if not all(data.modalities[part].has_rows for part in used if part in data.modalities):
         return f"{sentence}."  # no objective here learns a graph together with other modalities
     generated = objective.demands.generates

@@ -180,7 +180,7 @@ def describe_rows(size: int, objective: "Objective", data: "DataSettings") -> st
         )
     if len(names) < 2:
         changes = "data.paired and data.least_paired_share change" if has_least_share else "data.paired changes"
-        return f"This objective looks at {names[0]} alone, so {changes} nothing."
+        return f"This objective uses {names[0]} alone, so {changes} nothing."
     count = paired_count(size, data.paired)
     unpaired = size - count
     if "subsets" not in objective.demands.needs:

@@ -93,8 +93,8 @@ def load_start_weights(
     indivisible = [name for name in modalities if not data_settings.modalities[name].has_rows]
     if indivisible and not is_same_dataset:
         raise UsageError(
-            f"--from got {path}, expected a model of this very dataset, since another one may have shown the edges of "
-            f"{indivisible[0]} that this one holds back; give such a model"
+            f"--from got {path}, expected a model of this very dataset, since another dataset may show training the "
+            f"edges of {indivisible[0]} that this one holds back; give a model of this dataset"
         )
     for name in modalities:
         old, new = model_data.modalities.get(name), data_settings.modalities[name]
@@ -111,8 +111,9 @@ def load_start_weights(
         if shapes.get(name) != shapes_in_file.get(name):
             got = [str(sizes[name]) if name in sizes else "missing" for sizes in (shapes_in_file, shapes)]
             raise UsageError(
-                f"--from got {path}, whose networks are not those of this run: {name} is {got[0]} there and {got[1]} "
-                "here; leave out settings of the model, or choose an objective that needs the same networks"
+                f"--from got {path}, whose networks are not those of this run: {name} is {got[0]} in the file and "
+                f"{got[1]} in this run; leave out settings of the model, or choose an objective that needs the same "
+                "networks"
             )
     model.load_state_dict(tensors)
     return header.content_id

@@ -210,13 +210,13 @@ def _read_progress(facts: dict[str, Any]) -> RunState:
     step, best, seconds, finished = (facts.get(name) for name in ("step", "best", "seconds", "finished"))
     number = _finite_or_none(seconds)
     if type(step) is not int or step < 0:
-        raise ValueError(f"its step is {step!r}, expected a whole number from 0")
+        raise ValueError(f"the saved step is {step!r}, expected a whole number from 0")
     if best is not None and _finite_or_none(best) is None:
-        raise ValueError(f"its best bound is {best!r}, expected a finite number or null")
+        raise ValueError(f"the saved best bound is {best!r}, expected a finite number or null")
     if number is None or number < 0:
-        raise ValueError(f"its seconds are {seconds!r}, expected a number from 0")
+        raise ValueError(f"the saved seconds are {seconds!r}, expected a number from 0")
     if type(finished) is not bool:
-        raise ValueError(f"whether it has finished is {finished!r}, expected true or false")
+        raise ValueError(f"the saved mark 'finished' is {finished!r}, expected true or false")
     return RunState(step, _finite_or_none(best), number, finished)
 
 
@@ -231,16 +231,16 @@ def _load_tensors(tensors: dict[str, Tensor], task: nn.Module, optimizers: Mappi
     weights = {n.removeprefix("task."): t for n, t in tensors.items() if n.startswith("task.")}
     for name, _ in task.named_parameters():
         if name not in weights:
-            raise ValueError(f"it lacks the weights '{name}'")
+            raise ValueError(f"the state lacks the weights '{name}'")
         if not weights[name].isfinite().all():
-            raise ValueError(f"its weights '{name}' are not finite")
+            raise ValueError(f"the saved weights '{name}' are not finite")
     task.load_state_dict(weights)
     remaining = {name: value for name, value in tensors.items() if name.startswith("optimizer.")}
     for player, prefix in _moment_prefixes(optimizers).items():
         moments = {name: remaining.pop(name) for name in list(remaining) if name.startswith(prefix)}
         _load_moments(prefix, moments, optimizers[player])
     if remaining:
-        raise ValueError(f"its optimisers have '{next(iter(remaining))}', which belongs to no player")
+        raise ValueError(f"the saved tensor '{next(iter(remaining))}' belongs to no player")
 
 
 def _load_moments(prefix: str, tensors: dict[str, Tensor], optimizer: Optimizer) -> None:
@@ -253,18 +253,18 @@ def _load_moments(prefix: str, tensors: dict[str, Tensor], optimizer: Optimizer)
         is_valid = number.isdecimal() and int(number) < len(parameters)
         parameter, expected = parameters[int(number)] if is_valid else (None, {})
         if parameter is None or key not in expected:
-            raise ValueError(f"its optimiser has '{name}', which belongs to no parameter")
+            raise ValueError(f"the saved tensor '{name}' belongs to no parameter")
         is_count = not expected[key].shape
         shape = torch.Size() if is_count else parameter.shape
         if value.shape != shape:
-            raise ValueError(f"its '{name}' has shape {list(value.shape)}, expected {list(shape)}")
+            raise ValueError(f"the saved tensor '{name}' has shape {list(value.shape)}, expected {list(shape)}")
         # Fused Adam walks parameters and moments side by side in memory: they must have the same strides.
         moment = value if is_count else torch.empty_like(parameter).copy_(value)
         moments.setdefault(int(number), {})[key] = moment
     for number_of_one, stored in moments.items():
         missing = sorted(parameters[number_of_one][1].keys() - stored.keys())
         if missing:
-            raise ValueError(f"a parameter lacks the moment {missing[0]}")
+            raise ValueError(f"the state lacks the moment {missing[0]} of a parameter")
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
@@ -283,21 +283,23 @@ def _check_moments(facts: dict[str, Any], state: RunState, optimizers: Mapping[s
             else expected_counts
         )
         if len(with_moments) != expected:
-            raise ValueError(f"it has moments of {len(with_moments)} parameters, expected {expected}")
+            raise ValueError(f"the state has moments of {len(with_moments)} parameters, expected {expected}")
         steps = []
         for moments in with_moments:
             squares = [moments[name] for name in _SQUARES if name in moments]
             if not all(moment.isfinite().all() for moment in moments.values()) or any(
                 (moment < 0).any() for moment in squares
             ):
-                raise ValueError("a moment is negative or not finite")
+                raise ValueError("a saved moment is negative or not finite")
             steps += [float(moments["step"])] if "step" in moments else []
         # Some parameter has had a gradient at every step; sgd does not count them.
         counts = any("step" in optimizer_state(optimizer, group) for group in optimizer.param_groups)
         if counts and max(steps, default=0.0) != state.step and state.step <= _EXACT:
-            raise ValueError(f"its optimiser has made {max(steps, default=0.0):g} steps, but it says {state.step}")
+            raise ValueError(
+                f"the saved optimiser has made {max(steps, default=0.0):g} steps, but the saved step is {state.step}"
+            )
         if any(step < 0 or step != int(step) for step in steps):
-            raise ValueError("its optimiser has made a number of steps that is no whole number from 0")
+            raise ValueError("the saved optimiser has made a number of steps that is no whole number from 0")
 
 
 def _check_settings(

@@ -55,7 +55,7 @@ OF_PICTURES = [name for name, one in mmgen.objectives.import_all().items() if "i
 def test_what_an_objective_leaves_out_is_named(name: str, path: Path) -> None:
     used = mmgen.objectives.get(name)().demands.modalities
     sentence = said(path, [], name)
-    assert sentence.startswith(f"{name} looks at ")
+    assert sentence.startswith(f"{name} uses ")
     seen, left = sentence.split(";")[0].split(", and leaves out ")
     for modality in MODALITIES:
         assert (modality in seen) == (modality in used)
@@ -90,7 +90,7 @@ def test_the_command_says_it_on_stderr(path: Path, capsys: pytest.CaptureFixture
             main([*arguments[: None if dry else -1], *options, *rest])
         assert not stop.value.code
         stderr = capsys.readouterr().err
-        assert stderr.count("mvae looks at image and attributes, and leaves out edges and text of this dataset;") == 1
+        assert stderr.count("mvae uses image and attributes, and leaves out edges and text of this dataset;") == 1
 
 
 def test_networks_that_do_not_fit_the_pictures_are_told_by_a_dry_run_too(
@@ -187,7 +187,7 @@ def test_a_weight_of_what_the_data_lack(tmp_path: Path) -> None:
         settings = complete_settings(
             merge({"objective": {"modalities": ["sketch"], "given": ["sketch"]}}, weight), data
         )
-        with pytest.raises(SettingsError, match="elbo looks at sketch, but the dataset holds no sketch"):
+        with pytest.raises(SettingsError, match="elbo uses sketch, but the dataset holds no sketch"):
             describe_unused_modalities(settings, weight)
         settings = complete_settings(merge({"objective": {"modalities": ["image"]}}, weight), data)
         with pytest.raises(SettingsError, match=r"generates no attributes here, only image; leave it out$"):

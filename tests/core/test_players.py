@@ -225,7 +225,7 @@ def test_a_state_without_a_player_is_refused_in_a_sentence(tmp_path: Path) -> No
             run(out, forger())
 
     without = {name: value for name, value in tensors.items() if not name.startswith("optimizer.forger.")}
-    refused(without, header.facts, "it has moments of 0 parameters, expected 1")
+    refused(without, header.facts, "the state has moments of 0 parameters, expected 1")
     refused({**tensors, "optimizer.judge.0.step": torch.tensor(12.0)}, header.facts, "belongs to no player")
     refused({**tensors, "optimizer.forger.1.step": torch.tensor(12.0)}, header.facts, "belongs to no parameter")
     refused(tensors, {**header.facts, "parameters_with_moments": 3}, "moments of 2 parameters, expected 3")

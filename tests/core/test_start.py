@@ -153,9 +153,9 @@ def test_it_resumes_bit_for_bit_and_only_from_the_same_start(dataset_path: Path,
     [
         (
             {"model": {"latent_size": 4}},
-            r"whose networks are not those of this run: .* is \[.*\] there and \[.*\] here",
+            r"whose networks are not those of this run: .* is \[.*\] in the file and \[.*\] in this run",
         ),
-        ({"objective": {"name": "elbo", "modalities": ["image", "attributes"]}}, "missing there and"),
+        ({"objective": {"name": "elbo", "modalities": ["image", "attributes"]}}, "missing in the file and"),
         ({"data": {"split": "iid"}}, "was trained on split 'other' of this dataset, but this run is on 'iid'"),
     ],
 )
