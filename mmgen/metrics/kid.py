@@ -46,23 +46,23 @@ class Kid(Metric):
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         comparisons = yield from compare_pictures(evaluation, posterior)
-        return [self._score(evaluation, posterior, compared) for compared in comparisons]
+        return [self._score(evaluation, posterior, comparison) for comparison in comparisons]
 
-    def _score(self, evaluation: "Evaluation", posterior: str, compared: PictureComparison) -> Score:
+    def _score(self, evaluation: "Evaluation", posterior: str, comparison: PictureComparison) -> Score:
         seed = evaluation.settings.seed
-        value, stderr = _average_distance(compared, compared.pairs, seed)
-        ceiling, ceiling_stderr = _average_distance(compared, compared.ceiling_pairs[:1], seed)
+        value, stderr = _average_distance(comparison, comparison.pairs, seed)
+        ceiling, ceiling_stderr = _average_distance(comparison, comparison.ceiling_pairs[:1], seed)
         return self.score(
             evaluation,
             value,
             stderr,
-            compared.n,
+            comparison.n,
             quantity="squared kernel distance",
             posterior=posterior,
-            given=compared.queries.given_count,
-            protocol=compared.protocol,
+            given=comparison.queries.given_count,
+            protocol=comparison.protocol,
             details={
-                **compared.picture_counts(),
+                **comparison.picture_counts(),
                 "ceiling": ceiling,
                 "ceiling_stderr": ceiling_stderr,
                 "pixels": evaluation.drawn_pictures.pixels,
@@ -71,10 +71,10 @@ class Kid(Metric):
 
 
 def _average_distance(
-    compared: PictureComparison, pairs: list[tuple[Points, Points]], seed: int
+    comparison: PictureComparison, pairs: list[tuple[Points, Points]], seed: int
 ) -> tuple[float, float | None]:
     """Return the mean distance of pairs of sets of pictures, and its standard error over descriptions."""
-    if compared.protocol == "pooled":
+    if comparison.protocol == "pooled":
         functions = [pooled_kernel_distance(*pair) for pair in pairs]
 
         def mean(left_out: int | None) -> float:
@@ -82,5 +82,5 @@ def _average_distance(
 
         return mean(None), jackknife_error(mean, functions[0][1])
     each = [[kernel_distance(a, b) for a, b in zip(*pair, strict=True)] for pair in pairs]
-    result = weighted_mean(np.mean(each, axis=0), compared.queries.weights, seed)
+    result = weighted_mean(np.mean(each, axis=0), comparison.queries.weights, seed)
     return result.value, result.stderr

@@ -159,7 +159,7 @@ def describe_unused_modalities(settings: ExperimentSettings, user_settings: Mapp
                     for key, value in choice.items()
                 )
                 raise SettingsError(
-                    f"{name} uses {_join_words(used)}, but the dataset holds no {lacking[0]}; choose others by {chosen}"
+                    f"{name} uses {_join_words(used)}, but the dataset holds no {lacking[0]}; use {chosen}"
                 )
         return ""  # what the model says of it when it is built is enough
     _check_weights(settings, (user_settings or {}).get("objective"))
