@@ -156,7 +156,6 @@ class _Run:
         self.players = self._prepare(resume)
 
     def _prepare(self, resume: Resume) -> list[Player]:
-        """Restore a saved state, if ``resume`` allows, and return the players of the run."""
         settings = self.settings
         self.task.to(self.fabric.device)
         optimizers = make_optimizers(self.task, settings)
@@ -237,7 +236,6 @@ class _Run:
         return float(shared)
 
     def _seconds_left(self) -> float | None:
-        """Return the seconds until the time limit; None without one."""
         return None if self.settings.minutes is None else max(0.0, 60 * self.settings.minutes - self.state.seconds)
 
     def _is_out_of_time(self) -> bool:
@@ -325,9 +323,7 @@ class _Run:
                 with self._use_averaged_weights():
                     self.save(self.out, self._make_facts(selected, terms))
                 if not self.out.exists():  # whether later weights are better is told by the file of the best
-                    raise RuntimeError(
-                        f"the function save did not write {self.out}, as it must; write the artifact there"
-                    )
+                    raise RuntimeError(f"save did not write {self.out}, the artifact; write it there")
             elif self.state.finished:
                 mark_finished(self.out)
             if not is_first_state:
@@ -384,7 +380,6 @@ class _Run:
         return f"{state_path(self.out)} has the run at step {self.saved_step}{best}"
 
     def _stop_on_signal(self, request: StopRequest) -> None:
-        """Save the state and raise Interrupted if a signal has asked to stop."""
         number = request.signal_number or 0
         if self.fabric.world_size > 1:
             # A signal reaches the processes at different steps; all must leave at the same one.
