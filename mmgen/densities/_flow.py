@@ -100,7 +100,7 @@ def spline_couplings(latent_size: int, context_size: int, steps: int, hidden: tu
             latent_size,
             context_size,
             mask=mask,
-            make_spline=make_spline,
+            univariate=make_spline,
             shapes=[(bins,), (bins,), (bins - 1,)],
             hidden_features=hidden,
             activation=torch.nn.SiLU,
