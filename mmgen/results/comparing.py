@@ -166,7 +166,7 @@ def _build_table(
     return ComparedTable(conditions, description, better, tuple(columns), tuple(rows), against, tuple(notes))
 
 
-def _of_same_metric(conditions: Conditions, all_conditions: Sequence[Conditions]) -> list[Conditions]:
+def _select_same_metric(conditions: Conditions, all_conditions: Sequence[Conditions]) -> list[Conditions]:
     return [one for one in all_conditions if one.metric == conditions.metric]
 
 
@@ -176,7 +176,7 @@ def _describe_conditions(
     named = conditions.by_name
     names = [name for name in ("protocol", "split", "content") if named.get(name)]
     names += ["part"] if named.get("part", "test") != "test" else []
-    names += [name for name in differing_names(_of_same_metric(conditions, all_conditions)) if name not in names]
+    names += [name for name in differing_names(_select_same_metric(conditions, all_conditions)) if name not in names]
     return ", ".join(f"{condition_title(name)} {conditions.format_value(name, file_names)}" for name in names)
 
 

@@ -228,10 +228,10 @@ def is_best(cell: RunGroup | None, rivals: Sequence[RunGroup | None]) -> bool:
     if cell is None or not others or not math.isfinite(cell.mean) or cell.runs[0].better == "neither":
         return False
     higher = cell.runs[0].better == "higher"
-    return not any(_beats(contrast(rival, cell), higher) for rival in others if math.isfinite(rival.mean))
+    return not any(_is_better(contrast(rival, cell), higher) for rival in others if math.isfinite(rival.mean))
 
 
-def _beats(difference: Contrast, higher: bool) -> bool:
+def _is_better(difference: Contrast, higher: bool) -> bool:
     if difference.low is None or difference.high is None:
         low = high = difference.value if difference.stderr is None else 0.0
     else:

@@ -78,7 +78,7 @@ def test_what_lies_beside_the_map_counts(exact: bool, middle: float, monkeypatch
         def __getitem__(self, rows: slice) -> "One":
             return self
 
-    asked = One(batch=lambda *_: None, key=lambda _: ())
+    asked = One(batch=lambda *_: None, stream_key=lambda _: ())
     draws = middle * torch.tensor([1.0, 0.0]) + torch.randn(4000, 2, generator=torch.manual_seed(1))
     monkeypatch.setattr("mmgen.figures.explore.density.draw_latents", lambda *_: draws[None])
     source: Any = SimpleNamespace(loaded=loaded, posterior="q", path="p")

@@ -10,7 +10,7 @@ import torch
 from mmgen.artifacts import DatasetWriter
 from mmgen.figures.plots.hierarchy import draw_abstraction
 from mmgen.figures.report.make import make_report
-from mmgen.figures.report.pictures import draw_same_words, draw_varied_words
+from mmgen.figures.report.pictures import draw_same_descriptions, draw_varied_descriptions
 from mmgen.figures.report.reconstructions import draw_reconstructions
 from mmgen.figures.report.show import draw_contact_sheet
 from mmgen.figures.session import Session, gather_files, open_session
@@ -86,9 +86,9 @@ def test_a_label_has_a_row_for_each_of_its_values(family: Path) -> None:
     for name in ("label", "cvae"):
         session = _session(family, name)
         assert session.concepts.codes[:, 0].tolist() == list(range(10))
-        pictures = draw_same_words(session)
+        pictures = draw_same_descriptions(session)
         assert len(pictures[0].drawn.boxes) == 10 * 10
-        assert draw_varied_words(session) == []  # it would show the same ten digits once more
+        assert draw_varied_descriptions(session) == []  # it would show the same ten digits once more
 
 
 def test_models_without_words_show_test_images_decoded(family: Path) -> None:

@@ -88,6 +88,7 @@ class PageContent:
         return sum(len(pack_sheets(part)) for part in sheets if len(part)) + judged + points
 
     def latent_space_pictures(self) -> list[np.ndarray]:
+        """Return the pictures of the map and of the traversals, uint8 [n, H, W, C] each."""
         pictures = [self.over_map.pictures] if self.over_map is not None else []
         pictures += [self.neighbours.decoded.pictures] if self.neighbours is not None else []
         if self.traversals is not None:

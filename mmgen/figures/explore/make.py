@@ -64,7 +64,7 @@ class Limits:
     size: int = 3_000_000
 
 
-def _single_group(groups: list[ModelFiles]) -> ModelFiles:
+def _single_model(groups: list[ModelFiles]) -> ModelFiles:
     if len(groups) != 1:
         names = ", ".join(group.model.name for group in groups) or "none"
         raise UsageError(
@@ -132,7 +132,7 @@ def make_explorer(
     limits = limits or Limits()
     paths = list(paths)
     report_files = gather_files(paths)
-    group = _single_group(report_files.groups)
+    group = _single_model(report_files.groups)
     if unread := report_files.unused_files(paths, scores=True):
         report_files.notices.append(f"The page does not use {report_files.describe(unread)}.")
     models = [group.header.content_id]

@@ -106,9 +106,9 @@ def group_into_families(scores: Sequence[Score], x: tuple[str, str], y: str) -> 
     found = []
     for name, models in by_family.items():
         settings = [_comparable_settings(_objective_settings(across[model])) for model in models]
-        differing = [key for key in _all_keys(settings) if len({one.get(key) for one in settings}) > 1]
+        differing = [key for key in _distinct_keys(settings) if len({one.get(key) for one in settings}) > 1]
         if not differing:
-            differing = [key for key in _all_keys(settings) if key in _LETTERS]
+            differing = [key for key in _distinct_keys(settings) if key in _LETTERS]
         runs: dict[tuple[tuple[Any, ...], str], list[str]] = {}
         for model, one in zip(models, settings, strict=True):
             run = str(across[model].run.get("settings", ""))
@@ -178,7 +178,7 @@ def _sort_key(value: Any) -> tuple[int, float, str]:
     return (0, value, "") if isinstance(value, float) else (1, 0.0, value)
 
 
-def _all_keys(settings: Sequence[dict[str, Any]]) -> list[str]:
+def _distinct_keys(settings: Sequence[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(key for one in settings for key in one))
 
 

@@ -65,7 +65,7 @@ def _matching_rows(session: Session, data: Dataset, descriptions: Descriptions) 
     return np.asarray(rows[np.flatnonzero(matching)[:_MOST_IMAGES]])
 
 
-def _encode_matching(session: Session, descriptions: Descriptions) -> _Encodings:
+def _encode_matching_images(session: Session, descriptions: Descriptions) -> _Encodings:
     model = session.model
     assert session.group.dataset is not None and model.observation is not None
     means, log_sds = [np.zeros((0, 2), np.float32)], [np.zeros((0, 2), np.float32)]
@@ -154,7 +154,7 @@ def draw_contour_pictures(session: Session, descriptions: Descriptions | None = 
         return []
     with torch.inference_mode():
         each = [descriptions[row : row + 1] for row in range(len(descriptions))]
-        encodings = [_encode_matching(session, one) for one in each]
+        encodings = [_encode_matching_images(session, one) for one in each]
         plane = _fit_plane(encodings)
         found = [_compute_densities(session, *pair, plane) for pair in zip(each, encodings, strict=True)]
     counts = ", ".join(f"{len(one.mean):,}" for one in encodings)

@@ -57,7 +57,7 @@ def draw_traversals(session: Session, count: int = _EXAMPLES, rows: Sequence[int
         f"Each row one {_axis_noun(session)} of {_layer_name(session)} {reach}, in {_STEPS} equal steps, all others as "
         f"in the picture{_explain_labels(session)}; ordered by "
         f"{ranked.measure} over {len(encodings.rows):,} training examples.{followed.explanation}"
-        f"{_explain_omitted(ranked)} z of a picture: the mean of q(z|{', '.join(examples.conditions)}). Shown: means "
+        f"{_explain_omitted_dimensions(ranked)} z of a picture: the mean of q(z|{', '.join(examples.conditions)}). Shown: means "
         f"of p({examples.name}|z). Seed {session.seed}."
     )
     return Picture("Traversals of z", caption, image_table(panels, labels))
@@ -169,7 +169,7 @@ def _explain_labels(session: Session) -> str:
     return f", and {' and '.join(labels)} held at its likeliest" if labels else ""
 
 
-def _explain_omitted(ranked: Ranking) -> str:
+def _explain_omitted_dimensions(ranked: Ranking) -> str:
     rest = ranked.values[_DIMENSIONS:]
     return f" {len(rest)} further ones, of at most {rest[0]:.2g}, are left out." if rest else ""
 

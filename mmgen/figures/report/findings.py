@@ -38,7 +38,7 @@ class _Row:
         return self.varied is not None, self.right.value + (self.varied.value if self.varied else 0.0)
 
     @property
-    def numbers(self) -> str:
+    def scores_text(self) -> str:
         return " and ".join(str(score.number_with_unit) for score in (self.right, self.varied) if score)
 
 
@@ -90,5 +90,5 @@ def _describe_model(name: str, rows: list[_Row]) -> Finding:
         )
     if not others:
         return Finding(f"{text}.")
-    listed = "; ".join(f"{row.right.source} {row.numbers}" for row in others)
+    listed = "; ".join(f"{row.right.source} {row.scores_text}" for row in others)
     return Finding(f"{text}.", f"The others{', by the sum of the two' if best.varied else ''}: {listed}.")

@@ -24,9 +24,9 @@ from mmgen.figures.report.pictures import (
     draw_folded,
     draw_latent_space,
     draw_maps,
-    draw_same_words,
-    draw_varied_words,
-    draw_without_words,
+    draw_same_descriptions,
+    draw_varied_descriptions,
+    draw_without_description,
 )
 from mmgen.figures.report.reconstructions import draw_reconstructions
 from mmgen.figures.session import Session, gather_files, latent_sizes, open_session
@@ -82,10 +82,10 @@ def _draw_uncertainty(sessions: Sequence[Session]) -> list[Picture]:
 
 
 _STAGES: dict[str, Callable[[Session], Sequence[Picture | TileSheet]]] = {
-    "same_words": draw_same_words,
+    "same_words": draw_same_descriptions,
     "folded": draw_folded,
-    "varied_words": draw_varied_words,
-    "without_words": draw_without_words,
+    "varied_words": draw_varied_descriptions,
+    "without_words": draw_without_description,
     "reconstructed": draw_reconstructions,
     "abstraction": draw_abstractions,
     "texts": _draw_texts,

@@ -27,9 +27,9 @@ __all__ = [
     "draw_folded",
     "draw_latent_space",
     "draw_maps",
-    "draw_same_words",
-    "draw_varied_words",
-    "draw_without_words",
+    "draw_same_descriptions",
+    "draw_varied_descriptions",
+    "draw_without_description",
 ]
 
 
@@ -44,14 +44,14 @@ def _select_sources(session: Session, *, folded: bool) -> Session:
     return replace(session, sources=[source for source in session.sources if source.folded is folded])
 
 
-def draw_same_words(session: Session) -> list[Picture]:
+def draw_same_descriptions(session: Session) -> list[Picture]:
     """Draw pictures of the same descriptions by each posterior that the page shows at once, the best one first."""
-    return _draw_words(_select_sources(session, folded=False))
+    return _draw_descriptions(_select_sources(session, folded=False))
 
 
 def draw_folded(session: Session) -> list[Picture]:
     """Draw pictures of the same descriptions by each folded posterior, which the page hides at first."""
-    return _draw_words(_select_sources(session, folded=True))
+    return _draw_descriptions(_select_sources(session, folded=True))
 
 
 def draw_abstractions(session: Session) -> list[Picture]:
@@ -59,7 +59,7 @@ def draw_abstractions(session: Session) -> list[Picture]:
     return draw_abstraction(_select_sources(session, folded=False))
 
 
-def _draw_words(session: Session) -> list[Picture]:
+def _draw_descriptions(session: Session) -> list[Picture]:
     if not len(session.concepts) or not session.sources:
         return []
     count = images_per_row(session.sources)
@@ -111,7 +111,7 @@ class TileSheet:
         return max((load_font(_SIZE).getlength(word) for word in text.replace("-", "- ").split()), default=0.0) / _SIZE
 
 
-def draw_varied_words(session: Session) -> list[TileSheet]:
+def draw_varied_descriptions(session: Session) -> list[TileSheet]:
     """Draw one image for each of many descriptions, with predictions that contradict it (VE Fig. 3, 10)."""
     info, asked = session.model.attributes, session.concepts
     if not len(asked) or (_has_single_attribute(session) and len(asked) <= 12):  # all of them are among the same words
@@ -133,7 +133,7 @@ def draw_varied_words(session: Session) -> list[TileSheet]:
     return sheets
 
 
-def draw_without_words(session: Session) -> list[Picture]:
+def draw_without_description(session: Session) -> list[Picture]:
     """Draw images without a description, from the prior and from the learned prior."""
     if session.model.model.conditional_on:  # the decoder needs a description
         return []
