@@ -57,7 +57,8 @@ def draw_traversals(session: Session, count: int = _EXAMPLES, rows: Sequence[int
         f"Each row one {_axis_noun(session)} of {_layer_name(session)} {reach}, in {_STEPS} equal steps, all others as "
         f"in the picture{_explain_labels(session)}; ordered by "
         f"{ranked.measure} over {len(encodings.rows):,} training examples.{followed.explanation}"
-        f"{_explain_omitted_dimensions(ranked)} z of a picture: the mean of q(z|{', '.join(examples.conditions)}). Shown: means "
+        f"{_explain_omitted_dimensions(ranked)}"
+        f" z of a picture: the mean of q(z|{', '.join(examples.conditions)}). Shown: means "
         f"of p({examples.name}|z). Seed {session.seed}."
     )
     return Picture("Traversals of z", caption, image_table(panels, labels))
