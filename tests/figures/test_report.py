@@ -188,7 +188,7 @@ def test_contact_sheets(world: Path, name: str) -> None:
 
 
 def test_no_contact_sheet_of_what_has_no_images(world: Path) -> None:
-    with pytest.raises(UsageError, match="is of kind latents, which has no images"):
+    with pytest.raises(UsageError, match="is of kind latents, which holds no images"):
         draw_contact_sheet(world / "flat-latents.h5")
 
 
