@@ -66,7 +66,7 @@ def different_source(title: str, where: Path | str, difference: str) -> SourceCo
 
 
 def unverified_source(title: str, where: Path | str, limitation: str) -> SourceComparison:
-    """Return the result for files that may be the published dataset."""
+    """Return the result of a comparison that cannot decide whether files are the published dataset."""
     return SourceComparison(title, str(where), None, limitation)
 
 

@@ -67,7 +67,7 @@ class Shard:
                 groups[group][name] = array
             return Shard(Rows(**groups), numbers, parse_json(texts["unreadable"]))
         except (CannotReadError, SafetensorError, AttributeError, KeyError, RecursionError, TypeError) as error:
-            raise ValueError(f"a damaged shard: {error}") from None
+            raise ValueError(f"a shard is damaged ({error})") from None
 
 
 class ShardFolder:

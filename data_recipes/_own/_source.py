@@ -107,7 +107,7 @@ def modality_names(columns: Sequence[str], suffix: str = "") -> dict[str, str]:
         others = [other for one, other in modalities.items() if one != column]
         if not NAME.match(name) or name in ("attributes", "text", *others):
             raise UsageError(
-                f"the column '{column}' would be the image modality '{name}', expected a name of letters, digits, '_' "
-                "and '-' that nothing else has, such as attributes and text; rename the column"
+                f"the column '{column}' would be the image modality '{name}', expected letters, digits, '_' and '-', "
+                "and no name that is taken, as attributes and text are; rename the column"
             )
     return modalities

@@ -86,7 +86,7 @@ class _Tracer:
         self._known: dict[str, Node] = {}
 
     def trace(self, path: Path, role: str, descendants: tuple[str, ...]) -> Node:
-        """Return the node of the file at ``path``; ``descendants`` are the content ids between it and the root."""
+        """Return a file with its ancestors; ``descendants``, content ids of files made from it, reveal cycles."""
         header = read_header(path)
         if header.content_id in self._known:
             return replace(self._known[header.content_id], role=role)

@@ -87,7 +87,9 @@ def write_latents(
     for name, column in columns.items():
         dtype, axes = COLUMNS[name]
         if column.dtype != dtype or column.ndim != axes or len(column) != len(mean):
-            raise ValueError(f"{name} are {column.dtype} {column.shape}, expected {dtype} [{len(mean)}, ...]")
+            raise ValueError(
+                f"column {name} has {column.dtype} {list(column.shape)}, expected {dtype} [{len(mean)}, ...]"
+            )
     arrays = {"mean": mean, "log_sd": log_sd, "rows": rows, **columns}
     if layers and (sum(layers.values()) != mean.shape[1] or min(layers.values()) < 1):
         raise ValueError(f"layers are {dict(layers)}, expected sizes whose sum is {mean.shape[1]}")

@@ -141,7 +141,7 @@ class Evaluation:
         return self.loaded.posteriors[posterior].is_unconditional
 
     def rows(self, part: str | None = None) -> NDArray[np.int64]:
-        """Return the increasing row numbers of a part of the split; None for the evaluated part."""
+        """Return the row numbers of a part of the split, in increasing order; by default of the evaluated part."""
         return self.dataset.split(self.split, part or self.settings.part)
 
     @cached_property

@@ -207,7 +207,7 @@ class Estimate:
         return self.relative_variance, self.source
 
     @property
-    def bound_noise(self) -> Noise:
+    def noise_of_bound(self) -> Noise:
         """Return the variance [N] of ``bound``, and the number of the estimate that each example uses."""
         first = next(iter(self.alone.values()), self)
         return self.log_variance / first.samples, self.source

@@ -90,7 +90,7 @@ class LeadingDimension:
     exclusive: bool
 
     @property
-    def has_dimension(self) -> bool:
+    def has_own_dimension(self) -> bool:
         """Return True if one dimension has clearly more information on the factor than the next, by :data:`GAP`."""
         return self.exclusive and self.gap >= GAP
 
@@ -104,7 +104,7 @@ def leading_dimensions(information: NDArray[np.float64], names: Sequence[str]) -
 
     Example:
         >>> x, y = leading_dimensions(np.array([[0.8, 0.1], [0.1, 0.3], [0.0, 0.25]]), ["x", "y"])
-        >>> x.dimension, x.has_dimension, y.dimension, y.exclusive, y.has_dimension
+        >>> x.dimension, x.has_own_dimension, y.dimension, y.exclusive, y.has_own_dimension
         (0, True, 1, True, False)
     """
     leading = []

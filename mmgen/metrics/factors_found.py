@@ -42,7 +42,7 @@ class FactorsFound(Disentanglement):
         known = relative_information(code)
         known[np.setdiff1d(np.arange(len(known)), code.active)] = 0.0
         each = leading_dimensions(known, code.names)
-        values = {_COUNT: float(sum(one.has_dimension for one in each))}
+        values = {_COUNT: float(sum(one.has_own_dimension for one in each))}
         values |= {f"information on {one.factor}": one.information for one in each}
         return RepeatResult(values, {"information": known})
 
@@ -50,11 +50,11 @@ class FactorsFound(Disentanglement):
         count, *others = yield from super().__call__(evaluation, posterior)
         names = count.details["factors"]
         each = leading_dimensions(np.array(count.details["information"]), names)
-        found_factors = [one.factor for one in each if one.has_dimension]
+        found_factors = [one.factor for one in each if one.has_own_dimension]
         counts = {"factors_in_all": len(names), "found_factors": found_factors}
         scores = [replace(count, unit="factors", details={**count.details, **counts})]
         for score, one in zip(others, each, strict=True):
-            details = {"dimension": one.dimension + 1, "gap": one.gap, "found": int(one.has_dimension)}
+            details = {"dimension": one.dimension + 1, "gap": one.gap, "found": int(one.has_own_dimension)}
             further = {key: value for key, value in score.details.items() if key != "information"}
             scores.append(replace(score, details={**further, **details}))
         return scores

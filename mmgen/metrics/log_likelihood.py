@@ -267,7 +267,7 @@ class LogLikelihood(Metric):
         for key in ("too_low_by_at_least", "monte_carlo_stderr", "alone", "checked", "warnings"):
             details.pop(key, None)
         return self._make_score(
-            evaluation, posterior, quantity, protocol, result.bound, (result.bound_noise,), result.names[0], details
+            evaluation, posterior, quantity, protocol, result.bound, (result.noise_of_bound,), result.names[0], details
         )
 
     def _make_score(

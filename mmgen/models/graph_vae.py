@@ -89,9 +89,9 @@ class GraphVAE(GaussianModel):
         if not graphs or not alone or demands.conditions_on or "subsets" in demands.needs:
             wanted = " and ".join(f"q(z | {', '.join(one)})" for one in inputs)
             raise SettingsError(
-                "model graph-vae generates one graph, inferred from it and at most one vector of features of its "
-                f"nodes, but the objective asks for {wanted} and generates {', '.join(demands.generates)}; use an "
-                "objective given the graph and its features, or another model"
+                "model graph-vae reads a graph, with or without a vector of features of its nodes, and generates the "
+                f"graph alone, but the objective asks for {wanted} and generates {', '.join(demands.generates)}; use an "
+                "objective that reads and generates the graph, or another model"
             )
         described = data.modalities[graphs[0].name]
         named = described.features if isinstance(described, GraphDescription) else ""

@@ -34,7 +34,7 @@ _BATCH = 512
 
 
 def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
-    """Return the inputs of the encoder whose posteriors a fit aggregates: image and most other modalities.
+    """Return the names of the modalities that the encoder reads for a fit: with the image, as many as it can read.
 
     For data without pictures, the first modality that is no description takes the place of the image. The posterior
     is q(z|x) for CK's model and BiVCCA, and q(z|x,y) for TELBO, JMVAE and MVAE (VE Appendix A.1): the one that decoders

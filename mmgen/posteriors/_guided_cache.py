@@ -28,7 +28,7 @@ class GuidedCache:
         self._pools: Pools = {}
 
     def apply(self, posteriors: Posteriors, guidance: Guidance, seed: int) -> Posteriors:
-        """Return the posteriors under guidance: all of them, only the fitted one for "cfg"; unchanged for weight 0.
+        """Guide posteriors: every one by p(words | z), or the fitted one alone by "cfg"; a weight of 0 guides none.
 
         Raises:
             UsageError: The model has no p(words | z), or for "cfg" no fitted rectified flow.

@@ -148,7 +148,7 @@ class Fitted(Posterior):
 
 
 class Recombined(Posterior):
-    """Posterior of one description with operators (AND, IN COMMON, IGNORE), by the operators of a fitted density.
+    """Posterior of a description with AND, IN COMMON or IGNORE, which networks of the fitted density compute.
 
     Args:
         fitted: The fitted posterior.

@@ -33,7 +33,7 @@ def test_each_dimension_of_a_permuted_code_follows_its_factor() -> None:
     permuted = code("permuted", 2000)
     each = leading_dimensions(relative_information(permuted), NAMES)
     assert [one.dimension for one in each] == [2, 4, 1, 3]
-    assert all(one.has_dimension and one.information > 0.98 for one in each)
+    assert all(one.has_own_dimension and one.information > 0.98 for one in each)
 
 
 def test_what_noise_says_of_factors_is_what_chance_is() -> None:
@@ -51,14 +51,14 @@ def test_a_dimension_of_two_factors_is_its_own_of_one_at_most() -> None:
     found = leading_dimensions(relative_information(Code(means, np.stack([one, other], 1), ("a", "b"))), ("a", "b"))
     assert [follower.dimension for follower in found] == [0, 0]
     assert [follower.information for follower in found] == pytest.approx([1, 1])
-    assert not any(follower.has_dimension for follower in found)
+    assert not any(follower.has_own_dimension for follower in found)
 
 
 def test_two_dimensions_of_one_factor_leave_no_gap() -> None:
     values = np.arange(400) % 4
     both = Code(np.stack([values, -values], 1).astype(float), np.stack([values, values // 2], 1), ("a", "b"))
     found = leading_dimensions(relative_information(both), ("a", "b"))
-    assert found[0].gap == pytest.approx(0, abs=1e-9) and not found[0].has_dimension
+    assert found[0].gap == pytest.approx(0, abs=1e-9) and not found[0].has_own_dimension
 
 
 def test_a_dimension_that_hardly_varies_finds_nothing() -> None:

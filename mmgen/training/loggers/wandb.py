@@ -42,7 +42,7 @@ class RunLogger(Logger):
             )
         except wandb.errors.Error as error:
             raise UsageError(
-                f"Weights & Biases refuses the run ({str(error).splitlines()[0]}); wandb login, or set "
+                f"Weights & Biases refuses the run ({str(error).splitlines()[0]}); run wandb login, or set "
                 "WANDB_MODE=offline and send it later with wandb sync"
             ) from None
         self._run.define_metric(_STEP)
