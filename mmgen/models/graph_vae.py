@@ -90,8 +90,8 @@ class GraphVAE(GaussianModel):
             wanted = " and ".join(f"q(z | {', '.join(one)})" for one in inputs)
             raise SettingsError(
                 "model graph-vae reads a graph, with or without a vector of features of its nodes, and generates the "
-                f"graph alone, but the objective asks for {wanted} and generates {', '.join(demands.generates)}; use an "
-                "objective that reads and generates the graph, or another model"
+                f"graph alone, but the objective asks for {wanted} and generates {', '.join(demands.generates)}; use "
+                "an objective that reads and generates the graph, or another model"
             )
         described = data.modalities[graphs[0].name]
         named = described.features if isinstance(described, GraphDescription) else ""
