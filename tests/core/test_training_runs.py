@@ -205,7 +205,7 @@ def test_a_run_whose_best_weights_were_removed_makes_them_again(tmp_path: Path) 
 def test_a_save_that_makes_no_file_is_told(tmp_path: Path) -> None:
     """Whether later weights are better is told by the file of the best: without one each would count as the best."""
     chosen = TrainingSettings(steps=4, batch=4, log_every=2, validate_every=2, device="cpu")
-    with pytest.raises(RuntimeError, match="expected it to write this file"):
+    with pytest.raises(RuntimeError, match="save did not write"):
         train(Line(), Numbers(8), Numbers(4), chosen, tmp_path / "m.safetensors", lambda *_: None, {}).run()
 
 
@@ -219,8 +219,8 @@ def test_progress_knows_when_the_minutes_are_over(tmp_path: Path) -> None:
     left = [progress.seconds_left for progress in work]
     assert all(one is not None and 100 < one < 120 for one in left) and len(left) == 2
     pace = _console._Pace()
-    pace.record(0, 0.0)
-    pace.record(1, 20.0)
+    pace.record_progress(0, 0.0)
+    pace.record_progress(1, 20.0)
     told = [_console._format_progress(Progress(1, {}, seconds), work, pace) for seconds in (None, 90.0, 30.0)]
     assert [one.split(" · ")[1] for one in told] == ["1:00 left", "1:00 left", "0:30 left"]
 

@@ -291,7 +291,7 @@ def test_sample_draws_one_kind_of_picture_from_another(
         (["--from", "edges", "--to", "masc"], "unknown modality 'masc': did you mean 'mask'?"),
         (["--from", "egdes", "--to", "mask"], "unknown modality 'egdes': did you mean 'edges'?"),
         (["--from", "edges", "--given", "Red=yes"], "choose one, or name with --to the kind of picture to draw"),
-        (["--from", "edges", "--to", "mask", "--json"], "name them with --from or --dataset-row, and leave out --to"),
+        (["--from", "edges", "--to", "mask", "--json"], "name images with --from or --dataset-row, and leave out --to"),
         (["--from", "edges", "--to", "mask", "--given", "Red=yes", "--given", "Red=no"], "got 2 descriptions"),
         (
             ["--from", "edges", "--to", "mask", "--posterior", "prior", "--judge", __file__],
