@@ -165,7 +165,7 @@ def test_groups_of_nodes_are_fitted(graphs: Path, capsys: pytest.CaptureFixture[
              "--set", 'objective.modalities=["graph"]', "--set", 'objective.given=["graph","features"]'],
             "draws of z cannot be weighed example by example",
         ),
-        (["train", "nodes.h5", "--preset", "kipf/vgae", "--set", 'objective.given=["features"]'], "generates the graph"),
+        (["train", "nodes.h5", "--preset", "kipf/vgae", "--set", 'objective.given=["features"]'], "the graph alone"),
         (["train", "nodes.h5", "--objective", "balanced-edges"], "graph is a graph, which has no networks"),
         (["train", "nodes.h5", "--preset", "kipf/vgae", "--set", "data.paired=0.5"], "cannot be split"),
         (["fit-aggregate", "star.safetensors", "--given", "attributes"], "points without a density"),
