@@ -187,7 +187,7 @@ class RectifiedFlow(Family):
     """Share of descriptions hidden in training, from which guidance cfg learns the velocity without a description."""
     steps: Annotated[int, Field(ge=1, le=1000)] = 8
     """Midpoint steps of a draw; each evaluates the network twice."""
-    density_steps: Annotated[int, Field(ge=1, le=1000)] = 16
+    density_steps: Annotated[int, Field(ge=1, le=1000)] = 32
     """Runge-Kutta steps of a log density; each evaluates the network and its derivatives four times."""
     probes: Annotated[int, Field(ge=2)] | None = None
     """Random probes of the trace in a log density; left out, the trace is exact up to 64 latents, else 8 probes."""
