@@ -4,8 +4,8 @@ With velocities v(u) of no description, v_y of the words and v_k of a value that
 
     v + (1 + s) (v_y - v) - s sum_k (v_k - v)
 
-The end points have the density of this field, which is known by its trace, up to the steps of draws and of densities. It is not q(z | y) p(y | z)^s, and no
-decoder p(y | z) is used.
+The end points have the density of this field, known by its trace up to the steps of draws and densities. It is not
+q(z | y) p(y | z)^s, and no decoder p(y | z) is used.
 
 References:
     Classifier-Free Diffusion Guidance (Ho, Salimans, 2022), arXiv:2207.12598
