@@ -117,7 +117,7 @@ def test_refusals_of_a_service_are_one_sentence(tmp_path: Path, monkeypatch: pyt
     wandb = Wandb()
     monkeypatch.setattr(wandb, "init", lambda **_: (_ for _ in ()).throw(ConnectionError("no API key\nmore")))
     stand_in(wandb, monkeypatch)
-    with pytest.raises(UsageError, match=r"refuses the run \(no API key\); wandb login, or set WANDB_MODE=offline"):
+    with pytest.raises(UsageError, match=r"refuses the run \(no API key\); run wandb login, or set WANDB_MODE=offline"):
         run(tmp_path / "m.safetensors", log_to=["wandb"])
 
 
