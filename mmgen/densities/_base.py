@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Density", "Family", "Terms"]
+__all__ = ["CombiningDensity", "Density", "Family", "Terms"]
 
 Terms = Sequence[tuple[float, Tensor | None]]
 """Weights and contexts [B, X] of a combination of conditions; the weights sum to one."""
@@ -15,9 +15,6 @@ Terms = Sequence[tuple[float, Tensor | None]]
 
 class Density(nn.Module, ABC):
     """Base of conditional densities q(u | context) over standardised latents u."""
-
-    combines: ClassVar[bool] = False
-    """Whether it has classifier-free guidance, see :meth:`combined_sample`; a context of zeros is no description."""
 
     @abstractmethod
     def log_prob(self, u: Tensor, context: Tensor | None) -> Tensor:
@@ -39,11 +36,21 @@ class Density(nn.Module, ABC):
         """Compute log q(u | context) [..., B] of draws u [..., B, D], or another objective that a fit maximises."""
         return self.log_prob(u, context)
 
-    def log_prob_with_error(self, u: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Compute log q(u | context) [..., B] in nats, and its standard errors, which are 0 where it is exact."""
-        value = self.log_prob(u, context)
-        return value, torch.zeros_like(value)
+    def sample_with_log_prob(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Draw u [M, B, D] that carry gradients; return them with weights [M, B] and log q(u) [M, B] in nats."""
+        u, weights = self.sample_reparameterised(context, batch)
+        return u, weights, self.log_prob(u, context)
 
+
+class CombiningDensity(Density):
+    """A density that can combine several contexts, as classifier-free guidance does; zeros stand for no context."""
+
+    @property
+    @abstractmethod
+    def knows_no_context(self) -> bool:
+        """Whether training has shown it what no context looks like."""
+
+    @abstractmethod
     def combined_sample(
         self, terms: Terms, interval: tuple[float, float], n: int, batch: int, generator: torch.Generator | None
     ) -> Tensor:
@@ -56,16 +63,10 @@ class Density(nn.Module, ABC):
             batch: B.
             generator: Source of the noise.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def combined_log_prob(self, u: Tensor, terms: Terms, interval: tuple[float, float]) -> tuple[Tensor, Tensor]:
         """Compute the log density [..., B] of :meth:`combined_sample` in nats, and its standard errors."""
-        raise NotImplementedError
-
-    def sample_with_log_prob(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Draw u [M, B, D] that carry gradients; return them with weights [M, B] and log q(u) [M, B] in nats."""
-        u, weights = self.sample_reparameterised(context, batch)
-        return u, weights, self.log_prob(u, context)
 
 
 class Family(ABC):

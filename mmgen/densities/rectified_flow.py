@@ -27,7 +27,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
-from mmgen.densities._base import Density, Family, Terms
+from mmgen.densities._base import CombiningDensity, Density, Family, Terms
 from mmgen.densities._velocity import VelocityNetwork
 from mmgen.objectives import CONFIG
 
@@ -43,7 +43,7 @@ _ROWS = 2**22
 Velocity = Callable[[Tensor, float], Tensor]
 
 
-class RectifiedFlowDensity(Density):
+class RectifiedFlowDensity(CombiningDensity):
     """The density of points that a learned velocity field carries from Gaussian noise at t = 0 to t = 1.
 
     Args:
@@ -51,8 +51,6 @@ class RectifiedFlowDensity(Density):
         context_size: X; 0 for none.
         family: Settings.
     """
-
-    combines = True
 
     def __init__(self, latent_size: int, context_size: int, family: "RectifiedFlow") -> None:
         super().__init__()
@@ -90,6 +88,10 @@ class RectifiedFlowDensity(Density):
 
     def log_prob_with_error(self, u: Tensor, context: Tensor | None) -> tuple[Tensor, Tensor]:
         return self._density(self._velocity(((1.0, context),)), u)
+
+    @property
+    def knows_no_context(self) -> bool:
+        return self.family.unconditional > 0
 
     def combined_sample(
         self, terms: Terms, interval: tuple[float, float], n: int, batch: int, generator: torch.Generator | None

@@ -10,6 +10,7 @@ from mmgen.artifacts import Header, parent_record
 from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.samples import write_samples
 from mmgen.generation.draws import Draws
+from mmgen.posteriors import CFG
 
 if TYPE_CHECKING:
     from mmgen.generation.trained_model import TrainedModel
@@ -56,7 +57,9 @@ def save_samples(
         "given": draws.descriptions.format_texts(loaded),
         **({"guidance": draws.guidance.weight, "base": draws.guidance.base} if draws.guidance else {}),
         **(
-            {"effective": loaded.guidance.effective, "candidates": loaded.guidance.candidates} if draws.guidance else {}
+            {"effective": loaded.guidance.effective, "candidates": loaded.guidance.candidates}
+            if draws.guidance and loaded.guidance.method != CFG  # which chooses from no candidates
+            else {}
         ),
         **(start or {}),
     }

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
-from mmgen.densities import ConditionalGaussian, Family
+from mmgen.densities import CombiningDensity, ConditionalGaussian, Family
 from mmgen.descriptions import Expression, batch_of_queries
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities import Description, Modality
@@ -210,6 +210,7 @@ class Aggregate(nn.Module):
     ) -> Tensor:
         """Draw z [n, B, D] from a weighted combination of descriptions; None stands for no description."""
         with torch.autocast(self.shift.device.type, enabled=False):
+            assert isinstance(self.density, CombiningDensity)
             u = self.density.combined_sample(self._contexts(terms), interval, n, batch, generator)
             return self._complete_layers(self.shift + self.scale * u, generator)
 
@@ -219,6 +220,7 @@ class Aggregate(nn.Module):
         """Return the log density [..., B] in nats of draws of :meth:`combined_sample` at z [..., B, D]."""
         with torch.autocast(z.device.type, enabled=False):
             u = (self.select_layers(z) - self.shift) / self.scale
+            assert isinstance(self.density, CombiningDensity)
             value, _ = self.density.combined_log_prob(u, self._contexts(terms), interval)
             return value - self.scale.log().sum() + self._log_prob_lower_layers(z)
 

@@ -24,11 +24,12 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
+from mmgen.densities import CombiningDensity
 from mmgen.descriptions import NOT, Expression, batch_of_queries
 from mmgen.posteriors._guidance import Guidance
 from mmgen.posteriors._plain import Fitted
 from mmgen.posteriors._posterior import GuidedPosterior, Posterior
-from mmgen.results.naming import GuidanceReport, Weights, posterior_name, posterior_title
+from mmgen.results.naming import GuidanceReport, Weights
 
 __all__ = ["ClassifierFree"]
 
@@ -41,13 +42,13 @@ class ClassifierFree(GuidedPosterior):
         guidance: Weight s, and the part of the path on which it acts.
 
     Raises:
-        UsageError: The posterior is no flow, or reads no description.
+        UsageError: The posterior is no flow, reads no description, was fitted with guidance or saw no hidden words.
     """
 
     is_fitted = True
 
     def __init__(self, fitted: Posterior, guidance: Guidance) -> None:
-        if not isinstance(fitted, Fitted) or not fitted.aggregate.density.combines:
+        if not isinstance(fitted, Fitted) or not isinstance(fitted.aggregate.density, CombiningDensity):
             raise UsageError(
                 f"guidance {guidance} got posterior '{fitted.name}', expected a fitted rectified flow; fit one with "
                 "mmgen fit-aggregate --family rectified-flow, or use guidance by p(words | z), such as 3"
@@ -57,17 +58,19 @@ class ClassifierFree(GuidedPosterior):
                 f"guidance {guidance} got q(z), expected a posterior that reads descriptions; fit one with --given "
                 "attributes or text, or use guidance by p(words | z), such as 3"
             )
-        self._base, self.guidance = fitted, guidance
+        if not fitted.aggregate.density.knows_no_context:
+            raise UsageError(
+                f"guidance {guidance} got a flow fitted with aggregate.family.unconditional=0, expected one that has "
+                "seen hidden descriptions; fit it with 0.1"
+            )
+        if fitted.weights.get("guidance"):
+            raise UsageError(
+                f"guidance {guidance} got posterior '{fitted.name}', which was fitted with guidance by p(words | z); "
+                "use a plain q_agg"
+            )
+        self._base, self._aggregate, self.guidance = fitted, fitted.aggregate, guidance
         self.name, self.size, self.reads = fitted.name, fitted.size, fitted.reads
         self._excluded: tuple[np.ndarray, ...] = ()
-
-    @property
-    def unguided(self) -> Fitted:
-        return self._base
-
-    @property
-    def base(self) -> str:
-        return self._base.base
 
     @property
     def weights(self) -> Weights:
@@ -79,14 +82,6 @@ class ClassifierFree(GuidedPosterior):
         }
 
     @property
-    def label(self) -> str:
-        return posterior_name(self.base, **self.weights)
-
-    @property
-    def title(self) -> str:
-        return posterior_title(self.base, **self.weights)
-
-    @property
     def report(self) -> GuidanceReport:
         weights = self.weights
         return GuidanceReport(
@@ -96,9 +91,6 @@ class ClassifierFree(GuidedPosterior):
     def find_guiding_modality(self, words: Batch) -> str | None:
         name = self.reads[0]
         return name if name in words.values and bool(words.present[name].any()) else None
-
-    def select_words(self, points: Batch, name: str | None) -> Batch:
-        return self._base.select_words(points, name)
 
     def condition_on(self, expression: Expression | None) -> Posterior:
         """Return the posterior of one description; NOT excludes values, OR is refused."""
@@ -114,12 +106,11 @@ class ClassifierFree(GuidedPosterior):
         return guided
 
     def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
-        aggregate = self._base.aggregate
-        return aggregate.combined_sample(self._velocity_terms(words), self._interval, n, words.size, generator)
+        return self._aggregate.combined_sample(self._velocity_terms(words), self._interval, n, words.size, generator)
 
     @torch.no_grad()
     def log_density(self, z: Tensor, words: Batch) -> Tensor:
-        return self._base.aggregate.combined_log_prob(z, self._velocity_terms(words), self._interval)
+        return self._aggregate.combined_log_prob(z, self._velocity_terms(words), self._interval)
 
     @property
     def _interval(self) -> tuple[float, float]:

@@ -33,7 +33,7 @@ from mmgen.posteriors._counts import CandidateStatistics
 from mmgen.posteriors._guidance import BALANCED, CANDIDATES, Guidance
 from mmgen.posteriors._likelihood import WordLikelihood
 from mmgen.posteriors._posterior import GuidedPosterior, Posterior
-from mmgen.results.naming import GuidanceReport, Weights, posterior_name, posterior_title
+from mmgen.results.naming import GuidanceReport, Weights
 
 __all__ = ["Guided", "Pools"]
 
@@ -88,14 +88,6 @@ class Guided(GuidedPosterior):
         self._expression: Expression | None = None
 
     @property
-    def unguided(self) -> Posterior:
-        return self._base
-
-    @property
-    def base(self) -> str:
-        return self.unguided.base
-
-    @property
     def weights(self) -> Weights:
         # A posterior fitted with guidance and guided again has the sum of both weights.
         weights = self.unguided.weights
@@ -103,14 +95,6 @@ class Guided(GuidedPosterior):
         if self.guidance.method:
             weights["method"] = self.guidance.method
         return weights
-
-    @property
-    def label(self) -> str:
-        return posterior_name(self.base, **self.weights)
-
-    @property
-    def title(self) -> str:
-        return posterior_title(self.base, **self.weights)
 
     @property
     def report(self) -> GuidanceReport:
@@ -124,9 +108,6 @@ class Guided(GuidedPosterior):
     def diagnostics(self) -> dict[str, float | int]:
         """Effective sample sizes of candidates, and measures of balance, over all descriptions so far."""
         return self._statistics.diagnostics | (self._balance.diagnostics if self._balance is not None else {})
-
-    def select_words(self, points: Batch, name: str | None) -> Batch:
-        return self.unguided.select_words(points, name)
 
     def condition_on(self, expression: Expression | None) -> Posterior:
         """Return the guided posterior of one description; NOT and OR change p(words | z), not the posterior it starts

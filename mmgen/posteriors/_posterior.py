@@ -136,6 +136,26 @@ class GuidedPosterior(Posterior):
     """
 
     guidance: Guidance
+    _base: Posterior
+
+    @property
+    def unguided(self) -> Posterior:
+        return self._base
+
+    @property
+    def base(self) -> str:
+        return self._base.base
+
+    @property
+    def label(self) -> str:
+        return posterior_name(self.base, **self.weights)
+
+    @property
+    def title(self) -> str:
+        return posterior_title(self.base, **self.weights)
+
+    def select_words(self, points: Batch, name: str | None) -> Batch:
+        return self._base.select_words(points, name)
 
     @property
     @abstractmethod

@@ -22,9 +22,16 @@ TINY = ["--family", "rectified-flow", "--steps", "3", "--examples", "40", "--set
 def flows(readers: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of flows fitted to a model of attributes, given attributes and nothing."""
     folder = tmp_path_factory.mktemp("flows")
-    for given in ("attributes", "nothing"):
-        model, out = readers / "elbo.safetensors", folder / f"{given}.safetensors"
-        assert exit_code("fit-aggregate", model, "--given", given, *TINY, "-o", out) == 0
+    model = readers / "elbo.safetensors"
+    fits = {
+        "attributes": ["--given", "attributes"],
+        "nothing": ["--given", "nothing"],
+        "certain": ["--given", "attributes", "--set", "aggregate.family.unconditional=0"],
+        "guided": ["--from", str(folder / "attributes.safetensors"), "--guidance", "2"],
+    }
+    for name, options in fits.items():
+        settings = TINY if name != "guided" else ["--steps", "3", "--examples", "40"]
+        assert exit_code("fit-aggregate", model, *options, *settings, "-o", folder / f"{name}.safetensors") == 0
     return folder
 
 
@@ -35,6 +42,7 @@ def test_cfg_reaches_every_output(flows: Path, tmp_path: Path, capsys: pytest.Ca
     assert exit_code("sample", file, "--given", words, "--guidance", "cfg:2", "-n", "3", "-o", samples) == 0
     settings = read_header(samples).settings
     assert (settings["guidance"], settings["method"], settings["base"]) == (2.0, "cfg", "aggregate")
+    assert "candidates" not in settings
     asked = ["-m", "log-likelihood", "--number", "4", "--samples", "4", "--guidance", "0,cfg:1,cfg:1:start=0.2:end=0.8"]
     assert exit_code("eval", file, *asked, "-o", lines) == 0
     scores = [json.loads(line) for line in lines.read_text().splitlines()]
@@ -81,6 +89,8 @@ def test_not_moves_away_from_the_excluded_value(flows: Path) -> None:
         (["sample", "elbo", "--given", "colour=red", "--guidance", "cfg:1"], "needs a fitted rectified flow, but"),
         (["sample", "elbo-attributes", "--given", "colour=red", "--guidance", "cfg:1"], "a fitted rectified flow;"),
         (["sample", "nothing", "--given", "colour=red", "--guidance", "cfg:1"], "got q(z), expected a posterior"),
+        (["sample", "certain", "--given", "colour=red", "--guidance", "cfg:1"], "unconditional=0"),
+        (["sample", "guided", "--given", "colour=red", "--guidance", "cfg:1"], "fitted with guidance by p(words | z)"),
         (["sample", "attributes", "--guidance", "cfg:1"], "an empty description"),
         (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg"], "guidance got cfg, expected"),
         (["sample", "attributes", "--given", "colour=red", "--guidance", "cfg:0"], "above 0, such as cfg:0.5"),
@@ -98,7 +108,7 @@ def test_what_cannot_be_is_one_sentence(
     readers: Path, flows: Path, command: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name, model, *options = command
-    folder = flows if model in ("attributes", "nothing") else readers
+    folder = flows if (flows / f"{model}.safetensors").exists() else readers
     out = ["-o", str(tmp_path / "out.h5")] if name == "sample" else []
     assert exit_code(name, folder / f"{model}.safetensors", *options, *out) in (1, 2)
     error = " ".join(capsys.readouterr().err.split())
