@@ -7,6 +7,8 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
+from mmgen.latent.space import LatentSpace
+
 __all__ = ["CombiningDensity", "Density", "Family", "Terms"]
 
 Terms = Sequence[tuple[float, Tensor | None]]
@@ -83,5 +85,8 @@ class Family(ABC):
         return cls()
 
     @abstractmethod
-    def build_density(self, latent_size: int, context_size: int) -> Density:
-        """Build an untrained density over vectors of ``latent_size``, given contexts of ``context_size`` (0: none)."""
+    def build_density(self, latent: LatentSpace, context_size: int) -> Density:
+        """Build an untrained density over points of ``latent``, given contexts of ``context_size`` (0: none).
+
+        Points u [..., D] are flat; the shapes of ``latent`` say which of their entries are neighbours.
+        """

@@ -7,6 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.densities._base import Density, Family
 from mmgen.densities._conditional_gaussian import ConditionalGaussian
+from mmgen.latent.space import LatentSpace
 from mmgen.objectives import CONFIG
 
 __all__ = ["Gaussian"]
@@ -19,5 +20,5 @@ class Gaussian(Family):
     hidden: tuple[Annotated[int, Field(ge=1)], ...] = (256, 256)
     """Hidden layers of the network that gives mean and standard deviation."""
 
-    def build_density(self, latent_size: int, context_size: int) -> Density:
-        return ConditionalGaussian(latent_size, context_size, self.hidden)
+    def build_density(self, latent: LatentSpace, context_size: int) -> Density:
+        return ConditionalGaussian(latent.size, context_size, self.hidden)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from mmgen.densities._base import Density, Family
 from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.latent.space import LatentSpace
 from mmgen.networks import dense_layers
 from mmgen.objectives import CONFIG
 
@@ -60,5 +61,5 @@ class Mixture(Family):
     hidden: tuple[Annotated[int, Field(ge=1)], ...] = (256, 256)
     """Hidden layers of the network that gives their parameters."""
 
-    def build_density(self, latent_size: int, context_size: int) -> Density:
-        return GaussianMixture(latent_size, context_size, self.components, self.hidden)
+    def build_density(self, latent: LatentSpace, context_size: int) -> Density:
+        return GaussianMixture(latent.size, context_size, self.components, self.hidden)

@@ -11,6 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.densities._base import Density, Family
 from mmgen.densities._flow import CouplingFlow, spline_couplings
+from mmgen.latent.space import LatentSpace
 from mmgen.objectives import CONFIG
 
 __all__ = ["Nsf"]
@@ -27,6 +28,6 @@ class Nsf(Family):
     bins: Annotated[int, Field(ge=2)] = 8
     """Spline segments."""
 
-    def build_density(self, latent_size: int, context_size: int) -> Density:
-        layers = spline_couplings(latent_size, context_size, self.steps, self.hidden, self.bins)
-        return CouplingFlow(latent_size, layers)
+    def build_density(self, latent: LatentSpace, context_size: int) -> Density:
+        layers = spline_couplings(latent.size, context_size, self.steps, self.hidden, self.bins)
+        return CouplingFlow(latent.size, layers)

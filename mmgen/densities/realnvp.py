@@ -12,6 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.densities._base import Density, Family
 from mmgen.densities._flow import CouplingFlow, affine_couplings
+from mmgen.latent.space import LatentSpace
 from mmgen.objectives import CONFIG
 
 __all__ = ["Realnvp"]
@@ -26,5 +27,5 @@ class Realnvp(Family):
     hidden: tuple[Annotated[int, Field(ge=1)], ...] = (128, 128)
     """Hidden layers of the network of each coupling."""
 
-    def build_density(self, latent_size: int, context_size: int) -> Density:
-        return CouplingFlow(latent_size, affine_couplings(latent_size, context_size, self.steps, self.hidden))
+    def build_density(self, latent: LatentSpace, context_size: int) -> Density:
+        return CouplingFlow(latent.size, affine_couplings(latent.size, context_size, self.steps, self.hidden))

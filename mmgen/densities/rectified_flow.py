@@ -29,6 +29,7 @@ from torch import Tensor
 
 from mmgen.densities._base import CombiningDensity, Density, Family, Terms
 from mmgen.densities._velocity import VelocityNetwork
+from mmgen.latent.space import LatentSpace
 from mmgen.objectives import CONFIG
 
 __all__ = ["RectifiedFlow"]
@@ -198,5 +199,5 @@ class RectifiedFlow(Family):
     def example(cls) -> Self:
         return cls(width=16, blocks=2, density_steps=4)
 
-    def build_density(self, latent_size: int, context_size: int) -> Density:
-        return RectifiedFlowDensity(latent_size, context_size, self)
+    def build_density(self, latent: LatentSpace, context_size: int) -> Density:
+        return RectifiedFlowDensity(latent.size, context_size, self)

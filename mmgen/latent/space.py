@@ -43,6 +43,10 @@ class LatentSpace:
         """Make the space of a z that is a single grid [C, h, w]: ``channels`` is C, ``sides`` are h and w."""
         return cls({"z": (channels, *sides)})
 
+    def of_layer(self, name: str) -> "LatentSpace":
+        """Return the space of a single layer."""
+        return LatentSpace({name: self.shapes[name]})
+
     @property
     def layers(self) -> dict[str, int]:
         """Number of dimensions D_l of each layer, by name."""

@@ -11,7 +11,7 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.densities import CombiningDensity, ConditionalGaussian, Family
 from mmgen.descriptions import Expression, batch_of_queries
-from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.latent import DiagonalGaussian, LatentSpace
 from mmgen.modalities import Description, Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
@@ -48,7 +48,7 @@ class Aggregate(nn.Module):
     below, z ~ q(z_L | y) p(z_{L-1} | z_L) ..., so sampling needs the model (:meth:`attach_model`).
 
     Args:
-        latent_size: D, the dimensions of the fitted layers.
+        latent: Space of the fitted layers, of D dimensions.
         condition: The modality to condition on; None for the marginal q(z).
         family: The family of densities.
         text_network: Widths of the network that reads sentences.
@@ -63,7 +63,7 @@ class Aggregate(nn.Module):
 
     def __init__(
         self,
-        latent_size: int,
+        latent: LatentSpace,
         condition: Condition,
         family: Family,
         text_network: TextNetwork | None = None,
@@ -72,7 +72,7 @@ class Aggregate(nn.Module):
         described: Description | None = None,
     ) -> None:
         super().__init__()
-        self.latent_size = latent_size
+        self.latent = latent
         self.layers = layers
         # In a list, so that the frozen model's weights are neither trained nor saved with the aggregate.
         self._model: list[Model] = []
@@ -90,12 +90,12 @@ class Aggregate(nn.Module):
             with torch.no_grad():  # layers that learn their input size from data get their weights
                 blank, present = described.values_and_presence(torch.zeros(2, *described.event_shape))
                 condition.features(self.reader.eval(), blank, present)
-        self.density = family.build_density(latent_size, width)
+        self.density = family.build_density(latent, width)
         self.by_likelihood = family.by_likelihood
         self.networks = networks()
         # z = shift + scale * u: densities are over latents u of zero mean and unit variance.
-        self.register_buffer("shift", torch.zeros(latent_size))
-        self.register_buffer("scale", torch.ones(latent_size))
+        self.register_buffer("shift", torch.zeros(latent.size))
+        self.register_buffer("scale", torch.ones(latent.size))
 
     @property
     def operators(self) -> tuple[str, ...]:

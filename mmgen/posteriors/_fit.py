@@ -10,6 +10,7 @@ from torch import Tensor
 from mmgen.artifacts import Dataset, Header, Latents, check_output, read_header
 from mmgen.core.errors import DataError, UsageError
 from mmgen.core.progress import Progress, Work
+from mmgen.latent.space import LatentSpace
 from mmgen.models import Model
 from mmgen.posteriors._aggregate import Aggregate, Layers
 from mmgen.posteriors._base import FitParts
@@ -75,8 +76,8 @@ def fit_aggregate(
     _check_model(model, model_path, settings.aggregate.layers)
     check_described(described_examples, settings, needs_descriptions(data, inputs, described_examples))
     target.check(model, settings.aggregate.given or "attributes", settings.aggregate.layers)
-    fitted_size = model.latent.layers[model.latent.top] if settings.aggregate.layers == "top" else model.latent_size
-    settings.training.check_optimizer(lambda: settings.build(fitted_size).parameters())
+    fitted = model.latent.of_layer(model.latent.top) if settings.aggregate.layers == "top" else model.latent
+    settings.training.check_optimizer(lambda: settings.build(fitted).parameters())
     precision = resolve_precision(settings.training.precision, fabric.device)
     examples, seed = settings.aggregate.examples, settings.training.seed
     encoding_settings = Encoding(
@@ -95,7 +96,7 @@ def fit_aggregate(
             is_validation = np.isin(latents.rows, split_rows(dataset, trained.data.split, "val"))
             read = [name for name in (settings.aggregate.given or "",) if name in trained.data.observed]
             others = {name: dataset.read_values(name, latents.rows) for name in read}
-        aggregate = settings.build(fitted_size).to(device).attach_model(model)
+        aggregate = settings.build(fitted).to(device).attach_model(model)
         places = (
             training_positions(latents.rows, is_validation, settings, described_examples),
             np.flatnonzero(is_validation),
@@ -122,7 +123,7 @@ def fit_aggregate(
             parent_ids["base"] = header.content_id
         keep_all = settings.aggregate.keep_all
         task = target.build_task(FitParts(aggregate, base, model, keep_all, rows.mean, rows.log_sd))
-        facts = {"latent_size": model.latent_size}
+        facts = {"latent_shapes": {name: list(shape) for name, shape in fitted.shapes.items()}}
         return TaskParts(task, rows, validation, parent_ids, facts=facts)
 
     stage = Stage(
@@ -188,9 +189,19 @@ def load_aggregate(path: Path, device: torch.device | str = "cpu") -> tuple[Head
 
     def build(header: Header, tensors: Mapping[str, Tensor]) -> tuple[FitSettings, Aggregate]:
         settings = validate(FitSettings, header.settings)
-        return settings, settings.build(len(tensors["shift"]))
+        return settings, settings.build(_read_latent(header, len(tensors["shift"])))
 
     return load_trained(path, "aggregate", build, device)
+
+
+def _read_latent(header: Header, size: int) -> LatentSpace:
+    """Return the space of the fitted layers from a header, for a density over ``size`` dimensions."""
+    shapes = {str(name): tuple(shape) for name, shape in dict(header.facts["latent_shapes"]).items()}
+    numbers = [number for shape in shapes.values() for number in shape]
+    positive = all(shapes.values()) and all(type(number) is int and number > 0 for number in numbers)
+    if not positive or (latent := LatentSpace(shapes)).size != size:
+        raise ValueError(f"latent_shapes got {shapes}, expected shapes of {size} numbers together")
+    return latent
 
 
 def _check_model(model: Model, path: Path, layers: Layers) -> None:

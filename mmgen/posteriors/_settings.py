@@ -8,6 +8,7 @@ import mmgen.densities
 import mmgen.posteriors
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.densities import Family
+from mmgen.latent.space import LatentSpace
 from mmgen.models import DataSettings
 from mmgen.networks import TextNetwork
 from mmgen.posteriors._aggregate import Aggregate, Condition, Given, Layers
@@ -122,8 +123,8 @@ class FitSettings(Settings):
         target: Target = build_member(mmgen.posteriors, self.aggregate.target, "aggregate.target")
         return target
 
-    def build(self, latent_size: int) -> Aggregate:
-        """Build the density over z of ``latent_size`` dimensions."""
+    def build(self, latent: LatentSpace) -> Aggregate:
+        """Build the density over points of ``latent``."""
         data, options, target = self.data, self.aggregate, self.build_target()
         condition: Condition = None
         if options.given == "attributes":
@@ -133,12 +134,12 @@ class FitSettings(Settings):
         described = data.observed.get(options.given or "")
         condition = condition if described is None else described.modality()
         return Aggregate(
-            latent_size,
+            latent,
             condition,
             self.build_family(),
             options.text_network,
             options.layers,
-            lambda: target.build_networks(latent_size, condition),
+            lambda: target.build_networks(latent.size, condition),
             described=described,
         )
 

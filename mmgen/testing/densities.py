@@ -6,6 +6,7 @@ import torch
 
 import mmgen.densities
 from mmgen.core.batch import Batch
+from mmgen.latent.space import LatentSpace
 from mmgen.modalities.attributes import Attributes
 from mmgen.posteriors import Aggregate
 
@@ -42,7 +43,7 @@ def check_family(name: str) -> None:
 def make_random_density(name: str, latent_size: int, attributes: Attributes | None) -> Aggregate:
     """Return a density with random weights, far from its initial state, in float64."""
     torch.manual_seed(3)
-    aggregate = Aggregate(latent_size, attributes, mmgen.densities.get(name).example()).double()
+    aggregate = Aggregate(LatentSpace.flat(latent_size), attributes, mmgen.densities.get(name).example()).double()
     with torch.no_grad():
         for parameter in aggregate.parameters():
             parameter.add_(0.03 * torch.randn_like(parameter))
@@ -101,7 +102,7 @@ def check_draws(name: str) -> None:
 def check_precision(name: str) -> None:
     """Check that densities stay in full precision under autocast."""
     torch.manual_seed(0)
-    aggregate = Aggregate(4, ATTRIBUTES, mmgen.densities.get(name).example())
+    aggregate = Aggregate(LatentSpace.flat(4), ATTRIBUTES, mmgen.densities.get(name).example())
     z = torch.randn(3, 4)
     plain = aggregate.log_prob(z, CONDITION)
     with torch.autocast("cpu", torch.bfloat16):

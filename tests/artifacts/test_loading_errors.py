@@ -4,8 +4,10 @@ import pytest
 import torch
 
 import mmgen
-from mmgen.artifacts import write_checkpoint
+from mmgen.artifacts import FORMAT_VERSION, read_checkpoint, write_checkpoint
 from mmgen.core.errors import ArtifactError
+from mmgen.posteriors import load_aggregate
+from tests.artifacts.remake_golden import GOLDEN
 
 
 @pytest.mark.parametrize(
@@ -44,3 +46,28 @@ def test_settings_that_make_no_model(tmp_path, kind, settings):
         mmgen.load(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        None,
+        3,
+        [2],
+        {"z": 2},
+        {"z": []},
+        {"z": [-1, -2]},
+        {"z": [2.0]},
+        {"z": [1e400]},
+        {"z": [3]},
+        {"z": [True, 2]},
+        {},
+    ],
+)
+def test_shapes_of_z_that_a_fit_cannot_have(tmp_path, shapes):
+    header, tensors = read_checkpoint(GOLDEN / f"aggregate-v{FORMAT_VERSION}.safetensors")
+    path = tmp_path / "a.safetensors"
+    facts = {} if shapes is None else {"latent_shapes": shapes}
+    write_checkpoint(path, kind="aggregate", tensors=tensors, settings=header.settings, seed=0, facts=facts)
+    with pytest.raises(ArtifactError, match="settings or tensors that do not fit"):
+        load_aggregate(path)

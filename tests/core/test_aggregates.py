@@ -13,6 +13,7 @@ import mmgen.densities
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.densities._flow import CouplingFlow
+from mmgen.latent.space import LatentSpace
 from mmgen.modalities.attributes import Attributes
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.posteriors import Aggregate
@@ -27,7 +28,11 @@ from mmgen.training.loop import train
 from mmgen.training.settings import TrainingSettings
 
 FAMILIES = mmgen.densities.names()
-FLOWS = [name for name in FAMILIES if isinstance(mmgen.densities.get(name)().build_density(2, 0), CouplingFlow)]
+FLOWS = [
+    name
+    for name in FAMILIES
+    if isinstance(mmgen.densities.get(name)().build_density(LatentSpace.flat(2), 0), CouplingFlow)
+]
 SEVERAL_MODES = [name for name in FAMILIES if name not in ("gaussian", "scan")]
 
 
@@ -85,7 +90,7 @@ def test_flows_invert(name: str) -> None:
 
 def test_coupling_flows_refuse_one_dimension() -> None:
     with pytest.raises(SettingsError, match="gaussian or mixture"):
-        Aggregate(1, None, mmgen.densities.get("realnvp")())
+        Aggregate(LatentSpace.flat(1), None, mmgen.densities.get("realnvp")())
 
 
 def test_dropping_keeps_the_right_shares() -> None:
@@ -142,7 +147,7 @@ def fit(tmp_path: Path, family: str, target: str, model: MultimodalVAE, steps: i
     rows = Encodings(20_000, 0)
     torch.manual_seed(0)
     attributes = settings.pop("attributes", ATTRIBUTES)
-    aggregate = Aggregate(2, attributes, mmgen.densities.get(family)(**settings))
+    aggregate = Aggregate(LatentSpace.flat(2), attributes, mmgen.densities.get(family)(**settings))
     task: DensityTask = ExactTask(aggregate, model, keep_all=0.5)
     if target == "aggregate":
         aggregate.standardise(rows.mean, rows.batch(torch.arange(len(rows))).values["log_sd"])
@@ -200,7 +205,7 @@ def test_the_bound_of_target_true_is_tight_at_the_true_posterior() -> None:
     model.decoders["attributes"] = Logits()
     model.modalities["attributes"] = ATTRIBUTES
     torch.manual_seed(0)
-    aggregate = Aggregate(2, ATTRIBUTES, mmgen.densities.get("gaussian")()).double()
+    aggregate = Aggregate(LatentSpace.flat(2), ATTRIBUTES, mmgen.densities.get("gaussian")()).double()
     batch = Batch(
         {"attributes": torch.tensor([[0, 0]]).expand(4_000, 2)},
         {"attributes": torch.tensor([[True, False]]).expand(4_000, 2)},

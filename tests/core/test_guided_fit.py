@@ -17,6 +17,7 @@ from mmgen.core.errors import SettingsError, UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.generation.draws import draw
 from mmgen.generation.samples import save_samples
+from mmgen.latent.space import LatentSpace
 from mmgen.metrics._evaluate import evaluate
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.posteriors import Aggregate, complete_fit_settings, fit_aggregate, load_aggregate
@@ -70,7 +71,7 @@ def guide(base: Aggregate, fitted: Aggregate, speaker: MultimodalVAE, batch: Bat
 def attribute_base() -> Aggregate:
     torch.manual_seed(1)
     mixture = mmgen.densities.get("mixture")(components=6, hidden=(32,))
-    return Aggregate(2, ATTRIBUTES, mixture).double().eval()
+    return Aggregate(LatentSpace.flat(2), ATTRIBUTES, mixture).double().eval()
 
 
 DESCRIPTIONS = Batch(

@@ -53,9 +53,9 @@ def encodings(model: HierarchicalVAE) -> DiagonalGaussian:
 def fitted(model: HierarchicalVAE, encodings: DiagonalGaussian, layers: Layers, steps: int = 400) -> Aggregate:
     """The Gaussian family fitted to q(z), as fit-aggregate does it."""
     torch.manual_seed(0)
-    size = model.latent_size if layers == "all" else model.latent.layers[model.latent.top]
+    latent = model.latent if layers == "all" else model.latent.of_layer(model.latent.top)
     family = mmgen.densities.get("gaussian")(hidden=())
-    aggregate = Aggregate(size, None, family, layers=layers).double().attach_model(model)
+    aggregate = Aggregate(latent, None, family, layers=layers).double().attach_model(model)
     mean, log_sd = aggregate.select_layers(encodings.mean), aggregate.select_layers(encodings.log_sd)
     aggregate.standardise(mean, log_sd)
     task = AggregatedTask(aggregate, keep_all=1.0)
@@ -189,7 +189,7 @@ def test_from_a_trained_ladder_to_pictures(trained: Path, tmp_path: Path, layers
     assert torch.isfinite(loaded.posteriors["aggregate"].log_prob(z, batch)).all()
     size = 2 if layers == "top" else 5
     assert loaded.fitted is not None
-    assert loaded.fitted.aggregate.latent_size == len(loaded.fitted.aggregate.shift) == size
+    assert loaded.fitted.aggregate.latent.size == len(loaded.fitted.aggregate.shift) == size
 
 
 def test_an_optimiser_of_kernels_is_refused_before_anything_is_encoded(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.descriptions import AND, IGNORE, IN_COMMON, parse
 from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.latent.space import LatentSpace
 from mmgen.modalities.text import Text
 from mmgen.posteriors import Aggregate, FitParts, FitSettings
 from mmgen.posteriors._scan_operators import OperatorTask, draw_recombination
@@ -26,7 +27,9 @@ def scan(**settings: Any) -> tuple[Aggregate, Task]:
     target = mmgen.posteriors.get("scan")(**settings)
     torch.manual_seed(0)
     family = mmgen.densities.get("gaussian")(hidden=(64,))
-    aggregate = Aggregate(3, ATTRIBUTES, family, networks=lambda: target.build_networks(3, ATTRIBUTES))
+    aggregate = Aggregate(
+        LatentSpace.flat(3), ATTRIBUTES, family, networks=lambda: target.build_networks(3, ATTRIBUTES)
+    )
     model: Any = None
     return aggregate, target.build_task(FitParts(aggregate, None, model, 0.5, torch.zeros(0), torch.zeros(0)))
 
@@ -136,7 +139,7 @@ def test_what_is_unknown_is_no_symbol() -> None:
 def test_sentences_have_symbols_too() -> None:
     target, text = mmgen.posteriors.get("scan")(decoder_hidden=8), Text("text", ("a", "b"), 2)
     family = mmgen.densities.get("gaussian")(hidden=(16,))
-    aggregate = Aggregate(3, text, family, networks=lambda: target.build_networks(3, text))
+    aggregate = Aggregate(LatentSpace.flat(3), text, family, networks=lambda: target.build_networks(3, text))
     task = ScanTask(aggregate, target, keep_all=0.5)  # type: ignore[arg-type]
     words = Batch({"text": torch.tensor([[0, 1], [1, 2]])}, {"text": torch.ones(2, dtype=torch.bool)})
     bound = task(encodings(2) | words, None)

@@ -12,6 +12,7 @@ import mmgen.densities
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.inference.image_only import ImageOnly
+from mmgen.latent.space import LatentSpace
 from mmgen.modalities.text import Text
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.networks._text import TextDecoder, TextEncoder, TextNetwork
@@ -191,7 +192,7 @@ def log_normal(z: Tensor, mean: Tensor, sd: float) -> Tensor:
 def reading_aggregate(family: str = "mixture", **settings: object) -> Aggregate:
     torch.manual_seed(2)
     member = mmgen.densities.get(family)(**settings)
-    return Aggregate(2, CAPTIONS, member, TextNetwork(embedding=4, hidden=8, dropout=0.0)).double()
+    return Aggregate(LatentSpace.flat(2), CAPTIONS, member, TextNetwork(embedding=4, hidden=8, dropout=0.0)).double()
 
 
 def test_the_text_bound_against_quadrature() -> None:

@@ -16,6 +16,7 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.figures.report.scores import make_score_tables
 from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.latent.space import LatentSpace
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.models._settings import DataSettings
@@ -216,7 +217,7 @@ def log_target(weight: float) -> Tensor:
 
 def fit(weight: float, steps: int) -> Aggregate:
     torch.manual_seed(0)
-    aggregate = Aggregate(2, ATTRIBUTES, mmgen.densities.get("realnvp")(steps=2, hidden=(32,)))
+    aggregate = Aggregate(LatentSpace.flat(2), ATTRIBUTES, mmgen.densities.get("realnvp")(steps=2, hidden=(32,)))
     task = ExactTask(aggregate, speaking(), keep_all=1.0, text_weight=weight)
     optimiser = torch.optim.Adam(task.parameters(), lr=1e-2)
     batch = RED_BIG.repeat(256)
@@ -248,7 +249,7 @@ def test_q_true_is_fitted_to_its_weight(weight: float) -> None:
 @pytest.mark.parametrize("weight", [1.0, 4.0])
 def test_only_weight_one_bounds_the_likelihood_of_the_words(weight: float) -> None:
     torch.manual_seed(0)
-    aggregate = Aggregate(2, ATTRIBUTES, mmgen.densities.get("gaussian")()).double()
+    aggregate = Aggregate(LatentSpace.flat(2), ATTRIBUTES, mmgen.densities.get("gaussian")()).double()
     bound = ExactTask(aggregate, speaking(), 1.0, weight)(RED_BIG.repeat(4_000), None)
     assert bound.is_bound == (weight == 1)
     integral = (weight * speaking().log_likelihood("attributes", GRID, RED_BIG) + speaking().log_prior(GRID)).squeeze(1)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 import mmgen.densities
 from mmgen.densities.rectified_flow import RectifiedFlow, RectifiedFlowDensity
+from mmgen.latent.space import LatentSpace
 
 Exact = Callable[[Tensor, Tensor, Tensor], Tensor]
 
@@ -160,7 +161,7 @@ def batches(size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 def fitted(name: str, steps: int, **settings: object) -> mmgen.densities.Density:
     torch.manual_seed(0)
-    density = mmgen.densities.get(name)(**settings).build_density(2, 2)
+    density = mmgen.densities.get(name)(**settings).build_density(LatentSpace.flat(2), 2)
     optimizer = torch.optim.Adam(density.parameters(), 2e-3)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     generator = torch.Generator().manual_seed(1)
@@ -193,7 +194,7 @@ def test_a_hidden_description_gives_the_velocity_of_all_data() -> None:
 
 def test_validation_does_not_depend_on_what_was_drawn_before() -> None:
     """The loop seeds before each batch of validation: equal seeds give equal values, and times cover the whole path."""
-    density = mmgen.densities.get("rectified-flow").example().build_density(2, 2).eval()
+    density = mmgen.densities.get("rectified-flow").example().build_density(LatentSpace.flat(2), 2).eval()
     context, u = batches(64, torch.Generator().manual_seed(0))
     values = []
     for _ in range(2):

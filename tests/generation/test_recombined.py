@@ -10,6 +10,7 @@ from mmgen.generation import TrainedModel
 from mmgen.generation.descriptions import parse_descriptions, select_posterior
 from mmgen.generation.draws import draw
 from mmgen.generation.latents import draw_latents
+from mmgen.latent.space import LatentSpace
 from mmgen.posteriors import Aggregate, Fitted
 from tests.generation.toy import ATTRIBUTES, loaded
 
@@ -19,7 +20,9 @@ def recombining(operators: bool = True) -> TrainedModel:
     toy = loaded()
     torch.manual_seed(1)
     target, family = mmgen.posteriors.get("scan")(operators=operators), mmgen.densities.get("gaussian")(hidden=(8,))
-    aggregate = Aggregate(2, ATTRIBUTES, family, networks=lambda: target.build_networks(2, ATTRIBUTES))
+    aggregate = Aggregate(
+        LatentSpace.flat(2), ATTRIBUTES, family, networks=lambda: target.build_networks(2, ATTRIBUTES)
+    )
     fitted = Fitted("scan", aggregate.eval(), 2)
     source = toy.path, toy.header
     return TrainedModel(source, source, toy.settings, toy.model, toy.device, fitted)

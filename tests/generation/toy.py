@@ -12,6 +12,7 @@ import mmgen.densities
 from mmgen.core.batch import Batch
 from mmgen.generation import TrainedModel
 from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.latent.space import LatentSpace
 from mmgen.modalities.attributes import Attributes, AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.models._base import Demands
@@ -58,7 +59,7 @@ def loaded(given: str = "attributes", sharpness: float = 1.5, layout: str = "byt
         words.weight.copy_(sharpness * torch.tensor([[1.0, 0.2], [-1.0, 0.5], [0.1, -1.2], [0.5, 1.0], [-0.3, -1.0]]))
     modalities = {"image": _Image("image"), "attributes": ATTRIBUTES}
     condition = ATTRIBUTES if given == "attributes" else None
-    aggregate = Aggregate(2, condition, mmgen.densities.get("gaussian")())
+    aggregate = Aggregate(LatentSpace.flat(2), condition, mmgen.densities.get("gaussian")())
     with torch.no_grad():
         for parameter in aggregate.parameters():
             parameter += 0.1 * torch.randn_like(parameter)
