@@ -6,6 +6,7 @@ References:
 
 from typing import Annotated
 
+import torch
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
@@ -31,6 +32,9 @@ class Cvae(Objective):
     """Weight of the divergence."""
     kl_warmup_steps: Annotated[int, Field(ge=0)] = 0
     """Steps over which the divergence is switched on."""
+    hidden_share: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of the known attributes that training hides from encoder and decoder, each at random, so that the decoder
+    learns to draw partial descriptions; Sohn et al. hide none."""
 
     @property
     def demands(self) -> Demands:
@@ -43,8 +47,18 @@ class Cvae(Objective):
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         x = self.observation
+        if step is not None and self.hidden_share:
+            batch = self._hide_attributes(batch)
         q = model.posterior(batch, (x, self.description))
         likelihoods = expected_log_likelihood(model, batch, q, (x,))
         kl = prior_kl(q)
         scale = self.beta * warmup_weight(step, self.kl_warmup_steps)
         return Bound(likelihoods[x] - scale * kl, {f"log p({x}|z)": likelihoods[x], "kl": kl}, scale >= 1)
+
+    def _hide_attributes(self, batch: Batch) -> Batch:
+        """Return the batch with a random share of its known attributes unknown."""
+        name = self.description
+        present = batch.present[name] & (
+            torch.rand(batch.present[name].shape, device=batch.device) >= self.hidden_share
+        )
+        return batch | Batch({name: batch.values[name].masked_fill(~present, 0)}, {name: present})

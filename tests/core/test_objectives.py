@@ -291,3 +291,20 @@ def test_an_unknown_attribute_contributes_nothing() -> None:
         changed_batch = Batch({**batch.values, "attributes": changed}, {**batch.present, "attributes": hidden})
         values.append(objective(model, changed_batch).value)
     torch.testing.assert_close(values[0], values[1], rtol=0, atol=0)
+
+
+def test_cvae_hides_a_share_of_known_attributes_in_training_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DiagonalGaussian, "sample", lambda posterior, *_: posterior.mean)
+    objective = mmgen.objectives.get("cvae")
+    model = build_model(SMALL_MODEL, objective().demands, SMALL_DATA).eval()
+    batch = small_batch(64)
+    batch.present["attributes"][:32, 0] = False
+    whole = objective()(model, batch, 10).value
+    torch.testing.assert_close(objective(hidden_share=0.5)(model, batch).value, whole)
+    blank = Batch({"attributes": torch.zeros(64, 2, dtype=torch.int64)}, {"attributes": torch.zeros(64, 2).bool()})
+    hidden = objective()(model, batch | blank, 10).value
+    torch.testing.assert_close(objective(hidden_share=1 - 1e-12)(model, batch, 10).value, hidden)
+    shown = objective(hidden_share=0.5)._hide_attributes(batch)
+    assert not (shown.present["attributes"] & ~batch.present["attributes"]).any()
+    assert 0.3 < shown.present["attributes"].sum() / batch.present["attributes"].sum() < 0.7
+    assert not shown.values["attributes"][~shown.present["attributes"]].any()
