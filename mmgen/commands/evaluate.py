@@ -147,7 +147,7 @@ class Evaluate(Stage["Scores"]):
                 f"another metric{other}"
             )
         with Dataset.open(path_of(self.dataset) if self.dataset else loaded.dataset_path()) as data:
-            judges = self._load_classifiers(data) if judged else []
+            judges = self._load_classifiers(data) if judged or self.judge else []
             scores = self._measure_all(guided, metrics, data, judges)
         for name in dict.fromkeys(metrics):
             if all(score.metric != name for score in scores):

@@ -75,7 +75,7 @@ def explain_incomparable_pictures(evaluation: "Evaluation") -> str:
     """
     missing = needs.explain_missing_drawings(evaluation) or needs.explain_unspelled_descriptions(evaluation)
     if not missing:
-        evaluation.drawn_pictures.store_features(max(LEAST, evaluation.settings.draws))
+        evaluation.drawn_pictures.store_features(lambda _: max(LEAST, evaluation.settings.draws))
     return missing
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mmgen.descriptions import caption_to_attributes
+from mmgen.evaluation.nearest import pool_pixels
 from mmgen.evaluation.queries import Queries
 from mmgen.generation.classifiers import classifier_reads_samples
 from mmgen.generation.decode import DecodedPictures, decode_pictures, draw_words
@@ -27,6 +28,17 @@ _QUERIES = 64
 
 _Key = tuple[str, int]
 """Posterior, and number of attributes left out."""
+
+PictureCount = Callable[[int], int]
+"""Function from the number of queries to a number of pictures of each."""
+
+
+def _no_pictures(queries: int) -> int:
+    return 0
+
+
+def _larger_count(one: PictureCount, other: PictureCount) -> PictureCount:
+    return lambda queries: max(one(queries), other(queries))
 
 
 class _CachedOutput:
@@ -74,29 +86,38 @@ class ClassifiedPictures:
 
     Args:
         loaded: The model.
-        judge: Trained on the same kind of images.
+        judge: Attribute classifier, trained on the same kind of images; None if only pixels are compared.
         seed: Seed of all draws. Each description has its own streams.
         precision: Arithmetic of decoders and judge: auto, 32-true or bf16-mixed.
-        beside: What another judge sees of the same model and seed: all look at a picture when one of them asks for it.
+        shared_with: Pictures of the same model and seed for another judge: all judges classify each new picture.
     """
 
     def __init__(
         self,
         loaded: "TrainedModel",
-        judge: "Classifier",
+        judge: "Classifier | None",
         seed: int,
         precision: str = "auto",
         shared_with: "ClassifiedPictures | None" = None,
     ) -> None:
         self.loaded = loaded
-        self.judge = judge
+        self._judge = judge
         self.seed = seed
         self.precision = precision
         self._judged: dict[_Key, NDArray[Any]] = {}
         self._features: dict[_Key, NDArray[Any]] = {}
-        self._features_of = 0
+        self._feature_count: PictureCount = _no_pictures
+        self._pixels: dict[_Key, NDArray[Any]] = {} if shared_with is None else shared_with._pixels
+        self._pixel_count: PictureCount = _no_pictures
         self._classifiers: list[ClassifiedPictures] = [] if shared_with is None else shared_with._classifiers
-        self._classifiers.append(self)
+        if judge is not None:
+            self._classifiers.append(self)
+
+    @property
+    def judge(self) -> "Classifier":
+        """The attribute classifier."""
+        assert self._judge is not None, "the metric does not declare that it needs an attribute classifier"
+        return self._judge
 
     @property
     def sampled(self) -> bool:
@@ -108,9 +129,13 @@ class ClassifiedPictures:
         """Return the kind of pixels that the classifier receives: "sampled" or "mean"."""
         return "sampled" if self.sampled else "mean"
 
-    def store_features(self, n: int) -> None:
-        """Store, from now on, the classifier's features of the first ``n`` pictures of each query."""
-        self._features_of = max(self._features_of, n)
+    def store_features(self, count: PictureCount) -> None:
+        """Store, from now on, the classifier's features of the first ``count(Q)`` pictures of each of Q queries."""
+        self._feature_count = _larger_count(self._feature_count, count)
+
+    def store_pixels(self, count: PictureCount) -> None:
+        """Store, from now on, the pixels of the first ``count(Q)`` pictures of each of Q queries."""
+        self._pixel_count = _larger_count(self._pixel_count, count)
 
     @torch.inference_mode()
     def classify_pictures(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.uint8]]:
@@ -131,11 +156,10 @@ class ClassifiedPictures:
         """
         key = posterior, queries.dropped
         outputs = [_CachedOutput(pictures._judged, pictures._predict, key, n) for pictures in self._classifiers]
-        outputs += [
-            _CachedOutput(pictures._features, pictures.judge.features, key, min(n, pictures._features_of))
-            for pictures in self._classifiers
-            if pictures._features_of
-        ]
+        for pictures in self._classifiers:
+            if count := min(n, pictures._feature_count(len(queries))):
+                outputs.append(_CachedOutput(pictures._features, pictures.judge.features, key, count))
+        outputs.append(self._pixel_output(key, min(n, self._pixel_count(len(queries)))))
         yield from self._classify_new(outputs, queries, posterior)
         return self._judged[key]
 
@@ -146,6 +170,16 @@ class ClassifiedPictures:
         outputs = [_CachedOutput(pictures._features, pictures.judge.features, key, n) for pictures in self._classifiers]
         yield from self._classify_new(outputs, queries, posterior)
         return self._features[key]
+
+    @torch.inference_mode()
+    def compute_pixels(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.float32]]:
+        """Draw at least ``n`` pictures of each query and return their pixels [Q, n', F], pooled to at most 16 x 16."""
+        key = posterior, queries.dropped
+        yield from self._classify_new([self._pixel_output(key, n)], queries, posterior)
+        return self._pixels[key]
+
+    def _pixel_output(self, key: _Key, limit: int) -> _CachedOutput:
+        return _CachedOutput(self._pixels, lambda images, _: pool_pixels(images), key, limit)
 
     def _predict(self, images: Tensor, inputs: Tensor) -> Tensor:
         return self.judge.predict(images, inputs, self.precision)

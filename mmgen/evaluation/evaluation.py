@@ -18,6 +18,7 @@ from mmgen.evaluation.provenance import Provenance
 from mmgen.evaluation.questions import Questions
 from mmgen.evaluation.real import RealPictures
 from mmgen.evaluation.settings import EvaluationSettings
+from mmgen.evaluation.training_pictures import TrainingPictures
 from mmgen.generation.classifiers import check_classifier
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Evaluation:
         self.loaded = loaded.guided(loaded.guidance, settings.seed) if loaded.guidance else loaded
         self.dataset = dataset
         self._judge = judge
+        self.has_further_judge = False
+        """True if another judge was given before this one, so that scores without a judge are measured already."""
         self._factors: Factors | None = None
         self.posteriors = tuple(dict.fromkeys(self.loaded.posteriors[name].name for name in posteriors))
         self.settings = settings
@@ -70,8 +73,8 @@ class Evaluation:
         It has to be made before anything is drawn.
         """
         other = copy(self)  # with the candidates of guidance
-        other._judge = judge
-        for name in ("real_pictures", "questions", "provenance"):
+        other._judge, other.has_further_judge = judge, True
+        for name in ("real_pictures", "training_pictures", "questions", "provenance"):
             other.__dict__.pop(name, None)
         other.drawn_pictures = ClassifiedPictures(
             self.loaded, other.judge, self.settings.seed, self.settings.precision, self.drawn_pictures
@@ -156,8 +159,8 @@ class Evaluation:
 
     @cached_property
     def drawn_pictures(self) -> ClassifiedPictures:
-        """The model's drawn pictures, with the classifier's outputs for them."""
-        return ClassifiedPictures(self.loaded, self.judge, self.settings.seed, self.settings.precision)
+        """The model's drawn pictures, with the classifier's outputs for them if there is one."""
+        return ClassifiedPictures(self.loaded, self._judge, self.settings.seed, self.settings.precision)
 
     @cached_property
     def real_pictures(self) -> RealPictures:
@@ -166,6 +169,11 @@ class Evaluation:
         return RealPictures(
             self.dataset, self.split, self.settings, self.judge, self.loaded.observation.name, self.attributes
         )
+
+    @cached_property
+    def training_pictures(self) -> TrainingPictures:
+        """The model's training pictures, and the nearest ones of drawn pictures."""
+        return TrainingPictures(self)
 
     @cached_property
     def data_points(self) -> Batch:

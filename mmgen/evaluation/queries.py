@@ -21,6 +21,7 @@ __all__ = [
     "WeightedMean",
     "Queries",
     "make_caption_queries",
+    "make_plain_caption_queries",
     "fewest_dropped",
     "make_queries",
     "weighted_mean",
@@ -182,6 +183,13 @@ def make_caption_queries(
     width = tokens.shape[1]
     codes = distinct[:, width:].astype(np.uint8)
     return Queries(codes, counts.astype(np.float64), 0, np.ascontiguousarray(distinct[:, :width]))
+
+
+def make_plain_caption_queries(tokens: NDArray[np.uint16], limit: int, seed: int) -> Queries:
+    """Make queries from the captions [N, T] of at most ``limit`` random examples of data without attributes."""
+    rows = _choose_positions(len(tokens), limit, seed, "examples")
+    distinct, counts = np.unique(tokens[rows], axis=0, return_counts=True)
+    return Queries(np.zeros((len(distinct), 0), np.uint8), counts.astype(np.float64), 0, distinct)
 
 
 def _choose_positions(count: int, limit: int | None, seed: int, purpose: str) -> NDArray[np.int64]:

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.evaluation.queries import Frequencies, Queries, fewest_dropped, make_caption_queries, make_queries
+from mmgen.evaluation.queries import (
+    Frequencies,
+    Queries,
+    fewest_dropped,
+    make_caption_queries,
+    make_plain_caption_queries,
+    make_queries,
+)
 from mmgen.posteriors import CFG
 
 if TYPE_CHECKING:
@@ -41,6 +48,8 @@ class Questions:
     @property
     def hints(self) -> tuple[int, ...]:
         """Positions of the attributes that the classifier receives as input; no query leaves them out."""
+        if not self._evaluation.has_judge:
+            return ()
         names = self._evaluation.attributes.names
         return tuple(index for index, name in enumerate(names) if name in self._evaluation.judge.hints)
 
@@ -53,7 +62,7 @@ class Questions:
             return (0,)
         count = len(self._evaluation.attributes.names)
         # At least one attribute is given; where no example has one, queries() raises.
-        fewest = min(fewest_dropped(self.codes, self.hints if self._evaluation.has_judge else ()), count - 1)
+        fewest = min(fewest_dropped(self.codes, self.hints), count - 1)
         return tuple(range(fewest, min(fewest + 4, count)))
 
     @property
@@ -82,9 +91,22 @@ class Questions:
             seed=self._settings.seed,
         )
 
+    def make_most_complete_queries(self) -> list[Queries]:
+        """Make queries for each chosen number of attributes, else with as many as possible; or distinct captions."""
+        text, attributes = self._loaded.text, self._loaded.attributes
+        if text is not None and attributes is None:
+            return [make_plain_caption_queries(self._read_tokens(), self._settings.queries, self._settings.seed)]
+        if self.free_captions:
+            return [self.make_caption_queries().merge_alike(self.hints)[0]]
+        most = len(self._evaluation.attributes.names) - len(self.hints)
+        chosen = self.dropped if self._settings.dropped is not None else self.dropped[:1]
+        return [self.make_queries(number) for number in chosen if number <= most]
+
+    def _read_tokens(self) -> NDArray[np.uint16]:
+        assert self._loaded.text is not None
+        return self._evaluation.dataset.read_text(self._loaded.text.name, self._evaluation.rows())
+
     def make_caption_queries(self) -> Queries:
         """Make queries from the captions of the evaluated part, with the attributes of each example."""
-        text, settings = self._loaded.text, self._settings
-        assert text is not None
-        tokens = self._evaluation.dataset.read_text(text.name, self._evaluation.rows())
+        settings, tokens = self._settings, self._read_tokens()
         return make_caption_queries(tokens, self.codes, required=self.hints, limit=settings.queries, seed=settings.seed)

@@ -44,7 +44,8 @@ class Metric(ABC):
     accuracy are always printed."""
     reads: ClassVar[tuple[str, ...] | None] = None
     """Settings of an evaluation that the metric reads, besides seed and precision: ("number", "split", "part"); also
-    "posteriors" or "text_proposal". Settings that no metric reads are refused; with None all are accepted."""
+    "posteriors", "text_proposal", or "judge" if it uses a classifier where there is one. Settings that no metric reads
+    are refused; with None all are accepted."""
     unmeasured: ClassVar[str] = "nothing to measure with these numbers of given attributes"
     """The message where there is no score."""
     conditions: ClassVar[tuple[str, ...]] = ()

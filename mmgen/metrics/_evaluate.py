@@ -81,7 +81,7 @@ def _add_provenance(evaluation: Evaluation, member: Metric, score: Score) -> Sco
 def evaluate_with_classifiers(
     evaluation: Evaluation, metrics: Sequence[str], classifiers: "Sequence[Classifier | None]"
 ) -> list[Work[list[Score]]]:
-    """Return one work for all metrics, and one for each further classifier with the metrics that use a classifier.
+    """Return one work for all metrics, and one for each further classifier with the metrics that can use one.
 
     All classifiers see the same drawn pictures.
 
@@ -90,7 +90,7 @@ def evaluate_with_classifiers(
     """
     from mmgen.metrics import get
 
-    judged = [name for name in metrics if get(name).judged]
+    judged = [name for name in metrics if get(name).judged or "judge" in (get(name).reads or ())]
     return [
         evaluate(evaluation, metrics),
         *(evaluate(evaluation.replace_classifier(judge), judged) for judge in classifiers),

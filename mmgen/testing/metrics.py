@@ -46,7 +46,8 @@ def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
     """
     member = metrics.get(name)
     assert issubclass(member, Metric)
-    assert set(member.reads or ()) <= {*EvaluationSettings.model_fields, "posteriors", "text_proposal"}
+    assert set(member.reads or ()) <= {*EvaluationSettings.model_fields, "posteriors", "text_proposal", "judge"}
+    may_be_judged = member.judged or "judge" in (member.reads or ())
     work = evaluate(evaluation, [name])
     done = [progress.done for progress in work]
     assert done == sorted(done)
@@ -60,7 +61,8 @@ def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
         assert math.isfinite(score.value)
         assert score.stderr is None or score.stderr >= 0
         assert score.n > 0
-        assert set(score.ids) == {"model", "dataset"} | ({"judge"} if member.judged else set())
+        judged = member.judged or (may_be_judged and "judge" in score.ids)
+        assert set(score.ids) == {"model", "dataset"} | ({"judge"} if judged else set())
         assert (score.judge_accuracy is not None) == member.judged
         if member.judged or member.points:
             assert {"split", "part"} <= score.conditions.keys() and score.seed is not None

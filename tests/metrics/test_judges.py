@@ -90,7 +90,7 @@ def test_nothing_is_drawn_twice(dataset: Dataset, monkeypatch: pytest.MonkeyPatc
 
 def test_features_are_those_of_the_pictures_that_were_judged(dataset: Dataset) -> None:
     draws = (evaluation := asked(dataset, Judge())).drawn_pictures
-    draws.store_features(5)
+    draws.store_features(lambda _: 5)
 
     def run(work: Any) -> np.ndarray:
         while True:
