@@ -19,6 +19,7 @@ ROOMS = (
     "latent",
     "modalities",
     "artifacts",
+    "codecs",
     "inference",
     "models",
     "objectives",

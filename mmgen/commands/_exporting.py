@@ -290,6 +290,7 @@ def _model_card(export: _Export) -> str:
         f"A generative model of {'; '.join(parts)}, trained with {objective}; z has {loaded.model.latent_size} "
         f"dimensions. Made with [mmgen](#use) {header.program_version}, exported with {__version__}.",
         "",
+        *_pretrained_notice(header),
     ]
     if _PICTURE in export.files:
         what = ", ".join(_example_descriptions(loaded)) if export.description else ANYTHING
@@ -328,6 +329,16 @@ def _model_card(export: _Export) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _pretrained_notice(header: Header) -> list[str]:
+    """Return a sentence, if any, on weights that were given to the model, with their licence."""
+    given = header.facts.get("autoencoder")
+    if not isinstance(given, dict) or "sha256" not in given:
+        return []
+    name, licence = (printable(str(given.get(key) or ""), 100).replace("`", "'") for key in ("weights", "licence"))
+    under = f'under the licence "{licence}"' if licence else "whose folder named no licence"
+    return [f"Its encoder and decoder are those of `{name}`, {under}; words are read off their latents.", ""]
 
 
 def _outside_members_notice(header: Header) -> list[str]:

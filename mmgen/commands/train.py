@@ -82,7 +82,10 @@ class Train(Training["TrainedModel"]):
 
         mode, (settings, output) = self.resume_mode(), self.plan
         command = command or self.command_line(output=output)
-        return self.watch.follow(train_model(path_of(self.dataset), settings, output, command, mode, self._start_path))
+        training = train_model(path_of(self.dataset), settings, output, command, mode, self._start_path)
+        for note in training.notes:
+            self.watch.say(note)
+        return self.watch.follow(training)
 
     @cached_property
     def plan(self) -> _TrainingPlan:

@@ -1,4 +1,10 @@
-from ._base import Demands as Demands, GaussianModel as GaussianModel, Inputs as Inputs, Model as Model, Unit as Unit
+from ._base import (
+    Demands as Demands,
+    GaussianModel as GaussianModel,
+    Inputs as Inputs,
+    Model as Model,
+    Unit as Unit,
+)
 from ._build import build_model as build_model
 from ._capabilities import (
     CAPABILITIES as CAPABILITIES,
@@ -11,6 +17,7 @@ from ._parts import (
     make_decoders as make_decoders,
     networks_by_kind as networks_by_kind,
 )
+from ._preparation import Examples as Examples, Preparation as Preparation
 from ._settings import (
     DataSettings as DataSettings,
     ModelSettings as ModelSettings,

@@ -20,6 +20,7 @@ from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
 from mmgen.models._capabilities import USUAL_NEEDS
+from mmgen.models._preparation import Examples, Preparation
 from mmgen.models._settings import DataSettings, ModelSettings
 
 __all__ = ["Demands", "GaussianModel", "Inputs", "Model", "Unit"]
@@ -89,6 +90,24 @@ class Model(nn.Module, ABC):
     def complete_settings(cls, settings: Any, demands: Demands, data: DataSettings) -> Any:
         """Return the settings with values filled in that follow from data and demands; by default unchanged."""
         return settings
+
+    def prepare(self, settings: Any, training: Examples, validation: Examples) -> Preparation:
+        """Prepare a new model for training, such as by reading given weights; by default do nothing.
+
+        Args:
+            settings: An instance of :attr:`settings`.
+            training: Training examples, of which some may be looked at.
+            validation: Validation examples.
+        """
+        return Preparation()
+
+    lasting_facts: ClassVar[tuple[str, ...]] = ()
+    """Names of facts of :meth:`prepare` that stay true of a model that starts from the weights of this one."""
+
+    @property
+    def encodes_once(self) -> str:
+        """Name of the modality whose encoding no training changes, so that it is computed once; "" for none."""
+        return ""
 
     @property
     def latent_size(self) -> int:

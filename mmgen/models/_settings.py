@@ -1,7 +1,7 @@
 """Settings of models and of the data that they were made for."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -20,6 +20,9 @@ D = TypeVar("D", bound=Description)
 
 class ModelSettings(Settings):
     """Base of the settings of all kinds of models."""
+
+    example: ClassVar[Mapping[str, Any]] = {}
+    """Settings for the fast tests of :func:`mmgen.testing.check`, besides the name; by default the default settings."""
 
     name: str
     """The kind of model, a member of the room ``mmgen.models``."""

@@ -13,6 +13,7 @@ from ._base import (
 )
 from ._convolutions import Conv2d as Conv2d
 from ._graph import GraphConvolution as GraphConvolution, normalised_adjacency as normalised_adjacency
+from ._grid import GridReader as GridReader
 from ._members import describe as describe, get as get, import_all as import_all, names as names
 from ._shared import SharedDecoder as SharedDecoder, SharedEncoder as SharedEncoder, SharedNetwork as SharedNetwork
 from ._text import TextDecoder as TextDecoder, TextEncoder as TextEncoder, TextNetwork as TextNetwork

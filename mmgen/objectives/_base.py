@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Protocol, Self
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.modalities import Description
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
 from mmgen.modalities.text import Text
@@ -85,6 +86,10 @@ class Objective(ABC):
     @abstractmethod
     def demands(self) -> Demands:
         """Posteriors, decoders and capabilities that the objective needs of a model."""
+
+    def for_data(self, described: Mapping[str, Description]) -> Self:
+        """Return the objective with settings that follow from the modalities of the data; by default unchanged."""
+        return self
 
     def for_training_size(self, examples: int) -> Self:
         """Return the objective with settings that depend on the number of training examples; by default unchanged."""

@@ -40,7 +40,7 @@ def small_model(name: str) -> tuple[Model, Case]:
     for case in small_cases():
         kinds = [(case.generates, ()), (case.generates[:1], ()), (case.generates, case.generates[1:])]
         for generates, summed in dict.fromkeys(kinds):
-            values = {"model": {"name": name}, "data": case.data.model_dump(mode="json")}
+            values = {"model": {**member.settings.example, "name": name}, "data": case.data.model_dump(mode="json")}
             demands = Demands(
                 frozenset([case.inputs]), generates, inference="image-only", marginalises=summed, needs=frozenset()
             )

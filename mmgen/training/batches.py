@@ -16,7 +16,7 @@ from mmgen.core.errors import DataError, UsageError
 from mmgen.modalities import ROWS, Description, View
 from mmgen.modalities.image import ImageDescription
 
-__all__ = ["DatasetRows", "Order", "Rows", "make_batch"]
+__all__ = ["DatasetRows", "Order", "Rows", "fits_in_memory", "make_batch"]
 
 _MEAN_ROWS = 4096
 _READ_ROWS = 65536  # rows per read: large enough that decompression dominates, small enough to stay far below the data
@@ -141,7 +141,7 @@ class DatasetRows(Rows):
         }
         streamed = [each for each in self.modalities.values() if each.streamed and each.has_rows]
         stored = sum(_example_bytes(description) for description in streamed)
-        self.resident = _fits_in_memory(len(rows) * stored, device) if resident is None else resident
+        self.resident = fits_in_memory(len(rows) * stored, device) if resident is None else resident
         if not self.resident:
             self.dataset = Dataset.open(dataset.path)  # read from as long as these rows live, whoever closes theirs
         self._in_memory = {
@@ -241,7 +241,7 @@ def _example_bytes(description: Description) -> int:
     return math.prod(stored.shape) * np.dtype(stored.dtype).itemsize
 
 
-def _fits_in_memory(size: int, device: torch.device) -> bool:
+def fits_in_memory(size: int, device: torch.device) -> bool:
     """Return whether ``size`` bytes take less than half of the device's memory."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)

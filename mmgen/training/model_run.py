@@ -13,15 +13,16 @@ from torch import Tensor
 
 import mmgen.models
 import mmgen.objectives
-from mmgen.artifacts import Dataset, Header
+from mmgen.artifacts import Dataset, Header, read_header
 from mmgen.core.errors import SettingsError, UsageError
 from mmgen.core.progress import Work
 from mmgen.modalities import Description
 from mmgen.modalities.image import ImageDescription
-from mmgen.models import DataSettings, Model, ModelSettings, MultimodalSettings, build_model
+from mmgen.models import DataSettings, Model, ModelSettings, MultimodalSettings, Preparation, build_model
 from mmgen.objectives import Objective
 from mmgen.settings.config import Settings, build_member, merge, setting_names, to_json_values, validate
 from mmgen.training.batches import DatasetRows
+from mmgen.training.encoded import choose_examples, encode_once
 from mmgen.training.first_weights import set_first_weights
 from mmgen.training.loop import Resume, TrainingResult
 from mmgen.training.pairing import make_training_rows
@@ -109,7 +110,7 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
     # Settings of an objective without its name are those of the default one.
     settings = read_experiment(merge({"objective": {"name": "elbo"}}, values))
     settings = settings.model_copy(update={"objective": _captions_for_attributes(settings, dataset)})
-    objective = settings.build_objective()
+    objective = settings.build_objective().for_data(dataset.modalities)
     name = settings.objective["name"]
     data_settings = settings.data.model_dump(exclude={"modalities"})
     if "split" not in settings.data.model_fields_set and settings.data.split not in dataset.schemes:
@@ -256,13 +257,25 @@ def train_model(
         with Dataset.open(dataset_path) as dataset:
             rows, validation = (DatasetRows.open_split(dataset, split, part, device, used) for part in ("train", "val"))
             run_settings = {"dataset": dataset.header.content_id}
-        if start is None:
-            set_first_weights(model, settings.model, rows)
-        else:
+        prepared = Preparation()
+        if start is not None:
             run_settings["start"] = load_start_weights(start, model, settings.data, used, run_settings["dataset"])
+            facts = read_header(start).facts
+            prepared = Preparation({name: facts[name] for name in model.lasting_facts if name in facts})
+        else:
+            set_first_weights(model, settings.model, rows)
+            if len(rows) and len(validation):
+                prepared = model.prepare(settings.model, choose_examples(rows), choose_examples(validation))
         learnt = make_training_rows(rows, objective, settings.data, settings.training.seed)
         task = ModelTask(model, objective.for_training_size(len(learnt)), settings.model.l2_attributes_decoder)
-        return TaskParts(task, learnt, validation, run_settings)
+        return TaskParts(
+            task,
+            encode_once(learnt, model, settings.data),
+            encode_once(validation, model, settings.data),
+            {**run_settings, **prepared.run_settings},
+            facts=prepared.facts,
+            note=prepared.note,
+        )
 
     stage = Stage(
         kind="model",

@@ -39,6 +39,7 @@ class TaskParts:
         run_settings: Values that identify the run besides the settings, such as content ids of parents.
         extra_settings: Further settings for the header of the artifact.
         facts: Further facts for the header of the artifact.
+        note: A sentence for people on what was prepared; "" for none.
     """
 
     task: Task
@@ -47,6 +48,7 @@ class TaskParts:
     run_settings: Mapping[str, Any] = field(default_factory=dict)
     extra_settings: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ def run_stage(stage: Stage, out: Path, resume: Resume = "auto", fabric: "Fabric 
         )
 
     run_settings = {**stage.settings, **task_parts.run_settings}
-    return train(
+    training = train(
         task_parts.task,
         task_parts.rows,
         task_parts.validation,
@@ -119,6 +121,8 @@ def run_stage(stage: Stage, out: Path, resume: Resume = "auto", fabric: "Fabric 
         resume,
         fabric,
     )
+    training.notes = [task_parts.note] if task_parts.note else []
+    return training
 
 
 def add_facts(path: Path, kind: str, facts: Mapping[str, Any]) -> None:

@@ -318,7 +318,7 @@ def run(dataset_path: Path, out: Path, stop_at: int | None = None, **values: Any
 def test_an_interrupted_run_resumes_to_identical_weights(
     dataset_path: Path, tmp_path: Path, streamed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mmgen.training.batches._fits_in_memory", lambda size, device: not streamed)
+    monkeypatch.setattr("mmgen.training.batches.fits_in_memory", lambda size, device: not streamed)
     whole, broken = tmp_path / "whole.safetensors", tmp_path / "broken.safetensors"
     run(dataset_path, whole)
     with pytest.raises(Interrupted):

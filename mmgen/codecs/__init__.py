@@ -1,0 +1,5 @@
+"""Autoencoders with given weights: transforms between pictures and grids of latents."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,247 @@
+"""Reading of pretrained autoencoders from a folder: settings, tensors and licence, all bounded and nothing executed."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mmgen.artifacts.containers import read_tensor_table
+from mmgen.codecs._base import Codec
+from mmgen.codecs._kl import KLAutoencoder
+from mmgen.codecs._tiny import TinyAutoencoder
+from mmgen.core.errors import ArtifactError, SettingsError, reason_of
+from mmgen.core.parsing import MalformedError, parse_json, printable, read_beginning, read_text
+from mmgen.settings.config import validate
+
+if TYPE_CHECKING:
+    from torch import nn
+
+__all__ = ["Pretrained", "read_pretrained"]
+
+_CONFIG = "config.json"
+_USUAL = "diffusion_pytorch_model.safetensors"
+_PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+_UNUSED = ("_class_name", "_diffusers_version", "_name_or_path", "force_upcast", "sample_size")
+_ADVICE = (
+    "name a folder that holds config.json and one .safetensors file, as the library diffusers writes them, or "
+    "..._encoder.safetensors and ..._decoder.safetensors of a tiny autoencoder"
+)
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_TINY = {
+    "latent_channels": "latent_channels", "encoder_block_out_channels": "encoder_channels",
+    "decoder_block_out_channels": "decoder_channels", "num_encoder_blocks": "encoder_blocks",
+    "num_decoder_blocks": "decoder_blocks", "act_fn": "activation", "scaling_factor": "scaling_factor",
+}  # fmt: skip
+_KL = {
+    "latent_channels": "latent_channels", "block_out_channels": "channels", "layers_per_block": "layers",
+    "norm_num_groups": "groups", "mid_block_add_attention": "attention", "use_quant_conv": "quant_conv",
+    "use_post_quant_conv": "post_quant_conv", "scaling_factor": "scaling_factor", "shift_factor": "shift_factor",
+}  # fmt: skip
+_FIXED: dict[str, tuple[Any, ...]] = {
+    "in_channels": (3,), "out_channels": (3,), "upsample_fn": ("nearest",), "upsampling_scaling_factor": (2,),
+    "latent_magnitude": (3,), "latent_shift": (0.5,), "latents_mean": (None,), "latents_std": (None,),
+}  # fmt: skip
+"""Settings of the library that have one value here."""
+_OLD_NAMES = {"query": "to_q", "key": "to_k", "value": "to_v", "proj_attn": "to_out.0"}
+"""Names of attention layers in older files of the library."""
+_OLD_NAME = re.compile(rf"(attentions\.0\.)({'|'.join(_OLD_NAMES)})\.")
+_LICENCES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE", "LICENCE.txt", "COPYING")
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A pretrained autoencoder as its files describe it.
+
+    Attributes:
+        name: Name of its folder.
+        codec: Settings of the networks.
+        places: For each tensor of the networks, its file and its name there.
+        digest: SHA-256 of the tensors' files, in hex.
+        licence: The licence that the folder names; "" if it names none.
+    """
+
+    name: str
+    codec: Codec
+    places: Mapping[str, tuple[Path, str]]
+    digest: str
+    licence: str
+
+    def load_into(self, encoder: "nn.Module", decoder: "nn.Module") -> None:
+        """Load the tensors into the networks that :meth:`Codec.build` made.
+
+        Raises:
+            ArtifactError: Names, shapes or types of tensors are not those of the networks, or a number is not finite.
+        """
+        import torch
+        from safetensors import SafetensorError, safe_open
+
+        networks = {f"encoder.{name}": each for name, each in encoder.state_dict().items()}
+        networks |= {f"decoder.{name}": each for name, each in decoder.state_dict().items()}
+        self._check_shapes({place: list(each.shape) for place, each in networks.items()})
+        for path in dict.fromkeys(path for path, _ in self.places.values()):
+            try:
+                with safe_open(path, "pt") as file, torch.no_grad():
+                    for place, (_, name) in self.places.items():
+                        if self.places[place][0] == path:
+                            tensor = file.get_tensor(name)
+                            if not tensor.isfinite().all():
+                                raise ArtifactError(
+                                    f"{path} has NaN or infinite numbers in its tensor '{printable(name, 80)}', "
+                                    "expected finite ones; copy the file again"
+                                )
+                            networks[place].copy_(tensor.reshape(networks[place].shape))
+            except (SafetensorError, OSError, ValueError, RuntimeError, MemoryError) as error:
+                raise ArtifactError(
+                    f"cannot read {path}: its tensors are damaged ({printable(str(error), 160)}); copy the file again"
+                ) from None
+
+    def _check_shapes(self, expected: Mapping[str, list[int]]) -> None:
+        """Refuse files whose tensors are not those of the networks, before any is read."""
+        tables = {path: read_tensor_table(path).tensors for path, _ in self.places.values()}
+        missing = next((place for place in expected if place not in self.places), None)
+        if missing is not None:
+            path = next(iter(tables))
+            raise ArtifactError(
+                f"{path.parent} lacks the tensor {missing.partition('.')[2]} of its {missing.partition('.')[0]}, "
+                f"expected all {len(expected)} of codec {self.codec.name}; copy the folder again"
+            )
+        for place, (path, name) in self.places.items():
+            tensor = tables[path][name]
+            shape = [*tensor.shape]
+            if "attentions" in place and shape[2:] == [1, 1]:  # convolutions of 1x1 in older files
+                shape = shape[:2]
+            if shape != expected.get(place) or tensor.type_name not in _FLOATS:
+                raise ArtifactError(
+                    f"{path} has a tensor '{printable(name, 80)}' of {shape} {tensor.type_name}, expected "
+                    f"{expected.get(place, 'none of that name')} as its settings say; copy the folder again"
+                )
+
+
+def read_pretrained(path: Path) -> Pretrained:
+    """Read the description of the pretrained autoencoder in the folder ``path``; tensors are read later.
+
+    A folder of the library diffusers holds config.json and one .safetensors file; a tiny autoencoder may also be two
+    files that end in encoder.safetensors and decoder.safetensors. The library itself is not needed.
+
+    Raises:
+        SettingsError: There is no such folder, or its settings are of another class or not supported.
+        ArtifactError: A file is damaged.
+    """
+    if not path.is_dir():
+        raise SettingsError(f"model.weights got {path}, which is no folder; {_ADVICE}")
+    files = sorted(each for each in path.iterdir() if each.suffix == ".safetensors")
+    if (path / _CONFIG).exists():
+        file = path / _USUAL if path / _USUAL in files or len(files) != 1 else files[0]
+        if file not in files:
+            raise SettingsError(f"model.weights got {path}, {_describe_lack(path)}; {_ADVICE}")
+        codec = _read_config(path / _CONFIG)
+        places = {_place_of(codec, name): (file, name) for name in read_tensor_table(file).tensors}
+        return Pretrained(path.resolve().name, codec, places, _digest([file]), _read_licence(path))
+    halves = [[each for each in files if each.stem.endswith(end)] for end in ("encoder", "decoder")]
+    if [len(half) for half in halves] != [1, 1]:
+        inner = f" (it has a folder vae, perhaps {path / 'vae'} is meant)" if (path / "vae" / _CONFIG).exists() else ""
+        raise SettingsError(f"model.weights got {path}, {_describe_lack(path)}{inner}; {_ADVICE}")
+    return _read_halves(path, halves[0][0], halves[1][0])
+
+
+def _describe_lack(path: Path) -> str:
+    """Describe why a folder has no weights that can be read."""
+    if pickled := sorted(each.name for each in path.iterdir() if each.suffix in _PICKLED):
+        return f"whose {pickled[0]} is a pickle, which can hold code and is never opened"
+    return "which holds no weights of one autoencoder"
+
+
+def _digest(files: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in files:
+        try:
+            with open(path, "rb") as file:
+                while piece := file.read(2**22):
+                    digest.update(piece)
+        except OSError as error:
+            raise ArtifactError(f"cannot read {path}: {reason_of(error)}; check its permissions") from None
+    return digest.hexdigest()
+
+
+def _read_licence(folder: Path) -> str:
+    """Return the licence that a folder names: the first line of its licence, or the field of its README."""
+    for name in _LICENCES:
+        lines = [line.strip() for line in read_beginning(folder / name).splitlines() if line.strip()]
+        if lines:
+            return printable(lines[0], 100)
+    field = re.search(r"^licen[sc]e:[ \t]*(\S.*)$", read_beginning(folder / "README.md"), re.MULTILINE)
+    return printable(field[1].strip(), 100) if field else ""
+
+
+def _read_config(path: Path) -> Codec:
+    """Read the settings of an autoencoder of the library diffusers."""
+    try:
+        values = parse_json(read_text(path))
+    except (OSError, MalformedError) as error:
+        raise ArtifactError(f"cannot read {path}: {error}; copy the folder again") from None
+    kind = values.get("_class_name") if isinstance(values, dict) else None
+    classes: dict[Any, tuple[type[Codec], dict[str, str]]] = {
+        "AutoencoderKL": (KLAutoencoder, _KL), "AutoencoderTiny": (TinyAutoencoder, _TINY),
+    }  # fmt: skip
+    if not isinstance(kind, str) or kind not in classes:
+        raise SettingsError(
+            f"{path} is of class {printable(str(kind), 60)}, expected AutoencoderKL or AutoencoderTiny; name the "
+            "folder of one of these"
+        )
+    member, names = classes[kind]
+    blocks = {"down_block_types": "DownEncoderBlock2D", "up_block_types": "UpDecoderBlock2D"}
+    fixed = {**_FIXED, **({"act_fn": ("silu", "swish")} if member is KLAutoencoder else {"shift_factor": (0, None)})}
+    own = {}
+    for key, value in values.items():
+        usual = value in fixed[key] if key in fixed else key in names or key in _UNUSED or key == "block_out_channels"
+        if key in blocks:
+            usual = isinstance(value, list) and {*map(str, value)} == {blocks[key]}
+        if not usual:
+            raise SettingsError(
+                f"{path} sets {printable(key, 60)} to {printable(str(value), 60)}, which this version of mmgen does "
+                "not know; name another autoencoder"
+            )
+        if key in names and value is not None:
+            own[names[key]] = value
+    return validate(member, own, str(path))
+
+
+def _place_of(codec: Codec, name: str) -> str:
+    """Return the name in our networks of a tensor of the library diffusers."""
+    half, _, rest = name.partition(".")
+    if isinstance(codec, TinyAutoencoder):
+        return _place_in_tiny(half, rest.removeprefix("layers."))
+    if half in ("quant_conv", "post_quant_conv"):
+        half, rest = ("encoder" if half == "quant_conv" else "decoder"), name
+    rest = _OLD_NAME.sub(lambda found: f"{found[1]}{_OLD_NAMES[found[2]]}.", rest)
+    return f"{half}.{'1.1' if half == 'encoder' else '0.1'}.{rest}"
+
+
+def _place_in_tiny(half: str, rest: str) -> str:
+    """Return the name of a tensor of a tiny autoencoder, from the half and the number of its layer."""
+    return f"{half}.{'1.0' if half == 'encoder' else '0.2'}.{rest}"
+
+
+def _read_halves(path: Path, encoder: Path, decoder: Path) -> Pretrained:
+    """Read the description of a tiny autoencoder of two files; its sizes follow from the shapes of its tensors."""
+    places, shapes = {}, {}
+    # The first layer of the decoder has no weights, and the library diffusers does not count it.
+    for half, file, first in (("encoder", encoder, 0), ("decoder", decoder, 1)):
+        for name, tensor in read_tensor_table(file).tensors.items():
+            number, _, rest = name.partition(".")
+            place = f"{int(number) - first}.{rest}" if number.isdecimal() and len(number) < 4 else name
+            places[_place_in_tiny(half, place)] = (file, name)
+            shapes[half, place] = tensor.shape
+    latent, width = shapes.get(("decoder", "0.weight"), ()), shapes.get(("encoder", "0.weight"), ())
+    if len(latent) != 4 or len(width) != 4:
+        raise SettingsError(f"model.weights got {path}, whose tensors are not those of a tiny autoencoder; {_ADVICE}")
+    values = {
+        "latent_channels": latent[1],
+        "encoder_channels": [width[0]] * 4,
+        "decoder_channels": [latent[0]] * 4,
+        "pooled": any(".pool." in place for _, place in shapes),
+    }
+    codec = validate(TinyAutoencoder, values, str(path))
+    return Pretrained(path.resolve().name, codec, places, _digest([encoder, decoder]), _read_licence(path))
